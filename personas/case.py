@@ -1,0 +1,145 @@
+"""The schema of a persona's private case: what it knows, when it says so, what it reacts to.
+
+A case is the half of a scenario that the simulator plays. Everything in it is private until the
+simulator says it aloud. The models are strict: an unknown key is an error. Cross-field rules that
+need the whole case (unique ids, solvable gates) live in `personas.lint`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
+Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
+Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
+
+
+class PrivateModel(BaseModel):
+    """Base of everything an agent must never see: its repr and its errors show no content."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: private>"
+
+    __str__ = __repr__
+
+
+class Tier(StrEnum):
+    """How a fact becomes available to the agent."""
+
+    VOLUNTEERED = "volunteered"  # in an opening line, or said at the first chance
+    ASKED = "asked"  # only when a question matches it
+    RAPPORT = "rapport"  # only when asked, and only once there is enough rapport
+    UNKNOWN = "unknown"  # true in the case, but the persona cannot know it: never said
+
+
+class Topic(PrivateModel):
+    """What a question has to resemble to be about something. Shared by a collection or own."""
+
+    asks: tuple[Line, ...] = ()
+    """Example questions the matcher compares with; 8-12 varied wordings work well."""
+    probes: tuple[Line, ...] = ()
+    """Held-out paraphrases: used by `labs scenarios check` only, never by the matcher."""
+    keywords: tuple[Line, ...] = ()
+    """Words that make a question more likely to be about this topic (lexical help)."""
+
+
+class Gate(PrivateModel):
+    """What must hold before a matching question opens a fact."""
+
+    rapport: float = Field(default=0.0, ge=0.0, le=5.0)
+    requires: tuple[Identifier, ...] = ()
+    """Facts that must have been disclosed before."""
+    after_turn: int = Field(default=0, ge=0, le=50)
+    """Closed during the first `after_turn` agent turns."""
+
+
+class Fact(PrivateModel):
+    """One atomic thing that is true in the case."""
+
+    id: Identifier
+    tier: Tier
+    says: tuple[Line, ...] = Field(min_length=1, max_length=6)
+    """Complete wordings, each a sentence or two in the persona's voice; chosen by seed.
+    For tier `unknown`: the hidden truth, used by the leak guard only."""
+    again: Line | None = None
+    """How it is put when asked a second time; default: a phrase of the temperament."""
+    topic: Identifier | None = None
+    """A topic of the collection whose asks, probes and keywords this fact takes over."""
+    asks: tuple[Line, ...] = ()
+    probes: tuple[Line, ...] = ()
+    keywords: tuple[Line, ...] = ()
+    gate: Gate = Gate()
+    partial: Line | None = None
+    """Said when asked while the gate is closed; must not give the fact away."""
+    answer: Line | None = None
+    """Only for tier `unknown`: what the persona says when asked."""
+
+
+class Denial(PrivateModel):
+    """Something asked about that is not the case ("No, I have not lost weight."); can be elicited."""
+
+    id: Identifier
+    says: tuple[Line, ...] = Field(min_length=1, max_length=4)
+    topic: Identifier | None = None
+    asks: tuple[Line, ...] = ()
+    probes: tuple[Line, ...] = ()
+    keywords: tuple[Line, ...] = ()
+
+
+class Commitment(PrivateModel):
+    """Something the agent may say or promise that matters: advice, an offer, a hint, a diagnosis.
+
+    Heard when a statement of the agent matches one of `examples` (text encoder) or one of
+    `patterns` (case-insensitive regular expressions), and none of `unless`.
+    """
+
+    id: Identifier
+    examples: tuple[Line, ...] = ()
+    patterns: tuple[Line, ...] = ()
+    unless: tuple[Line, ...] = ()
+    threshold: float = Field(default=0.62, ge=0.3, le=0.95)
+    also_questions: bool = False
+    """Whether a question can make this commitment ("Shall we book you in for today?")."""
+    after: tuple[Identifier, ...] = ()
+    """Facts or denials that must have been said before, or the persona answers `reply_early`."""
+    reply: tuple[Line, ...] = ()
+    reply_early: tuple[Line, ...] = ()
+
+    @model_validator(mode="after")
+    def _can_be_heard(self) -> Self:
+        if not (self.examples or self.patterns):
+            raise ValueError("a commitment needs examples or patterns")
+        return self
+
+
+class Ending(PrivateModel):
+    """When the persona has got what it came for: every group has a commitment that was heard."""
+
+    goals: tuple[tuple[Identifier, ...], ...] = ()
+    """All groups must be met; within a group any one commitment or final tool will do."""
+    farewell: tuple[Line, ...] = ()
+    """The persona's last line when its goals are met."""
+
+
+class PersonaCase(PrivateModel):
+    """Everything the simulator needs to play one persona in one scenario."""
+
+    name: Line
+    role: Line
+    """What the persona is to the agent: "patient", "customer", "student"."""
+    temperaments: tuple[Slug, ...] = Field(min_length=1)
+    """Temperaments this case may be played with; the first is the default."""
+    openings: tuple[Line, ...] = Field(min_length=2, max_length=8)
+    facts: tuple[Fact, ...] = Field(min_length=4, max_length=24)
+    denials: tuple[Denial, ...] = ()
+    commitments: tuple[Commitment, ...] = ()
+    unknown: tuple[Line, ...] = Field(min_length=1)
+    """Answers to questions about things the case does not cover; never invents anything."""
+    nudges: tuple[Line, ...] = Field(min_length=1)
+    """Said when the agent asks nothing and commits to nothing: keeps the talk going."""
+    ending: Ending = Ending()

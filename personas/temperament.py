@@ -1,0 +1,57 @@
+"""The schema of a temperament: how a persona behaves, independent of what it knows.
+
+A temperament can make a case harder to open than its gates say (`reserve`), never easier. That is
+what lets scoring judge any transcript with the gates alone: what a persona said in an episode was
+always earned under them.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from personas.case import Line, Slug
+
+
+class Phrases(BaseModel):
+    """Wordings of the conversational moves; one is chosen by a hash of seed and turn."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lead_in: tuple[Line, ...] = ()
+    """Optional small words before a disclosed fact ("Well,"); empty means none."""
+    again: tuple[Line, ...] = Field(min_length=2)
+    """Before a fact that was already told ("Like I said,")."""
+    again_tired: tuple[Line, ...] = Field(min_length=2)
+    """Instead of the fact, from the third time on."""
+    withheld: tuple[Line, ...] = Field(min_length=3)
+    """A gate is closed and the fact has no `partial`."""
+    too_many: tuple[Line, ...] = Field(min_length=2)
+    """The agent asked many things at once."""
+    hurt: tuple[Line, ...] = Field(min_length=2)
+    """The agent was rude."""
+    warmed: tuple[Line, ...] = Field(min_length=2)
+    """The agent showed empathy and nothing else calls for an answer."""
+    not_understood: tuple[Line, ...] = Field(min_length=2)
+    """Empty, garbled, foreign-language or machine-like input."""
+    wait: tuple[Line, ...] = Field(min_length=2)
+    """The agent says goodbye before the persona got what it came for."""
+    leaving: tuple[Line, ...] = Field(min_length=2)
+    """Patience is used up; the persona ends the talk."""
+    goodbye: tuple[Line, ...] = Field(min_length=2)
+    """A friendly end."""
+
+
+class Temperament(BaseModel):
+    """One way of behaving. Public: the slug is what `config.persona_slug` takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    slug: Slug
+    name: Line
+    description: Line
+    reserve: float = Field(default=0.0, ge=0.0, le=2.0)
+    """Extra rapport needed for every `rapport` fact."""
+    patience: int = Field(ge=3, le=20)
+    """How much annoyance it takes before the persona leaves."""
+    facts_per_turn: int = Field(default=2, ge=1, le=2)
+    phrases: Phrases

@@ -1,0 +1,296 @@
+"""The schema of collections and scenarios: a public half and a private half that never mix.
+
+`ScenarioCard` is all an agent's key may see. `ScenarioSecrets` holds the persona's case, the rubric
+and the exam scripts; it is a `PrivateModel` (no content in repr or errors) and shares no base with
+the card. Only `scoring`, `episodes`, `judges` and `jobs` of the server may import it.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from personas.case import Identifier, Line, PersonaCase, PrivateModel, Slug, Topic
+
+DimensionName = Annotated[str, StringConstraints(pattern=r"^D[1-9]_[A-Z][A-Za-z]+$", max_length=48)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
+
+
+class PublicModel(BaseModel):
+    """Base of what may be shown to anyone."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Tool(PublicModel):
+    """A tool the agent may call, as it is sent to the agent."""
+
+    id: Identifier
+    type: Literal["artifact", "decision"]
+    name: Line
+    mode: Literal["json_schema", "options"]
+    description: Text | None = None
+    json_schema: dict[str, Any] | None = None
+    options: tuple[Line, ...] | None = None
+
+    @model_validator(mode="after")
+    def _mode_has_its_field(self) -> Self:
+        wanted, other = ("json_schema", "options") if self.mode == "json_schema" else ("options", "json_schema")
+        if not getattr(self, wanted) or getattr(self, other) is not None:
+            raise ValueError(f"mode {self.mode} needs `{wanted}` and no `{other}`")
+        return self
+
+
+class ScenarioCard(PublicModel):
+    """The public half of a scenario."""
+
+    slug: Slug
+    name: Line
+    description: Text
+    max_turns: int = Field(ge=4, le=50)
+    tools: tuple[Tool, ...] = ()
+
+
+class CollectionCard(PublicModel):
+    """The public half of a collection."""
+
+    slug: Slug
+    name: Line
+    description: Text
+    version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
+
+
+class Family(StrEnum):
+    """The seven criterion families; `reward_config.quality_weights` is keyed by them."""
+
+    SUCCESS_METRICS = "success_metrics"
+    FAILURE_METRICS = "failure_metrics"
+    BEST_PRACTICES = "best_practices"
+    RUBRICS = "rubrics"
+    DISCOVERY = "discovery"
+    OUTPUT_SIMILARITY = "output_similarity"
+    DECISION_MATCH = "decision_match"
+
+
+# --- checks: what decides a criterion. Exactly one kind per criterion. -------------------------
+
+
+class ElicitedCheck(PrivateModel):
+    """State: facts or denials the persona said because a question earned them."""
+
+    facts: tuple[Identifier, ...] = Field(min_length=1)
+    need: Literal["all", "any", "share"] = "all"
+    """`share` gives partial credit: the share of `facts` elicited."""
+    by_turn: int | None = Field(default=None, ge=1, le=50)
+
+
+class CommittedCheck(PrivateModel):
+    """State: the agent made one of these commitments (after `after` was said, if given)."""
+
+    any_of: tuple[Identifier, ...] = Field(min_length=1)
+    after: tuple[Identifier, ...] = ()
+    """Facts or denials that must have been said in an earlier turn than the commitment."""
+    before: tuple[Identifier, ...] = ()
+    """Met only if some of these had NOT yet been said when the commitment was made (premature)."""
+
+
+class ToolCheck(PrivateModel):
+    """State: a valid call of a tool, with an input that fits."""
+
+    tool: Identifier
+    value: tuple[Line, ...] = ()
+    """For a decision: acceptable values of `input.value`; empty means any."""
+    contains: dict[str, tuple[Line, ...]] = {}
+    """For an artifact: input field -> case-insensitive regular expressions, all must be found."""
+    after: tuple[Identifier, ...] = ()
+    before: tuple[Identifier, ...] = ()
+    """As in `CommittedCheck`: premature."""
+    wrong: bool = False
+    """Met by a valid call whose value is NOT among `value`."""
+    invalid: bool = False
+    """Met by a call that names no such tool or whose input does not fit its schema."""
+    more_than: int | None = Field(default=None, ge=0)
+    """Met when the tool was called more often than this."""
+
+
+class ConductCheck(PrivateModel):
+    """State: how often the agent behaved in a way the simulator notices."""
+
+    act: Literal["rude", "empathy", "repeated_question", "interrogation", "open_question", "off_topic"]
+    at_least: int = Field(default=1, ge=1)
+
+
+class PaceCheck(PrivateModel):
+    """State: these facts were all elicited within so many agent turns (efficient progress)."""
+
+    facts: tuple[Identifier, ...] = Field(min_length=1)
+    max_turns: int = Field(ge=1, le=50)
+
+
+class SaysCheck(PrivateModel):
+    """Rule: regular expressions (case-insensitive) over agent turns."""
+
+    any: tuple[Line, ...] = ()
+    all: tuple[Line, ...] = ()
+    where: Literal["first", "last", "any"] = "any"
+
+    @model_validator(mode="after")
+    def _has_patterns(self) -> Self:
+        if not (self.any or self.all):
+            raise ValueError("give `any` or `all`")
+        return self
+
+
+class LengthCheck(PrivateModel):
+    """Rule: the share of agent turns within limits must be at least `share`."""
+
+    max_words: int = Field(default=120, ge=5)
+    min_words: int = Field(default=1, ge=0)
+    max_questions: int | None = Field(default=None, ge=1)
+    share: float = Field(default=0.8, gt=0.0, le=1.0)
+
+
+class SimilarCheck(PrivateModel):
+    """Local: the best agent sentence's cosine with an exemplar, mapped from [floor, full] to [0, 1]."""
+
+    exemplars: tuple[Line, ...] = Field(min_length=1)
+    against: tuple[Line, ...] = ()
+    """Counter-exemplars: a sentence closer to one of these does not count."""
+    where: Literal["any", "last", "first"] = "any"
+    floor: float = Field(default=0.45, ge=0.0, lt=1.0)
+    full: float = Field(default=0.65, gt=0.0, le=1.0)
+
+
+class JudgeCheck(PrivateModel):
+    """LLM: a yes/no question about the agent's conduct; abstains where no LLM judge is configured."""
+
+    question: Text
+
+
+class Check(PrivateModel):
+    """Exactly one way to decide a criterion."""
+
+    elicited: ElicitedCheck | None = None
+    committed: CommittedCheck | None = None
+    tool: ToolCheck | None = None
+    conduct: ConductCheck | None = None
+    pace: PaceCheck | None = None
+    says: SaysCheck | None = None
+    length: LengthCheck | None = None
+    similar: SimilarCheck | None = None
+    judge: JudgeCheck | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        if len(self.model_fields_set) != 1:
+            raise ValueError("a check has exactly one kind")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The name of the one kind that is set."""
+        return next(iter(self.model_fields_set))
+
+
+class Criterion(PrivateModel):
+    """One line of the rubric."""
+
+    id: Identifier
+    family: Family
+    dimension: DimensionName
+    points: float = Field(ge=-20.0, le=20.0)
+    """Positive: credit. Negative: a penalty when met. 0 only for failure metrics, which cap."""
+    cap: float | None = Field(default=None, ge=0.0, le=0.6)
+    """Failure metrics only: when met, the reward is at most this."""
+    given: tuple[Identifier, ...] = ()
+    """Facts or denials that must have been elicited, else the criterion is not met."""
+    about: Text
+    """What it means, for authors and operators; never sent."""
+    check: Check
+
+    @model_validator(mode="after")
+    def _failure_caps(self) -> Self:
+        if (self.family is Family.FAILURE_METRICS) != (self.cap is not None):
+            raise ValueError("failure metrics have a `cap`, and only they")
+        if self.cap is None and self.points == 0:
+            raise ValueError("points may be 0 only for failure metrics")
+        if self.cap is not None and self.points > 0:
+            raise ValueError("a failure metric cannot have positive points")
+        return self
+
+
+class Dimension(PrivateModel):
+    """A named part of the reward. The names are public by design, the weights are not."""
+
+    name: DimensionName
+    weight: float = Field(gt=0.0, le=1.0)
+
+
+class Rubric(PrivateModel):
+    """How a conversation is scored."""
+
+    dimensions: tuple[Dimension, ...] = Field(min_length=2, max_length=6)
+    criteria: tuple[Criterion, ...] = Field(min_length=7, max_length=40)
+
+    @model_validator(mode="after")
+    def _weights_sum_to_one(self) -> Self:
+        if abs(sum(d.weight for d in self.dimensions) - 1.0) > 1e-6:
+            raise ValueError("the weights of the dimensions must sum to 1")
+        return self
+
+
+class ScriptStep(PrivateModel):
+    """One agent turn of an exam script."""
+
+    say: Line
+    tools: tuple[dict[str, Any], ...] = ()
+    """Tool calls of this turn: {"name": …, "input": {…}}."""
+
+
+class Exam(PrivateModel):
+    """Scripts `labs scenarios check` plays; the other scripted agents are derived from the oracle."""
+
+    oracle: tuple[ScriptStep, ...] = Field(min_length=3, max_length=50)
+    """An excellent agent: reaches at least 0.85 with every temperament of the case."""
+    careless: tuple[ScriptStep, ...] = Field(min_length=1, max_length=10)
+    """Jumps to the conclusion without finding out; stays at or below 0.30."""
+
+
+class ToolSecrets(PrivateModel):
+    """What the agent is not told about a tool."""
+
+    id: Identifier
+    final: bool = False
+    """A valid call counts as reaching the persona's goal of the same id."""
+    reply: tuple[Line, ...] = ()
+    """What the persona says after a valid call, if it would notice it."""
+
+
+class ScenarioSecrets(PrivateModel):
+    """The private half of a scenario."""
+
+    persona: PersonaCase
+    tools: tuple[ToolSecrets, ...] = ()
+    rubric: Rubric
+    exam: Exam
+
+
+class ScenarioFile(PrivateModel):
+    """One scenario file: `scenarios/collections/<collection>/<slug>.yaml`."""
+
+    schema_: Literal["labs.scenario/1"] = Field(alias="schema")
+    version: int = Field(ge=1)
+    public: ScenarioCard
+    private: ScenarioSecrets
+
+
+class CollectionFile(PrivateModel):
+    """`collection.yaml` of a collection folder: its card and the topics its scenarios share."""
+
+    schema_: Literal["labs.collection/1"] = Field(alias="schema")
+    public: CollectionCard
+    topics: dict[Identifier, Topic] = {}
+    foreign: tuple[Line, ...] = Field(min_length=20)
+    """Questions that belong to no topic here; `labs scenarios check` expects no disclosure."""
