@@ -1,0 +1,1 @@
+"""The reward service: HTTP in, rewards out."""

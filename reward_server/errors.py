@@ -1,0 +1,301 @@
+"""Every failure this service raises on purpose, as one tree.
+
+    LabsError                       internal_error
+    ├── ClientError                 client_error: the caller can do something about it
+    │   ├── InvalidRequest          invalid_request (+ errors: where and what)
+    │   │   ├── InvalidRewardConfig     invalid_reward_config
+    │   │   ├── InvalidCursor           invalid_cursor
+    │   │   ├── NothingToScore          nothing_to_score
+    │   │   ├── TooManyMessages         too_many_messages
+    │   │   ├── NoNewMessage            no_new_message
+    │   │   └── EpisodeComplete         episode_complete
+    │   ├── Unauthenticated         unauthenticated
+    │   ├── Forbidden               forbidden
+    │   ├── NotFound                not_found
+    │   │   ├── CollectionNotFound      collection_not_found
+    │   │   ├── ScenarioNotFound        scenario_not_found
+    │   │   ├── PersonaNotFound         persona_not_found
+    │   │   └── EpisodeNotFound         episode_not_found
+    │   ├── Conflict                conflict
+    │   │   ├── HistoryMismatch         history_mismatch
+    │   │   ├── IdempotencyMismatch     idempotency_mismatch
+    │   │   └── TurnInProgress          turn_in_progress
+    │   ├── BodyTooLarge            body_too_large
+    │   └── RateLimited             rate_limited (+ retry_after_s)
+    ├── ProviderFailed              provider_failed: something we asked did not answer usefully
+    │   ├── JudgeFailed                 judge_failed
+    │   └── PersonaFailed               persona_failed
+    ├── Unavailable                 unavailable (+ retry_after_s): the same request may work later
+    │   ├── StoreUnavailable            store_unavailable
+    │   ├── NotReady                    not_ready
+    │   ├── Overloaded                  overloaded
+    │   └── EncoderUnavailable          encoder_unavailable
+    └── ConfigurationError          configuration_error: an operator has to change something
+        └── ScenarioError               scenario_error
+
+A `code` is part of the public contract and never changes. A message is shown to the caller as it is:
+it never holds rubric text, an unrevealed fact, a secret or what the caller wrote. HTTP statuses are
+not here; the api room maps classes to them.
+"""
+
+# ruff: noqa: N818  (the names are the domain's words for these outcomes; most are no accident of the program)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """One thing wrong with a request: where, and what."""
+
+    loc: tuple[str | int, ...]
+    msg: str
+
+
+class LabsError(Exception):
+    """Root of the tree; raised itself only for a defect of ours."""
+
+    code: ClassVar[str] = "internal_error"
+    default_message: ClassVar[str] = "The server made a mistake. It was recorded; please try again."
+
+    def __init__(self, message: str | None = None) -> None:
+        self.message = self.default_message if message is None else message
+        super().__init__(self.message)
+
+
+# --- the caller's side --------------------------------------------------------------------------
+
+
+class ClientError(LabsError):
+    """What was asked cannot be done as it was asked."""
+
+    code = "client_error"
+    default_message = "The request cannot be served."
+
+
+class InvalidRequest(ClientError):
+    """The input is malformed or out of range."""
+
+    code = "invalid_request"
+    default_message = "The request is not valid."
+
+    def __init__(self, message: str | None = None, errors: Sequence[FieldProblem] = ()) -> None:
+        super().__init__(message)
+        self.errors = tuple(errors)
+
+
+class InvalidRewardConfig(InvalidRequest):
+    """The weights are empty, all zero, negative or unknown."""
+
+    code = "invalid_reward_config"
+    default_message = "reward_config is not valid."
+
+
+class InvalidCursor(InvalidRequest):
+    """A cursor that this server did not make."""
+
+    code = "invalid_cursor"
+    default_message = "The cursor is not one that this server gave out."
+
+
+class NothingToScore(InvalidRequest):
+    """A conversation without a message by the agent."""
+
+    code = "nothing_to_score"
+    default_message = "The conversation has no message by the agent."
+
+
+class TooManyMessages(InvalidRequest):
+    """More than one new message in a turn."""
+
+    code = "too_many_messages"
+    default_message = "A turn takes one new agent message; more than one was sent."
+
+
+class NoNewMessage(InvalidRequest):
+    """The history ends with the persona's last line."""
+
+    code = "no_new_message"
+    default_message = "The messages hold no new agent message."
+
+
+class EpisodeComplete(InvalidRequest):
+    """The episode has ended and takes no further turn."""
+
+    code = "episode_complete"
+    default_message = "The episode is complete and takes no further turns."
+
+
+class Unauthenticated(ClientError):
+    """No key, or one that is malformed, unknown or revoked: the caller is not told which."""
+
+    code = "unauthenticated"
+    default_message = "A valid API key is needed: Authorization: Bearer lab_…"
+
+
+class Forbidden(ClientError):
+    """A good key without access to what it asks for."""
+
+    code = "forbidden"
+    default_message = "This API key has no access to what was asked for."
+
+
+class NotFound(ClientError):
+    """No such thing, or one that belongs to another lab: the caller is not told which."""
+
+    code = "not_found"
+    default_message = "There is no such resource."
+
+
+class CollectionNotFound(NotFound):
+    """Unknown collection slug."""
+
+    code = "collection_not_found"
+    default_message = "There is no such collection."
+
+
+class ScenarioNotFound(NotFound):
+    """Unknown scenario slug."""
+
+    code = "scenario_not_found"
+    default_message = "There is no such scenario in this collection."
+
+
+class PersonaNotFound(NotFound):
+    """Unknown persona slug."""
+
+    code = "persona_not_found"
+    default_message = "There is no such persona."
+
+
+class EpisodeNotFound(NotFound):
+    """Unknown, expired or somebody else's episode."""
+
+    code = "episode_not_found"
+    default_message = "There is no such episode, or it has expired."
+
+
+class Conflict(ClientError):
+    """The request is well formed but does not fit the present state."""
+
+    code = "conflict"
+    default_message = "The request conflicts with the present state."
+
+
+class HistoryMismatch(Conflict):
+    """The messages sent before the new one are not the episode's log."""
+
+    code = "history_mismatch"
+    default_message = "The history that was sent differs from the episode's own log."
+
+
+class IdempotencyMismatch(Conflict):
+    """An Idempotency-Key that was used for another body."""
+
+    code = "idempotency_mismatch"
+    default_message = "This Idempotency-Key was used with a different request."
+
+
+class TurnInProgress(Conflict):
+    """Another turn of the same episode is being answered."""
+
+    code = "turn_in_progress"
+    default_message = "Another turn of this episode is being answered."
+
+
+class BodyTooLarge(ClientError):
+    """The body is over the limit."""
+
+    code = "body_too_large"
+    default_message = "The request body is too large."
+
+
+class RateLimited(ClientError):
+    """The key has used up its requests for now."""
+
+    code = "rate_limited"
+    default_message = "Rate limit exceeded."
+
+    def __init__(self, message: str | None = None, *, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+# --- our side -----------------------------------------------------------------------------------
+
+
+class ProviderFailed(LabsError):
+    """Something this service asked gave no usable answer; nothing was recorded."""
+
+    code = "provider_failed"
+    default_message = "A provider failed. Nothing was recorded; the same request may be sent again."
+
+
+class JudgeFailed(ProviderFailed):
+    """A judge failed, so there is no reward: a failure never becomes a number."""
+
+    code = "judge_failed"
+    default_message = "A judge failed. Nothing was recorded; the same request may be sent again."
+
+
+class PersonaFailed(ProviderFailed):
+    """The persona gave no reply that may be shown."""
+
+    code = "persona_failed"
+    default_message = "The persona failed. Nothing was recorded; the same request may be sent again."
+
+
+class Unavailable(LabsError):
+    """Not now: the same request may work after `retry_after_s` seconds."""
+
+    code = "unavailable"
+    default_message = "The service is not available right now."
+
+    def __init__(self, message: str | None = None, *, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class StoreUnavailable(Unavailable):
+    """The database is locked, full, read-only or gone; nothing was half written."""
+
+    code = "store_unavailable"
+    default_message = "The database is not available right now. Nothing was recorded."
+
+
+class NotReady(Unavailable):
+    """The server is starting or draining."""
+
+    code = "not_ready"
+    default_message = "The server is not ready."
+
+
+class Overloaded(Unavailable):
+    """More work is waiting than can be done in time."""
+
+    code = "overloaded"
+    default_message = "The server is overloaded."
+
+
+class EncoderUnavailable(Unavailable):
+    """The text encoder is missing or damaged."""
+
+    code = "encoder_unavailable"
+    default_message = "The text encoder is not available."
+
+
+class ConfigurationError(LabsError):
+    """The settings or the data directory cannot be used; the message is for the operator."""
+
+    code = "configuration_error"
+    default_message = "The server is not configured correctly."
+
+
+class ScenarioError(ConfigurationError):
+    """A scenario file cannot be used; the message names the place, never the content."""
+
+    code = "scenario_error"
+    default_message = "A scenario file is not valid."

@@ -1,0 +1,59 @@
+"""Public identifiers: a short prefix that says what it is, and 24 unguessable characters.
+
+The characters are lower-case letters and digits (base 32 of 120 random bits), so an identifier is
+safe in a URL, in a file name and when read aloud. Uniqueness rests on chance alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+from enum import StrEnum
+
+_LENGTH_BYTES = 15
+_PATTERN = re.compile(r"(ep|ev|req|cmp)_[a-z2-7]{24}")
+
+
+class IdPrefix(StrEnum):
+    """What an identifier names."""
+
+    EPISODE = "ep"
+    EVALUATION = "ev"
+    REQUEST = "req"
+    COMPARISON = "cmp"
+
+
+def random_token(length_bytes: int = _LENGTH_BYTES) -> str:
+    """Lower-case base 32 of fresh random bytes; multiples of 5 bytes need no padding."""
+    return base64.b32encode(secrets.token_bytes(length_bytes)).decode("ascii").rstrip("=").lower()
+
+
+def new_id(prefix: IdPrefix) -> str:
+    """A fresh identifier, such as `ep_k3v…`."""
+    return f"{prefix}_{random_token()}"
+
+
+def new_episode_id() -> str:
+    """`ep_…`."""
+    return new_id(IdPrefix.EPISODE)
+
+
+def new_evaluation_id() -> str:
+    """`ev_…`."""
+    return new_id(IdPrefix.EVALUATION)
+
+
+def new_request_id() -> str:
+    """`req_…`."""
+    return new_id(IdPrefix.REQUEST)
+
+
+def new_comparison_id() -> str:
+    """`cmp_…`."""
+    return new_id(IdPrefix.COMPARISON)
+
+
+def is_id(text: str, prefix: IdPrefix) -> bool:
+    """Whether this could be an identifier of that kind: a cheap check before a query."""
+    return text.startswith(f"{prefix}_") and _PATTERN.fullmatch(text) is not None
