@@ -1,0 +1,1 @@
+"""The learner: multi-turn policy gradients over the server's rewards."""

@@ -1,0 +1,1 @@
+"""What an outside lab installs: the wire types, the clients, the rollout helper."""

@@ -1,0 +1,201 @@
+"""Prepare an environment for this checkout, then run the command that was asked for.
+
+Standard library only: this runs before anything is installed. The environment is a virtual one in
+`.venv` beside the checkout's files (or under LABS_HOME, or in the user's cache where the checkout is
+read-only). A stamp with a fingerprint of everything that decides its contents is written last, so an
+interrupted installation is simply done again; a file lock lets two terminals start at once. When the
+stamp fits, nothing is looked up and no network is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOG_LINES_SHOWN = 20
+
+
+def fail(message: str) -> None:
+    """End with one line on standard error."""
+    sys.exit(f"labs: {message}")
+
+
+def home() -> Path:
+    """The folder that holds the environment: LABS_HOME, the checkout, or the user's cache."""
+    if chosen := os.environ.get("LABS_HOME"):
+        return Path(chosen).expanduser().resolve()
+    if os.access(ROOT, os.W_OK):
+        return ROOT
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "labs" / hashlib.sha256(str(ROOT).encode()).hexdigest()[:12]
+
+
+def requirements(*, dev: bool) -> list[str]:
+    """What pyproject.toml asks for, with our own extras written out."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["learner"]]
+    if dev:
+        wanted += extras["encoders"] + [r for r in extras["dev"] if not r.startswith(project["name"])]
+    return wanted
+
+
+def fingerprint(wanted: list[str]) -> str:
+    """Identifies the environment that these requirements give on this machine."""
+    parts = [*wanted, (ROOT / "constraints" / "constraints.txt").read_text(), sys.version, sys.executable]
+    parts += [platform.platform(), str(ROOT)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def only_one(lock: Path) -> Iterator[None]:
+    """Hold an exclusive file lock; says so when it has to wait."""
+    with lock.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("labs: another ./labs is preparing the environment; waiting for it ...", file=sys.stderr)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def run_logged(command: list[str], log: Path, doing: str) -> None:
+    """Run a step of the preparation; on failure show the end of its log and stop."""
+    with log.open("ab") as sink:
+        code = subprocess.run(command, stdout=sink, stderr=subprocess.STDOUT, check=False).returncode
+    if code != 0:
+        tail = log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+        print("\n".join(tail), file=sys.stderr)
+        fail(f"{doing} failed (exit {code}); the whole log is {log}")
+
+
+def create_venv(venv: Path, log: Path) -> None:
+    """A fresh virtual environment; a half-built one is removed first."""
+    if venv.exists():
+        shutil.rmtree(venv)
+    missing = subprocess.run([sys.executable, "-c", "import ensurepip, venv"], capture_output=True, check=False)
+    if missing.returncode != 0:
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        fail(f"this Python cannot make virtual environments; install python{version}-venv (or python3-venv)")
+    run_logged([sys.executable, "-m", "venv", str(venv)], log, "creating the virtual environment")
+
+
+def install(venv: Path, wanted: list[str], log: Path) -> None:
+    """Install the requirements and make the checkout importable; honours the user's pip settings."""
+    python = str(venv / "bin" / "python")
+    listing = venv / "requirements.txt"
+    listing.write_text("\n".join(wanted) + "\n")
+    constraints = str(ROOT / "constraints" / "constraints.txt")
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--retries", "5", "--timeout", "60"]
+    run_logged([*pip, "-r", str(listing), "-c", constraints], log, "installing the requirements")
+    site = next((venv / "lib").glob("python*/site-packages"))
+    (site / "labs_checkout.pth").write_text(f"{ROOT}\n")
+
+
+def prepare(*, dev: bool) -> Path:
+    """The interpreter of an environment that fits; built when there is none."""
+    base = home()
+    venv = base / ".venv"
+    wanted = requirements(dev=dev)
+    # An environment made for the tests holds all that the server needs, so either stamp will do for the server.
+    stamps = {venv / ".labs-dev": fingerprint(requirements(dev=True))}
+    if not dev:
+        stamps[venv / ".labs-base"] = fingerprint(wanted)
+
+    def fits() -> bool:
+        return any(stamp.is_file() and stamp.read_text() == value for stamp, value in stamps.items())
+
+    if not fits():
+        try:
+            base.mkdir(parents=True, exist_ok=True)
+            with only_one(base / ".labs.lock"):
+                if not fits():
+                    build(venv, wanted, dev=dev)
+        except OSError as error:
+            fail(f"cannot prepare {venv}: {error.strerror}; set LABS_HOME to a folder you can write")
+    return venv / "bin" / "python"
+
+
+def build(venv: Path, wanted: list[str], *, dev: bool) -> None:
+    """Build or complete the environment and stamp it."""
+    log = venv.parent / ".labs-install.log"
+    log.write_bytes(b"")
+    print(
+        f"labs: preparing {venv} (once; one to five minutes, progress in {log}) ...",
+        file=sys.stderr,
+    )
+    finished = any((venv / name).is_file() for name in (".labs-dev", ".labs-base"))
+    if not finished:
+        create_venv(venv, log)
+    for name in (".labs-dev", ".labs-base"):
+        (venv / name).unlink(missing_ok=True)
+    try:
+        install(venv, wanted, log)
+    except KeyboardInterrupt:
+        fail("interrupted; run the same command again to start over")
+    stamp = venv / (".labs-dev" if dev else ".labs-base")
+    draft = stamp.with_suffix(".new")
+    draft.write_text(fingerprint(wanted))
+    draft.replace(stamp)
+
+
+def test_commands(python: Path, arguments: list[str]) -> list[list[str]]:
+    """The whole check: format, lint, import rules, types, tests. With arguments: those tests alone."""
+    bin_ = python.parent
+    pytest = [str(python), "-m", "pytest", "-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile"]
+    if arguments:
+        return [[str(python), "-m", "pytest", *arguments]]
+    return [
+        [str(bin_ / "ruff"), "format", "--check", "."],
+        [str(bin_ / "ruff"), "check", "."],
+        [str(bin_ / "lint-imports")],
+        [str(python), "-m", "mypy"],
+        [*pytest, "-q"],
+    ]
+
+
+def run_tests(python: Path, arguments: list[str]) -> int:
+    """Run every step, even after a failure, so that one run shows all that is wrong."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    failed = []
+    for command in test_commands(python, arguments):
+        shown = " ".join([Path(command[0]).name, *command[1:]])
+        print(f"labs: {shown}", file=sys.stderr, flush=True)
+        if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode != 0:
+            failed.append(shown)
+    for shown in failed:
+        print(f"labs: FAILED: {shown}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def main(arguments: list[str]) -> int:
+    """`labs test …` checks the checkout, `labs learner …` is the learner, all else is the server's CLI."""
+    if arguments[:1] == ["test"]:
+        if arguments[1:] in (["--help"], ["-h"]):
+            print("usage: ./labs test [pytest arguments]\n\nWithout arguments: format, lint, import rules, types and")
+            print("the whole suite. With arguments: pytest with them, for example ./labs test tests/scoring -k caps")
+            return 0
+        return run_tests(prepare(dev=True), arguments[1:])
+    python = prepare(dev=False)
+    module = "reward_server.cli.main"
+    if arguments[:1] == ["learner"]:
+        module, arguments = "learner", arguments[1:]
+    sys.stdout.flush()
+    os.execv(python, [str(python), "-P", "-m", module, *arguments])
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,1 @@
+"""HTTP only: routes, authentication, envelopes. No rule of the domain is written here."""

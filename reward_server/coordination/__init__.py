@@ -1,0 +1,1 @@
+"""Limits and locks: what replicas would have to share."""

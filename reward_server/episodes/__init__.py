@@ -1,0 +1,1 @@
+"""Episodes: history alignment, the state machine, and the service that steps and saves them."""

@@ -1,0 +1,1 @@
+"""Long-running work: the scenario exam and offline evaluation."""

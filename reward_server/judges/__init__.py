@@ -1,0 +1,1 @@
+"""Who decides a criterion: exact state, rules, the text encoder."""

@@ -1,0 +1,1 @@
+"""The text encoder and, built on it, learned models."""

@@ -1,0 +1,1 @@
+"""Transcript in, reward out: the one path every door ends in."""

@@ -1,0 +1,1 @@
+"""Tables and queries; tables never leave this room."""
