@@ -1,0 +1,134 @@
+"""`labs serve`: start the server and say how to talk to it.
+
+The port is bound before anything slow happens, so that a port in use is one line at once. The banner
+is printed only when the server answers, so the `curl` line in it works when it is pasted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reward_server.errors import ConfigurationError
+from reward_server.settings import Settings, load_settings
+
+BACKLOG = 2048
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to bind; LABS_HOST. [default: 127.0.0.1]")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port to bind, 0 for any free one; LABS_PORT. [default: 8321]")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder for the database and the key pepper; LABS_DATA.", file_okay=False)
+    ] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error; LABS_LOG_LEVEL.")] = None,
+) -> None:
+    """Start the reward server (SQLite, no key needed on loopback) and print a curl line to try it."""
+    settings = load_settings(host=host, port=port, data=data, log_level=log_level)
+    asyncio.run(_run(settings))
+
+
+async def _run(settings: Settings) -> None:
+    """Bind, check the keys, and serve until a signal."""
+    import uvicorn
+
+    from reward_server.app import create_app
+
+    listener = bind(settings.host, settings.port)
+    try:
+        open_access = await _development_mode(settings)
+        port = listener.getsockname()[1]
+        config = uvicorn.Config(
+            create_app(settings),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=settings.drain_s,
+            limit_concurrency=settings.max_concurrency,
+        )
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        while not server.started and not serving.done():  # noqa: ASYNC110 (uvicorn has no event for this)
+            await asyncio.sleep(0.02)
+        if server.started:
+            typer.echo(banner(settings, port, open_access=open_access))
+        await serving
+        if not server.started:
+            raise ConfigurationError("the server could not start; the log above says why")
+    finally:
+        listener.close()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A bound socket, or a one-line error that says what to do."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except socket.gaierror:
+        raise ConfigurationError(f"{host!r} is not an address of this machine; try --host 127.0.0.1") from None
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        # A second server may bind beside one that listens unless this one listens from the start.
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigurationError(f"cannot listen on {host}:{port}: {reason}; choose another with --port") from None
+    listener.setblocking(False)
+    return listener
+
+
+async def _development_mode(settings: Settings) -> bool:
+    """Whether the API is open: on loopback while no key exists. Any other bind needs a key."""
+    from reward_server.store.migrate import migrate
+    from reward_server.store.store import Store
+
+    await asyncio.to_thread(migrate, settings.database_url)
+    store = await Store.open(settings.database_url)
+    try:
+        async with store.reading() as unit:
+            keys = await unit.keys.count()
+    finally:
+        await store.close()
+    if keys == 0 and not is_loopback(settings.host):
+        raise ConfigurationError(
+            f"binding {settings.host} without an API key would open the server to everyone; "
+            "create one first: labs keys create NAME"
+        )
+    return keys == 0
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a bind address can be reached from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def banner(settings: Settings, port: int, *, open_access: bool) -> str:
+    """What a new user needs: the URL, a line to paste, and whether a key is needed."""
+    shown = f"[{settings.host}]" if ":" in settings.host else settings.host
+    if settings.host in ("0.0.0.0", "::"):  # noqa: S104 (compared, not bound)
+        shown = "127.0.0.1"
+    url = f"http://{shown}:{port}"
+    auth = "" if open_access else " -H 'Authorization: Bearer lab_YOUR_KEY'"
+    body = '{"collection_slug": "customer-support", "scenario_slug": "late-parcel"}'
+    lines = [
+        f"Labs is ready at {url}   (API {url}/api/v1, docs {url}/docs, data {settings.data})",
+        "Development mode: no API key exists, so calls need none." if open_access else "Calls need an API key.",
+        "Try it:",
+        f"  curl -s {url}/api/v1/episodes{auth} -H 'Content-Type: application/json' -d '{body}'",
+    ]
+    return "\n".join(lines)
