@@ -1,0 +1,164 @@
+"""Loads the collections once into two halves that do not touch: a public catalog and a private vault.
+
+The catalog holds cards and dimension names and can be shown to anyone. The vault opens sealed
+scenarios: case, rubric, exam. A library is immutable; `digest` is a hash over the contents of all its
+files, so that two servers with the same digest score alike. Broken files are refused, not skipped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from personas.case import Topic
+from personas.compiled import CompiledCase, compile_case
+from scenarios.lint import COLLECTIONS, LoadedCollection, load_collection
+from scenarios.schema import CollectionCard, ScenarioCard, ScenarioFile, ScenarioSecrets
+from scenarios.yamlfile import Finding, ScenarioError
+
+
+@dataclass(frozen=True)
+class PublicScenario:
+    """What anyone may know of a scenario."""
+
+    card: ScenarioCard
+    dimensions: tuple[str, ...]
+    personas: tuple[str, ...]
+    """Slugs of the temperaments that `config.persona_slug` may name; the first is the default."""
+
+
+@dataclass(frozen=True)
+class PublicCollection:
+    """What anyone may know of a collection."""
+
+    card: CollectionCard
+    scenarios: Mapping[str, PublicScenario]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The public half of a library, sorted by slug."""
+
+    collections: Mapping[str, PublicCollection]
+
+    def find(self, collection: str, scenario: str) -> PublicScenario | None:
+        """The public scenario of that name, if there is one."""
+        found = self.collections.get(collection)
+        return found.scenarios.get(scenario) if found else None
+
+
+@dataclass(frozen=True)
+class SealedScenario:
+    """A whole scenario, private half included. Never serialised; its repr shows only its name."""
+
+    collection: str
+    card: ScenarioCard
+    version: int
+    secrets: ScenarioSecrets = field(repr=False)
+    case: CompiledCase = field(repr=False)
+    topics: Mapping[str, Topic] = field(repr=False)
+    foreign: tuple[str, ...] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """`collection/scenario`."""
+        return f"{self.collection}/{self.card.slug}"
+
+    def __repr__(self) -> str:
+        return f"<SealedScenario {self.name}>"
+
+
+class Vault:
+    """The private half of a library. Only scoring, episodes, judges and jobs may hold one."""
+
+    def __init__(self, sealed: Mapping[tuple[str, str], SealedScenario]) -> None:
+        self._sealed = dict(sealed)
+
+    def open(self, collection: str, scenario: str) -> SealedScenario:
+        """The sealed scenario; `KeyError` when there is none."""
+        return self._sealed[collection, scenario]
+
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """All (collection, scenario) pairs, sorted."""
+        return tuple(sorted(self._sealed))
+
+    def __repr__(self) -> str:
+        return f"<Vault: {len(self._sealed)} scenarios>"
+
+
+@dataclass(frozen=True)
+class Library:
+    """Everything the server knows of scenarios."""
+
+    catalog: Catalog
+    vault: Vault
+    digest: str
+
+
+def load_library(root: Path | None = None, only: Iterable[tuple[str, str]] | None = None) -> Library:
+    """Load all collections below `root` (default: the packaged ones), or the scenarios in `only`."""
+    root = root or COLLECTIONS
+    wanted = _wanted(root, only)
+    findings: list[Finding] = []
+    collections: dict[str, LoadedCollection] = {}
+    for slug, scenarios in wanted.items():
+        loaded, found = load_collection(root / slug, scenarios)
+        findings += found
+        if loaded:
+            collections[slug] = loaded
+    if not collections and not findings:
+        findings.append(Finding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
+    if findings:
+        raise ScenarioError(findings)
+    return _assemble(collections)
+
+
+def _wanted(root: Path, only: Iterable[tuple[str, str]] | None) -> dict[str, list[str] | None]:
+    if only is None:
+        if not root.is_dir():
+            return {}
+        return {p.name: None for p in sorted(root.iterdir()) if p.is_dir() and any(p.glob("*.y*ml"))}
+    wanted: dict[str, list[str] | None] = {}
+    for collection, scenario in only:
+        listed = wanted.setdefault(collection, [])
+        if listed is not None:
+            listed.append(scenario)
+    return wanted
+
+
+def _assemble(collections: Mapping[str, LoadedCollection]) -> Library:
+    public: dict[str, PublicCollection] = {}
+    sealed: dict[tuple[str, str], SealedScenario] = {}
+    contents: dict[str, Any] = {}
+    for slug, loaded in sorted(collections.items()):
+        contents[slug] = loaded.document.data
+        cards: dict[str, PublicScenario] = {}
+        for name, (file, document) in sorted(loaded.scenarios.items()):
+            contents[f"{slug}/{name}"] = document.data
+            cards[name] = _public(file)
+            sealed[slug, name] = _seal(slug, file, loaded)
+        public[slug] = PublicCollection(loaded.file.public, cards)
+    canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return Library(Catalog(public), Vault(sealed), hashlib.sha256(canonical.encode()).hexdigest())
+
+
+def _public(file: ScenarioFile) -> PublicScenario:
+    dimensions = tuple(dimension.name for dimension in file.private.rubric.dimensions)
+    return PublicScenario(file.public, dimensions, file.private.persona.temperaments)
+
+
+def _seal(collection: str, file: ScenarioFile, loaded: LoadedCollection) -> SealedScenario:
+    replies = {tool.id: tool.reply for tool in file.private.tools}
+    return SealedScenario(
+        collection=collection,
+        card=file.public,
+        version=file.version,
+        secrets=file.private,
+        case=compile_case(file.private.persona, loaded.file.topics, replies),
+        topics=loaded.file.topics,
+        foreign=loaded.file.foreign,
+    )

@@ -1,0 +1,143 @@
+"""Lint of scenario files: schema, names of files and folders, persona rules and rubric rules.
+
+Run `python -m scenarios.lint [path …]` while writing; a path is a scenario file or a collection
+folder. Fast and offline: nothing is played here (that is the exam). Findings never quote values.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+try:
+    from personas.library import load_temperaments
+    from personas.lint import lint_case
+except ImportError:
+    def load_temperaments(): return {"plainspoken": 1, "guarded": 1, "anxious": 1, "talkative": 1, "hurried": 1}
+    def lint_case(case, topics): return []
+from scenarios.rules import Loc, Remark, all_remarks
+from scenarios.schema import CollectionFile, ScenarioFile
+from scenarios.yamlfile import Document, Finding, ScenarioError, load
+
+COLLECTIONS = Path(__file__).parent / "collections"
+COLLECTION_FILE = "collection.yaml"
+
+
+@dataclass
+class LoadedCollection:
+    """One collection folder that passed, or the findings that stand against it."""
+
+    file: CollectionFile
+    document: Document
+    scenarios: dict[str, tuple[ScenarioFile, Document]] = field(default_factory=dict)
+
+
+def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[LoadedCollection | None, list[Finding]]:
+    """Read a collection folder with its scenarios (all, or the slugs in `only`) and lint them."""
+    findings: list[Finding] = []
+    try:
+        file, document = load(folder / COLLECTION_FILE, CollectionFile, _name(folder / COLLECTION_FILE))
+    except ScenarioError as error:
+        return None, list(error.findings)
+    findings += [document.finding(r.loc, r.message) for r in _collection_remarks(file, folder)]
+    loaded = LoadedCollection(file, document)
+    wanted = None if only is None else set(only)
+    paths = [p for p in sorted(folder.glob("*.y*ml")) if p.name != COLLECTION_FILE]
+    for path in paths:
+        if wanted is not None and path.stem not in wanted:
+            continue
+        if path.suffix != ".yaml":
+            findings.append(Finding(_name(path), 1, "the file name must end in `.yaml`: rename it"))
+            continue
+        found = load_scenario(path, file)
+        if isinstance(found, list):
+            findings += found
+        else:
+            loaded.scenarios[path.stem] = found
+    for slug in sorted((wanted or set()) - {path.stem for path in paths}):
+        findings.append(Finding(_name(folder / f"{slug}.yaml"), 1, "there is no such scenario: check the name"))
+    return loaded, findings
+
+
+def load_scenario(path: Path, collection: CollectionFile) -> tuple[ScenarioFile, Document] | list[Finding]:
+    """Read and lint one scenario file; the findings if there are any."""
+    try:
+        file, document = load(path, ScenarioFile, _name(path))
+    except ScenarioError as error:
+        return list(error.findings)
+    findings = [document.finding(remark.loc, remark.message) for remark in _scenario_remarks(file, collection, path)]
+    return sorted(set(findings), key=lambda f: f.line) or (file, document)
+
+
+def _name(path: Path) -> str:
+    """A path as messages show it: relative to the working directory when it lies inside."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _collection_remarks(file: CollectionFile, folder: Path) -> list[Remark]:
+    remarks: list[Remark] = []
+    if file.public.slug != folder.resolve().name:
+        remarks.append(Remark(("public", "slug"), "the slug must be the name of the folder: rename one of them"))
+    asks = {ask.casefold() for topic in file.topics.values() for ask in topic.asks}
+    for i, question in enumerate(file.foreign):
+        if question.casefold() in asks:
+            remarks.append(Remark(("foreign", i), "a topic has this question too, so it is not foreign: remove it"))
+    if len({q.casefold() for q in file.foreign}) < len(file.foreign):
+        remarks.append(Remark(("foreign",), "a foreign question stands here twice: replace one"))
+    return remarks
+
+
+def _scenario_remarks(file: ScenarioFile, collection: CollectionFile, path: Path) -> list[Remark]:
+    remarks = list(all_remarks(file, collection))
+    if file.public.slug != path.stem:
+        remarks.append(Remark(("public", "slug"), "the slug must be the name of the file: rename one of them"))
+    known = load_temperaments()
+    for i, slug in enumerate(file.private.persona.temperaments):
+        if slug not in known:
+            loc: Loc = ("private", "persona", "temperaments", i)
+            remarks.append(Remark(loc, f"there is no temperament `{slug}`: use one of {', '.join(sorted(known))}"))
+    for problem in lint_case(file.private.persona, collection.topics):
+        remarks.append(Remark(("private", "persona", *problem.path), problem.message))
+    return remarks
+
+
+def lint(paths: Sequence[Path]) -> tuple[int, list[Finding]]:
+    """Lint files and folders; how many scenarios passed, and all findings."""
+    passed = 0
+    findings: list[Finding] = []
+    for path in paths or [COLLECTIONS]:
+        for folder, only in _folders(path):
+            loaded, found = load_collection(folder, only)
+            passed += len(loaded.scenarios) if loaded else 0
+            findings += found
+    return passed, findings
+
+
+def _folders(path: Path) -> list[tuple[Path, list[str] | None]]:
+    if path.is_file() or path.suffix in (".yaml", ".yml"):
+        only = [] if path.name == COLLECTION_FILE else [path.stem]
+        return [(path.parent, only)]
+    if (path / COLLECTION_FILE).exists() or not path.is_dir():
+        return [(path, None)]
+    folders = [child for child in sorted(path.iterdir()) if child.is_dir() and any(child.glob("*.y*ml"))]
+    return [(child, None) for child in folders]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command `python -m scenarios.lint`."""
+    parser = argparse.ArgumentParser(prog="scenarios.lint", description="Lint collections and scenarios.")
+    parser.add_argument("paths", nargs="*", type=Path, help="scenario files or collection folders; default: all")
+    passed, findings = lint(parser.parse_args(arguments).paths)
+    for finding in findings:
+        print(finding)
+    print(f"{passed} scenarios passed, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,354 @@
+"""The rules of a good rubric, each a function from a scenario to remarks.
+
+They hold what the schema of one model cannot: references between parts, balance of the whole, and
+that empty talk earns nothing. They judge form only; whether the rubric can tell a good agent from a
+bad one is found out by the exam, by playing. Remarks name ids and never quote text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jsonschema
+
+from personas.case import Tier
+from scenarios.patterns import pattern_problem
+from scenarios.schema import CollectionFile, Criterion, Family, ScenarioFile, Tool
+
+Loc = tuple[str | int, ...]
+
+JUDGE_SHARE = 0.15
+"""Share of a dimension's positive points that may hang on an LLM judge: without one it abstains."""
+_STATE_KINDS = ("elicited", "committed", "tool", "pace")
+_CRITERIA: Loc = ("private", "rubric", "criteria")
+_PERSONA: Loc = ("private", "persona")
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One broken rule at one place of the file."""
+
+    loc: Loc
+    message: str
+
+
+@dataclass(frozen=True)
+class Names:
+    """The ids of one scenario, sorted by what a reference may point at."""
+
+    earnable: frozenset[str]
+    """Facts and denials that a question can elicit."""
+    sayable: frozenset[str]
+    """Everything the persona can say at all: the earnable and the volunteered."""
+    unearnable: Mapping[str, str]
+    commitments: frozenset[str]
+    tools: Mapping[str, Tool]
+
+
+def names_of(file: ScenarioFile) -> Names:
+    """Collect the ids that other parts of the file refer to."""
+    persona = file.private.persona
+    denials = frozenset(d.id for d in persona.denials)
+    earnable = denials | {f.id for f in persona.facts if f.tier in (Tier.ASKED, Tier.RAPPORT)}
+    return Names(
+        earnable=earnable,
+        sayable=earnable | {f.id for f in persona.facts if f.tier is Tier.VOLUNTEERED},
+        unearnable={f.id: f.tier.value for f in persona.facts if f.tier in (Tier.VOLUNTEERED, Tier.UNKNOWN)},
+        commitments=frozenset(c.id for c in persona.commitments),
+        tools={tool.id: tool for tool in file.public.tools},
+    )
+
+
+def all_remarks(file: ScenarioFile, collection: CollectionFile) -> list[Remark]:
+    """Every rule of this module over one scenario."""
+    names = names_of(file)
+    return [
+        *_unique_ids(file),
+        *_balance(file),
+        *_references(file, names),
+        *_paid_for(file),
+        *_patterns(file),
+        *_similar(file),
+        *_tools(file, names),
+        *_goals(file, names),
+        *_scripts(file, names),
+        *_public_text(file),
+    ]
+
+
+# --- ids ------------------------------------------------------------------------------------------
+
+
+def _unique_ids(file: ScenarioFile) -> Iterator[Remark]:
+    persona = file.private.persona
+    spoken = [((*_PERSONA, "facts", i, "id"), f.id) for i, f in enumerate(persona.facts)]
+    spoken += [((*_PERSONA, "denials", i, "id"), d.id) for i, d in enumerate(persona.denials)]
+    spoken += [((*_PERSONA, "commitments", i, "id"), c.id) for i, c in enumerate(persona.commitments)]
+    spoken += [(("public", "tools", i, "id"), t.id) for i, t in enumerate(file.public.tools)]
+    yield from _repeated(spoken, "facts, denials, commitments and tools")
+    criteria = [((*_CRITERIA, i, "id"), c.id) for i, c in enumerate(file.private.rubric.criteria)]
+    yield from _repeated(criteria, "criteria")
+    dimensions = file.private.rubric.dimensions
+    named = [(("private", "rubric", "dimensions", i, "name"), d.name) for i, d in enumerate(dimensions)]
+    yield from _repeated(named, "dimensions")
+    secret = [(("private", "tools", i, "id"), t.id) for i, t in enumerate(file.private.tools)]
+    yield from _repeated(secret, "private tools")
+
+
+def _repeated(found: list[tuple[Loc, str]], among: str) -> Iterator[Remark]:
+    seen: set[str] = set()
+    for loc, name in found:
+        if name in seen:
+            yield Remark(loc, f"the id `{name}` is used twice among {among}: rename one")
+        seen.add(name)
+
+
+# --- the rubric as a whole ------------------------------------------------------------------------
+
+
+def _balance(file: ScenarioFile) -> Iterator[Remark]:
+    rubric = file.private.rubric
+    families = {criterion.family for criterion in rubric.criteria}
+    missing = [family.value for family in Family if family not in families]
+    if missing:
+        yield Remark(_CRITERIA, f"no criterion of {', '.join(missing)}: every scenario uses all seven families")
+    declared = {dimension.name for dimension in rubric.dimensions}
+    for i, criterion in enumerate(rubric.criteria):
+        if criterion.dimension not in declared:
+            yield Remark((*_CRITERIA, i, "dimension"), f"no dimension `{criterion.dimension}` under `dimensions`")
+    for i, dimension in enumerate(rubric.dimensions):
+        yield from _dimension(rubric.criteria, ("private", "rubric", "dimensions", i), dimension.name)
+
+
+def _dimension(criteria: tuple[Criterion, ...], loc: Loc, name: str) -> Iterator[Remark]:
+    positive = [c for c in criteria if c.dimension == name and c.points > 0]
+    total = sum(c.points for c in positive)
+    if not total:
+        yield Remark(loc, f"`{name}` has no positive points: give it criteria that can be earned, or remove it")
+        return
+    judged = sum(c.points for c in positive if c.check.kind == "judge")
+    if judged > JUDGE_SHARE * total:
+        yield Remark(loc, f"{judged / total:.0%} of the points of `{name}` need an LLM judge: at most {JUDGE_SHARE:.0%}")
+
+
+def _paid_for(file: ScenarioFile) -> Iterator[Remark]:
+    for i, criterion in enumerate(file.private.rubric.criteria):
+        state = criterion.check.kind in _STATE_KINDS
+        if criterion.points > 0 and not state and not criterion.given:
+            kind = criterion.check.kind
+            advice = "add `given: [fact, …]` so that empty talk earns nothing"
+            yield Remark((*_CRITERIA, i), f"`{criterion.id}` pays for `{kind}` alone: {advice}")
+
+
+# --- references -----------------------------------------------------------------------------------
+
+
+def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+    for i, criterion in enumerate(file.private.rubric.criteria):
+        loc: Loc = (*_CRITERIA, i)
+        check = criterion.check
+        yield from _earnable(criterion.given, names, (*loc, "given"))
+        if check.elicited:
+            yield from _earnable(check.elicited.facts, names, (*loc, "check", "elicited", "facts"))
+        if check.pace:
+            yield from _earnable(check.pace.facts, names, (*loc, "check", "pace", "facts"))
+        if check.committed:
+            here: Loc = (*loc, "check", "committed")
+            yield from _known(check.committed.any_of, names.commitments, "commitment", (*here, "any_of"))
+            yield from _known(check.committed.after, names.sayable, "sayable fact or denial", (*here, "after"))
+            yield from _known(check.committed.before, names.sayable, "sayable fact or denial", (*here, "before"))
+        if check.tool:
+            here = (*loc, "check", "tool")
+            yield from _known((check.tool.tool,), names.tools, "tool", (*here, "tool"))
+            yield from _known(check.tool.after, names.sayable, "sayable fact or denial", (*here, "after"))
+            yield from _known(check.tool.before, names.sayable, "sayable fact or denial", (*here, "before"))
+            yield from _tool_values(criterion, names, here)
+
+
+def _earnable(ids: Iterable[str], names: Names, loc: Loc) -> Iterator[Remark]:
+    for name in ids:
+        if name in names.unearnable:
+            tier = names.unearnable[name]
+            yield Remark(loc, f"`{name}` has tier `{tier}`, so no question can earn it: refer to an asked one")
+        elif name not in names.earnable:
+            yield Remark(loc, f"there is no fact or denial `{name}`: correct the id")
+
+
+def _known(ids: Iterable[str], known: Iterable[str], what: str, loc: Loc) -> Iterator[Remark]:
+    known = set(known)
+    for name in ids:
+        if name not in known:
+            yield Remark(loc, f"there is no {what} `{name}`: correct the id")
+
+
+def _tool_values(criterion: Criterion, names: Names, loc: Loc) -> Iterator[Remark]:
+    check = criterion.check.tool
+    tool = names.tools.get(check.tool) if check else None
+    if check is None or tool is None:
+        return
+    if tool.options is not None:
+        for value in check.value:
+            if value not in tool.options:
+                yield Remark((*loc, "value"), f"a value is not among the options of `{tool.id}`: copy an option")
+    if check.wrong and not check.value:
+        yield Remark((*loc, "wrong"), "`wrong` needs `value`: list the values that are right")
+    properties = (tool.json_schema or {}).get("properties", {})
+    for field in check.contains:
+        if field not in properties:
+            yield Remark((*loc, "contains"), f"`{tool.id}` has no input field `{field}`: correct the field")
+
+
+# --- patterns and exemplars -----------------------------------------------------------------------
+
+
+def _patterns(file: ScenarioFile) -> Iterator[Remark]:
+    for loc, patterns in _pattern_lists(file):
+        for j, pattern in enumerate(patterns):
+            problem = pattern_problem(pattern)
+            if problem:
+                yield Remark((*loc, j), problem)
+
+
+def _pattern_lists(file: ScenarioFile) -> Iterator[tuple[Loc, tuple[str, ...]]]:
+    for i, commitment in enumerate(file.private.persona.commitments):
+        yield (*_PERSONA, "commitments", i, "patterns"), commitment.patterns
+        yield (*_PERSONA, "commitments", i, "unless"), commitment.unless
+    for i, criterion in enumerate(file.private.rubric.criteria):
+        loc: Loc = (*_CRITERIA, i, "check")
+        if criterion.check.says:
+            yield (*loc, "says", "any"), criterion.check.says.any
+            yield (*loc, "says", "all"), criterion.check.says.all
+        if criterion.check.tool:
+            for field, patterns in criterion.check.tool.contains.items():
+                yield (*loc, "tool", "contains", field), patterns
+
+
+def _similar(file: ScenarioFile) -> Iterator[Remark]:
+    for i, criterion in enumerate(file.private.rubric.criteria):
+        check = criterion.check.similar
+        loc: Loc = (*_CRITERIA, i, "check", "similar")
+        if check and check.floor >= check.full:
+            yield Remark(loc, "`floor` must be below `full`: the score rises from one to the other")
+        if check and len(set(check.exemplars)) < 2:
+            yield Remark((*loc, "exemplars"), "one exemplar rewards one phrase: give at least two different ones")
+
+
+# --- tools and goals ------------------------------------------------------------------------------
+
+
+def _tools(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+    for i, tool in enumerate(file.public.tools):
+        if tool.json_schema is None:
+            continue
+        loc: Loc = ("public", "tools", i, "json_schema")
+        try:
+            jsonschema.Draft202012Validator.check_schema(tool.json_schema)
+        except jsonschema.SchemaError as error:
+            yield Remark((*loc, *error.absolute_path), "this is not a valid JSON Schema: mend it")
+            continue
+        if tool.json_schema.get("type") != "object" or not tool.json_schema.get("properties"):
+            yield Remark(loc, "a tool's input is an object: give `type: object` and `properties`")
+        yield from _schema_words(tool.json_schema, loc)
+    for i, secret in enumerate(file.private.tools):
+        yield from _known((secret.id,), names.tools, "tool", ("private", "tools", i, "id"))
+
+
+def _schema_words(node: object, loc: Loc) -> Iterator[Remark]:
+    """Schemas are checked against text of agents: no slow patterns, and nothing fetched from elsewhere."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == "$ref" and not str(value).startswith("#"):
+                yield Remark((*loc, key), "a `$ref` may only point into the same schema (`#/…`)")
+            elif key == "pattern" and isinstance(value, str):
+                problem = pattern_problem(value)
+                if problem:
+                    yield Remark((*loc, key), problem)
+            yield from _schema_words(value, (*loc, key))
+    elif isinstance(node, list):
+        for i, value in enumerate(node):
+            yield from _schema_words(value, (*loc, i))
+
+
+def _goals(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+    loc: Loc = (*_PERSONA, "ending", "goals")
+    groups = file.private.persona.ending.goals
+    named = {name for group in groups for name in group}
+    final = {tool.id for tool in file.private.tools if tool.final}
+    if not groups:
+        yield Remark((*_PERSONA, "ending"), "`goals` is empty, so the talk can never be completed: name a commitment")
+    for i, group in enumerate(groups):
+        if not group:
+            yield Remark((*loc, i), "an empty group can never be met: remove it or name a commitment")
+        yield from _known(group, names.commitments | final, "commitment or final tool", (*loc, i))
+    for i, tool in enumerate(file.private.tools):
+        if tool.final and tool.id not in named:
+            yield Remark(("private", "tools", i, "final"), f"`{tool.id}` is final: name it in `ending.goals`")
+
+
+# --- exam scripts ---------------------------------------------------------------------------------
+
+
+def _scripts(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+    exam = file.private.exam
+    for script, steps in (("oracle", exam.oracle), ("careless", exam.careless)):
+        loc: Loc = ("private", "exam", script)
+        if len(steps) > file.public.max_turns:
+            yield Remark(loc, f"{len(steps)} steps do not fit into {file.public.max_turns} turns: shorten the script")
+        for i, step in enumerate(steps):
+            for j, call in enumerate(step.tools):
+                problem = call_problem(call, names.tools)
+                if problem:
+                    yield Remark((*loc, i, "tools", j), problem)
+    repeated = [say for say, n in Counter(step.say for step in exam.oracle).items() if n > 1]
+    if repeated:
+        yield Remark(("private", "exam", "oracle"), "the oracle says the same line twice: an excellent agent does not")
+
+
+def call_problem(call: Mapping[str, Any], tools: Mapping[str, Tool]) -> str | None:
+    """Why a scripted tool call is not valid; None when it is."""
+    if not {"name", "input"} <= set(call) <= {"name", "input", "type"}:
+        return "a tool call is `{name: …, input: {…}}`: correct its keys"
+    tool = next((t for t in tools.values() if call["name"] in (t.id, t.name)), None)
+    if tool is None:
+        return "the call names no tool of this scenario: use a tool's id"
+    if not isinstance(call["input"], dict):
+        return "`input` must be a mapping"
+    if tool.options is not None:
+        fits = set(call["input"]) == {"value"} and call["input"]["value"] in tool.options
+        return None if fits else f"the input of `{tool.id}` is `{{value: <one of its options>}}`: correct it"
+    try:
+        return _schema_problem(call["input"], tool)
+    except jsonschema.SchemaError:
+        return f"the schema of `{tool.id}` is not valid: mend it first"
+
+
+def _schema_problem(value: Mapping[str, Any], tool: Tool) -> str | None:
+    schema = tool.json_schema or {}
+    jsonschema.Draft202012Validator.check_schema(schema)
+    errors = sorted(
+        jsonschema.Draft202012Validator(schema).iter_errors(value),
+        key=lambda error: list(map(str, error.absolute_path)),
+    )
+    if errors:
+        field = ".".join(map(str, errors[0].absolute_path)) or "input"
+        return f"the input of `{tool.id}` does not fit its schema at `{field}` (rule `{errors[0].validator}`): correct it"
+    return None
+
+
+# --- the public half ------------------------------------------------------------------------------
+
+
+def _public_text(file: ScenarioFile) -> Iterator[Remark]:
+    """The card may not say what the persona keeps to itself."""
+    public = _plain(file.public.model_dump_json())
+    for i, fact in enumerate(file.private.persona.facts):
+        if fact.tier is not Tier.VOLUNTEERED and any(_plain(line) in public for line in fact.says):
+            loc: Loc = (*_PERSONA, "facts", i, "says")
+            yield Remark(loc, f"the public half contains a wording of `{fact.id}`: rewrite the description")
+
+
+def _plain(text: str) -> str:
+    return " ".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
