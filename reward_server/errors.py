@@ -21,6 +21,7 @@
     │   │   ├── IdempotencyMismatch     idempotency_mismatch
     │   │   └── TurnInProgress          turn_in_progress
     │   ├── BodyTooLarge            body_too_large
+    │   ├── BodyTooSlow             body_too_slow
     │   └── RateLimited             rate_limited (+ retry_after_s)
     ├── ProviderFailed              provider_failed: something we asked did not answer usefully
     │   ├── JudgeFailed                 judge_failed
@@ -211,6 +212,13 @@ class BodyTooLarge(ClientError):
 
     code = "body_too_large"
     default_message = "The request body is too large."
+
+
+class BodyTooSlow(ClientError):
+    """The body did not arrive in time."""
+
+    code = "body_too_slow"
+    default_message = "The request body did not arrive in time."
 
 
 class RateLimited(ClientError):

@@ -7,9 +7,10 @@ contract does not say null (only `Window.z` may be null).
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 MAX_CONTENT_CHARACTERS = 10_000
 MAX_BATCH_ITEMS = 100
@@ -30,6 +31,25 @@ Reward = Annotated[float, Field(ge=0.0, le=1.0)]
 Role = Literal["assistant", "user"]
 TerminalReason = Literal["completed", "max_turns_reached", "client_terminated", "error"]
 WindowSpec = Annotated[str, StringConstraints(pattern=r"^\d+[dwmn]$", max_length=16)]
+
+
+def _plain(value: dict[str, Any]) -> dict[str, Any]:
+    """Refuse what other JSON readers choke on: infinities, NaN and integers beyond 64 bits."""
+    pending: list[object] = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            pending.extend(item.values())
+        elif isinstance(item, list | tuple):
+            pending.extend(item)
+        elif isinstance(item, float) and not math.isfinite(item):
+            raise ValueError("numbers must be finite")
+        elif isinstance(item, int) and not -(2**63) <= item < 2**63:
+            raise ValueError("integers must fit in 64 bits")
+    return value
+
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(_plain)]
 
 
 class RequestModel(BaseModel):
@@ -54,7 +74,7 @@ class ToolCall(BaseModel):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=128)]
     type: Literal["artifact", "decision"] | None = None
-    input: dict[str, Any]
+    input: JsonObject
 
 
 class Message(BaseModel):
@@ -80,20 +100,20 @@ class Observation(ResponseModel):
 class QualityWeights(RequestModel):
     """Weights of the criterion families; those left out are 0 and their scorers do not run."""
 
-    success_metrics: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
-    failure_metrics: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
-    best_practices: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
-    rubrics: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
-    discovery: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
-    output_similarity: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
-    decision_match: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.0
+    success_metrics: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=True)] = 0.0
+    failure_metrics: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=True)] = 0.0
+    best_practices: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=True)] = 0.0
+    rubrics: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=True)] = 0.0
+    discovery: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=True)] = 0.0
+    output_similarity: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=True)] = 0.0
+    decision_match: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=True)] = 0.0
 
 
 class RewardConfig(RequestModel):
     """How the reward is put together for this request. The server refuses empty or all-zero weights."""
 
     quality_weights: QualityWeights | None = None
-    skip_safety_gate: bool = False
+    skip_safety_gate: Annotated[bool, Field(strict=True)] = False
 
 
 class EpisodeConfig(RequestModel):
@@ -103,7 +123,7 @@ class EpisodeConfig(RequestModel):
     max_turns: Annotated[int, Field(ge=1, le=MAX_TURNS, strict=True)] | None = None
     observation_role: Role | None = None
     persona_slug: SlugField | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
 
 
 # --- POST /episodes, /episodes/{id}/turns, GET, DELETE -------------------------------------------

@@ -1,0 +1,93 @@
+"""Reads a request body within limits and turns it into a checked value: bytes in, model out.
+
+The framework's own body handling is not used: it builds every object twice and answers 422. NUL is
+refused here; lone surrogates, NaN and bottomless nesting by the JSON parser; numbers out of range by
+the wire types.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
+
+from reward_server.api.errors import invalid
+from reward_server.errors import BodyTooLarge, BodyTooSlow, FieldProblem, InvalidRequest
+
+M = TypeVar("M", bound=BaseModel)
+_NUL_ESCAPE = b"\\u0000"
+
+
+async def read_body(request: Request, *, limit_bytes: int, deadline_s: float) -> bytes:
+    """The whole body, refused as soon as it is known to be too large, too slow or of another kind."""
+    _require_json(request)
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared[:20]) > limit_bytes:
+        raise BodyTooLarge
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(deadline_s):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > limit_bytes:
+                    raise BodyTooLarge
+                chunks.append(chunk)
+    except TimeoutError:
+        raise BodyTooSlow from None
+    return b"".join(chunks)
+
+
+def parse(model: type[M], body: bytes) -> M:
+    """The body as that model; `InvalidRequest` names the places that do not fit."""
+    if _NUL_ESCAPE in body:
+        read_json(body)
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+def validate(model: type[M], value: object) -> M:
+    """The same for a part of a body that was read by `read_json`."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+def read_json(body: bytes) -> Any:
+    """The body as plain JSON values, for what has to be validated in parts."""
+    try:
+        value = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        # The parser's message names what it expected and where, not what it found.
+        raise InvalidRequest("The body is not valid JSON.", [FieldProblem((), str(error))]) from None
+    # The escape is the only way to write NUL, and hardly any body has it: the walk is rare.
+    if _NUL_ESCAPE in body:
+        _refuse_nul(value)
+    return value
+
+
+def _refuse_nul(value: object) -> None:
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            pending.extend(item.keys())
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
+        elif isinstance(item, str) and "\x00" in item:
+            raise InvalidRequest("Text may not hold NUL characters.")
+
+
+def _require_json(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise InvalidRequest("The body must be JSON, sent with the header Content-Type: application/json.")
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise InvalidRequest("Compressed bodies are not accepted.")
