@@ -84,3 +84,8 @@ def _is_wide_gap(op: Any, argument: Any) -> bool:
 
 def _negated(op: Any, argument: Any) -> bool:
     return op is sre.IN and bool(argument) and argument[0][0] is sre.NEGATE
+
+
+def found(pattern: str, text: str) -> bool:
+    """Whether an authored pattern occurs in a text, as all rules read patterns: ignoring case."""
+    return re.search(pattern, text, re.IGNORECASE) is not None

@@ -131,7 +131,8 @@ def _dimension(criteria: tuple[Criterion, ...], loc: Loc, name: str) -> Iterator
         return
     judged = sum(c.points for c in positive if c.check.kind == "judge")
     if judged > JUDGE_SHARE * total:
-        yield Remark(loc, f"{judged / total:.0%} of the points of `{name}` need an LLM judge: at most {JUDGE_SHARE:.0%}")
+        share = f"{judged / total:.0%}"
+        yield Remark(loc, f"{share} of the points of `{name}` need an LLM judge: at most {JUDGE_SHARE:.0%}")
 
 
 def _paid_for(file: ScenarioFile) -> Iterator[Remark]:
@@ -247,7 +248,8 @@ def _tools(file: ScenarioFile, names: Names) -> Iterator[Remark]:
         try:
             jsonschema.Draft202012Validator.check_schema(tool.json_schema)
         except jsonschema.SchemaError as error:
-            yield Remark((*loc, *error.absolute_path), "this is not a valid JSON Schema: mend it")
+            rule = f"rule `{error.validator}` of the JSON Schema standard"
+            yield Remark((*loc, *error.absolute_path), f"this is not a valid JSON Schema ({rule}): mend it")
             continue
         if tool.json_schema.get("type") != "object" or not tool.json_schema.get("properties"):
             yield Remark(loc, "a tool's input is an object: give `type: object` and `properties`")
@@ -334,7 +336,8 @@ def _schema_problem(value: Mapping[str, Any], tool: Tool) -> str | None:
     )
     if errors:
         field = ".".join(map(str, errors[0].absolute_path)) or "input"
-        return f"the input of `{tool.id}` does not fit its schema at `{field}` (rule `{errors[0].validator}`): correct it"
+        rule = errors[0].validator
+        return f"the input of `{tool.id}` does not fit its schema at `{field}` (rule `{rule}`): correct it"
     return None
 
 

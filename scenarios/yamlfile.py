@@ -159,7 +159,7 @@ class _Builder:
                 raise self._refusal(event, "a key must be a plain word: quote text that begins with `[` or `{`")
             self._check(event, loc)
             key = event.value
-            if key == "<<" and event.style is None:
+            if key == "<<" and not event.style:
                 raise self._refusal(event, "merge keys (`<<`) are not allowed: write the keys out")
             if key in mapping:
                 raise self._refusal(event, f"the key {_shown(key)} stands here twice: remove one")
@@ -177,7 +177,7 @@ class _Builder:
 
 def _scalar(event: Any) -> Any:
     text = str(event.value)
-    if event.style is not None:
+    if event.style:  # quoted or block text; the style of a plain scalar is empty
         return text
     if text in _WORDS:
         return _WORDS[text]
