@@ -1,0 +1,142 @@
+"""What may play an agent: any "messages in, text out" callable, and how it is called.
+
+The agent sees the chat-template convention: itself as `assistant`, the persona as `user`. A plain
+function runs in a thread, a coroutine function is awaited, a `BatchAgent` gets all conversations
+that wait at that moment in one call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from trainer_client.wire import Message, ToolCall
+
+ChatMessage = dict[str, Any]
+"""`{"role", "content", "tool_calls"?}`, as chat templates take it."""
+
+
+@dataclass(frozen=True)
+class AgentReply:
+    """An agent's turn: its text and the tools it calls."""
+
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+
+    def message(self) -> ChatMessage:
+        """As it is sent to the server, and kept in the history."""
+        message: ChatMessage = {"role": "assistant", "content": self.content}
+        if self.tool_calls:
+            message["tool_calls"] = [call.model_dump(exclude_none=True) for call in self.tool_calls]
+        return message
+
+
+ReplyLike = str | AgentReply | Message | Mapping[str, Any]
+SyncAgent = Callable[[list[ChatMessage]], ReplyLike]
+AsyncAgent = Callable[[list[ChatMessage]], Awaitable[ReplyLike]]
+
+
+@dataclass(frozen=True)
+class BatchAgent:
+    """Marks a function that answers many conversations in one call."""
+
+    answer: Callable[[list[list[ChatMessage]]], Sequence[ReplyLike]]
+    max_batch: int = 256
+
+
+Agent = SyncAgent | AsyncAgent | BatchAgent
+
+
+class AgentRunner(Protocol):
+    """Asks an agent for one reply."""
+
+    async def __call__(self, messages: list[ChatMessage]) -> AgentReply:
+        """The reply to this conversation."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what runs in the background."""
+        ...
+
+
+def runner_for(agent: Agent) -> AgentRunner:
+    """The runner that fits the kind of agent."""
+    if isinstance(agent, BatchAgent):
+        return _BatchRunner(agent)
+    if not callable(agent):
+        raise TypeError("an agent must be callable: messages in, text out")
+    return _SingleRunner(agent)
+
+
+def as_reply(value: ReplyLike) -> AgentReply:
+    """Read what an agent returned; a TypeError says what it should have been."""
+    if isinstance(value, AgentReply):
+        return value
+    if isinstance(value, str):
+        return AgentReply(value)
+    if isinstance(value, Mapping):
+        try:
+            value = Message.model_validate({"role": "assistant", **value})
+        except ValidationError as error:
+            raise TypeError(f"an agent's message needs `content`, and `tool_calls` of the wire type: {error}") from None
+    if isinstance(value, Message):
+        return AgentReply(value.content, tuple(value.tool_calls or ()))
+    raise TypeError(f"an agent must return text or a message, not {type(value).__name__}")
+
+
+class _SingleRunner:
+    def __init__(self, agent: SyncAgent | AsyncAgent) -> None:
+        self._agent = agent
+        call = getattr(agent, "__call__", None)  # noqa: B004 - an object with an async __call__ is one too
+        self._is_async = inspect.iscoroutinefunction(agent) or inspect.iscoroutinefunction(call)
+
+    async def __call__(self, messages: list[ChatMessage]) -> AgentReply:
+        value = self._agent(messages) if self._is_async else await asyncio.to_thread(self._agent, messages)
+        # A plain function may still return an awaitable (a partial, a lambda around a coroutine function).
+        return as_reply(await value if inspect.isawaitable(value) else value)
+
+    async def aclose(self) -> None:
+        return None
+
+
+class _BatchRunner:
+    """Collects what waits while the agent is busy, and hands it over in one call."""
+
+    def __init__(self, agent: BatchAgent) -> None:
+        self._agent = agent
+        self._waiting: list[tuple[list[ChatMessage], asyncio.Future[AgentReply]]] = []
+        self._worker: asyncio.Task[None] | None = None
+
+    async def __call__(self, messages: list[ChatMessage]) -> AgentReply:
+        future: asyncio.Future[AgentReply] = asyncio.get_running_loop().create_future()
+        self._waiting.append((messages, future))
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
+        return await future
+
+    async def aclose(self) -> None:
+        if self._worker is not None and not self._worker.done():
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+
+    async def _work(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting[: self._agent.max_batch], self._waiting[self._agent.max_batch :]
+            try:
+                replies = await asyncio.to_thread(self._agent.answer, [messages for messages, _ in batch])
+                if len(replies) != len(batch):
+                    raise TypeError(f"the agent answered {len(replies)} of {len(batch)} conversations")  # noqa: TRY301
+                answers = [as_reply(reply) for reply in replies]
+            except Exception as error:  # noqa: BLE001 - the agent is the trainer's code: its failure belongs to its callers
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
+                continue
+            for (_, future), answer in zip(batch, answers, strict=True):
+                if not future.done():
+                    future.set_result(answer)

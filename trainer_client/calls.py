@@ -1,0 +1,259 @@
+"""Every call of the contract as data: method, path, body and the type of the answer.
+
+Both clients are thin drivers over these functions, so a rule of the contract is written once. A
+request is checked against the wire types here; what fails is a `BadRequest` that was never sent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+from pydantic import BaseModel, ValidationError
+
+from trainer_client.errors import BadRequest, ServerError
+from trainer_client.wire import (
+    BatchItem,
+    BatchResponse,
+    CatalogResponse,
+    CollectionResponse,
+    CompareRequest,
+    CompareResponse,
+    CreateEpisodeRequest,
+    CreateEpisodeResponse,
+    EpisodeList,
+    EpisodeResponse,
+    ErrorDetail,
+    EvaluateRequest,
+    EvaluateResponse,
+    Message,
+    RewardConfig,
+    Role,
+    ScenarioResponse,
+    TurnRequest,
+    TurnResponse,
+)
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+RequestT = TypeVar("RequestT", bound=BaseModel)
+MessageLike = Message | Mapping[str, Any]
+ItemLike = BatchItem | Mapping[str, Any]
+RewardConfigLike = RewardConfig | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Call(Generic[AnswerT]):
+    """One logical call; sent as often as needed, always with the same body and key."""
+
+    method: str
+    path: str
+    answer: type[AnswerT]
+    body: bytes | None = field(default=None, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict)
+    idempotency_key: str | None = None
+
+    def headers(self) -> dict[str, str]:
+        """Headers of this call alone."""
+        headers = {} if self.body is None else {"Content-Type": "application/json"}
+        if self.idempotency_key is not None:
+            headers["Idempotency-Key"] = self.idempotency_key
+        return headers
+
+    def read(self, body: bytes, request_id: str | None) -> AnswerT:
+        """Parse a success; anything but the contract's shape is a `ServerError`."""
+        try:
+            return self.answer.model_validate(json.loads(body))
+        except (ValueError, RecursionError) as error:
+            raise ServerError(
+                f"The server's answer to {self.method} {self.path} is not what the contract says.",
+                code="malformed_answer",
+                status=200,
+                request_id=request_id,
+            ) from error
+
+
+def new_key() -> str:
+    """A fresh idempotency key."""
+    return uuid4().hex
+
+
+def catalog() -> Call[CatalogResponse]:
+    """GET /catalog."""
+    return Call("GET", "/catalog", CatalogResponse)
+
+
+def collection(slug: str) -> Call[CollectionResponse]:
+    """GET /collections/{slug}."""
+    return Call("GET", f"/collections/{_segment(slug)}", CollectionResponse)
+
+
+def scenario(collection_slug: str, slug: str) -> Call[ScenarioResponse]:
+    """GET /collections/{slug}/scenarios/{slug}."""
+    return Call("GET", f"/collections/{_segment(collection_slug)}/scenarios/{_segment(slug)}", ScenarioResponse)
+
+
+def create_episode(
+    collection_slug: str,
+    scenario_slug: str,
+    *,
+    seed: int | None = None,
+    max_turns: int | None = None,
+    observation_role: Role | None = None,
+    persona: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    score_turns: bool = True,
+    reward_config: RewardConfigLike | None = None,
+    idempotency_key: str | None = None,
+) -> Call[CreateEpisodeResponse]:
+    """POST /episodes."""
+    config = {
+        "seed": seed,
+        "max_turns": max_turns,
+        "observation_role": observation_role,
+        "persona_slug": persona,
+        "metadata": None if metadata is None else dict(metadata),
+    }
+    request = _checked(
+        CreateEpisodeRequest,
+        collection_slug=collection_slug,
+        scenario_slug=scenario_slug,
+        score_turns=score_turns,
+        config={name: value for name, value in config.items() if value is not None} or None,
+        reward_config=reward_config,
+    )
+    return _post("/episodes", request, CreateEpisodeResponse, idempotency_key)
+
+
+def turn(
+    episode_id: str,
+    messages: str | MessageLike | Sequence[MessageLike],
+    *,
+    reward_config: RewardConfigLike | None = None,
+    terminate: bool = False,
+    idempotency_key: str | None = None,
+) -> Call[TurnResponse]:
+    """POST /episodes/{id}/turns. A bare string is the new agent message."""
+    request = _checked(TurnRequest, messages=_conversation(messages), reward_config=reward_config, terminate=terminate)
+    return _post(f"/episodes/{_segment(episode_id)}/turns", request, TurnResponse, idempotency_key)
+
+
+def get_episode(episode_id: str) -> Call[EpisodeResponse]:
+    """GET /episodes/{id}."""
+    return Call("GET", f"/episodes/{_segment(episode_id)}", EpisodeResponse)
+
+
+def delete_episode(episode_id: str) -> Call[EpisodeResponse]:
+    """DELETE /episodes/{id}."""
+    return Call("DELETE", f"/episodes/{_segment(episode_id)}", EpisodeResponse)
+
+
+def list_episodes(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    collection_slug: str | None = None,
+    status: str | None = None,
+) -> Call[EpisodeList]:
+    """GET /episodes."""
+    given = {"limit": limit, "cursor": cursor, "collection_slug": collection_slug, "status": status}
+    query = {name: str(value) for name, value in given.items() if value is not None}
+    return Call("GET", "/episodes", EpisodeList, query=query)
+
+
+def evaluate(
+    collection_slug: str,
+    scenario_slug: str,
+    messages: Sequence[MessageLike],
+    *,
+    agent_role: Role = "assistant",
+    reward_config: RewardConfigLike | None = None,
+    normalization_key: str | None = None,
+    normalization_windows: Sequence[str] | None = None,
+    idempotency_key: str | None = None,
+) -> Call[EvaluateResponse]:
+    """POST /evaluate."""
+    request = _checked(
+        EvaluateRequest,
+        collection_slug=collection_slug,
+        scenario_slug=scenario_slug,
+        messages=_conversation(messages),
+        agent_role=agent_role,
+        reward_config=reward_config,
+        normalization_key=normalization_key,
+        normalization_windows=None if normalization_windows is None else list(normalization_windows),
+    )
+    return _post("/evaluate", request, EvaluateResponse, idempotency_key)
+
+
+def batch_evaluate(items: Sequence[ItemLike], idempotency_key: str | None = None) -> Call[BatchResponse]:
+    """POST /batch/evaluate. Items given as mappings are sent as they are: the server judges each on its own."""
+    plain = [item.model_dump(exclude_none=True) if isinstance(item, BaseModel) else dict(item) for item in items]
+    key = idempotency_key or new_key()
+    return Call("POST", "/batch/evaluate", BatchResponse, body=_encoded({"items": plain}), idempotency_key=key)
+
+
+def compare(
+    collection_slug: str,
+    scenario_slug: str,
+    messages_a: Sequence[MessageLike],
+    messages_b: Sequence[MessageLike],
+    *,
+    agent_role: Role = "assistant",
+    reward_config: RewardConfigLike | None = None,
+    idempotency_key: str | None = None,
+) -> Call[CompareResponse]:
+    """POST /compare."""
+    request = _checked(
+        CompareRequest,
+        collection_slug=collection_slug,
+        scenario_slug=scenario_slug,
+        response_a={"messages": _conversation(messages_a)},
+        response_b={"messages": _conversation(messages_b)},
+        agent_role=agent_role,
+        reward_config=reward_config,
+    )
+    return _post("/compare", request, CompareResponse, idempotency_key)
+
+
+def _post(path: str, request: BaseModel, answer: type[AnswerT], key: str | None) -> Call[AnswerT]:
+    body = _encoded(request.model_dump(exclude_none=True))
+    return Call("POST", path, answer, body=body, idempotency_key=key or new_key())
+
+
+def _encoded(content: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError) as error:
+        raise BadRequest(f"The request cannot be written as JSON: {error}", code="invalid_request") from error
+
+
+def _checked(model: type[RequestT], **fields: object) -> RequestT:
+    try:
+        return model.model_validate({name: value for name, value in fields.items() if value is not None})
+    except ValidationError as error:
+        details = tuple(
+            ErrorDetail(loc=list(item["loc"]), msg=item["msg"])
+            for item in error.errors(include_url=False, include_context=False, include_input=False)
+        )
+        first = details[0]
+        where = ".".join(str(part) for part in first.loc)
+        raise BadRequest(f"{where}: {first.msg}", code="invalid_request", errors=details) from None
+
+
+def _conversation(messages: str | MessageLike | Sequence[MessageLike]) -> list[Any]:
+    if isinstance(messages, str):
+        return [{"role": "assistant", "content": messages}]
+    if isinstance(messages, Message | Mapping):
+        return [messages]
+    return list(messages)
+
+
+def _segment(value: str) -> str:
+    """One path segment; dots alone would be resolved away by the URL parser."""
+    if not value or value in (".", ".."):
+        raise BadRequest("An identifier in the address is empty.", code="invalid_request")
+    return quote(value, safe="")

@@ -1,0 +1,196 @@
+"""What a call can raise.
+
+    LabsError
+    ├── BadRequest            400 and other refusals of the request itself
+    │   ├── EpisodeComplete       a turn after the end of its episode
+    │   └── PayloadTooLarge       413
+    ├── Unauthenticated       401
+    ├── Forbidden             403
+    ├── NotFound              404 (also an expired episode)
+    ├── Conflict              409
+    │   ├── HistoryMismatch       the messages differ from the server's log
+    │   ├── TurnInProgress        another turn of the episode is being answered
+    │   └── IdempotencyMismatch   a key used again with another body
+    ├── RateLimited           429      (retried)
+    ├── ProviderFailed        502      (retried)
+    ├── Unavailable           503, 504 (retried)
+    ├── ServerError           500, or an answer that is not the contract's
+    ├── ConnectionFailed      no answer: refused, reset, broken off (retried)
+    ├── DeadlineExceeded      no answer in time (an attempt is retried, the call's own deadline is not)
+    └── Unscored              a reward was asked of an item or episode that has none
+
+Each carries `code` (a stable snake_case word), and `status` and `request_id` where the server answered.
+"""
+
+# The names are the contract's words; they are all under `LabsError`, which says that they are errors.
+# ruff: noqa: N818
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pydantic import ValidationError
+
+from trainer_client.wire import ErrorDetail, ErrorEnvelope
+
+
+class LabsError(Exception):
+    """Base of everything this package raises on purpose."""
+
+    retryable: ClassVar[bool] = False
+    """Whether the same request, with its idempotency key, may be sent again."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        status: int | None = None,
+        request_id: str | None = None,
+        errors: tuple[ErrorDetail, ...] = (),
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.status = status
+        self.request_id = request_id
+        self.errors = errors
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        where = [self.code]
+        if self.status is not None:
+            where.append(f"HTTP {self.status}")
+        if self.request_id:
+            where.append(self.request_id)
+        return f"{self.message} [{', '.join(where)}]"
+
+
+class BadRequest(LabsError):
+    """The request was refused as it stands."""
+
+
+class EpisodeComplete(BadRequest):
+    """The episode had already ended."""
+
+
+class PayloadTooLarge(BadRequest):
+    """The body is larger than the server takes."""
+
+
+class Unauthenticated(LabsError):
+    """The API key is missing, malformed, unknown or revoked."""
+
+
+class Forbidden(LabsError):
+    """The key has no access to the collection."""
+
+
+class NotFound(LabsError):
+    """No such thing, or an expired episode, or another lab's."""
+
+
+class Conflict(LabsError):
+    """The request contradicts what the server knows."""
+
+
+class HistoryMismatch(Conflict):
+    """The messages sent differ from the server's log of the episode."""
+
+
+class TurnInProgress(Conflict):
+    """Another turn of the same episode is being answered."""
+
+
+class IdempotencyMismatch(Conflict):
+    """The idempotency key was used before with another body."""
+
+
+class RateLimited(LabsError):
+    """Too many requests, or a budget is used up."""
+
+    retryable = True
+
+
+class ProviderFailed(LabsError):
+    """A judge or a persona failed; there is no reward."""
+
+    retryable = True
+
+
+class Unavailable(LabsError):
+    """The server is not ready or overloaded."""
+
+    retryable = True
+
+
+class ServerError(LabsError):
+    """The server failed, or answered something outside the contract."""
+
+
+class ConnectionFailed(LabsError):
+    """The server could not be reached, or broke off."""
+
+    retryable = True
+
+
+class DeadlineExceeded(LabsError):
+    """No answer in time."""
+
+    retryable = True
+
+
+class Unscored(LabsError):
+    """There is no reward here; a failure is never turned into a number."""
+
+
+_BY_STATUS: dict[int, type[LabsError]] = {
+    400: BadRequest,
+    401: Unauthenticated,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    413: PayloadTooLarge,
+    429: RateLimited,
+    502: ProviderFailed,
+    503: Unavailable,
+    504: Unavailable,
+}
+
+_BY_CODE: dict[tuple[int, str], type[LabsError]] = {
+    (400, "episode_complete"): EpisodeComplete,
+    (409, "history_mismatch"): HistoryMismatch,
+    (409, "turn_in_progress"): TurnInProgress,
+    (409, "idempotency_mismatch"): IdempotencyMismatch,
+}
+
+
+def error_class(status: int, code: str) -> type[LabsError]:
+    """The class for a status that is not a success."""
+    specific = _BY_CODE.get((status, code)) or _BY_STATUS.get(status)
+    if specific is not None:
+        return specific
+    return BadRequest if 400 <= status < 500 else ServerError
+
+
+def error_from_answer(
+    status: int, headers: Mapping[str, str], body: bytes, retry_after_s: float | None = None
+) -> LabsError:
+    """Build the error of an answer; a body that is not the contract's envelope is not quoted."""
+    request_id = headers.get("x-request-id")
+    try:
+        envelope = ErrorEnvelope.model_validate(json.loads(body))
+    except (ValueError, RecursionError, ValidationError):
+        code = f"http_{status}"
+        message = f"The server answered HTTP {status}."
+        errors: tuple[ErrorDetail, ...] = ()
+    else:
+        code, message = envelope.data.code, envelope.message
+        request_id = envelope.data.request_id or request_id
+        errors = tuple(envelope.data.errors or ())
+    return error_class(status, code)(
+        message, code=code, status=status, request_id=request_id, errors=errors, retry_after_s=retry_after_s
+    )

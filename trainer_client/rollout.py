@@ -1,0 +1,288 @@
+"""Play many episodes at once with any agent, and return what happened in each.
+
+An episode that failed (the server, a provider, the agent itself) comes back as errored, with the
+reason and no reward: nothing here turns a failure into a number. The persona is mapped to the
+`user` role and the agent to `assistant`, whatever roles the server uses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainer_client.agent import Agent, AgentRunner, ChatMessage, runner_for
+from trainer_client.async_client import AsyncLabsClient
+from trainer_client.calls import RewardConfigLike
+from trainer_client.client import LabsClient
+from trainer_client.errors import LabsError, Unscored
+from trainer_client.wire import CreateEpisodeResponse, ToolDefinition
+
+SystemPrompt = str | Callable[[CreateEpisodeResponse], str | None] | None
+
+
+@dataclass(frozen=True)
+class RolloutError:
+    """Why an episode has no reward."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """One episode as the trainer sees it."""
+
+    collection: str
+    scenario: str
+    seed: int | None
+    episode_id: str | None
+    messages: tuple[ChatMessage, ...]
+    """Persona lines as `user`, agent lines as `assistant`, after the system message if one was given."""
+    rewards: tuple[float, ...]
+    """Reward of the conversation so far, after each agent turn that was answered."""
+    scores: Mapping[str, float] | None
+    """Dimensions after the last turn."""
+    terminal_reason: str | None
+    error: RolloutError | None = None
+    tools: tuple[ToolDefinition, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the episode ran to its end."""
+        return self.error is None
+
+    @property
+    def turns(self) -> int:
+        """Agent turns that were answered."""
+        return len(self.rewards)
+
+    @property
+    def reward(self) -> float:
+        """Reward of the whole conversation; raises for an errored episode."""
+        if self.error is not None:
+            raise Unscored(f"The episode has no reward: {self.error.message}", code=self.error.code)
+        return self.rewards[-1]
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """All episodes of one `play`, in the order of their seeds."""
+
+    rollouts: tuple[Rollout, ...]
+
+    def __iter__(self) -> Iterator[Rollout]:
+        return iter(self.rollouts)
+
+    def __len__(self) -> int:
+        return len(self.rollouts)
+
+    def __getitem__(self, index: int) -> Rollout:
+        return self.rollouts[index]
+
+    @property
+    def completed(self) -> tuple[Rollout, ...]:
+        """Those with a reward."""
+        return tuple(rollout for rollout in self.rollouts if rollout.ok)
+
+    @property
+    def errored(self) -> tuple[Rollout, ...]:
+        """Those without."""
+        return tuple(rollout for rollout in self.rollouts if not rollout.ok)
+
+    @property
+    def mean_reward(self) -> float | None:
+        """Mean over the completed episodes alone; None when there is none."""
+        rewards = [rollout.reward for rollout in self.completed]
+        return sum(rewards) / len(rewards) if rewards else None
+
+
+Progress = Callable[[int, int, Rollout], None]
+"""Called after each episode with how many are done, how many there are, and the one that just ended."""
+
+
+@dataclass(frozen=True)
+class EpisodePlan:
+    """What is the same in every episode of one `play`."""
+
+    collection: str
+    scenario: str
+    max_turns: int | None = None
+    persona: str | None = None
+    reward_config: RewardConfigLike | None = None
+    metadata: Mapping[str, Any] | None = None
+    system: SystemPrompt = None
+
+
+@dataclass
+class _Log:
+    """The running record of one episode."""
+
+    episode_id: str | None = None
+    messages: list[ChatMessage] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    scores: dict[str, float] | None = None
+    terminal_reason: str | None = None
+    tools: tuple[ToolDefinition, ...] = ()
+
+
+async def play_async(
+    client: AsyncLabsClient,
+    agent: Agent,
+    collection: str,
+    scenario: str,
+    *,
+    episodes: int | None = None,
+    seeds: Sequence[int] | None = None,
+    concurrency: int = 16,
+    max_turns: int | None = None,
+    persona: str | None = None,
+    reward_config: RewardConfigLike | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    system: SystemPrompt = None,
+    progress: Progress | None = None,
+) -> Rollouts:
+    """Play `episodes` episodes (default: one per seed), at most `concurrency` at a time."""
+    plan = EpisodePlan(collection, scenario, max_turns, persona, reward_config, metadata, system)
+    wanted = _seeds(episodes, seeds)
+    if concurrency < 1:
+        raise ValueError("concurrency must be at least 1")
+    room = asyncio.Semaphore(concurrency)
+    runner = runner_for(agent)
+    done = 0
+
+    async def one(seed: int | None) -> Rollout:
+        nonlocal done
+        async with room:
+            rollout = await play_episode(client, runner, plan, seed)
+        done += 1
+        if progress is not None:
+            progress(done, len(wanted), rollout)
+        return rollout
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(seed)) for seed in wanted]
+    finally:
+        await runner.aclose()
+    return Rollouts(tuple(task.result() for task in tasks))
+
+
+def play(
+    client: LabsClient,
+    agent: Agent,
+    collection: str,
+    scenario: str,
+    *,
+    episodes: int | None = None,
+    seeds: Sequence[int] | None = None,
+    concurrency: int = 16,
+    max_turns: int | None = None,
+    persona: str | None = None,
+    reward_config: RewardConfigLike | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    system: SystemPrompt = None,
+    progress: Progress | None = None,
+) -> Rollouts:
+    """`play_async` for a program without an event loop; opens its own connections to the same server."""
+
+    async def run() -> Rollouts:
+        async with AsyncLabsClient.like(client) as other:
+            return await play_async(
+                other,
+                agent,
+                collection,
+                scenario,
+                episodes=episodes,
+                seeds=seeds,
+                concurrency=concurrency,
+                max_turns=max_turns,
+                persona=persona,
+                reward_config=reward_config,
+                metadata=metadata,
+                system=system,
+                progress=progress,
+            )
+
+    return asyncio.run(run())
+
+
+async def play_episode(
+    client: AsyncLabsClient, runner: AgentRunner, plan: EpisodePlan, seed: int | None = None
+) -> Rollout:
+    """Play one episode to its end, or to its error."""
+    log = _Log()
+    try:
+        error = await _play(client, runner, plan, seed, log)
+    except LabsError as failure:
+        error = RolloutError(failure.code, failure.message)
+    if error is not None and log.episode_id is not None and log.terminal_reason is None:
+        await _abandon(client, log.episode_id)
+    return Rollout(
+        collection=plan.collection,
+        scenario=plan.scenario,
+        seed=seed,
+        episode_id=log.episode_id,
+        messages=tuple(log.messages),
+        rewards=tuple(log.rewards),
+        scores=log.scores,
+        terminal_reason=log.terminal_reason,
+        error=error,
+        tools=log.tools,
+    )
+
+
+async def _play(
+    client: AsyncLabsClient, runner: AgentRunner, plan: EpisodePlan, seed: int | None, log: _Log
+) -> RolloutError | None:
+    episode = await client.create_episode(
+        plan.collection,
+        plan.scenario,
+        seed=seed,
+        max_turns=plan.max_turns,
+        observation_role="user",
+        persona=plan.persona,
+        metadata=plan.metadata,
+        reward_config=plan.reward_config,
+    )
+    log.episode_id, log.tools = episode.episode_id, tuple(episode.tools)
+    system = plan.system(episode) if callable(plan.system) else plan.system
+    if system is not None:
+        log.messages.append({"role": "system", "content": system})
+    observation = episode.initial_observation.content
+    log.messages.append({"role": "user", "content": observation})
+    while log.terminal_reason is None:
+        try:
+            reply = await runner([dict(message) for message in log.messages])
+        except Exception as error:  # noqa: BLE001 - the agent is the trainer's code: its failure is this episode's
+            return RolloutError("agent_failed", f"The agent failed: {type(error).__name__}: {error}")
+        # The persona's last line goes along: should our view and the server's log differ, the server says so.
+        answer = await client.turn(episode.episode_id, [{"role": "user", "content": observation}, reply.message()])
+        observation = answer.observation.content
+        log.messages += [reply.message(), {"role": "user", "content": observation}]
+        log.rewards.append(answer.reward)
+        log.scores = answer.scores
+        if answer.episode_complete:
+            log.terminal_reason = answer.terminal_reason or "completed"
+    if log.terminal_reason == "error":
+        return RolloutError("episode_error", "The server ended the episode with an error.")
+    return None
+
+
+async def _abandon(client: AsyncLabsClient, episode_id: str) -> None:
+    """End an episode nobody will continue; that it failed already is what the caller reports."""
+    try:
+        await client.within(5.0).delete_episode(episode_id)
+    except LabsError:
+        return
+
+
+def _seeds(episodes: int | None, seeds: Sequence[int] | None) -> list[int | None]:
+    if seeds is None:
+        if episodes is None or episodes < 0:
+            raise ValueError("say how many `episodes`, or give their `seeds`")
+        return [None] * episodes
+    if episodes is not None and episodes != len(seeds):
+        raise ValueError(f"{episodes} episodes but {len(seeds)} seeds")
+    return list(seeds)
