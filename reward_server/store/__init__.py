@@ -1,1 +1,1 @@
-"""Tables and queries; tables never leave this room."""
+"""What is kept: tables and queries behind one engine. Only records leave this room."""

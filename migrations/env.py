@@ -1,0 +1,61 @@
+"""What Alembic runs for every command.
+
+`reward_server.store.migrate` hands in an open connection; an author on the command line hands in `-x url=`.
+Schema changes run in one transaction, so an interrupted migration leaves the schema as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+from alembic import context
+from alembic.autogenerate.api import AutogenContext
+from sqlalchemy import Connection
+from sqlmodel import AutoString
+
+from reward_server.store.columns import UtcDateTime
+from reward_server.store.engine import open_migration_engine
+from reward_server.store.tables import metadata
+
+
+def render_item(kind: str, item: Any, _context: AutogenContext) -> str | Literal[False]:
+    """Write our column types as plain SQLAlchemy ones: an old revision must not change when our code does."""
+    if kind == "type" and isinstance(item, UtcDateTime):
+        return "sa.DateTime(timezone=True)"
+    if kind == "type" and isinstance(item, AutoString):
+        return f"sa.String(length={item.length})"
+    return False
+
+
+def run(connection: Connection) -> None:
+    """Run the command's revisions over this connection."""
+    context.configure(
+        connection=connection,
+        target_metadata=metadata,
+        render_as_batch=True,
+        render_item=render_item,
+        compare_type=True,
+        compare_server_default=True,
+        transactional_ddl=True,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+async def run_from_command_line() -> None:
+    """Open the database named on the command line."""
+    url = context.get_x_argument(as_dictionary=True)["url"]
+    engine = open_migration_engine(url, busy_timeout_s=10.0)
+    try:
+        async with engine.begin() as connection:
+            await connection.run_sync(run)
+    finally:
+        await engine.dispose()
+
+
+handed_in: Connection | None = context.config.attributes.get("connection")
+if handed_in is None:
+    asyncio.run(run_from_command_line())
+else:
+    run(handed_in)

@@ -1,0 +1,54 @@
+"""Answers kept for 24 hours under an Idempotency-Key, so that a retry costs nothing."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from reward_server.errors import Conflict
+from reward_server.store.mapping import values_of
+from reward_server.store.records import ANSWER_LIFETIME, StoredAnswer
+from reward_server.store.session import Session
+from reward_server.store.tables import Answer, table_of
+
+_ANSWER = table_of(Answer)
+_ADD = insert(_ANSWER)
+_GET = select(_ANSWER).where(
+    _ANSWER.c.lab_id == bindparam("lab_id"),
+    _ANSWER.c.key == bindparam("key"),
+    _ANSWER.c.created_at > bindparam("born_after"),
+)
+_DROP_OLD = delete(_ANSWER).where(
+    _ANSWER.c.lab_id == bindparam("lab_id"),
+    _ANSWER.c.key == bindparam("key"),
+    _ANSWER.c.created_at <= bindparam("born_until"),
+)
+_PURGE = delete(_ANSWER).where(_ANSWER.c.created_at <= bindparam("born_until"))
+
+
+class Answers:
+    """Stored answers of one lab at a time."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def get(self, lab_id: str, key: str, now: datetime) -> StoredAnswer | None:
+        """The answer given under this key, unless it is too old."""
+        wanted = {"lab_id": lab_id, "key": key, "born_after": now - ANSWER_LIFETIME}
+        found = (await self._session.execute(_GET, wanted)).mappings().one_or_none()
+        return None if found is None else StoredAnswer(**found)
+
+    async def put(self, answer: StoredAnswer) -> None:
+        """Keep an answer, in the same transaction as what it reports; `Conflict` if the key was just used."""
+        expired = {"lab_id": answer.lab_id, "key": answer.key, "born_until": answer.created_at - ANSWER_LIFETIME}
+        await self._session.execute(_DROP_OLD, expired)
+        try:
+            await self._session.execute(_ADD, values_of(answer))
+        except IntegrityError as error:
+            raise Conflict("A request with this Idempotency-Key was answered meanwhile; send it again.") from error
+
+    async def purge(self, now: datetime) -> int:
+        """Forget answers that are too old; how many there were."""
+        return (await self._session.execute(_PURGE, {"born_until": now - ANSWER_LIFETIME})).rowcount

@@ -1,0 +1,33 @@
+"""Pairs of conversations that were compared: the raw material of preference data."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, insert, select
+
+from reward_server.store.mapping import values_of
+from reward_server.store.records import ComparisonRow
+from reward_server.store.session import Session
+from reward_server.store.tables import Comparison, table_of
+
+_COMPARISON = table_of(Comparison)
+_ADD = insert(_COMPARISON)
+_GET = select(_COMPARISON).where(
+    _COMPARISON.c.lab_id == bindparam("lab_id"), _COMPARISON.c.comparison_id == bindparam("comparison_id")
+)
+
+
+class Comparisons:
+    """Comparisons of one lab at a time."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def add(self, row: ComparisonRow) -> None:
+        """Store a comparison."""
+        await self._session.execute(_ADD, values_of(row))
+
+    async def get(self, lab_id: str, comparison_id: str) -> ComparisonRow | None:
+        """One comparison, with the verdicts that only the operator may see."""
+        result = await self._session.execute(_GET, {"lab_id": lab_id, "comparison_id": comparison_id})
+        found = result.mappings().one_or_none()
+        return None if found is None else ComparisonRow(**found)

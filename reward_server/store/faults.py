@@ -1,0 +1,42 @@
+"""Turns what a driver raises when the database cannot be used into `StoreUnavailable`.
+
+Only trouble of the database itself counts: locked, full, read-only, damaged, gone. A broken constraint
+or a wrong statement is a defect of ours and passes through unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    NotSupportedError,
+    ProgrammingError,
+    SQLAlchemyError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from reward_server.errors import StoreUnavailable
+
+_OUR_DEFECTS = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
+_TROUBLE = (DatabaseError, InterfaceError, PoolTimeout, OSError)
+
+
+def is_trouble(error: BaseException) -> bool:
+    """Whether the database could not be used, as opposed to having been used wrongly."""
+    return isinstance(error, _TROUBLE) and not isinstance(error, _OUR_DEFECTS)
+
+
+@contextmanager
+def store_faults() -> Iterator[None]:
+    """Raise `StoreUnavailable` where the database failed, with the driver's error as its cause."""
+    try:
+        yield
+    except (SQLAlchemyError, OSError) as error:
+        if is_trouble(error):
+            raise StoreUnavailable from error
+        raise

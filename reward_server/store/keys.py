@@ -1,0 +1,58 @@
+"""API keys: digests and permissions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import RowMapping, bindparam, func, insert, select, update
+
+from reward_server.store.mapping import values_of
+from reward_server.store.records import KeyRow
+from reward_server.store.session import Session
+from reward_server.store.tables import ApiKey, table_of
+
+_KEY = table_of(ApiKey)
+_ADD = insert(_KEY)
+_GET = select(_KEY).where(_KEY.c.key_id == bindparam("key_id"))
+_LIST = select(_KEY).order_by(_KEY.c.created_at, _KEY.c.key_id)
+_COUNT = select(func.count()).select_from(_KEY)
+_REVOKE = (
+    update(_KEY)
+    .where(_KEY.c.key_id == bindparam("this_key"), _KEY.c.revoked_at.is_(None))
+    .values(revoked_at=bindparam("at"))
+)
+
+
+class Keys:
+    """Keys of all labs: only the key ring and the operator's commands read them."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def add(self, row: KeyRow) -> None:
+        """Store a new key."""
+        values = values_of(row)
+        values["collections"] = None if row.collections is None else list(row.collections)
+        await self._session.execute(_ADD, values)
+
+    async def get(self, key_id: str) -> KeyRow | None:
+        """The key, revoked or not."""
+        found = (await self._session.execute(_GET, {"key_id": key_id})).mappings().one_or_none()
+        return None if found is None else _record(found)
+
+    async def list(self) -> list[KeyRow]:
+        """All keys, oldest first, revoked ones included."""
+        return [_record(row) for row in (await self._session.execute(_LIST)).mappings()]
+
+    async def revoke(self, key_id: str, at: datetime) -> bool:
+        """Whether there was such a key that was not revoked yet."""
+        return (await self._session.execute(_REVOKE, {"this_key": key_id, "at": at})).rowcount == 1
+
+    async def count(self) -> int:
+        """How many keys were ever made."""
+        return int((await self._session.execute(_COUNT)).scalar_one())
+
+
+def _record(row: RowMapping) -> KeyRow:
+    collections = row["collections"]
+    return KeyRow(**{**row, "collections": None if collections is None else tuple(collections)})

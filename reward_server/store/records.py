@@ -1,0 +1,178 @@
+"""What goes in and out of the store: plain frozen values, one per kind of row.
+
+Tables never leave the room; these do. Fields that hold conversation text, a persona's private state
+or verdicts stay out of `repr`, so that a record in a log line or a traceback gives nothing away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+JsonObject: TypeAlias = dict[str, Any]
+
+EPISODE_LIFETIME = timedelta(hours=24)
+"""An episode without activity for this long has expired."""
+ANSWER_LIFETIME = timedelta(hours=24)
+"""How long the answer to an Idempotency-Key is kept."""
+
+
+class EpisodeStatus(StrEnum):
+    """What an episode is at a given moment; `expired` is never stored, it follows from the time."""
+
+    ACTIVE = "active"
+    COMPLETE = "complete"
+    EXPIRED = "expired"
+
+
+class EvaluationSource(StrEnum):
+    """The door an evaluation came through."""
+
+    EVALUATE = "evaluate"
+    BATCH = "batch"
+    COMPARE = "compare"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRow:
+    """An API key: what it may do, and a digest from which it cannot be told."""
+
+    key_id: str
+    lab_id: str
+    name: str
+    digest: bytes = field(repr=False)
+    plan: str
+    rate_per_minute: int | None
+    """Requests per minute of a custom plan; None means what the plan says."""
+    collections: tuple[str, ...] | None
+    """Collections the key may use; None means all."""
+    full_scores: bool
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeRow:
+    """An episode as it stands after its last turn."""
+
+    episode_id: str
+    lab_id: str
+    collection: str
+    scenario: str
+    seed: int
+    persona_slug: str
+    observation_role: str
+    score_turns: bool
+    reward_config: JsonObject | None
+    metadata: JsonObject | None = field(repr=False)
+    max_turns: int
+    turn: int
+    persona_state: JsonObject = field(repr=False)
+    status: EpisodeStatus
+    terminal_reason: str | None
+    opening: str = field(repr=False)
+    created_at: datetime
+    active_at: datetime
+
+    @property
+    def expires_at(self) -> datetime:
+        """When it expires if nothing more happens."""
+        return self.active_at + EPISODE_LIFETIME
+
+    def status_at(self, now: datetime) -> EpisodeStatus:
+        """What it is at this moment; a complete episode stays complete."""
+        if self.status is EpisodeStatus.ACTIVE and now >= self.expires_at:
+            return EpisodeStatus.EXPIRED
+        return self.status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRow:
+    """One answered turn, with the answer as it was given."""
+
+    episode_id: str
+    turn: int
+    agent_content: str = field(repr=False)
+    tool_calls: list[JsonObject] | None = field(repr=False)
+    observation: str = field(repr=False)
+    reward: float
+    scores: dict[str, float] | None
+    answer: JsonObject = field(repr=False)
+    """The stored response body, without its `request_id`."""
+    fingerprint: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationRow:
+    """One scored conversation. `verdicts` is for the operator alone."""
+
+    evaluation_id: str
+    lab_id: str
+    collection: str
+    scenario: str
+    reward: float
+    scores: dict[str, float] | None
+    scoring_version: str
+    normalization_key: str | None
+    messages: list[JsonObject] = field(repr=False)
+    agent_role: str
+    reward_config: JsonObject | None
+    verdicts: list[JsonObject] = field(repr=False)
+    source: EvaluationSource
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow:
+    """Two conversations of one scenario, scored side by side. `verdicts_*` are for the operator alone."""
+
+    comparison_id: str
+    lab_id: str
+    collection: str
+    scenario: str
+    winner: str
+    reward_a: float
+    reward_b: float
+    margin: float
+    scores_a: dict[str, float] | None
+    scores_b: dict[str, float] | None
+    scoring_version: str
+    agent_role: str
+    reward_config: JsonObject | None
+    messages_a: list[JsonObject] = field(repr=False)
+    messages_b: list[JsonObject] = field(repr=False)
+    verdicts_a: list[JsonObject] = field(repr=False)
+    verdicts_b: list[JsonObject] = field(repr=False)
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer:
+    """The answer that was given under an Idempotency-Key."""
+
+    lab_id: str
+    key: str
+    fingerprint: str
+    status: int
+    body: JsonObject = field(repr=False)
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeCursor:
+    """The last episode of a page: the next page begins after it."""
+
+    created_at: datetime
+    episode_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """Rewards of a window. `mean` and `std` (of the population) are 0 when there are none."""
+
+    n: int
+    mean: float
+    std: float

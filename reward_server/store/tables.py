@@ -1,0 +1,185 @@
+"""The tables. Nothing outside this room and `migrations` imports them.
+
+They describe the schema; statements are written in Core against `*.table`, because building ORM objects
+costs more per turn than everything else a write does.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+from sqlmodel import Field, SQLModel
+
+from reward_server.store.columns import JSON_COLUMN, UtcDateTime
+
+# Named constraints can be dropped by name in a later migration; SQLite's own are anonymous.
+NAMING = {
+    "ix": "ix_%(column_0_N_label)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+metadata = MetaData(naming_convention=NAMING)
+
+
+class Row(SQLModel):
+    """Base of the tables, on metadata of our own so that other SQLModel users cannot add to it."""
+
+    metadata = metadata
+
+
+def _moment(*, nullable: bool = False) -> Any:
+    return Field(sa_column=Column(UtcDateTime(), nullable=nullable))
+
+
+def _json(*, nullable: bool = False) -> Any:
+    return Field(sa_column=Column(JSON_COLUMN, nullable=nullable))
+
+
+def _text() -> Any:
+    return Field(sa_column=Column(Text(), nullable=False))
+
+
+class ApiKey(Row, table=True):
+    """`KeyRow`."""
+
+    __tablename__ = "api_key"
+
+    key_id: str = Field(primary_key=True, max_length=32)
+    lab_id: str = Field(max_length=64, index=True)
+    name: str = Field(max_length=200)
+    digest: bytes = Field(sa_column=Column(LargeBinary(32), nullable=False))
+    plan: str = Field(max_length=32)
+    rate_per_minute: int | None
+    collections: list[str] | None = _json(nullable=True)
+    full_scores: bool
+    created_at: datetime = _moment()
+    revoked_at: datetime | None = _moment(nullable=True)
+
+
+class Episode(Row, table=True):
+    """`EpisodeRow`."""
+
+    __tablename__ = "episode"
+    __table_args__ = (
+        CheckConstraint("status in ('active', 'complete')", name="status"),
+        CheckConstraint("turn >= 0 and turn <= max_turns", name="turn"),
+        Index("ix_episode_page", "lab_id", "created_at", "episode_id"),
+    )
+
+    episode_id: str = Field(primary_key=True, max_length=40)
+    lab_id: str = Field(max_length=64)
+    collection: str = Field(max_length=128)
+    scenario: str = Field(max_length=128)
+    seed: int = Field(sa_column=Column(BigInteger(), nullable=False))
+    persona_slug: str = Field(max_length=128)
+    observation_role: str = Field(max_length=16)
+    score_turns: bool
+    reward_config: dict[str, Any] | None = _json(nullable=True)
+    client_metadata: dict[str, Any] | None = Field(sa_column=Column("metadata", JSON_COLUMN, nullable=True))
+    max_turns: int
+    turn: int
+    persona_state: dict[str, Any] = _json()
+    status: str = Field(max_length=16)
+    terminal_reason: str | None = Field(max_length=32)
+    opening: str = _text()
+    created_at: datetime = _moment()
+    active_at: datetime = _moment()
+
+
+class Turn(Row, table=True):
+    """`TurnRow`. The primary key is what makes a doubled turn impossible."""
+
+    __tablename__ = "turn"
+
+    episode_id: str = Field(
+        sa_column=Column(String(40), ForeignKey("episode.episode_id", ondelete="CASCADE"), primary_key=True)
+    )
+    turn: int = Field(primary_key=True)
+    agent_content: str = _text()
+    tool_calls: list[dict[str, Any]] | None = _json(nullable=True)
+    observation: str = _text()
+    reward: float
+    scores: dict[str, float] | None = _json(nullable=True)
+    answer: dict[str, Any] = _json()
+    fingerprint: str = Field(max_length=128)
+    created_at: datetime = _moment()
+
+
+class Evaluation(Row, table=True):
+    """`EvaluationRow`."""
+
+    __tablename__ = "evaluation"
+    __table_args__ = (Index("ix_evaluation_window", "lab_id", "normalization_key", "created_at", "evaluation_id"),)
+
+    evaluation_id: str = Field(primary_key=True, max_length=40)
+    lab_id: str = Field(max_length=64)
+    collection: str = Field(max_length=128)
+    scenario: str = Field(max_length=128)
+    reward: float
+    scores: dict[str, float] | None = _json(nullable=True)
+    scoring_version: str = Field(max_length=32)
+    normalization_key: str | None = Field(max_length=256)
+    messages: list[dict[str, Any]] = _json()
+    agent_role: str = Field(max_length=16)
+    reward_config: dict[str, Any] | None = _json(nullable=True)
+    verdicts: list[dict[str, Any]] = _json()
+    source: str = Field(max_length=16)
+    created_at: datetime = _moment()
+
+
+class Comparison(Row, table=True):
+    """`ComparisonRow`."""
+
+    __tablename__ = "comparison"
+
+    comparison_id: str = Field(primary_key=True, max_length=40)
+    lab_id: str = Field(max_length=64)
+    collection: str = Field(max_length=128)
+    scenario: str = Field(max_length=128)
+    winner: str = Field(max_length=8)
+    reward_a: float
+    reward_b: float
+    margin: float
+    scores_a: dict[str, float] | None = _json(nullable=True)
+    scores_b: dict[str, float] | None = _json(nullable=True)
+    scoring_version: str = Field(max_length=32)
+    agent_role: str = Field(max_length=16)
+    reward_config: dict[str, Any] | None = _json(nullable=True)
+    messages_a: list[dict[str, Any]] = _json()
+    messages_b: list[dict[str, Any]] = _json()
+    verdicts_a: list[dict[str, Any]] = _json()
+    verdicts_b: list[dict[str, Any]] = _json()
+    created_at: datetime = _moment()
+
+
+class Answer(Row, table=True):
+    """`StoredAnswer`."""
+
+    __tablename__ = "stored_answer"
+
+    lab_id: str = Field(primary_key=True, max_length=64)
+    key: str = Field(primary_key=True, max_length=255)
+    fingerprint: str = Field(max_length=128)
+    status: int
+    body: dict[str, Any] = _json()
+    created_at: datetime = Field(sa_column=Column(UtcDateTime(), nullable=False, index=True))
+
+
+def table_of(row: type[Row]) -> Table:
+    """The Core table of a class above."""
+    return metadata.tables[str(row.__tablename__)]

@@ -1,0 +1,149 @@
+"""One writer for the process: units of work run one after the other and share a commit.
+
+Whoever waits while another unit of work runs joins the same transaction, each behind a SAVEPOINT of
+its own, so a failed one takes nobody along. Nobody is told "done" before the COMMIT that holds his work
+has returned. Because only this task begins, ends and commits, a cancelled caller can neither leave a
+transaction open nor interrupt one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from reward_server.errors import StoreUnavailable
+from reward_server.store.session import Session
+
+GROUP_LIMIT = 64
+"""Units of work in one commit: enough to spread the cost of an fsync, few enough that nobody waits long."""
+
+
+class _Ticket:
+    """One unit of work, from joining the queue to the commit."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.granted: asyncio.Future[Session] = loop.create_future()
+        self.finished: asyncio.Future[bool] = loop.create_future()
+        """True if the work is to be kept."""
+        self.committed: asyncio.Future[None] = loop.create_future()
+
+    def finish(self, *, keep: bool) -> None:
+        if not self.finished.done():
+            self.finished.set_result(keep)
+
+    def refuse(self, cause: BaseException | None = None) -> None:
+        """Fail whatever the caller is waiting for, with an error object of his own."""
+        waited_for: asyncio.Future[Any] = self.committed if self.granted.done() else self.granted
+        if not waited_for.done():
+            error = StoreUnavailable()
+            error.__cause__ = cause
+            waited_for.set_exception(error)
+            # The caller may be gone; reading it keeps the event loop from reporting it.
+            waited_for.exception()
+
+
+class Writer:
+    """Hands the writing connection to one unit of work after the other."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._queue: asyncio.Queue[_Ticket | None] = asyncio.Queue()
+        self._holder: asyncio.Task[Any] | None = None
+        self._closed = False
+        self._task = asyncio.create_task(self._serve(), name="store-writer")
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Session]:
+        """A session whose work is durable when the block has been left, or not there at all."""
+        if self._closed:
+            raise StoreUnavailable
+        if self._holder is asyncio.current_task():
+            raise RuntimeError("a unit of work inside a unit of work would wait for itself")
+        ticket = _Ticket()
+        self._queue.put_nowait(ticket)
+        try:
+            session = await ticket.granted
+            self._holder = asyncio.current_task()
+            yield session
+        except BaseException:
+            ticket.finish(keep=False)
+            raise
+        ticket.finish(keep=True)
+        await asyncio.shield(ticket.committed)
+
+    async def close(self) -> None:
+        """Finish what is queued, then stop."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put_nowait(None)
+        await self._task
+
+    async def _serve(self) -> None:
+        try:
+            while (ticket := await self._queue.get()) is not None:
+                await self._serve_group(ticket)
+        finally:
+            self._closed = True
+            self._refuse_queued()
+
+    async def _serve_group(self, first: _Ticket) -> None:
+        group = [first]
+        try:
+            async with self._engine.connect() as connection:
+                await self._fill_group(connection, group)
+        except (SQLAlchemyError, OSError) as error:
+            for ticket in group:
+                ticket.refuse(error)
+            # They have waited as long as this group and would fail the same way, one timeout after the other.
+            self._refuse_queued(error)
+        else:
+            for ticket in group:
+                if not ticket.committed.done():
+                    ticket.committed.set_result(None)
+
+    async def _fill_group(self, connection: AsyncConnection, group: list[_Ticket]) -> None:
+        """Run units of work in one transaction until nobody waits, then commit."""
+        transaction = await connection.begin()
+        if not await self._run(connection, group[0]):
+            # It was alone so far and had no savepoint: everything there is to undo is its own.
+            await transaction.rollback()
+            return
+        while len(group) < GROUP_LIMIT and (ticket := self._next_waiting()) is not None:
+            group.append(ticket)
+            savepoint = await connection.begin_nested()
+            if await self._run(connection, ticket):
+                await savepoint.commit()
+            else:
+                await savepoint.rollback()
+        await transaction.commit()
+
+    async def _run(self, connection: AsyncConnection, ticket: _Ticket) -> bool:
+        """Let one caller work; whether the work is to be kept."""
+        if ticket.granted.cancelled():
+            return False
+        session = Session(connection)
+        ticket.granted.set_result(session)
+        try:
+            return await ticket.finished
+        finally:
+            self._holder = None
+            await session.settle()
+
+    def _next_waiting(self) -> _Ticket | None:
+        if self._queue.empty():
+            return None
+        ticket = self._queue.get_nowait()
+        if ticket is None:
+            # The sentinel of `close`: it has to be seen by the serving loop.
+            self._queue.put_nowait(None)
+        return ticket
+
+    def _refuse_queued(self, cause: BaseException | None = None) -> None:
+        while (ticket := self._next_waiting()) is not None:
+            ticket.refuse(cause)
