@@ -9,9 +9,10 @@ Statements are not SQLite's own; what is, is in this file.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import event
+from sqlalchemy import URL, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
@@ -43,12 +44,17 @@ def check_url(url: str) -> str:
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise ConfigurationError("database_url is not a database URL") from None
+        raise ConfigurationError("This is not a database URL.") from None
     if parsed.drivername not in ("sqlite", "sqlite+aiosqlite"):
-        raise ConfigurationError(f"database_url: {parsed.drivername!r} is not supported; use sqlite")
+        raise ConfigurationError(f"The database {parsed.drivername!r} is not supported; use sqlite.")
     if parsed.database in (None, "", ":memory:") or str(parsed.database).startswith("file:"):
-        raise ConfigurationError("database_url must be the path of a file, as in sqlite:////var/lib/labs/labs.sqlite")
+        raise ConfigurationError("The database must be the path of a file, as in sqlite:////var/lib/labs/labs.sqlite.")
     return parsed.set(drivername="sqlite+aiosqlite").render_as_string(hide_password=False)
+
+
+def sqlite_url(path: Path) -> str:
+    """The URL of a database file, whatever characters are in its path."""
+    return URL.create("sqlite", database=str(path.absolute())).render_as_string(hide_password=False)
 
 
 def open_engines(url: str, *, busy_timeout_s: float) -> Engines:

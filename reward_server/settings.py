@@ -1,0 +1,144 @@
+"""Every setting of the server, in one frozen object read from `LABS_…` variables and the command line.
+
+Secrets are `SecretStr` and show in no repr, log or error. `load_settings` reports everything that is wrong
+in one line each, without repeating the values. Limits that the public contract fixes are not settings.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings.exceptions import SettingsError
+
+from reward_server.errors import ConfigurationError
+
+PREFIX = "LABS_"
+DEFAULT_PORT = 8321
+MIN_PEPPER_CHARACTERS = 32
+
+Seconds = Annotated[float, Field(gt=0.0, le=3600.0, allow_inf_nan=False)]
+
+
+def _default_data() -> Path:
+    return Path("~/.local/share/labs")
+
+
+class Settings(BaseSettings):
+    """How this server runs."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+    host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")
+    port: int = Field(default=DEFAULT_PORT, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
+    data: Path = Field(default_factory=_default_data, description="Directory for everything the server keeps.")
+    database_url: SecretStr | None = Field(
+        default=None, description="Database, such as sqlite:////var/lib/labs/labs.sqlite; default: inside `data`."
+    )
+    pepper: SecretStr | None = Field(
+        default=None, description="Secret that API keys are hashed with; default: a file in `data`."
+    )
+    encoder: str = Field(
+        default="all-MiniLM-L6-v2", min_length=1, description="Text encoder: the packaged one, a folder or a hub name."
+    )
+    scenarios: Path | None = Field(default=None, description="Directory with further collections.")
+
+    max_body_mb: float = Field(default=16.0, gt=0.0, le=1024.0, description="Largest request body, in megabytes.")
+    max_concurrency: int = Field(default=256, ge=1, le=100_000, description="Requests in work before 503.")
+    scoring_threads: int = Field(default=2, ge=1, le=256, description="Threads that score conversations.")
+    body_deadline_s: Seconds = Field(default=10.0, description="Time a client has to send a body.")
+    request_deadline_s: Seconds = Field(default=60.0, description="Time to answer a turn or an evaluation.")
+    batch_deadline_s: Seconds = Field(default=300.0, description="Time to answer a batch.")
+    drain_s: Seconds = Field(default=10.0, description="Time for requests in work when the server is stopped.")
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least log level.")
+    log_format: Literal["auto", "console", "json"] = Field(
+        default="auto", description="`auto` is console on a terminal and JSON otherwise."
+    )
+
+    @field_validator("data", "scenarios")
+    @classmethod
+    def _expand_home(cls, path: Path | None) -> Path | None:
+        try:
+            return None if path is None else path.expanduser()
+        except RuntimeError:
+            raise ValueError("the home directory is not known; give a full path") from None
+
+    @field_validator("pepper")
+    @classmethod
+    def _long_enough(cls, pepper: SecretStr | None) -> SecretStr | None:
+        if pepper is not None and len(pepper.get_secret_value()) < MIN_PEPPER_CHARACTERS:
+            raise ValueError(f"must have at least {MIN_PEPPER_CHARACTERS} characters")
+        return pepper
+
+    @field_validator("database_url")
+    @classmethod
+    def _usable_database(cls, url: SecretStr | None) -> SecretStr | None:
+        # Imported here so that `labs --help` does not load the database library.
+        from reward_server.store.engine import check_url
+
+        if url is not None:
+            try:
+                check_url(url.get_secret_value())
+            except ConfigurationError as error:
+                raise ValueError(error.message) from None
+        return url
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.data.exists() and not self.data.is_dir():
+            raise ValueError("data: is not a directory")
+        if self.scenarios is not None and not self.scenarios.is_dir():
+            raise ValueError("scenarios: there is no such directory")
+        if self.batch_deadline_s < self.request_deadline_s:
+            raise ValueError("batch_deadline_s: must not be shorter than request_deadline_s")
+        return self
+
+    @property
+    def database(self) -> str:
+        """The database URL to open. May hold a password: never log it."""
+        if self.database_url is not None:
+            return self.database_url.get_secret_value()
+        from reward_server.store.engine import sqlite_url
+
+        return sqlite_url(self.data / "labs.sqlite")
+
+    @property
+    def max_body_bytes(self) -> int:
+        """`max_body_mb` in bytes."""
+        return int(self.max_body_mb * 1_000_000)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+
+def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
+    """Settings from the environment; `overrides` (a flag that was not given is None) win."""
+    given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise ConfigurationError("; ".join(_problem(found["loc"], found["msg"]) for found in error.errors())) from None
+    except SettingsError:
+        raise ConfigurationError(f"A {PREFIX}… variable cannot be read.") from None
+
+
+def _problem(location: tuple[int | str, ...], message: str) -> str:
+    """`LABS_PORT: …`; a cross-check names its field itself."""
+    text = message.removeprefix("Value error, ")
+    name = str(location[0]) if location else text.split(":", 1)[0]
+    text = text if location else text.split(":", 1)[1].strip()
+    return f"{PREFIX}{name.upper()}: {text[:1].lower()}{text[1:]}"
