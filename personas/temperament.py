@@ -31,6 +31,8 @@ class Phrases(BaseModel):
     """The agent was rude."""
     warmed: tuple[Line, ...] = Field(min_length=2)
     """The agent showed empathy and nothing else calls for an answer."""
+    following: tuple[Line, ...] = ()
+    """The agent checks in or offers something the case has no answer to; default: `warmed`."""
     not_understood: tuple[Line, ...] = Field(min_length=2)
     """Empty, garbled, foreign-language or machine-like input."""
     wait: tuple[Line, ...] = Field(min_length=2)

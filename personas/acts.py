@@ -1,0 +1,198 @@
+"""Reads one agent turn: which sentences ask, state, comfort, insult, say goodbye, or make no sense.
+
+A question needs the form of a question; a list of keywords is none, with or without a question mark. The
+reading depends on the text alone, never on the case, so it is the same for the simulator and for scoring.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from personas import lexicon
+from personas.wording import FUNCTION_WORDS, content_words, plain, tokens
+
+MAX_SENTENCE_CHARS = 320
+MAX_QUESTIONS = 12
+MAX_STATEMENTS = 24
+QUESTIONS_A_TURN = 3
+"""More questions than this in one turn are an interrogation."""
+
+
+class Kind(StrEnum):
+    """What a sentence does."""
+
+    QUESTION = "question"
+    STATEMENT = "statement"
+    KEYWORDS = "keywords"  # a list of content words without grammar
+    NOISE = "noise"  # no words, another language, machine text
+    META = "meta"  # about the simulation, its prompt or its scoring
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence and what it does."""
+
+    text: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Everything that can be told from the text of one agent turn alone."""
+
+    sentences: tuple[Sentence, ...]
+    questions: tuple[str, ...]
+    """One entry per thing asked: joined questions are split."""
+    statements: tuple[str, ...]
+    empathy: tuple[str, ...]
+    """Sentences with an expression of sympathy, respect or encouragement."""
+    check_ins: frozenset[str]
+    """Those of `questions` that only steer the talk ("Does that make sense?")."""
+    rude: bool
+    farewell: bool
+    garbled: bool
+    """Nothing in it is a sentence of the persona's language."""
+    meta: bool
+    stuffed: bool
+    interrogation: bool
+    open_question: bool
+
+
+_BREAK = re.compile(r"(?<=[.!?\u2026])[\"')\]]*\s+|\s*[\r\n]+\s*(?:[-*\u2022]\s+|\d{1,2}[.)]\s+)?|(?<=[?!])(?=[A-Z])")
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|dr|mr|mrs|ms|prof|st|vs|approx|no|a\.m|p\.m|inc|ltd|fig)\.$", re.IGNORECASE)
+_BULLET = re.compile(r"^(?:[-*\u2022>]+|\(?\d{1,2}[.)]|\(?[a-h][.)])\s+")
+_MACHINE = re.compile(r"```|</?\w+[^>]{0,80}>|[{}\[\]|\\^~]{2,}|[{\[]\s*\"|\"\s*:\s*[\"{\[\d]|[A-Za-z0-9+/=_-]{40,}|0x[0-9a-f]{6,}")
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+def split_sentences(text: str) -> list[str]:
+    """Sentences in order; bullets and lines count as sentences of their own."""
+    pieces: list[str] = []
+    glue = False
+    for piece in _BREAK.split(plain(text)):
+        piece = piece.strip()
+        if not piece:
+            continue
+        if glue:
+            pieces[-1] = f"{pieces[-1]} {piece}"
+        else:
+            pieces.append(_BULLET.sub("", piece))
+        glue = bool(_ABBREVIATION.search(piece))
+    return [piece[:MAX_SENTENCE_CHARS] for piece in pieces if piece]
+
+
+def _is_noise(text: str, words: list[str]) -> bool:
+    letters = _LETTER.findall(text)
+    if not letters or len(letters) * 2 < len(text.replace(" ", "")):
+        return True
+    if _MACHINE.search(text):
+        return True
+    if sum(not letter.isascii() for letter in letters) * 4 > len(letters):
+        return True
+    return _is_foreign(words)
+
+
+def _is_foreign(words: list[str]) -> bool:
+    english = sum(word in FUNCTION_WORDS and word not in lexicon.FOREIGN_WORDS for word in words)
+    foreign = sum(word in lexicon.FOREIGN_WORDS and word not in FUNCTION_WORDS for word in words)
+    if foreign > english:
+        return foreign >= 2 or not english and len(words) <= 4
+    return not english and any(not word.isascii() for word in words)
+
+
+def _is_keywords(words: list[str]) -> bool:
+    grammar = sum(word in FUNCTION_WORDS for word in words)
+    return len(words) >= 4 and grammar * 6 < len(words)
+
+
+def _asks(text: str, words: list[str]) -> bool:
+    """Whether a sentence has the form of a question."""
+    low = text.lower()
+    marked = low.rstrip("\"') ").endswith("?") or "?" in low[-4:]
+    if not marked:
+        return bool(lexicon.QUESTION_START.match(low)) and not lexicon.STATEMENT_WH.match(low)
+    if not any(word in FUNCTION_WORDS for word in words):
+        return False
+    if lexicon.QUESTION_START.match(low) or lexicon.INVERSION.search(low) or lexicon.WH_INVERSION.search(low):
+        return True
+    if lexicon.ELLIPTIC.match(low) or lexicon.INDIRECT.search(low) or lexicon.WH_PHRASE.match(low):
+        return True
+    # A declarative question ("You have had this before?") needs ordinary grammar.
+    return sum(word in FUNCTION_WORDS for word in words) * 4 >= len(words)
+
+
+def _kind(text: str) -> Kind:
+    low = text.lower()
+    if lexicon.META.search(low) or lexicon.META_MARKUP.search(low):
+        return Kind.META
+    words = tokens(text)
+    if _is_noise(text, words):
+        return Kind.NOISE
+    if _is_keywords(words) and not lexicon.QUESTION_START.match(low):
+        return Kind.KEYWORDS
+    if _asks(text, words):
+        return Kind.QUESTION
+    return Kind.STATEMENT
+
+
+def _clauses(question: str) -> list[str]:
+    """Splits questions that were joined in one sentence; a lead-in that asks nothing stays attached."""
+    low = question.lower()
+    cuts = [m.start() for m in lexicon.CLAUSE_BREAK.finditer(low) if 8 <= m.start() <= len(low) - 8 and m.group().strip()]
+    clauses: list[str] = []
+    start = 0
+    for cut in cuts:
+        left, right = question[start:cut], question[cut:].lstrip(" ,;:-\u2014")
+        if _stands_alone(left) and _stands_alone(right):
+            clauses.append(f"{left.strip(' ,;:-?')}?")
+            start = cut + len(question[cut:]) - len(right)
+    clauses.append(question[start:].strip())
+    return clauses
+
+
+def _stands_alone(clause: str) -> bool:
+    text = re.sub(r"^(?:and|but|or|also|plus)[, ]+", "", clause.strip(" ,;:-\u2014")) + "?"
+    return bool(content_words(text)) and len(tokens(text)) >= 2 and _question_form(text.lower())
+
+
+def _question_form(low: str) -> bool:
+    return bool(lexicon.QUESTION_START.match(low) or lexicon.ELLIPTIC.match(low))
+
+
+def _bare(text: str) -> str:
+    return text.lower().strip(" .?!,\"'")
+
+
+@lru_cache(maxsize=4096)
+def read_turn(text: str) -> Reading:
+    """What an agent turn does; cached, because scoring reads the same turns again and again."""
+    sentences = tuple(Sentence(piece, _kind(piece)) for piece in split_sentences(text))
+    questions: list[str] = []
+    for sentence in sentences:
+        if sentence.kind is Kind.QUESTION:
+            questions += _clauses(sentence.text)
+    check_ins = frozenset(q for q in questions if lexicon.CHECK_IN.match(_bare(q)))
+    spoken = [s.text for s in sentences if s.kind in (Kind.QUESTION, Kind.STATEMENT)]
+    lows = [s.lower() for s in spoken]
+    return Reading(
+        sentences=sentences,
+        questions=tuple(questions[:MAX_QUESTIONS]),
+        statements=tuple(s.text for s in sentences if s.kind is Kind.STATEMENT)[:MAX_STATEMENTS],
+        empathy=tuple(s for s, low in zip(spoken, lows, strict=True) if lexicon.EMPATHY.search(low)),
+        check_ins=check_ins,
+        rude=any(_rude(low) for low in lows),
+        farewell=not (set(questions) - check_ins) and any(lexicon.FAREWELL.search(low.rstrip(" .!")) for low in lows),
+        garbled=all(s.kind is Kind.NOISE for s in sentences),
+        meta=any(s.kind is Kind.META for s in sentences),
+        stuffed=any(s.kind is Kind.KEYWORDS for s in sentences),
+        interrogation=len(questions) - len(check_ins) > QUESTIONS_A_TURN,
+        open_question=any(lexicon.OPEN_QUESTION.match(q.lower()) for q in questions if q not in check_ins),
+    )
+
+
+def _rude(low: str) -> bool:
+    found = lexicon.RUDE.search(low)
+    return bool(found) and not lexicon.RUDE_PARDON.search(low)

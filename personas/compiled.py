@@ -1,0 +1,246 @@
+"""A case prepared for play: topics merged in, anchors laid out, patterns and wordings precompiled.
+
+Compiling does all work that does not depend on the conversation. The result is immutable, private like the
+case (no content in its repr), and may be shared by any number of episodes and threads.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from personas.acts import split_sentences
+from personas.case import Commitment, Denial, Fact, Gate, PersonaCase, Tier, Topic
+from personas.lexicon import EMPATHY_ANCHORS
+from personas.wording import content_words, grams, normal, stem, stem_line, stems, tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of columns in the anchor matrix."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CompiledTopic:
+    """A fact or a denial: something a question can be about."""
+
+    id: str
+    tier: Tier
+    says: tuple[str, ...]
+    again: str | None
+    partial: str | None
+    answer: str | None
+    gate: Gate
+    asks: tuple[str, ...]
+    span: Span
+    keywords: tuple[str, ...]
+    """Stem lines, searched in the stem line of a question."""
+    keyword_weight: tuple[float, ...]
+    normals: tuple[str, ...]
+    """Normal forms of everything that would give the fact away."""
+    protected: frozenset[str]
+    """Word grams that occur in no other line of the case."""
+
+    @property
+    def creditable(self) -> bool:
+        """Whether a question can earn it."""
+        return self.tier in (Tier.ASKED, Tier.RAPPORT)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CompiledCommitment:
+    """A commitment with its patterns ready."""
+
+    id: str
+    span: Span
+    patterns: tuple[re.Pattern[str], ...]
+    unless: tuple[re.Pattern[str], ...]
+    threshold: float
+    also_questions: bool
+    after: frozenset[str]
+    reply: tuple[str, ...]
+    reply_early: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CompiledCase:
+    """One persona in one scenario, ready to be played and to be replayed."""
+
+    name: str
+    role: str
+    openings: tuple[str, ...]
+    topics: tuple[CompiledTopic, ...]
+    commitments: tuple[CompiledCommitment, ...]
+    unknown: tuple[str, ...]
+    nudges: tuple[str, ...]
+    goals: tuple[frozenset[str], ...]
+    farewell: tuple[str, ...]
+    tool_replies: Mapping[str, tuple[str, ...]]
+    temperaments: tuple[str, ...]
+    anchors: tuple[str, ...]
+    empathy_span: Span
+    by_id: Mapping[str, CompiledTopic] = field(default_factory=dict)
+    volunteered: tuple[CompiledTopic, ...] = ()
+    harmless: frozenset[str] = frozenset()
+    """Normal forms of the sentences that are no fact's content: partial answers, nudges, replies."""
+
+    def __repr__(self) -> str:
+        return "<CompiledCase: private>"
+
+    def volunteered_in(self, text: str) -> tuple[str, ...]:
+        """Volunteered facts that a text tells, in so many words or in most of them."""
+        line, words = normal(text), {stem(word) for word in content_words(text)}
+        return tuple(t.id for t in self.volunteered if contains(t, line) or _covers(words, t.says))
+
+
+def contains(topic: CompiledTopic, normal_text: str) -> bool:
+    """Whether a text in normal form contains a wording of the topic."""
+    return any(wording in normal_text for wording in topic.normals)
+
+
+def _covers(words: set[str], wordings: Iterable[str]) -> bool:
+    for wording in wordings:
+        needed = {stem(word) for word in content_words(wording)}
+        if needed and len(needed & words) >= 0.6 * len(needed):
+            return True
+    return False
+
+
+class _Anchors:
+    """Collects anchor texts and hands out their column spans."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def add(self, texts: Iterable[str]) -> Span:
+        start = len(self.texts)
+        self.texts += texts
+        return Span(start, len(self.texts))
+
+
+def _askable(case: PersonaCase) -> tuple[Fact | Denial, ...]:
+    return (*case.facts, *case.denials)
+
+
+def _merged(own: Fact | Denial, topics: Mapping[str, Topic]) -> Topic:
+    """The fact's own matching texts, then those of the collection topic it takes over."""
+    shared = topics.get(own.topic, Topic()) if own.topic else Topic()
+    return Topic(
+        asks=tuple(dict.fromkeys(own.asks + shared.asks)),
+        probes=tuple(dict.fromkeys(own.probes + shared.probes)),
+        keywords=tuple(dict.fromkeys(own.keywords + shared.keywords)),
+    )
+
+
+def merged_topics(case: PersonaCase, topics: Mapping[str, Topic]) -> dict[str, Topic]:
+    """Fact or denial id -> all texts a question is compared with, own ones first."""
+    return {item.id: _merged(item, topics) for item in _askable(case)}
+
+
+def _revealing(item: Fact | Denial) -> tuple[str, ...]:
+    return (*item.says, item.again) if isinstance(item, Fact) and item.again else item.says
+
+
+def _other_lines(case: PersonaCase) -> Iterable[str]:
+    """Every line the persona may say that is not the content of a fact."""
+    yield from (*case.openings, *case.unknown, *case.nudges, *case.ending.farewell)
+    for commitment in case.commitments:
+        yield from (*commitment.reply, *commitment.reply_early)
+    for fact in case.facts:
+        yield from (line for line in (fact.partial, fact.answer) if line)
+
+
+def _protected(case: PersonaCase, other: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Per topic: the word grams that give it away and occur in no other line."""
+    free = frozenset().union(*(grams(line) for line in other))
+    own = {i.id: frozenset().union(*(grams(w) for w in _revealing(i))) for i in _askable(case)}
+    count: dict[str, int] = {}
+    for found in own.values():
+        for gram in found:
+            count[gram] = count.get(gram, 0) + 1
+    return {key: frozenset(g for g in found if g not in free and count[g] == 1) for key, found in own.items()}
+
+
+def _keyword_weights(merged: Mapping[str, Topic]) -> dict[str, float]:
+    """A keyword that many topics share says little about any one of them."""
+    count: dict[str, int] = {}
+    for topic in merged.values():
+        for keyword in {stem_line(stems(k)) for k in topic.keywords}:
+            count[keyword] = count.get(keyword, 0) + 1
+    return {keyword: 1.0 / math.sqrt(n) for keyword, n in count.items()}
+
+
+def _compile_topic(
+    item: Fact | Denial, texts: Topic, anchors: _Anchors, weights: Mapping[str, float], protected: frozenset[str]
+) -> CompiledTopic:
+    fact = item if isinstance(item, Fact) else None
+    keywords = tuple(dict.fromkeys(stem_line(stems(k)) for k in texts.keywords if tokens(k)))
+    return CompiledTopic(
+        id=item.id,
+        tier=fact.tier if fact else Tier.ASKED,
+        says=item.says,
+        again=fact.again if fact else None,
+        partial=fact.partial if fact else None,
+        answer=fact.answer if fact else None,
+        gate=fact.gate if fact else Gate(),
+        asks=texts.asks,
+        span=anchors.add(texts.asks),
+        keywords=keywords,
+        keyword_weight=tuple(weights[k] for k in keywords),
+        normals=tuple(dict.fromkeys(normal(w) for w in _revealing(item))),
+        protected=protected,
+    )
+
+
+def _compile_commitment(item: Commitment, anchors: _Anchors) -> CompiledCommitment:
+    return CompiledCommitment(
+        id=item.id,
+        span=anchors.add(item.examples),
+        patterns=tuple(re.compile(p, re.IGNORECASE) for p in item.patterns),
+        unless=tuple(re.compile(p, re.IGNORECASE) for p in item.unless),
+        threshold=item.threshold,
+        also_questions=item.also_questions,
+        after=frozenset(item.after),
+        reply=item.reply,
+        reply_early=item.reply_early,
+    )
+
+
+def compile_case(
+    case: PersonaCase, topics: Mapping[str, Topic], tool_replies: Mapping[str, tuple[str, ...]] | None = None
+) -> CompiledCase:
+    """Prepares a case; `topics` are those of its collection, `tool_replies` what it says to tool calls."""
+    replies = dict(tool_replies or {})
+    anchors = _Anchors()
+    merged = merged_topics(case, topics)
+    other = (*_other_lines(case), *(line for lines in replies.values() for line in lines))
+    weights, protected = _keyword_weights(merged), _protected(case, other)
+    compiled = tuple(
+        _compile_topic(item, merged[item.id], anchors, weights, protected[item.id])
+        for item in _askable(case)
+    )
+    commitments = tuple(_compile_commitment(item, anchors) for item in case.commitments)
+    empathy = anchors.add(EMPATHY_ANCHORS)
+    return CompiledCase(
+        name=case.name,
+        role=case.role,
+        openings=case.openings,
+        topics=compiled,
+        commitments=commitments,
+        unknown=case.unknown,
+        nudges=case.nudges,
+        goals=tuple(frozenset(group) for group in case.ending.goals),
+        farewell=case.ending.farewell,
+        tool_replies=replies,
+        temperaments=case.temperaments,
+        anchors=tuple(anchors.texts),
+        empathy_span=empathy,
+        by_id={topic.id: topic for topic in compiled},
+        volunteered=tuple(topic for topic in compiled if topic.tier is Tier.VOLUNTEERED),
+        harmless=frozenset(normal(sentence) for line in other for sentence in split_sentences(line)),
+    )

@@ -1,0 +1,202 @@
+"""Decides what a persona does in answer to a turn, before any word is chosen.
+
+The result is a short list of moves in the order they will be spoken. Only `TELL`, `VOLUNTEER` and `AGAIN`
+carry the content of a fact, and only for facts that may be told now; everything else is manner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from personas.acts import split_sentences
+from personas.case import Tier
+from personas.compiled import CompiledCase
+from personas.hearing import AgentTurn, Asked, Hearing
+from personas.state import PersonaState
+from personas.temperament import Temperament
+
+MAX_SENTENCES = 4
+
+
+class Act(StrEnum):
+    """One thing a persona can do in a reply."""
+
+    NOT_UNDERSTOOD = "not_understood"
+    HURT = "hurt"
+    TOO_MANY = "too_many"
+    TELL = "tell"
+    VOLUNTEER = "volunteer"
+    AGAIN = "again"
+    TIRED = "tired"
+    PARTIAL = "partial"
+    ANSWER = "answer"  # the authored answer about something it cannot know
+    UNKNOWN = "unknown"
+    REPLY = "reply"
+    REPLY_EARLY = "reply_early"
+    TOOL_REPLY = "tool_reply"
+    FOLLOWING = "following"
+    WARMED = "warmed"
+    NUDGE = "nudge"
+    WAIT = "wait"
+    FAREWELL = "farewell"
+    LEAVING = "leaving"
+
+
+_TELLING = frozenset({Act.TELL, Act.VOLUNTEER})
+_LAST_WORDS = frozenset({Act.FAREWELL, Act.LEAVING})
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An act and what it is about: a topic, a commitment or a tool."""
+
+    act: Act
+    about: str = ""
+
+
+def disclosed(moves: tuple[Move, ...]) -> tuple[str, ...]:
+    """The topics that the moves say for the first time."""
+    return tuple(move.about for move in moves if move.act in _TELLING)
+
+
+def ends(moves: tuple[Move, ...]) -> bool:
+    """Whether the persona ends the conversation with these moves."""
+    return any(move.act in _LAST_WORDS for move in moves)
+
+
+def decide(
+    case: CompiledCase,
+    temperament: Temperament,
+    state: PersonaState,
+    turn: AgentTurn,
+    hearing: Hearing,
+    after: PersonaState,
+) -> tuple[Move, ...]:
+    """The moves of a reply. `after` is the state after the turn as far as the agent's words decide it."""
+    if after.annoyance >= temperament.patience:
+        return (Move(Act.LEAVING),)
+    if hearing.unclear:
+        return (Move(Act.NOT_UNDERSTOOD),)
+    answers = _answers(case, temperament, state, hearing)
+    reactions = _reactions(case, state, turn, hearing)
+    closing = _closing(case, hearing, after, answers, reactions)
+    if closing == Act.FAREWELL:
+        # Last words follow what was asked for and offered, but no small talk.
+        return (*_fit(case, (*answers, *reactions), MAX_SENTENCES - 1), Move(Act.FAREWELL))
+    if closing == Act.WAIT:
+        return (*_fit(case, (*_volunteered(case, state), *answers), MAX_SENTENCES - 1), Move(Act.WAIT))
+    manner = _manner(hearing)
+    body = (*answers, *reactions)
+    told_first = _volunteered(case, state)
+    if not (body or manner or told_first):
+        body = _small_talk(hearing)
+    return _fit(case, (*manner, *told_first, *body), MAX_SENTENCES)
+
+
+def _manner(hearing: Hearing) -> tuple[Move, ...]:
+    if hearing.reading.rude:
+        return (Move(Act.HURT),)
+    return (Move(Act.TOO_MANY),) if hearing.reading.interrogation else ()
+
+
+def _volunteered(case: CompiledCase, state: PersonaState) -> tuple[Move, ...]:
+    """What the opening left out of the things the persona comes to say."""
+    return tuple(Move(Act.VOLUNTEER, topic.id) for topic in case.volunteered if topic.id not in state.said)
+
+
+def _answers(
+    case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing
+) -> tuple[Move, ...]:
+    """Answers in the order asked, no more than the persona tells at once."""
+    pressed = hearing.reading.rude or hearing.reading.interrogation
+    limit = 1 if pressed else temperament.facts_per_turn
+    told_first = {move.about for move in _volunteered(case, state)}
+    moves = [_answer(case, state, asked) for asked in hearing.asked if asked.topic_id not in told_first]
+    if pressed:
+        # Of many questions the one that can be answered is.
+        moves.sort(key=lambda move: move.act is not Act.TELL)
+    kept = moves[:limit]
+    if len(kept) < limit and hearing.unmatched and not any(m.act is Act.UNKNOWN for m in kept):
+        kept.append(Move(Act.UNKNOWN))
+    return tuple(_once(kept))
+
+
+def _once(moves: list[Move]) -> list[Move]:
+    """Two evasions of the same kind in one breath sound like a machine."""
+    seen: set[Act] = set()
+    kept: list[Move] = []
+    for move in moves:
+        if move.act in (Act.TELL, Act.VOLUNTEER) or move.act not in seen:
+            kept.append(move)
+        seen.add(move.act)
+    return kept
+
+
+def _answer(case: CompiledCase, state: PersonaState, asked: Asked) -> Move:
+    topic = case.by_id[asked.topic_id]
+    if topic.tier is Tier.UNKNOWN:
+        return Move(Act.ANSWER if topic.answer else Act.UNKNOWN, topic.id)
+    if not asked.open:
+        return Move(Act.PARTIAL, topic.id)
+    if topic.id not in state.said:
+        return Move(Act.TELL, topic.id)
+    return Move(Act.TIRED if state.asked.get(topic.id, 0) > 1 else Act.AGAIN, topic.id)
+
+
+def _reactions(case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:
+    """What the persona says to commitments and tool calls: one thing for each kind."""
+    moves: list[Move] = []
+    for heard in hearing.commitments:
+        commitment = next(c for c in case.commitments if c.id == heard.commitment_id)
+        lines = commitment.reply_early if heard.early else commitment.reply
+        if lines and state.heard.get(heard.commitment_id, 0) < len(lines):
+            moves.append(Move(Act.REPLY_EARLY if heard.early else Act.REPLY, heard.commitment_id))
+            break
+    else:
+        if hearing.commitments and not hearing.asked and not hearing.unmatched:
+            moves.append(Move(Act.FOLLOWING))
+    tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
+    if tool is not None and not any(move.act in (Act.REPLY, Act.REPLY_EARLY) for move in moves):
+        moves = [Move(Act.TOOL_REPLY, tool)]
+    return tuple(moves)
+
+
+def _closing(
+    case: CompiledCase, hearing: Hearing, after: PersonaState, answers: tuple[Move, ...], reactions: tuple[Move, ...]
+) -> Act | None:
+    """Whether and how the talk comes to its end: by state, never by a phrase alone."""
+    met = after.goals_met is not None or not case.goals
+    if hearing.reading.farewell:
+        return Act.FAREWELL if met or after.farewells > 1 else Act.WAIT
+    if after.goals_met is None or after.goals_met == after.turn:
+        return None
+    answering = any(move.act in (Act.TELL, Act.PARTIAL, Act.AGAIN) for move in answers)
+    return None if answering or any(move.act is Act.REPLY for move in reactions) else Act.FAREWELL
+
+
+def _small_talk(hearing: Hearing) -> tuple[Move, ...]:
+    if hearing.reading.check_ins:
+        return (Move(Act.FOLLOWING),)
+    return (Move(Act.WARMED if hearing.empathy else Act.NUDGE),)
+
+
+_RANK = {Act.VOLUNTEER: 0, Act.HURT: 1, Act.TOO_MANY: 1, Act.REPLY: 2, Act.REPLY_EARLY: 2, Act.TOOL_REPLY: 2}
+
+
+def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int) -> tuple[Move, ...]:
+    """Drops the least important moves until the reply is short; the first answer always stays."""
+    first = next((m for m in moves if m.act is Act.TELL), moves[0] if moves else None)
+    kept: set[Move] = set()
+    for move in sorted(moves, key=lambda m: -1 if m is first else _RANK.get(m.act, 3)):
+        length = _sentences(case, move)
+        if not kept or length <= budget:
+            kept.add(move)
+            budget -= length
+    return tuple(move for move in moves if move in kept)
+
+
+def _sentences(case: CompiledCase, move: Move) -> int:
+    if move.act not in (Act.TELL, Act.VOLUNTEER, Act.AGAIN, Act.PARTIAL, Act.ANSWER):
+        return 1
+    return max(len(split_sentences(wording)) for wording in case.by_id[move.about].says)

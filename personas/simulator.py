@@ -1,0 +1,79 @@
+"""The deterministic persona: hears, decides, speaks. Same case, seed and messages give the same bytes.
+
+Holds no state of its own: the state goes in and comes out, so an episode can be stored between turns and
+played on by any process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from personas.compiled import CompiledCase
+from personas.guard import check_reply
+from personas.hearing import AgentTurn, advance, hear
+from personas.matcher import Matcher
+from personas.moves import Move, decide, disclosed, ends
+from personas.state import PersonaState
+from personas.temperament import Temperament
+from personas.voice import Voice, digest_of, draw
+
+_ATTEMPTS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The persona's first line and the state after it."""
+
+    text: str
+    state: PersonaState
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The persona's answer to one agent turn."""
+
+    text: str
+    state: PersonaState
+    disclosed: tuple[str, ...]
+    ended: Literal["completed"] | None
+
+
+class Simulator:
+    """Plays one case with one temperament."""
+
+    def __init__(self, case: CompiledCase, temperament: Temperament, matcher: Matcher) -> None:
+        self._case = case
+        self._temperament = temperament
+        self._matcher = matcher
+
+    def open(self, seed: int) -> Opening:
+        """The persona speaks first."""
+        text = self._case.openings[draw(seed, "opening", len(self._case.openings))]
+        state = PersonaState(said=dict.fromkeys(self._case.volunteered_in(text), 0), lines=(digest_of(text),))
+        check_reply(self._case, state, text)
+        return Opening(text, state)
+
+    def reply(self, state: PersonaState, turn: AgentTurn, seed: int) -> Reply:
+        """The persona's answer; blocking, because the matcher may run a model. `LeakError` is a defect."""
+        case = self._case
+        hearing = hear(case, state, turn, self._matcher, self._temperament.reserve)
+        heard = advance(case, state, turn, hearing, ())
+        moves = decide(case, self._temperament, state, turn, hearing, heard)
+        told = disclosed(moves)
+        after = advance(case, state, turn, hearing, told)
+        text = self._speak(moves, seed, after)
+        check_reply(case, after, text)
+        ended = ends(moves)
+        after = replace(after, ended=ended, lines=(*after.lines, digest_of(text)))
+        return Reply(text, after, told, "completed" if ended else None)
+
+    def _speak(self, moves: tuple[Move, ...], seed: int, after: PersonaState) -> str:
+        """The words of the moves, in a wording not used before where there is one."""
+        phrases = self._temperament.phrases
+        text = ""
+        for attempt in range(_ATTEMPTS):
+            text = Voice(self._case, phrases, seed, after.turn, attempt).speak(moves)
+            if digest_of(text) not in after.lines:
+                break
+        return text

@@ -1,0 +1,71 @@
+"""What a persona remembers between turns: an immutable record that survives a JSON round trip.
+
+It holds ids, counts and digests, no line of the conversation. Its repr shows the turn only, because the ids
+of facts are private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PersonaState:
+    """The persona after `turn` agent turns."""
+
+    turn: int = 0
+    rapport: float = 0.0
+    annoyance: float = 0.0
+    """Patience spent so far."""
+    said: Mapping[str, int] = field(default_factory=dict)
+    """Topic -> the turn it was first said in; 0 is the opening."""
+    asked: Mapping[str, int] = field(default_factory=dict)
+    """Topic -> in how many turns it was asked about."""
+    empathy: tuple[str, ...] = ()
+    """Sympathetic sentences already heard; none of them pays twice."""
+    commitments: Mapping[str, int] = field(default_factory=dict)
+    """Commitment -> the first turn it was made in, not counting early ones."""
+    heard: Mapping[str, int] = field(default_factory=dict)
+    """Commitment -> how often it was made, early or not."""
+    tools: tuple[str, ...] = ()
+    goals_met: int | None = None
+    """The turn in which the last goal was met."""
+    idle: int = 0
+    """Agent turns in a row that asked and offered nothing."""
+    puzzled: int = 0
+    """Agent turns that made no sense or were off topic."""
+    farewells: int = 0
+    ended: bool = False
+    lines: tuple[str, ...] = ()
+    """Digests of the persona's own lines, so that it does not repeat one."""
+
+    def __repr__(self) -> str:
+        return f"<PersonaState: turn {self.turn}>"
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of JSON types."""
+        return {
+            "turn": self.turn,
+            "rapport": self.rapport,
+            "annoyance": self.annoyance,
+            "said": dict(self.said),
+            "asked": dict(self.asked),
+            "empathy": list(self.empathy),
+            "commitments": dict(self.commitments),
+            "heard": dict(self.heard),
+            "tools": list(self.tools),
+            "goals_met": self.goals_met,
+            "idle": self.idle,
+            "puzzled": self.puzzled,
+            "farewells": self.farewells,
+            "ended": self.ended,
+            "lines": list(self.lines),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PersonaState:
+        """The state that `to_json` wrote."""
+        sequences = {key: tuple(data[key]) for key in ("empathy", "tools", "lines")}
+        return cls(**{**data, **sequences})

@@ -1,0 +1,121 @@
+"""Turns moves into words. Wordings are chosen by a hash of seed, turn and slot: no RNG, no clock.
+
+Receives the texts of facts only through the moves that may tell them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from personas.compiled import CompiledCase
+from personas.moves import Act, Move
+from personas.temperament import Phrases
+from personas.wording import normal
+
+_PLAIN_STARTS = frozenset(
+    """a about after all an and any anything as at because before both but by each even every everyone everything for
+    from he her his if in it it's its just last maybe more most mostly my no nobody none not nothing now of on once one
+    only or our perhaps she since so some someone something sometimes still that that's the their there there's they
+    they're this to two three until usually we we're what when whenever with yes you your""".split()
+)
+
+
+def draw(seed: int, slot: str, size: int) -> int:
+    """A number below `size` that depends on seed and slot alone, the same in every process."""
+    digest = hashlib.blake2b(f"{seed}|{slot}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % size
+
+
+def digest_of(line: str) -> str:
+    """A short mark by which an earlier line is recognised."""
+    return hashlib.blake2b(normal(line).encode(), digest_size=6).hexdigest()
+
+
+class Voice:
+    """Speaks for one persona of one seed in one turn."""
+
+    def __init__(self, case: CompiledCase, phrases: Phrases, seed: int, turn: int, attempt: int = 0) -> None:
+        self._case = case
+        self._phrases = phrases
+        self._seed = seed
+        self._step = turn + attempt
+
+    def speak(self, moves: tuple[Move, ...]) -> str:
+        """The reply in one line."""
+        led = False
+        parts: list[str] = []
+        for i, move in enumerate(moves):
+            text = self._word(move)
+            if move.act is Act.TELL and not led and not parts:
+                led, text = True, self._led(text)
+            if i and move.act is Act.UNKNOWN:
+                text = _joined("As for the other thing,", text)
+            parts.append(text)
+        return " ".join(parts)
+
+    def _pick(self, lines: tuple[str, ...], slot: str) -> str:
+        """Rotates with the turn from a start of the seed's: the same line comes back as late as possible."""
+        return lines[(draw(self._seed, slot, len(lines)) + self._step) % len(lines)]
+
+    def _word(self, move: Move) -> str:
+        topic = self._case.by_id.get(move.about)
+        if topic is not None:
+            if move.act in (Act.TELL, Act.VOLUNTEER):
+                return topic.says[draw(self._seed, f"says|{topic.id}", len(topic.says))]
+            if move.act is Act.AGAIN:
+                return self._again(topic.id)
+            if move.act is Act.PARTIAL:
+                return topic.partial or self._pick(self._phrases.withheld, "withheld")
+            if move.act is Act.ANSWER and topic.answer:
+                return topic.answer
+        return self._pick(self._lines(move), move.act.value)
+
+    def _again(self, topic_id: str) -> str:
+        """The fact in another wording than the first time."""
+        topic = self._case.by_id[topic_id]
+        if topic.again:
+            return topic.again
+        first = draw(self._seed, f"says|{topic.id}", len(topic.says))
+        other = topic.says[(first + 1) % len(topic.says)]
+        return _joined(self._pick(self._phrases.again, "again"), other)
+
+    def _led(self, text: str) -> str:
+        """Sometimes a small word before a fact."""
+        lead_ins = self._phrases.lead_in
+        if not lead_ins or draw(self._seed, f"lead|{self._step}", 3) == 0:
+            return text
+        return _joined(self._pick(lead_ins, "lead_in"), text)
+
+    def _lines(self, move: Move) -> tuple[str, ...]:
+        case, phrases = self._case, self._phrases
+        if move.act in (Act.REPLY, Act.REPLY_EARLY):
+            commitment = next(c for c in case.commitments if c.id == move.about)
+            return commitment.reply_early if move.act is Act.REPLY_EARLY else commitment.reply
+        if move.act is Act.TOOL_REPLY:
+            return case.tool_replies[move.about]
+        return {
+            Act.NOT_UNDERSTOOD: phrases.not_understood,
+            Act.HURT: phrases.hurt,
+            Act.TOO_MANY: phrases.too_many,
+            Act.TIRED: phrases.again_tired,
+            Act.UNKNOWN: case.unknown,
+            Act.FOLLOWING: phrases.following or phrases.warmed,
+            Act.WARMED: phrases.warmed,
+            Act.NUDGE: case.nudges,
+            Act.WAIT: phrases.wait,
+            Act.FAREWELL: case.farewell or phrases.goodbye,
+            Act.LEAVING: phrases.leaving,
+        }[move.act]
+
+
+def _joined(lead: str, text: str) -> str:
+    """Puts small words before a sentence; a comma needs a lower-case start, which names do not allow."""
+    if not lead.endswith(","):
+        return f"{lead} {text}"
+    first = text.split(" ", 1)[0]
+    bare = first.rstrip(",.;:!?").lower().replace("\u2019", "'")
+    if bare in ("i", "i'm", "i've", "i'd", "i'll"):
+        return f"{lead} {text}"
+    if bare in _PLAIN_STARTS:
+        return f"{lead} {text[0].lower()}{text[1:]}"
+    return text if lead[:-1].count(" ") == 0 else f"{lead[:-1]}. {text}"
