@@ -41,6 +41,8 @@ class CompiledTopic:
     keywords: tuple[str, ...]
     """Stem lines, searched in the stem line of a question."""
     keyword_weight: tuple[float, ...]
+    wording_span: Span
+    """Where its wordings are among `CompiledCase.wordings`."""
     normals: tuple[str, ...]
     """Normal forms of everything that would give the fact away."""
     protected: frozenset[str]
@@ -83,6 +85,8 @@ class CompiledCase:
     tool_replies: Mapping[str, tuple[str, ...]]
     temperaments: tuple[str, ...]
     anchors: tuple[str, ...]
+    wordings: tuple[str, ...]
+    """Every wording of every topic, compared with persona lines in other words."""
     empathy_span: Span
     by_id: Mapping[str, CompiledTopic] = field(default_factory=dict)
     volunteered: tuple[CompiledTopic, ...] = ()
@@ -111,8 +115,8 @@ def _covers(words: set[str], wordings: Iterable[str]) -> bool:
     return False
 
 
-class _Anchors:
-    """Collects anchor texts and hands out their column spans."""
+class _Texts:
+    """Collects texts and hands out the column spans they will have."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -121,6 +125,14 @@ class _Anchors:
         start = len(self.texts)
         self.texts += texts
         return Span(start, len(self.texts))
+
+
+class _Columns:
+    """The two text lists of a case that conversations are compared with."""
+
+    def __init__(self) -> None:
+        self.anchors = _Texts()
+        self.wordings = _Texts()
 
 
 def _askable(case: PersonaCase) -> tuple[Fact | Denial, ...]:
@@ -176,7 +188,11 @@ def _keyword_weights(merged: Mapping[str, Topic]) -> dict[str, float]:
 
 
 def _compile_topic(
-    item: Fact | Denial, texts: Topic, anchors: _Anchors, weights: Mapping[str, float], protected: frozenset[str]
+    item: Fact | Denial,
+    texts: Topic,
+    columns: _Columns,
+    weights: Mapping[str, float],
+    protected: frozenset[str],
 ) -> CompiledTopic:
     fact = item if isinstance(item, Fact) else None
     keywords = tuple(dict.fromkeys(stem_line(stems(k)) for k in texts.keywords if tokens(k)))
@@ -189,15 +205,16 @@ def _compile_topic(
         answer=fact.answer if fact else None,
         gate=fact.gate if fact else Gate(),
         asks=texts.asks,
-        span=anchors.add(texts.asks),
+        span=columns.anchors.add(texts.asks),
         keywords=keywords,
         keyword_weight=tuple(weights[k] for k in keywords),
+        wording_span=columns.wordings.add(item.says),
         normals=tuple(dict.fromkeys(normal(w) for w in _revealing(item))),
         protected=protected,
     )
 
 
-def _compile_commitment(item: Commitment, anchors: _Anchors) -> CompiledCommitment:
+def _compile_commitment(item: Commitment, anchors: _Texts) -> CompiledCommitment:
     return CompiledCommitment(
         id=item.id,
         span=anchors.add(item.examples),
@@ -216,16 +233,16 @@ def compile_case(
 ) -> CompiledCase:
     """Prepares a case; `topics` are those of its collection, `tool_replies` what it says to tool calls."""
     replies = dict(tool_replies or {})
-    anchors = _Anchors()
+    columns = _Columns()
     merged = merged_topics(case, topics)
     other = (*_other_lines(case), *(line for lines in replies.values() for line in lines))
     weights, protected = _keyword_weights(merged), _protected(case, other)
     compiled = tuple(
-        _compile_topic(item, merged[item.id], anchors, weights, protected[item.id])
+        _compile_topic(item, merged[item.id], columns, weights, protected[item.id])
         for item in _askable(case)
     )
-    commitments = tuple(_compile_commitment(item, anchors) for item in case.commitments)
-    empathy = anchors.add(EMPATHY_ANCHORS)
+    commitments = tuple(_compile_commitment(item, columns.anchors) for item in case.commitments)
+    empathy = columns.anchors.add(EMPATHY_ANCHORS)
     return CompiledCase(
         name=case.name,
         role=case.role,
@@ -238,7 +255,8 @@ def compile_case(
         farewell=case.ending.farewell,
         tool_replies=replies,
         temperaments=case.temperaments,
-        anchors=tuple(anchors.texts),
+        anchors=tuple(columns.anchors.texts),
+        wordings=tuple(columns.wordings.texts),
         empathy_span=empathy,
         by_id={topic.id: topic for topic in compiled},
         volunteered=tuple(topic for topic in compiled if topic.tier is Tier.VOLUNTEERED),

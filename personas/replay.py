@@ -172,7 +172,7 @@ def _told(
             else:
                 loose.append(_Loose(found, topic, _foreign_sentences(case, exchange.persona or "")))
         told.append(found)
-    _match_by_meaning(loose, matcher)
+    _match_by_meaning(case, loose, matcher)
     return told
 
 
@@ -191,18 +191,17 @@ def _foreign_sentences(case: CompiledCase, text: str) -> list[str]:
     return [s for s in split_sentences(text)[:MAX_PERSONA_SENTENCES] if normal(s) not in case.harmless]
 
 
-def _match_by_meaning(loose: Sequence[_Loose], matcher: Matcher) -> None:
+def _match_by_meaning(case: CompiledCase, loose: Sequence[_Loose], matcher: Matcher) -> None:
     """Fills in what persona lines tell in other words than the case's, in one call of the matcher."""
     sentences = list(dict.fromkeys(s for entry in loose for s in entry.sentences))
     if not sentences:
         return
-    wordings = list(dict.fromkeys(w for entry in loose for w in entry.topic.says))
-    cosines = matcher.cosine(sentences, wordings)
-    column = {wording: i for i, wording in enumerate(wordings)}
+    cosines = matcher.cosine(sentences, case.wordings)
     row = {sentence: i for i, sentence in enumerate(sentences)}
     for entry in loose:
         for sentence in entry.sentences:
-            if max(cosines[row[sentence], column[w]] for w in entry.topic.says) >= SAME_MEANING:
+            span = entry.topic.wording_span
+            if cosines[row[sentence], span.start : span.stop].max() >= SAME_MEANING:
                 entry.found[entry.topic.id] = _Told(sentence, exact=False)
                 break
 
