@@ -1,1 +1,1 @@
-"""Limits and locks: what replicas would have to share."""
+"""What requests share while they run: who is asking, how often, and which turns are being answered."""

@@ -1,1 +1,1 @@
-"""Structured logs and metrics; neither carries private text."""
+"""What the operator sees of a running server: structured logs and metrics."""

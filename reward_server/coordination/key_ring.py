@@ -1,0 +1,152 @@
+"""API keys: made once, shown once, verified on every request.
+
+A key is `lab_<key id>_<secret>`. Stored is an HMAC of it under a secret pepper: the keys are random, so a slow
+password hash would protect nothing and cost every request. What is known about a key is remembered for a
+few seconds, which is how long a key revoked by another process may still work.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from reward_server.clock import Clock
+from reward_server.coordination.lab import PLAN_RATES, Lab, Plan
+from reward_server.errors import FieldProblem, InvalidRequest, NotFound
+from reward_server.ids import random_token
+from reward_server.store.records import KeyRow
+from reward_server.store.store import Store
+
+CACHE_S = 5.0
+CACHE_KEYS = 4096
+MAX_NAME_CHARACTERS = 200
+
+_KEY = re.compile(r"lab_(?P<key_id>[a-z2-7]{16})_[a-z2-7]{40}")
+_LAB_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+_NO_DIGEST = bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A fresh key; `text` exists nowhere else and cannot be shown again."""
+
+    row: KeyRow
+    text: str = field(repr=False)
+
+
+class KeyRing:
+    """All API keys of this server."""
+
+    def __init__(
+        self, store: Store, clock: Clock, pepper: bytes, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._pepper = pepper
+        self._monotonic = monotonic
+        self._known: OrderedDict[str, tuple[float, KeyRow]] = OrderedDict()
+
+    async def create(
+        self,
+        lab_id: str,
+        *,
+        name: str = "",
+        plan: Plan = Plan.STANDARD,
+        rate_per_minute: int | None = None,
+        collections: Sequence[str] | None = None,
+        full_scores: bool = False,
+    ) -> NewKey:
+        """Make and store a key."""
+        _check(lab_id, name, plan, rate_per_minute)
+        key_id = random_token(10)
+        text = f"lab_{key_id}_{random_token(25)}"
+        row = KeyRow(
+            key_id=key_id,
+            lab_id=lab_id,
+            name=name,
+            digest=self._digest(text),
+            plan=plan,
+            rate_per_minute=rate_per_minute,
+            collections=None if collections is None else tuple(collections),
+            full_scores=full_scores,
+            created_at=self._clock.now(),
+        )
+        async with self._store.transaction() as work:
+            await work.keys.add(row)
+        return NewKey(row, text)
+
+    async def verify(self, text: str) -> Lab | None:
+        """Whose key this is; None if it is malformed, unknown or revoked."""
+        match = _KEY.fullmatch(text)
+        if match is None:
+            return None
+        row = await self._row(match["key_id"])
+        # An unknown key is compared too, so that the time taken does not tell which key ids exist.
+        genuine = hmac.compare_digest(self._digest(text), _NO_DIGEST if row is None else row.digest)
+        if row is None or not genuine or row.revoked_at is not None:
+            return None
+        return _lab(row)
+
+    async def revoke(self, key_id: str) -> None:
+        """End a key, here at once and elsewhere within seconds; one that was revoked before stays so."""
+        async with self._store.transaction() as work:
+            if await work.keys.get(key_id) is None:
+                raise NotFound("There is no such API key.")
+            await work.keys.revoke(key_id, self._clock.now())
+        self._known.pop(key_id, None)
+
+    async def list(self) -> list[KeyRow]:
+        """All keys, oldest first, revoked ones included."""
+        async with self._store.reading() as work:
+            return await work.keys.list()
+
+    async def is_empty(self) -> bool:
+        """Whether no key was ever made."""
+        async with self._store.reading() as work:
+            return await work.keys.count() == 0
+
+    async def _row(self, key_id: str) -> KeyRow | None:
+        now = self._monotonic()
+        known = self._known.get(key_id)
+        if known is not None and now - known[0] < CACHE_S:
+            return known[1]
+        async with self._store.reading() as work:
+            row = await work.keys.get(key_id)
+        # Unknown ids are not remembered: whoever guesses could fill the memory with them.
+        if row is not None:
+            self._known[key_id] = (now, row)
+            self._known.move_to_end(key_id)
+            if len(self._known) > CACHE_KEYS:
+                self._known.popitem(last=False)
+        return row
+
+    def _digest(self, text: str) -> bytes:
+        return hmac.digest(self._pepper, text.encode(), "sha256")
+
+
+def _lab(row: KeyRow) -> Lab:
+    return Lab(
+        lab_id=row.lab_id,
+        key_id=row.key_id,
+        per_minute=PLAN_RATES.get(Plan(row.plan), row.rate_per_minute),
+        collections=row.collections,
+        full_scores=row.full_scores,
+    )
+
+
+def _check(lab_id: str, name: str, plan: Plan, rate_per_minute: int | None) -> None:
+    problems = []
+    if _LAB_ID.fullmatch(lab_id) is None:
+        problems.append(FieldProblem(("lab_id",), "must be lower-case letters, digits and hyphens, 64 at most"))
+    if len(name) > MAX_NAME_CHARACTERS:
+        problems.append(FieldProblem(("name",), f"must have {MAX_NAME_CHARACTERS} characters at most"))
+    if (plan is Plan.CUSTOM) != (rate_per_minute is not None):
+        problems.append(FieldProblem(("rate_per_minute",), "belongs to the custom plan, and to no other"))
+    elif rate_per_minute is not None and rate_per_minute < 1:
+        problems.append(FieldProblem(("rate_per_minute",), "must be at least 1"))
+    if problems:
+        raise InvalidRequest("; ".join(f"{problem.loc[0]}: {problem.msg}" for problem in problems), problems)

@@ -1,0 +1,39 @@
+"""The lab (tenant) behind a request, as its API key describes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Plan(StrEnum):
+    """What a key was sold as; `custom` brings a rate of its own."""
+
+    STANDARD = "standard"
+    PREMIUM = "premium"
+    CUSTOM = "custom"
+
+
+PLAN_RATES = {Plan.STANDARD: 60, Plan.PREMIUM: 300}
+"""Requests per minute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lab:
+    """Who is asking, and what the key used allows."""
+
+    lab_id: str
+    key_id: str
+    per_minute: int | None
+    """Requests per minute; None means no limit."""
+    collections: tuple[str, ...] | None = None
+    """Collections the key may use; None means all."""
+    full_scores: bool = False
+
+    def may_use(self, collection: str) -> bool:
+        """Whether the key has access to this collection."""
+        return self.collections is None or collection in self.collections
+
+
+DEVELOPMENT_LAB = Lab(lab_id="development", key_id="development", per_minute=None)
+"""Everybody, on a loopback server without keys."""
