@@ -7,7 +7,7 @@ is printed only when the server answers, so the `curl` line in it works when it 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
+import math
 import socket
 from pathlib import Path
 from typing import Annotated
@@ -31,7 +31,7 @@ def serve(
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error; LABS_LOG_LEVEL.")] = None,
 ) -> None:
     """Start the reward server (SQLite, no key needed on loopback) and print a curl line to try it."""
-    settings = load_settings(host=host, port=port, data=data, log_level=log_level)
+    settings = load_settings({"host": host, "port": port, "data": data, "log_level": log_level})
     asyncio.run(_run(settings))
 
 
@@ -51,7 +51,7 @@ async def _run(settings: Settings) -> None:
             access_log=False,
             server_header=False,
             timeout_keep_alive=30,
-            timeout_graceful_shutdown=settings.drain_s,
+            timeout_graceful_shutdown=math.ceil(settings.drain_s),
             limit_concurrency=settings.max_concurrency,
         )
         server = uvicorn.Server(config)
@@ -92,29 +92,19 @@ async def _development_mode(settings: Settings) -> bool:
     from reward_server.store.migrate import migrate
     from reward_server.store.store import Store
 
-    await asyncio.to_thread(migrate, settings.database_url)
-    store = await Store.open(settings.database_url)
+    await migrate(settings.database)
+    store = await Store.open(settings.database)
     try:
         async with store.reading() as unit:
             keys = await unit.keys.count()
     finally:
         await store.close()
-    if keys == 0 and not is_loopback(settings.host):
+    if keys == 0 and not settings.is_loopback:
         raise ConfigurationError(
             f"binding {settings.host} without an API key would open the server to everyone; "
             "create one first: labs keys create NAME"
         )
     return keys == 0
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a bind address can be reached from this machine alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def banner(settings: Settings, port: int, *, open_access: bool) -> str:

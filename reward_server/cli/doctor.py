@@ -1,0 +1,118 @@
+"""`labs doctor`: look at everything a server needs, and say what to do about what is missing.
+
+Each check looks and changes nothing; the database is only opened if it exists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from reward_server import __version__
+from reward_server.errors import LabsError
+from reward_server.settings import Settings, load_settings
+
+LOW_DISK_BYTES = 500_000_000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one check; `mend` is set when something is wrong."""
+
+    name: str
+    detail: str
+    mend: str | None = None
+
+
+def doctor(
+    data: Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)] = None,
+) -> None:
+    """Check Python, the encoder, the scenarios, the data folder, the database and the port."""
+    settings = load_settings({"data": data})
+    table = Table("", "check", "found", "what to do")
+    failed = False
+    for name, check in CHECKS.items():
+        try:
+            finding = check(settings)
+        except LabsError as error:
+            finding = Finding(name, "not usable", error.message)
+        failed = failed or finding.mend is not None
+        table.add_row("[red]✗[/red]" if finding.mend else "[green]✓[/green]", name, finding.detail, finding.mend or "")
+    Console().print(table)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _python(settings: Settings) -> Finding:
+    return Finding("python", f"{sys.version.split()[0]}, labs {__version__}")
+
+
+def _encoder(settings: Settings) -> Finding:
+    from reward_server.reward_models.encoder import load_encoder
+
+    return Finding("encoder", load_encoder(settings.encoder).version)
+
+
+def _scenarios(settings: Settings) -> Finding:
+    from scenarios.library import load_library
+
+    library = load_library(settings.scenarios)
+    collections = library.catalog.collections
+    count = sum(len(collection.scenarios) for collection in collections.values())
+    return Finding("scenarios", f"{count} in {len(collections)} collections")
+
+
+def _data(settings: Settings) -> Finding:
+    existing = next(folder for folder in (settings.data, *settings.data.absolute().parents) if folder.exists())
+    if not os.access(existing, os.W_OK):
+        return Finding("data", str(settings.data), f"{existing} is not writable; choose another folder with --data")
+    free = shutil.disk_usage(existing).free
+    mend = "make room: writes fail when the disk is full" if free < LOW_DISK_BYTES else None
+    return Finding("data", f"{settings.data}, {free / 1e9:.1f} GB free", mend)
+
+
+def _database(settings: Settings) -> Finding:
+    from reward_server.store.store import Store
+
+    if settings.database_url is None and not (settings.data / "labs.sqlite").exists():
+        return Finding("database", "none yet; the first start makes it")
+
+    async def look() -> int:
+        store = await Store.open(settings.database)
+        try:
+            async with store.reading() as unit:
+                return await unit.keys.count()
+        finally:
+            await store.close()
+
+    return Finding("database", f"schema is current, {asyncio.run(look())} API keys")
+
+
+def _port(settings: Settings) -> Finding:
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        taken = settings.is_loopback and settings.port and probe.connect_ex((settings.host, settings.port)) == 0
+    if taken:
+        return Finding("port", f"{settings.port} is in use", "fine if that is Labs; else choose another with --port")
+    return Finding("port", f"{settings.port} is free")
+
+
+CHECKS: dict[str, Callable[[Settings], Finding]] = {
+    "python": _python,
+    "encoder": _encoder,
+    "scenarios": _scenarios,
+    "data": _data,
+    "database": _database,
+    "port": _port,
+}

@@ -1,0 +1,128 @@
+"""`labs keys`: make, list and revoke the API keys that labs use.
+
+A key is shown once, on standard output alone, so that it can be piped; everything said about it goes to
+standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from reward_server.clock import SystemClock
+from reward_server.coordination.key_ring import KeyRing, NewKey
+from reward_server.coordination.lab import PLAN_RATES, Plan
+from reward_server.coordination.pepper import load_pepper
+from reward_server.settings import load_settings
+from reward_server.store.migrate import migrate
+from reward_server.store.records import KeyRow
+from reward_server.store.store import Store
+from scenarios.library import load_library
+
+app = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
+
+Result = TypeVar("Result")
+Data = Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)]
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="What the key is for, for example ci or production.")],
+    lab: Annotated[str, typer.Option(help="Whose key it is: labs do not see each other's episodes.")] = "default",
+    plan: Annotated[
+        Plan | None, typer.Option(help="standard: 60 requests a minute, premium: 300, custom: --rate.")
+    ] = None,
+    rate: Annotated[int | None, typer.Option(min=1, help="Requests a minute; makes the plan custom.")] = None,
+    collection: Annotated[
+        list[str] | None, typer.Option(help="A collection the key may use; repeat it for more. [default: all]")
+    ] = None,
+    full_scores: Annotated[bool, typer.Option(help="Adds score_breakdown to this key's answers.")] = False,
+    data: Data = None,
+) -> None:
+    """Make a key and print it, once."""
+    if rate is not None and plan not in (None, Plan.CUSTOM):
+        raise typer.BadParameter("--rate goes with --plan custom alone")
+    chosen = Plan.CUSTOM if rate is not None else plan or Plan.STANDARD
+    _refuse_unknown(collection or [])
+
+    async def work(ring: KeyRing) -> NewKey:
+        return await ring.create(
+            lab,
+            name=name,
+            plan=chosen,
+            rate_per_minute=rate,
+            collections=collection or None,
+            full_scores=full_scores,
+        )
+
+    made = _with_ring(data, work)
+    limit = rate or PLAN_RATES[chosen]
+    typer.echo(f"Key {made.row.key_id} for lab {lab!r}, {limit} requests a minute. It is not shown again:", err=True)
+    typer.echo(made.text)
+
+
+@app.command("list")
+def list_keys(data: Data = None) -> None:
+    """List the keys, without their secrets."""
+
+    async def work(ring: KeyRing) -> list[KeyRow]:
+        return await ring.list()
+
+    table = Table("key", "lab", "name", "plan", "collections", "full scores", "created", "revoked")
+    for row in _with_ring(data, work):
+        table.add_row(
+            row.key_id,
+            row.lab_id,
+            row.name,
+            f"{row.plan} {row.rate_per_minute or ''}".strip(),
+            ", ".join(row.collections) if row.collections is not None else "all",
+            "yes" if row.full_scores else "no",
+            f"{row.created_at:%Y-%m-%d %H:%M}",
+            f"{row.revoked_at:%Y-%m-%d %H:%M}" if row.revoked_at else "",
+        )
+    Console().print(table)
+
+
+@app.command()
+def revoke(
+    key_id: Annotated[str, typer.Argument(help="The key's id, as `labs keys list` shows it.")], data: Data = None
+) -> None:
+    """End a key; running servers notice within seconds."""
+
+    async def work(ring: KeyRing) -> None:
+        await ring.revoke(key_id)
+
+    _with_ring(data, work)
+    typer.echo(f"Key {key_id} is revoked.", err=True)
+
+
+def _refuse_unknown(collections: list[str]) -> None:
+    """A misspelt collection would make a key that opens nothing."""
+    if not collections:
+        return
+    known = set(load_library(load_settings().scenarios).catalog.collections)
+    for slug in collections:
+        if slug not in known:
+            raise typer.BadParameter(f"there is no collection {slug!r}; there are {', '.join(sorted(known))}")
+
+
+def _with_ring(data: Path | None, work: Callable[[KeyRing], Awaitable[Result]]) -> Result:
+    """Open the store of the data folder for one piece of work."""
+    return asyncio.run(_run(data, work))
+
+
+async def _run(data: Path | None, work: Callable[[KeyRing], Awaitable[Result]]) -> Result:
+    settings = load_settings({"data": data})
+    await migrate(settings.database)
+    store = await Store.open(settings.database)
+    try:
+        pepper = settings.pepper.get_secret_value().encode() if settings.pepper else load_pepper(settings.data)
+        return await work(KeyRing(store, SystemClock(), pepper))
+    finally:
+        await store.close()
