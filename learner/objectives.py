@@ -1,0 +1,378 @@
+"""The policy losses of the papers, as rows of a table over four orthogonal choices.
+
+    loss = Aggregate over tokens [ c * surrogate(ratio, A) + beta * KL ] + mu * NLL of good sequences
+
+A row chooses the advantage (by name, see `advantages`), the level of the ratio, the gate that
+bounds it, and the aggregation; `c` corrects for a sampler that differs from the learner. All
+functions are pure, take log-probabilities [B, T] with a mask that is 1 on sampled tokens only, and
+are checked in loss and gradient against numbers computed without torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+RatioLevel = Literal["token", "sequence_mean", "sequence_sum", "sequence_then_token"]
+Gate = Literal["clip", "clip_weight", "sigmoid", "one_sided_clamp", "probability_shift", "gamma_weight", "none"]
+Aggregation = Literal["sequence_mean_of_token_mean", "token_mean", "constant", "sequence_mean_of_token_sum"]
+Correction = Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask", "geometric_mask"]
+Kl = Literal["none", "k2", "k3", "k3_weighted"]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One row: what a named algorithm chooses."""
+
+    advantage: str = "group_z_score"
+    ratio: RatioLevel = "token"
+    gate: Gate = "clip"
+    aggregation: Aggregation = "token_mean"
+    eps_low: float | None = 0.2
+    """Lower bound of the ratio is 1 - eps_low (gate `clip`, `clip_weight`). None: no bound."""
+    eps_high: float | None = 0.2
+    ratio_cap: float | None = None
+    """Two-sided clipping: the unclipped branch is capped here too."""
+    dual_clip: float | None = None
+    """For negative advantages the loss is at most this many times |A|."""
+    tau_positive: float = 1.0
+    tau_negative: float = 1.05
+    """Temperatures of the sigmoid gate."""
+    clamp: float = 0.4
+    """Bound of the log-ratio (gate `one_sided_clamp`)."""
+    shift: float = 0.2
+    """How far a token's probability may have moved (gate `probability_shift`)."""
+    square: float = 0.0
+    """Weight of the squared log-ratio that goes with the probability gate."""
+    anchor: Literal["old", "sampler"] = "old"
+    """Whose log-probabilities the ratio is against."""
+    correction: Correction = "none"
+    correction_low: float = 0.0
+    correction_high: float = 2.0
+    drop_stale: float | None = None
+    """Drop sequences with A < 0 whose mean (sampler - policy) log-ratio is above this. OPSM."""
+    kl: Kl = "none"
+    beta: float = 0.0
+    positive_nll: float = 0.0
+    """Weight mu of the likelihood of sequences whose reward is at least `positive_from`."""
+    positive_from: float = 0.75
+    max_tokens: int | None = None
+    """The constant L of the aggregation `constant`."""
+
+
+ALGORITHMS: dict[str, Objective] = {
+    "grpo": Objective(aggregation="sequence_mean_of_token_mean"),
+    "grpo_kl": Objective(aggregation="sequence_mean_of_token_mean", kl="k3", beta=0.04),
+    "dr_grpo": Objective(advantage="group_mean_only", aggregation="constant"),
+    "dapo": Objective(eps_high=0.28),
+    "gspo": Objective(ratio="sequence_mean", eps_low=3e-4, eps_high=4e-4, aggregation="sequence_mean_of_token_mean"),
+    "gspo_token": Objective(
+        ratio="sequence_then_token", eps_low=3e-4, eps_high=4e-4, aggregation="sequence_mean_of_token_mean"
+    ),
+    "luspo": Objective(ratio="sequence_mean", eps_low=3e-4, eps_high=4e-4, aggregation="sequence_mean_of_token_sum"),
+    "cispo": Objective(gate="clip_weight", eps_low=None, eps_high=4.0),
+    "rloo": Objective(advantage="leave_one_out", gate="none", aggregation="sequence_mean_of_token_sum"),
+    "rloo_clip": Objective(advantage="leave_one_out", ratio="sequence_sum", aggregation="sequence_mean_of_token_mean"),
+    "ppo": Objective(advantage="gae", dual_clip=3.0),
+    "reinforce_pp": Objective(advantage="token_return_whitened"),
+    "reinforce_pp_baseline": Objective(advantage="group_mean_batch_whitened", kl="k2", beta=0.01),
+    "sapo": Objective(gate="sigmoid", aggregation="sequence_mean_of_token_mean"),
+    "gmpo": Objective(gate="one_sided_clamp", aggregation="sequence_mean_of_token_mean"),
+    "dppo": Objective(advantage="group_mean_only", gate="probability_shift", anchor="sampler", square=1e-3),
+    "vespo": Objective(gate="gamma_weight"),
+    "maxrl": Objective(advantage="mean_normalised"),
+    "grpo_opsm": Objective(aggregation="sequence_mean_of_token_mean", drop_stale=0.1),
+    "vapo": Objective(advantage="gae_length_adaptive", eps_high=0.28, positive_nll=0.1),
+}
+
+
+@dataclass(frozen=True)
+class LossInputs:
+    """What a loss needs besides the policy's own log-probabilities; all [B, T] unless said."""
+
+    old_logp: Tensor
+    mask: Tensor
+    advantages: Tensor
+    """[B] or [B, T]."""
+    sampler_logp: Tensor | None = None
+    reference_logp: Tensor | None = None
+    rewards: Tensor | None = None
+    """[B]; only for the likelihood of good sequences."""
+    total_sequences: int | None = None
+    total_tokens: int | None = None
+    """Counts of the whole optimiser step, where this is one micro-batch of it."""
+
+
+@dataclass(frozen=True)
+class LossOutput:
+    """The loss, and numbers to look at."""
+
+    loss: Tensor
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+def policy_loss(logp: Tensor, inputs: LossInputs, objective: Objective) -> LossOutput:
+    """The loss of one (micro-)batch. Micro-batches that share the totals add up to the whole."""
+    mask = inputs.mask
+    advantages = _per_token(inputs.advantages, mask)
+    anchor = _anchor(inputs, objective)
+    log_ratio = torch.where(mask > 0, logp - anchor, torch.zeros_like(logp))
+    ratio = _ratio(log_ratio, logp, mask, objective)
+    losses = _GATES[objective.gate](_Tokens(logp, anchor, log_ratio, ratio, advantages, mask), objective)
+    weights = correction_weights(inputs, objective)
+    if weights is not None:
+        losses = losses * weights
+    if objective.drop_stale is not None:
+        losses = losses * _fresh(logp, inputs, advantages, objective.drop_stale)
+    losses = losses + _kl_term(logp, ratio, inputs, objective)
+    loss = aggregate(losses, mask, objective, inputs)
+    if objective.positive_nll:
+        loss = loss + objective.positive_nll * _positive_nll(logp, inputs, objective)
+    return LossOutput(loss, ratio_metrics(log_ratio, advantages, mask, objective))
+
+
+def aggregate(losses: Tensor, mask: Tensor, objective: Objective, inputs: LossInputs) -> Tensor:
+    """One number from the losses of tokens; denominators are those of the whole optimiser step."""
+    sequences = inputs.total_sequences or mask.shape[0]
+    losses = losses * mask
+    match objective.aggregation:
+        case "token_mean":
+            return losses.sum() / max(inputs.total_tokens or int(mask.sum()), 1)
+        case "constant":
+            return losses.sum() / (sequences * (objective.max_tokens or mask.shape[1]))
+        case "sequence_mean_of_token_sum":
+            return losses.sum() / sequences
+        case "sequence_mean_of_token_mean":
+            return (losses.sum(1) / mask.sum(1).clamp(min=1)).sum() / sequences
+
+
+def correction_weights(inputs: LossInputs, objective: Objective) -> Tensor | None:
+    """c: how much a token counts, given that another engine sampled it. Detached."""
+    if objective.correction == "none" or inputs.sampler_logp is None:
+        return None
+    low, high = objective.correction_low, objective.correction_high
+    log_rho = ((inputs.old_logp - inputs.sampler_logp) * inputs.mask).detach()
+    rho = log_rho.exp()
+    whole = log_rho.sum(1, keepdim=True).exp().expand_as(rho)
+    match objective.correction:
+        case "token_truncate":
+            return rho.clamp(max=high)
+        case "token_mask":
+            return torch.where((rho >= low) & (rho <= high), rho, torch.zeros_like(rho))
+        case "sequence_truncate":
+            return whole.clamp(max=high)
+        case "sequence_mask":
+            return torch.where(whole <= high, whole, torch.zeros_like(whole))
+        case "geometric_mask":
+            mean = masked_mean(log_rho, inputs.mask).exp()[:, None]
+            return torch.where((mean >= low) & (mean <= high), rho, torch.zeros_like(rho))
+
+
+def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
+    """Mean over the sampled tokens of each sequence."""
+    return (values * mask).sum(1) / mask.sum(1).clamp(min=1)
+
+
+def ratio_metrics(log_ratio: Tensor, advantages: Tensor, mask: Tensor, objective: Objective) -> dict[str, float]:
+    """How far the policy is from the one that sampled; clipped is what the bound really stops."""
+    log_ratio = log_ratio.detach()
+    ratio, count = log_ratio.exp(), mask.sum().clamp(min=1)
+    low = 1 - (objective.eps_low if objective.eps_low is not None else 1.0)
+    high = 1 + (objective.eps_high if objective.eps_high is not None else float("inf"))
+    outside = (((ratio < low) & (advantages < 0)) | ((ratio > high) & (advantages > 0))) & (mask > 0)
+    k3 = ((-log_ratio).exp() - 1 + log_ratio) * mask
+    return {
+        "clip_share": float(outside.sum() / count),
+        "approx_kl": float(k3.sum() / count),
+        "max_ratio": float((ratio * mask).max()) if mask.numel() else 0.0,
+    }
+
+
+def mismatch_metrics(old_logp: Tensor, sampler_logp: Tensor, mask: Tensor) -> dict[str, float]:
+    """How far the learner's log-probabilities are from the sampler's for the same tokens."""
+    log_rho, count = (old_logp - sampler_logp) * mask, mask.sum().clamp(min=1)
+    rho = log_rho.exp()
+    ess = ((rho * mask).sum() ** 2) / (((rho**2) * mask).sum() * count)
+    return {
+        "mismatch_k1": float(-log_rho.sum() / count),
+        "mismatch_k3": float(((rho - 1 - log_rho) * mask).sum() / count),
+        "ess": float(ess),
+    }
+
+
+# --- beside the policy --------------------------------------------------------------------------
+
+
+def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, mask: Tensor, clip: float | None = None) -> Tensor:
+    """Half the mean squared error of the critic; with `clip` the worse of clipped and unclipped."""
+    errors = (values - returns) ** 2
+    if clip is not None:
+        clipped = old_values + (values - old_values).clamp(-clip, clip)
+        errors = torch.maximum(errors, (clipped - returns) ** 2)
+    return 0.5 * (errors * mask).sum() / mask.sum()
+
+
+def preference_loss(
+    margins: Tensor,
+    *,
+    beta: float = 0.1,
+    kind: Literal["sigmoid", "ipo"] = "sigmoid",
+    smoothing: float = 0.0,
+    weights: Tensor | None = None,
+) -> Tensor:
+    """DPO on (policy - reference) log-probability margins of chosen over rejected; optionally weighted."""
+    if kind == "ipo":
+        losses = (margins - 1 / (2 * beta)) ** 2
+    else:
+        losses = -(1 - smoothing) * functional.logsigmoid(beta * margins)
+        losses = losses - smoothing * functional.logsigmoid(-beta * margins)
+    if weights is None:
+        return losses.mean()
+    return (losses * weights).sum() / weights.sum()
+
+
+def chosen_logp_and_entropy(logits: Tensor, targets: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
+    """Log-probabilities of the sampled tokens under the distribution they were sampled from, and its entropy."""
+    logp = functional.log_softmax(logits / temperature, dim=-1)
+    # A token that cannot be sampled has logp -inf and contributes 0, not nan.
+    entropy = -(logp.exp() * logp.clamp(min=torch.finfo(logp.dtype).min)).sum(-1)
+    return logp.gather(-1, targets[..., None])[..., 0], entropy
+
+
+# --- the parts of a policy loss -----------------------------------------------------------------
+
+
+def _per_token(advantages: Tensor, mask: Tensor) -> Tensor:
+    return advantages[:, None].expand_as(mask) if advantages.dim() == 1 else advantages
+
+
+def _anchor(inputs: LossInputs, objective: Objective) -> Tensor:
+    if objective.anchor == "old":
+        return inputs.old_logp
+    if inputs.sampler_logp is None:
+        raise ValueError("this objective needs the sampler's log-probabilities")
+    return inputs.sampler_logp
+
+
+def _ratio(log_ratio: Tensor, logp: Tensor, mask: Tensor, objective: Objective) -> Tensor:
+    match objective.ratio:
+        case "token":
+            return log_ratio.exp()
+        case "sequence_mean":
+            return masked_mean(log_ratio, mask)[:, None].exp().expand_as(log_ratio)
+        case "sequence_sum":
+            return (log_ratio * mask).sum(1, keepdim=True).exp().expand_as(log_ratio)
+        case "sequence_then_token":
+            level = masked_mean(log_ratio, mask)[:, None].detach()
+            return (level + logp - logp.detach()).exp()
+
+
+@dataclass(frozen=True)
+class _Tokens:
+    """What a gate sees of each token; all [B, T]."""
+
+    logp: Tensor
+    anchor: Tensor
+    log_ratio: Tensor
+    ratio: Tensor
+    advantages: Tensor
+    mask: Tensor
+
+
+def _clip_weight(tokens: _Tokens, objective: Objective) -> Tensor:
+    return -_bounded(tokens.ratio, objective).detach() * tokens.advantages * tokens.logp
+
+
+def _sigmoid(tokens: _Tokens, objective: Objective) -> Tensor:
+    tau = _by_sign(tokens.advantages, objective.tau_positive, objective.tau_negative)
+    return -(4 / tau) * torch.sigmoid(tau * (tokens.ratio - 1)) * tokens.advantages
+
+
+def _one_sided_clamp(tokens: _Tokens, objective: Objective) -> Tensor:
+    low, high = tokens.log_ratio.clamp(min=-objective.clamp), tokens.log_ratio.clamp(max=objective.clamp)
+    held = torch.where(tokens.advantages > 0, high, low)
+    return -tokens.advantages * masked_mean(held, tokens.mask)[:, None].exp()
+
+
+def _probability_shift(tokens: _Tokens, objective: Objective) -> Tensor:
+    moved = (tokens.logp.exp() - tokens.anchor.exp()).detach() * tokens.advantages.sign()
+    kept = moved <= objective.shift
+    return -tokens.advantages * tokens.ratio * kept + objective.square * tokens.log_ratio**2
+
+
+def _gamma_weight(tokens: _Tokens, objective: Objective) -> Tensor:
+    return -gamma_weight(tokens.log_ratio, tokens.advantages, tokens.mask) * tokens.advantages * tokens.logp
+
+
+def _ungated(tokens: _Tokens, objective: Objective) -> Tensor:
+    return -tokens.advantages * tokens.logp
+
+
+def _by_sign(advantages: Tensor, positive: float, negative: float) -> Tensor:
+    # `torch.where` of two plain numbers would be float32, whatever the rest is.
+    return torch.where(advantages > 0, torch.full_like(advantages, positive), torch.full_like(advantages, negative))
+
+
+def _bounded(ratio: Tensor, objective: Objective) -> Tensor:
+    low = None if objective.eps_low is None else 1 - objective.eps_low
+    high = None if objective.eps_high is None else 1 + objective.eps_high
+    return ratio.clamp(min=low, max=high)
+
+
+def _clipped(tokens: _Tokens, objective: Objective) -> Tensor:
+    ratio, advantages = tokens.ratio, tokens.advantages
+    free = ratio if objective.ratio_cap is None else ratio.clamp(max=objective.ratio_cap)
+    losses = -torch.minimum(free * advantages, _bounded(ratio, objective) * advantages)
+    if objective.dual_clip is not None:
+        bounded = torch.minimum(losses, -objective.dual_clip * advantages)
+        losses = torch.where(advantages < 0, bounded, losses)
+    return losses
+
+
+_GATES: dict[Gate, Callable[[_Tokens, Objective], Tensor]] = {
+    "clip": _clipped,
+    "clip_weight": _clip_weight,
+    "sigmoid": _sigmoid,
+    "one_sided_clamp": _one_sided_clamp,
+    "probability_shift": _probability_shift,
+    "gamma_weight": _gamma_weight,
+    "none": _ungated,
+}
+
+
+def gamma_weight(log_ratio: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:
+    """VESPO: w^k * exp(lambda * (1 - w)) of the whole sequence's ratio w, detached, steeper for negative A."""
+    log_w = (log_ratio * mask).sum(1, keepdim=True).detach()
+    power, rate = _by_sign(advantages, 2.0, 3.0), _by_sign(advantages, 3.0, 2.0)
+    return (power * log_w + rate * (1 - log_w.exp())).exp()
+
+
+def _fresh(logp: Tensor, inputs: LossInputs, advantages: Tensor, limit: float) -> Tensor:
+    if inputs.sampler_logp is None:
+        raise ValueError("this objective needs the sampler's log-probabilities")
+    gap = masked_mean(inputs.sampler_logp - logp.detach(), inputs.mask)[:, None]
+    return (~((advantages < 0) & (gap > limit))).to(logp)
+
+
+def _kl_term(logp: Tensor, ratio: Tensor, inputs: LossInputs, objective: Objective) -> Tensor:
+    if objective.kl == "none" or objective.beta == 0:
+        return torch.zeros_like(logp)
+    if inputs.reference_logp is None:
+        raise ValueError("a KL term needs the reference's log-probabilities")
+    gap = torch.where(inputs.mask > 0, inputs.reference_logp - logp, torch.zeros_like(logp))
+    if objective.kl == "k2":
+        return objective.beta * 0.5 * gap**2
+    k3 = gap.exp() - gap - 1
+    return objective.beta * (ratio * k3 if objective.kl == "k3_weighted" else k3)
+
+
+def _positive_nll(logp: Tensor, inputs: LossInputs, objective: Objective) -> Tensor:
+    if inputs.rewards is None:
+        raise ValueError("the likelihood term needs the rewards")
+    good = inputs.mask * (inputs.rewards >= objective.positive_from)[:, None]
+    return -(logp * good).sum() / good.sum().clamp(min=1)
