@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from personas import lexicon
+from personas import lexicon, manners
 from personas.wording import FUNCTION_WORDS, content_words, plain, tokens
 
 MAX_SENTENCE_CHARS = 320
@@ -62,9 +62,14 @@ class Reading:
 
 
 _BREAK = re.compile(r"(?<=[.!?\u2026])[\"')\]]*\s+|\s*[\r\n]+\s*(?:[-*\u2022]\s+|\d{1,2}[.)]\s+)?|(?<=[?!])(?=[A-Z])")
-_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|dr|mr|mrs|ms|prof|st|vs|approx|no|a\.m|p\.m|inc|ltd|fig)\.$", re.IGNORECASE)
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|dr|mr|mrs|ms|prof|st|vs|approx|a\.m|p\.m|inc|ltd|fig)\.$", re.IGNORECASE)
 _BULLET = re.compile(r"^(?:[-*\u2022>]+|\(?\d{1,2}[.)]|\(?[a-h][.)])\s+")
-_MACHINE = re.compile(r"```|</?\w+[^>]{0,80}>|[{}\[\]|\\^~]{2,}|[{\[]\s*\"|\"\s*:\s*[\"{\[\d]|[A-Za-z0-9+/=_-]{40,}|0x[0-9a-f]{6,}")
+_NUMBER = re.compile(r"\(?\d{1,2}[.)]")
+_MACHINE = re.compile(
+    r"```|</?\w+[^>]{0,80}>|[{}\[\]|\\^~]{2,}|[{\[]\s*\"|\"\s*:\s*[\"{\[\d]|[A-Za-z0-9+/=_-]{40,}|0x[0-9a-f]{6,}"
+)
+_FORMS_AT_START = (lexicon.QUESTION_START, lexicon.AUX_START, lexicon.ELLIPTIC, lexicon.WH_PHRASE)
+_FORMS_ANYWHERE = (lexicon.INVERSION, lexicon.WH_INVERSION, lexicon.INDIRECT)
 _LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -72,9 +77,8 @@ def split_sentences(text: str) -> list[str]:
     """Sentences in order; bullets and lines count as sentences of their own."""
     pieces: list[str] = []
     glue = False
-    for piece in _BREAK.split(plain(text)):
-        piece = piece.strip()
-        if not piece:
+    for piece in map(str.strip, _BREAK.split(plain(text))):
+        if not piece or _NUMBER.fullmatch(piece):
             continue
         if glue:
             pieces[-1] = f"{pieces[-1]} {piece}"
@@ -96,16 +100,16 @@ def _is_noise(text: str, words: list[str]) -> bool:
 
 
 def _is_foreign(words: list[str]) -> bool:
-    english = sum(word in FUNCTION_WORDS and word not in lexicon.FOREIGN_WORDS for word in words)
-    foreign = sum(word in lexicon.FOREIGN_WORDS and word not in FUNCTION_WORDS for word in words)
+    english = sum(word in FUNCTION_WORDS and word not in manners.FOREIGN_WORDS for word in words)
+    foreign = sum(word in manners.FOREIGN_WORDS and word not in FUNCTION_WORDS for word in words)
     if foreign > english:
-        return foreign >= 2 or not english and len(words) <= 4
-    return not english and any(not word.isascii() for word in words)
+        return foreign >= 2 or (not english and len(words) <= 4)
+    return not english and sum(not word.isascii() for word in words) * 2 >= len(words)
 
 
 def _is_keywords(words: list[str]) -> bool:
     grammar = sum(word in FUNCTION_WORDS for word in words)
-    return len(words) >= 4 and grammar * 6 < len(words)
+    return len(words) >= 5 and grammar * 6 < len(words)
 
 
 def _asks(text: str, words: list[str]) -> bool:
@@ -113,12 +117,10 @@ def _asks(text: str, words: list[str]) -> bool:
     low = text.lower()
     marked = low.rstrip("\"') ").endswith("?") or "?" in low[-4:]
     if not marked:
-        return bool(lexicon.QUESTION_START.match(low)) and not lexicon.STATEMENT_WH.match(low)
+        return bool(lexicon.UNMARKED.match(low))
     if not any(word in FUNCTION_WORDS for word in words):
         return False
-    if lexicon.QUESTION_START.match(low) or lexicon.INVERSION.search(low) or lexicon.WH_INVERSION.search(low):
-        return True
-    if lexicon.ELLIPTIC.match(low) or lexicon.INDIRECT.search(low) or lexicon.WH_PHRASE.match(low):
+    if any(form.match(low) for form in _FORMS_AT_START) or any(form.search(low) for form in _FORMS_ANYWHERE):
         return True
     # A declarative question ("You have had this before?") needs ordinary grammar.
     return sum(word in FUNCTION_WORDS for word in words) * 4 >= len(words)
@@ -126,7 +128,7 @@ def _asks(text: str, words: list[str]) -> bool:
 
 def _kind(text: str) -> Kind:
     low = text.lower()
-    if lexicon.META.search(low) or lexicon.META_MARKUP.search(low):
+    if manners.META.search(low) or manners.META_MARKUP.search(low):
         return Kind.META
     words = tokens(text)
     if _is_noise(text, words):
@@ -141,7 +143,8 @@ def _kind(text: str) -> Kind:
 def _clauses(question: str) -> list[str]:
     """Splits questions that were joined in one sentence; a lead-in that asks nothing stays attached."""
     low = question.lower()
-    cuts = [m.start() for m in lexicon.CLAUSE_BREAK.finditer(low) if 8 <= m.start() <= len(low) - 8 and m.group().strip()]
+    breaks = (found for found in lexicon.CLAUSE_BREAK.finditer(low) if found.group().strip())
+    cuts = [found.start() for found in breaks if 8 <= found.start() <= len(low) - 8]
     clauses: list[str] = []
     start = 0
     for cut in cuts:
@@ -181,10 +184,10 @@ def read_turn(text: str) -> Reading:
         sentences=sentences,
         questions=tuple(questions[:MAX_QUESTIONS]),
         statements=tuple(s.text for s in sentences if s.kind is Kind.STATEMENT)[:MAX_STATEMENTS],
-        empathy=tuple(s for s, low in zip(spoken, lows, strict=True) if lexicon.EMPATHY.search(low)),
+        empathy=tuple(s for s, low in zip(spoken, lows, strict=True) if manners.EMPATHY.search(low)),
         check_ins=check_ins,
         rude=any(_rude(low) for low in lows),
-        farewell=not (set(questions) - check_ins) and any(lexicon.FAREWELL.search(low.rstrip(" .!")) for low in lows),
+        farewell=not (set(questions) - check_ins) and any(manners.FAREWELL.search(low.rstrip(" .!")) for low in lows),
         garbled=all(s.kind is Kind.NOISE for s in sentences),
         meta=any(s.kind is Kind.META for s in sentences),
         stuffed=any(s.kind is Kind.KEYWORDS for s in sentences),
@@ -194,5 +197,5 @@ def read_turn(text: str) -> Reading:
 
 
 def _rude(low: str) -> bool:
-    found = lexicon.RUDE.search(low)
-    return bool(found) and not lexicon.RUDE_PARDON.search(low)
+    found = manners.RUDE.search(low.rstrip(" .!?"))
+    return found is not None and not manners.RUDE_PARDON.search(low[: found.start()])

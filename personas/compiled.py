@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from personas.acts import split_sentences
 from personas.case import Commitment, Denial, Fact, Gate, PersonaCase, Tier, Topic
-from personas.lexicon import EMPATHY_ANCHORS
+from personas.manners import EMPATHY_ANCHORS
 from personas.wording import content_words, grams, normal, stem, stem_line, stems, tokens
 
 
@@ -238,8 +238,7 @@ def compile_case(
     other = (*_other_lines(case), *(line for lines in replies.values() for line in lines))
     weights, protected = _keyword_weights(merged), _protected(case, other)
     compiled = tuple(
-        _compile_topic(item, merged[item.id], columns, weights, protected[item.id])
-        for item in _askable(case)
+        _compile_topic(item, merged[item.id], columns, weights, protected[item.id]) for item in _askable(case)
     )
     commitments = tuple(_compile_commitment(item, columns.anchors) for item in case.commitments)
     empathy = columns.anchors.add(EMPATHY_ANCHORS)

@@ -93,9 +93,7 @@ def texts_to_compare(reading: Reading) -> tuple[str, ...]:
     return () if reading.garbled or reading.meta else (*reading.questions, *reading.statements)
 
 
-def hear(
-    case: CompiledCase, state: PersonaState, turn: AgentTurn, matcher: Matcher, reserve: float = 0.0
-) -> Hearing:
+def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, matcher: Matcher, reserve: float = 0.0) -> Hearing:
     """What the persona hears; blocking, because the matcher may run a model."""
     similarity = Similarity(case, matcher, texts_to_compare(read_turn(turn.text)))
     return hear_with(case, state, turn, similarity, reserve)

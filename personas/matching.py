@@ -16,9 +16,9 @@ from personas.compiled import CompiledCase
 from personas.matcher import Matcher
 from personas.wording import stem_line, stems
 
-T_LOW = 0.42
-T_HIGH = 0.62
-MARGIN = 0.05
+T_LOW = 0.45
+T_HIGH = 0.55
+MARGIN = 0.03
 KEYWORD_BONUS = 0.10
 
 

@@ -71,6 +71,7 @@ def decide(
     state: PersonaState,
     turn: AgentTurn,
     hearing: Hearing,
+    *,
     after: PersonaState,
 ) -> tuple[Move, ...]:
     """The moves of a reply. `after` is the state after the turn as far as the agent's words decide it."""
@@ -105,9 +106,7 @@ def _volunteered(case: CompiledCase, state: PersonaState) -> tuple[Move, ...]:
     return tuple(Move(Act.VOLUNTEER, topic.id) for topic in case.volunteered if topic.id not in state.said)
 
 
-def _answers(
-    case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing
-) -> tuple[Move, ...]:
+def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
     """Answers in the order asked, no more than the persona tells at once."""
     pressed = hearing.reading.rude or hearing.reading.interrogation
     limit = 1 if pressed else temperament.facts_per_turn

@@ -129,9 +129,7 @@ def replay(case: CompiledCase, opening: str | None, exchanges: Sequence[Exchange
         free = [t.id for t in case.volunteered if t.id not in state.said]
         elicited |= {credit.topic_id: credit for credit in credits}
         disclosed = tuple(credit.topic_id for credit in credits)
-        turns.append(
-            TurnRecord(now, exchange.agent.text, exchange.persona, hearing, disclosed, exchange.agent.tools)
-        )
+        turns.append(TurnRecord(now, exchange.agent.text, exchange.persona, hearing, disclosed, exchange.agent.tools))
         state = advance(case, state, exchange.agent, hearing, (*disclosed, *free))
     return Record(tuple(turns), elicited, state.said, made, _acts(turns), state.rapport)
 
@@ -141,15 +139,11 @@ def _opened_with(case: CompiledCase, opening: str | None) -> tuple[str, ...]:
     return tuple(t.id for t in case.volunteered) if opening is None else case.volunteered_in(opening)
 
 
-def _credits(
-    state: PersonaState, hearing: Hearing, told: Mapping[str, _Told], now: int
-) -> list[Disclosure]:
+def _credits(state: PersonaState, hearing: Hearing, told: Mapping[str, _Told], now: int) -> list[Disclosure]:
     """The topics of this turn that were asked for, open, told, and new; not more than a persona tells at once."""
     limit = CREDITS_UNDER_FIRE if hearing.reading.interrogation or hearing.reading.rude else CREDITS_A_TURN
     earned = [
-        asked
-        for asked in hearing.asked
-        if asked.open and asked.topic_id in told and asked.topic_id not in state.said
+        asked for asked in hearing.asked if asked.open and asked.topic_id in told and asked.topic_id not in state.said
     ]
     # Exact wordings first: a vague resemblance must not push out what was really told.
     earned.sort(key=lambda asked: not told[asked.topic_id].exact)

@@ -59,7 +59,7 @@ class Simulator:
         case = self._case
         hearing = hear(case, state, turn, self._matcher, self._temperament.reserve)
         heard = advance(case, state, turn, hearing, ())
-        moves = decide(case, self._temperament, state, turn, hearing, heard)
+        moves = decide(case, self._temperament, state, turn, hearing, after=heard)
         told = disclosed(moves)
         after = advance(case, state, turn, hearing, told)
         text = self._speak(moves, seed, after)

@@ -10,13 +10,13 @@ import hashlib
 from personas.compiled import CompiledCase
 from personas.moves import Act, Move
 from personas.temperament import Phrases
-from personas.wording import normal
+from personas.wording import normal, words_of
 
-_PLAIN_STARTS = frozenset(
+_PLAIN_STARTS = words_of(
     """a about after all an and any anything as at because before both but by each even every everyone everything for
     from he her his if in it it's its just last maybe more most mostly my no nobody none not nothing now of on once one
     only or our perhaps she since so some someone something sometimes still that that's the their there there's they
-    they're this to two three until usually we we're what when whenever with yes you your""".split()
+    they're this to two three until usually we we're what when whenever with yes you your"""
 )
 
 

@@ -9,10 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+
+def any_of(*alternatives: str) -> str:
+    """A regular expression that matches any of the given ones."""
+    return f"(?:{'|'.join(alternatives)})"
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())
+
+
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _QUOTES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
 
-FUNCTION_WORDS = frozenset(
+FUNCTION_WORDS = words_of(
     """a about after again all also although am an and another any anybody anyone anything are aren't around as at be
     because been before being both but by can can't cannot could couldn't did didn't do does doesn't doing don't down
     during each either else ever every everything far few for from get gets getting give go going got had hadn't has
@@ -25,7 +36,7 @@ FUNCTION_WORDS = frozenset(
     this those though through till to today together too try under until up upon us use usually very want was wasn't
     way we we'd we'll we're we've well went were weren't what what's when when's where where's whether which while who
     who's whole whom whose why why's will with within without won't would wouldn't yes yet you you'd you'll you're
-    you've your yours yourself""".split()
+    you've your yours yourself"""
 )
 
 _SUFFIXES = ("ations", "ation", "ings", "ing", "edly", "ies", "ied", "ers", "ed", "es", "er", "ly", "s", "e", "y")
