@@ -81,6 +81,26 @@ def several_rewards(streams: Sequence[Tensor], weights: Sequence[float], groups:
     return (total - total.mean()) / (total.std() + STD_EPSILON)
 
 
+def per_turn(turn_rewards: Sequence[Sequence[float]], groups: Tensor, estimate: SequenceEstimator) -> list[list[float]]:
+    """Credit each turn with what was gained from it on: R_end - R_before, compared in the group at the same turn.
+
+    What a conversation had earned before a turn says nothing about that turn, so it leaves the variance.
+    """
+    gains = [
+        (row, turn, rewards[-1] - (rewards[turn - 1] if turn else 0.0))
+        for row, rewards in enumerate(turn_rewards)
+        for turn in range(len(rewards))
+    ]
+    longest = max(len(rewards) for rewards in turn_rewards)
+    places = torch.tensor([int(groups[row]) * longest + turn for row, turn, _ in gains])
+    _, compact = torch.unique(places, return_inverse=True)
+    values = estimate(torch.tensor([gain for _, _, gain in gains], dtype=torch.float64), compact)
+    out: list[list[float]] = [[] for _ in turn_rewards]
+    for (row, _, _), value in zip(gains, values.tolist(), strict=True):
+        out[row].append(value)
+    return out
+
+
 # --- one number per token ---------------------------------------------------------------------
 
 

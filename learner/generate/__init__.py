@@ -1,0 +1,1 @@
+"""Engines that continue conversations. One today: a transformers model on this machine."""

@@ -1,0 +1,129 @@
+"""Sampling with a transformers model in this process, all live conversations of a wave in one batch.
+
+Keys and values are kept over the turns: a step runs the model on the new tokens alone. Rows differ
+in length, so each step pads on the left and masks the holes, with every row's own positions. The
+random numbers of a turn come from its own seed, so what is sampled does not depend on a global
+generator. Sampling is from the full distribution (top_p 1), at the policy's temperature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import DynamicCache
+
+from learner.generate.session import Completion, Continuation
+from learner.model import Policy
+
+
+class HfGenerator:
+    """Starts sessions on the policy's own weights: nothing to synchronise."""
+
+    def __init__(self, policy: Policy, *, max_tokens: int) -> None:
+        self._policy = policy
+        self._max_tokens = max_tokens
+
+    def start(self) -> HfSession:
+        """A session without conversations."""
+        return HfSession(self._policy, self._max_tokens)
+
+
+class HfSession:
+    """Conversations that share one cache."""
+
+    def __init__(self, policy: Policy, max_tokens: int) -> None:
+        self._policy = policy
+        self._max_tokens = max_tokens
+        self._cache = DynamicCache()
+        self._numbers: list[int] = []
+        self._attention = torch.zeros((0, 0), dtype=torch.long)
+        self._lengths = torch.zeros(0, dtype=torch.long)
+
+    @torch.no_grad()
+    def step(self, continuations: Mapping[int, Continuation]) -> dict[int, Completion]:
+        """Continue these conversations; the first step names all there will be."""
+        if not continuations:
+            return {}
+        self._keep(list(continuations))
+        logits = self._feed([list(continuations[number].ids) for number in self._numbers])
+        draws = torch.tensor(
+            np.stack([_uniforms(continuations[number].noise, self._max_tokens) for number in self._numbers])
+        )
+        return self._sample(logits, draws)
+
+    def _keep(self, numbers: list[int]) -> None:
+        if not self._numbers:
+            self._numbers = numbers
+            self._attention = torch.zeros((len(numbers), 0), dtype=torch.long)
+            self._lengths = torch.zeros(len(numbers), dtype=torch.long)
+            return
+        kept = [row for row, number in enumerate(self._numbers) if number in set(numbers)]
+        if len(kept) != len(numbers):
+            raise ValueError("a conversation cannot join a session that has begun, or come back to it")
+        if len(kept) < len(self._numbers):
+            rows = torch.tensor(kept)
+            self._cache.batch_select_indices(rows)
+            self._attention, self._lengths = self._attention[rows], self._lengths[rows]
+            self._numbers = [self._numbers[row] for row in kept]
+
+    def _feed(self, new: Sequence[Sequence[int]]) -> Tensor:
+        """Run the model on the new tokens; the logits after each row's last one."""
+        width = max(len(ids) for ids in new)
+        ids = torch.full((len(new), width), self._policy.end_id, dtype=torch.long)
+        mask = torch.zeros((len(new), width), dtype=torch.long)
+        for row, tokens in enumerate(new):
+            if tokens:
+                ids[row, width - len(tokens) :] = torch.tensor(tokens, dtype=torch.long)
+                mask[row, width - len(tokens) :] = 1
+        positions = (self._lengths[:, None] + mask.cumsum(1) - 1).clamp(min=0)
+        self._attention = torch.cat([self._attention, mask], dim=1)
+        self._lengths = self._lengths + mask.sum(1)
+        device = self._policy.device
+        output = self._policy.model(
+            input_ids=ids.to(device),
+            attention_mask=self._attention.to(device),
+            position_ids=positions.to(device),
+            past_key_values=self._cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        return self._policy.distribution(output.logits[:, -1]).cpu()
+
+    def _sample(self, logits: Tensor, draws: Tensor) -> dict[int, Completion]:
+        count = len(self._numbers)
+        ids: list[list[int]] = [[] for _ in range(count)]
+        logp: list[list[float]] = [[] for _ in range(count)]
+        live = [True] * count
+        for position in range(self._max_tokens):
+            logps = torch.log_softmax(logits, dim=-1)
+            tokens = _inverse_cdf(logps, draws[:, position])
+            chosen = logps.gather(1, tokens[:, None])[:, 0].tolist()
+            for row, token in enumerate(tokens.tolist()):
+                if live[row]:
+                    ids[row].append(token)
+                    logp[row].append(min(chosen[row], 0.0))
+            fed = [[row_ids[-1]] if on else [] for row_ids, on in zip(ids, live, strict=True)]
+            live = [on and row_ids[-1] != self._policy.end_id for row_ids, on in zip(ids, live, strict=True)]
+            # The last token of every turn is fed too: the next step continues right after it.
+            logits = self._feed(fed)
+            if not any(live):
+                break
+        return {
+            number: Completion(tuple(ids[row]), tuple(logp[row]), ended=not live[row])
+            for row, number in enumerate(self._numbers)
+        }
+
+
+def _uniforms(noise: np.random.SeedSequence, count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.random.Generator(np.random.Philox(noise)).random(count)
+
+
+def _inverse_cdf(logps: Tensor, draws: Tensor) -> Tensor:
+    """The token at which the cumulative probability passes the draw; never one of probability 0."""
+    cumulative = logps.double().exp().cumsum(-1)
+    target = draws[:, None].double() * cumulative[:, -1:]
+    # right=True: the first entry strictly above the target, so a draw of 0 cannot pick a ruled-out first token.
+    return torch.searchsorted(cumulative, target, right=True)[:, 0].clamp(max=logps.shape[1] - 1)

@@ -1,0 +1,47 @@
+"""What a rollout needs of an engine: conversations that it continues, turn after turn, in one batch.
+
+A `Session` holds the conversations of one wave. Each `step` gives the new ids of every conversation
+that goes on (one left out is over) and gets the policy's next turn for each. An engine must return
+the log-probabilities of the very distribution it sampled from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One turn of the policy: its ids, their log-probabilities, and whether it ended by itself."""
+
+    ids: tuple[int, ...]
+    logp: tuple[float, ...]
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """What one conversation gets before the policy speaks, and the randomness of that turn."""
+
+    ids: Sequence[int]
+    noise: np.random.SeedSequence
+
+
+class Session(Protocol):
+    """The conversations of one wave."""
+
+    def step(self, continuations: Mapping[int, Continuation]) -> dict[int, Completion]:
+        """Continue these conversations (by number); the others are over."""
+        ...
+
+
+class Generator(Protocol):
+    """Starts sessions with the policy's present weights."""
+
+    def start(self) -> Session:
+        """A session without conversations."""
+        ...

@@ -1,0 +1,80 @@
+"""The record of a run: one JSON object per line, and a picture of the curve.
+
+Lines are flushed as they are written. A resumed run first drops what an interrupted one wrote after
+its last checkpoint, so a file never holds a step twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+class MetricsFile:
+    """Appends records to `metrics.jsonl`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def rewind(self, step: int) -> None:
+        """Keep what belongs to the first `step` updates."""
+        kept = [record for record in read_metrics(self._path) if record["step"] <= step]
+        temporary = self._path.with_suffix(".tmp")
+        temporary.write_text("".join(_line(record) for record in kept))
+        os.replace(temporary, self._path)
+
+    def write(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
+        """Append one record."""
+        rounded = {name: round(value, 6) if isinstance(value, float) else value for name, value in values.items()}
+        with self._path.open("a") as file:
+            file.write(_line({"kind": kind, "step": step, **rounded}))
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """All whole lines; a last line cut off by a crash is ignored."""
+    if not path.exists():
+        return []
+    records = []
+    for line in path.read_text().splitlines():
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            continue
+    return records
+
+
+def plot_curve(runs: Mapping[str, Sequence[Mapping[str, Any]]], path: Path, title: str) -> None:
+    """Training reward as a thin line and held-out reward with its error, for each run."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 4.5), constrained_layout=True)
+    for number, (name, records) in enumerate(runs.items()):
+        colour = f"C{number}"
+        training = [(record["step"], record["reward/mean"]) for record in records if record["kind"] == "train"]
+        held_out = [record for record in records if record["kind"] == "eval"]
+        if training:
+            axes.plot(*zip(*training, strict=True), color=colour, alpha=0.3, linewidth=1)
+        axes.errorbar(
+            [record["step"] for record in held_out],
+            [record["reward/mean"] for record in held_out],
+            yerr=[record["reward/standard_error"] for record in held_out],
+            color=colour,
+            marker="o",
+            capsize=2,
+            label=f"{name}: held-out seeds",
+        )
+    axes.set(xlabel="update", ylabel="mean reward", ylim=(0, 1), title=title)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right")
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, allow_nan=False) + "\n"

@@ -1,0 +1,97 @@
+"""The policy: a causal transformer and the one distribution that sampler and learner share.
+
+`Policy.distribution` divides by the temperature and rules out control tokens; both the sampler and
+the loss go through it, so their log-probabilities are of the same thing. The LM head runs on the
+positions of sampled tokens only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from learner.objectives import chosen_logp_and_entropy
+from learner.types import Segment
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Padded conversations: ids, what is padding, and which tokens were sampled."""
+
+    ids: Tensor
+    attention: Tensor
+    sampled: Tensor
+    """[B, T] float; 1 on sampled tokens."""
+    sampler_logp: Tensor
+    """[B, T]; 0 where nothing was sampled."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The policy's view of the sampled tokens; both [B, T], 0 elsewhere."""
+
+    logp: Tensor
+    entropy: Tensor
+
+
+class Policy:
+    """A model with the distribution it acts by."""
+
+    def __init__(self, model: Any, *, end_id: int, banned: Sequence[int] = (), temperature: float = 1.0) -> None:
+        if temperature <= 0:
+            raise ValueError("the temperature must be above 0")
+        self.model = model
+        self.end_id = end_id
+        self.temperature = temperature
+        self._banned = torch.tensor(sorted(set(banned) - {end_id}), dtype=torch.long, device=model.device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        device: torch.device = self.model.device
+        return device
+
+    def distribution(self, logits: Tensor) -> Tensor:
+        """Logits of the distribution that is sampled from."""
+        logits = logits.float()
+        if len(self._banned):
+            logits = logits.index_fill(-1, self._banned, float("-inf"))
+        return logits / self.temperature
+
+    def score(self, rows: Rows) -> Scored:
+        """Log-probability and entropy at every sampled token, with gradient."""
+        hidden = self.model.base_model(input_ids=rows.ids, attention_mask=rows.attention).last_hidden_state
+        # Token t is scored from the hidden state at t - 1; no trajectory starts with a sampled token.
+        chosen = rows.sampled[:, 1:] > 0
+        logits = self.distribution(self.model.get_output_embeddings()(hidden[:, :-1][chosen]))
+        logp, entropy = chosen_logp_and_entropy(logits, rows.ids[:, 1:][chosen])
+        return Scored(_scatter(logp, rows.sampled), _scatter(entropy, rows.sampled))
+
+
+def rows_of(conversations: Sequence[Sequence[Segment]], pad_id: int, device: torch.device | str = "cpu") -> Rows:
+    """Pad conversations on the right."""
+    width = max(sum(len(segment.ids) for segment in segments) for segments in conversations)
+    shape = (len(conversations), width)
+    ids = torch.full(shape, pad_id, dtype=torch.long)
+    attention = torch.zeros(shape, dtype=torch.long)
+    sampled, logp = torch.zeros(shape), torch.zeros(shape)
+    for row, segments in enumerate(conversations):
+        start = 0
+        for segment in segments:
+            end = start + len(segment.ids)
+            ids[row, start:end] = torch.tensor(segment.ids, dtype=torch.long)
+            if segment.logp is not None:
+                sampled[row, start:end] = 1.0
+                logp[row, start:end] = torch.tensor(segment.logp)
+            start = end
+        attention[row, :start] = 1
+    return Rows(ids.to(device), attention.to(device), sampled.to(device), logp.to(device))
+
+
+def _scatter(values: Tensor, sampled: Tensor) -> Tensor:
+    out = torch.zeros_like(sampled)
+    return out.masked_scatter(sampled > 0, values)
