@@ -6,7 +6,6 @@ Schema changes run in one transaction, so an interrupted migration leaves the sc
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Literal
 
 from alembic import context
@@ -15,7 +14,7 @@ from sqlalchemy import Connection
 from sqlmodel import AutoString
 
 from reward_server.store.columns import UtcDateTime
-from reward_server.store.engine import open_migration_engine
+from reward_server.store.engine import open_migrating
 from reward_server.store.tables import metadata
 
 
@@ -43,19 +42,14 @@ def run(connection: Connection) -> None:
         context.run_migrations()
 
 
-async def run_from_command_line() -> None:
+def run_from_command_line() -> None:
     """Open the database named on the command line."""
-    url = context.get_x_argument(as_dictionary=True)["url"]
-    engine = open_migration_engine(url, busy_timeout_s=10.0)
-    try:
-        async with engine.begin() as connection:
-            await connection.run_sync(run)
-    finally:
-        await engine.dispose()
+    with open_migrating(context.get_x_argument(as_dictionary=True)["url"], busy_timeout_s=10.0).begin() as connection:
+        run(connection)
 
 
 handed_in: Connection | None = context.config.attributes.get("connection")
 if handed_in is None:
-    asyncio.run(run_from_command_line())
+    run_from_command_line()
 else:
     run(handed_in)

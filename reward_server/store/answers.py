@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from reward_server.errors import Conflict
@@ -37,18 +37,27 @@ class Answers:
     async def get(self, lab_id: str, key: str, now: datetime) -> StoredAnswer | None:
         """The answer given under this key, unless it is too old."""
         wanted = {"lab_id": lab_id, "key": key, "born_after": now - ANSWER_LIFETIME}
-        found = (await self._session.execute(_GET, wanted)).mappings().one_or_none()
-        return None if found is None else StoredAnswer(**found)
+
+        def work(connection: Connection) -> StoredAnswer | None:
+            found = connection.execute(_GET, wanted).mappings().one_or_none()
+            return None if found is None else StoredAnswer(**found)
+
+        return await self._session.run(work)
 
     async def put(self, answer: StoredAnswer) -> None:
         """Keep an answer, in the same transaction as what it reports; `Conflict` if the key was just used."""
         expired = {"lab_id": answer.lab_id, "key": answer.key, "born_until": answer.created_at - ANSWER_LIFETIME}
-        await self._session.execute(_DROP_OLD, expired)
+
+        def work(connection: Connection) -> None:
+            connection.execute(_DROP_OLD, expired)
+            connection.execute(_ADD, values_of(answer))
+
         try:
-            await self._session.execute(_ADD, values_of(answer))
+            await self._session.run(work)
         except IntegrityError as error:
             raise Conflict("A request with this Idempotency-Key was answered meanwhile; send it again.") from error
 
     async def purge(self, now: datetime) -> int:
         """Forget answers that are too old; how many there were."""
-        return (await self._session.execute(_PURGE, {"born_until": now - ANSWER_LIFETIME})).rowcount
+        too_old = {"born_until": now - ANSWER_LIFETIME}
+        return await self._session.run(lambda connection: connection.execute(_PURGE, too_old).rowcount)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import Connection, bindparam, insert, select
 
 from reward_server.store.mapping import values_of
 from reward_server.store.records import ComparisonRow
@@ -24,10 +24,14 @@ class Comparisons:
 
     async def add(self, row: ComparisonRow) -> None:
         """Store a comparison."""
-        await self._session.execute(_ADD, values_of(row))
+        await self._session.run(lambda connection: connection.execute(_ADD, values_of(row)))
 
     async def get(self, lab_id: str, comparison_id: str) -> ComparisonRow | None:
         """One comparison, with the verdicts that only the operator may see."""
-        result = await self._session.execute(_GET, {"lab_id": lab_id, "comparison_id": comparison_id})
-        found = result.mappings().one_or_none()
-        return None if found is None else ComparisonRow(**found)
+
+        def work(connection: Connection) -> ComparisonRow | None:
+            wanted = {"lab_id": lab_id, "comparison_id": comparison_id}
+            found = connection.execute(_GET, wanted).mappings().one_or_none()
+            return None if found is None else ComparisonRow(**found)
+
+        return await self._session.run(work)

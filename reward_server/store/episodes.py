@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, RowMapping, Select, and_, bindparam, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, bindparam, insert, or_, select, update
 
 from reward_server.errors import TurnInProgress
 from reward_server.store.mapping import values_of
@@ -46,30 +46,40 @@ class Episodes:
 
     async def add(self, row: EpisodeRow) -> None:
         """Store a new episode."""
-        await self._session.execute(_ADD, values_of(row))
+        await self._session.run(lambda connection: connection.execute(_ADD, values_of(row)))
 
     async def get(self, lab_id: str, episode_id: str) -> EpisodeRow | None:
         """The lab's episode, expired or not."""
-        result = await self._session.execute(_GET, {"lab_id": lab_id, "episode_id": episode_id})
-        found = result.mappings().one_or_none()
-        return None if found is None else _episode(found)
+
+        def work(connection: Connection) -> EpisodeRow | None:
+            wanted = {"lab_id": lab_id, "episode_id": episode_id}
+            found = connection.execute(_GET, wanted).mappings().one_or_none()
+            return None if found is None else _episode(found)
+
+        return await self._session.run(work)
 
     async def turns(self, lab_id: str, episode_id: str) -> list[TurnRow]:
         """The answered turns in order; none if the episode is not the lab's."""
-        result = await self._session.execute(_TURNS, {"lab_id": lab_id, "episode_id": episode_id})
-        return [TurnRow(**row) for row in result.mappings()]
+        wanted = {"lab_id": lab_id, "episode_id": episode_id}
+        return await self._session.run(
+            lambda connection: [TurnRow(**row) for row in connection.execute(_TURNS, wanted).mappings()]
+        )
 
     async def append_turn(self, episode: EpisodeRow, turn: TurnRow) -> None:
         """Store a turn and the episode as it stands after it.
 
         `TurnInProgress` if the episode is not where this turn began: somebody else was faster.
         """
-        await self._step(episode, turn_before=turn.turn - 1)
-        await self._session.execute(_ADD_TURN, values_of(turn))
+
+        def work(connection: Connection) -> None:
+            _step(connection, episode, turn_before=turn.turn - 1)
+            connection.execute(_ADD_TURN, values_of(turn))
+
+        await self._session.run(work)
 
     async def finish(self, episode: EpisodeRow) -> None:
         """End an episode without a further turn; `TurnInProgress` if it has moved meanwhile."""
-        await self._step(episode, turn_before=episode.turn)
+        await self._session.run(lambda connection: _step(connection, episode, turn_before=episode.turn))
 
     async def page(
         self,
@@ -89,33 +99,30 @@ class Episodes:
             statement = statement.where(_has_status(status, now))
         if after is not None:
             statement = statement.where(_is_after(after))
-        result = await self._session.execute(_newest_first(statement).limit(limit))
-        return [_episode(row) for row in result.mappings()]
-
-    async def _step(self, episode: EpisodeRow, *, turn_before: int) -> None:
-        result = await self._session.execute(
-            _STEP,
-            {
-                "this_lab": episode.lab_id,
-                "this_episode": episode.episode_id,
-                "turn_before": turn_before,
-                "turn": episode.turn,
-                "persona_state": episode.persona_state,
-                "status": episode.status,
-                "terminal_reason": episode.terminal_reason,
-                "active_at": episode.active_at,
-            },
+        newest = statement.order_by(_EPISODE.c.created_at.desc(), _EPISODE.c.episode_id.desc()).limit(limit)
+        return await self._session.run(
+            lambda connection: [_episode(row) for row in connection.execute(newest).mappings()]
         )
-        if result.rowcount != 1:
-            raise TurnInProgress
+
+
+def _step(connection: Connection, episode: EpisodeRow, *, turn_before: int) -> None:
+    """Move the episode on, if it still is where the caller saw it."""
+    values = {
+        "this_lab": episode.lab_id,
+        "this_episode": episode.episode_id,
+        "turn_before": turn_before,
+        "turn": episode.turn,
+        "persona_state": episode.persona_state,
+        "status": episode.status,
+        "terminal_reason": episode.terminal_reason,
+        "active_at": episode.active_at,
+    }
+    if connection.execute(_STEP, values).rowcount != 1:
+        raise TurnInProgress
 
 
 def _episode(row: RowMapping) -> EpisodeRow:
     return EpisodeRow(**{**row, "status": EpisodeStatus(row["status"])})
-
-
-def _newest_first(statement: Select[tuple[object, ...]]) -> Select[tuple[object, ...]]:
-    return statement.order_by(_EPISODE.c.created_at.desc(), _EPISODE.c.episode_id.desc())
 
 
 def _is_after(cursor: EpisodeCursor) -> ColumnElement[bool]:

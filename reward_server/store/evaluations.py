@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import RowMapping, bindparam, func, insert, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, func, insert, select
 
 from reward_server.store.mapping import values_of
 from reward_server.store.records import EvaluationRow, EvaluationSource, Stats
@@ -29,13 +29,17 @@ class Evaluations:
     async def add_many(self, rows: Sequence[EvaluationRow]) -> None:
         """Store evaluations; none is fine."""
         if rows:
-            await self._session.execute(_ADD, [values_of(row) for row in rows])
+            await self._session.run(lambda connection: connection.execute(_ADD, [values_of(row) for row in rows]))
 
     async def get(self, lab_id: str, evaluation_id: str) -> EvaluationRow | None:
         """One evaluation, with the verdicts that only the operator may see."""
-        result = await self._session.execute(_GET, {"lab_id": lab_id, "evaluation_id": evaluation_id})
-        found = result.mappings().one_or_none()
-        return None if found is None else _record(found)
+
+        def work(connection: Connection) -> EvaluationRow | None:
+            wanted = {"lab_id": lab_id, "evaluation_id": evaluation_id}
+            found = connection.execute(_GET, wanted).mappings().one_or_none()
+            return None if found is None else _record(found)
+
+        return await self._session.run(work)
 
     async def window(self, lab_id: str, key: str, *, since: datetime | None = None, last: int | None = None) -> Stats:
         """Rewards stored under a normalisation key: since a moment, or the last so many, or both."""
@@ -48,22 +52,26 @@ class Evaluations:
             newest = (_EVALUATION.c.created_at.desc(), _EVALUATION.c.evaluation_id.desc())
             rewards = rewards.order_by(*newest).limit(last)
         reward = rewards.subquery().c.reward
-        summary = select(
-            func.count(reward).label("n"),
-            func.avg(reward).label("mean"),
-            func.min(reward).label("low"),
-            func.max(reward).label("high"),
-        )
-        found = (await self._session.execute(summary)).one()
-        if found.n == 0:
-            return Stats(n=0, mean=0.0, std=0.0)
-        if found.low == found.high:
-            # A mean of equal numbers may be off in its last bit, and then the spread would not be exactly 0.
-            return Stats(n=found.n, mean=found.low, std=0.0)
-        # A second pass around the mean: E[x^2] - E[x]^2 would lose every digit of a small spread.
-        offset = reward - found.mean
-        variance = (await self._session.execute(select(func.avg(offset * offset)))).scalar_one()
-        return Stats(n=found.n, mean=found.mean, std=math.sqrt(variance))
+        return await self._session.run(lambda connection: _stats(connection, reward))
+
+
+def _stats(connection: Connection, reward: ColumnElement[float]) -> Stats:
+    summary = select(
+        func.count(reward).label("n"),
+        func.avg(reward).label("mean"),
+        func.min(reward).label("low"),
+        func.max(reward).label("high"),
+    )
+    found = connection.execute(summary).one()
+    if found.n == 0:
+        return Stats(n=0, mean=0.0, std=0.0)
+    if found.low == found.high:
+        # A mean of equal numbers may be off in its last bit, and then the spread would not be exactly 0.
+        return Stats(n=found.n, mean=found.low, std=0.0)
+    # A second pass around the mean: E[x^2] - E[x]^2 would lose every digit of a small spread.
+    offset = reward - found.mean
+    variance = connection.execute(select(func.avg(offset * offset))).scalar_one()
+    return Stats(n=found.n, mean=found.mean, std=math.sqrt(variance))
 
 
 def _record(row: RowMapping) -> EvaluationRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import RowMapping, bindparam, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, update
 
 from reward_server.store.mapping import values_of
 from reward_server.store.records import KeyRow
@@ -33,24 +33,31 @@ class Keys:
         """Store a new key."""
         values = values_of(row)
         values["collections"] = None if row.collections is None else list(row.collections)
-        await self._session.execute(_ADD, values)
+        await self._session.run(lambda connection: connection.execute(_ADD, values))
 
     async def get(self, key_id: str) -> KeyRow | None:
         """The key, revoked or not."""
-        found = (await self._session.execute(_GET, {"key_id": key_id})).mappings().one_or_none()
-        return None if found is None else _record(found)
+
+        def work(connection: Connection) -> KeyRow | None:
+            found = connection.execute(_GET, {"key_id": key_id}).mappings().one_or_none()
+            return None if found is None else _record(found)
+
+        return await self._session.run(work)
 
     async def list(self) -> list[KeyRow]:
         """All keys, oldest first, revoked ones included."""
-        return [_record(row) for row in (await self._session.execute(_LIST)).mappings()]
+        return await self._session.run(
+            lambda connection: [_record(row) for row in connection.execute(_LIST).mappings()]
+        )
 
     async def revoke(self, key_id: str, at: datetime) -> bool:
         """Whether there was such a key that was not revoked yet."""
-        return (await self._session.execute(_REVOKE, {"this_key": key_id, "at": at})).rowcount == 1
+        values = {"this_key": key_id, "at": at}
+        return await self._session.run(lambda connection: connection.execute(_REVOKE, values).rowcount == 1)
 
     async def count(self) -> int:
         """How many keys were ever made."""
-        return int((await self._session.execute(_COUNT)).scalar_one())
+        return await self._session.run(lambda connection: int(connection.execute(_COUNT).scalar_one()))
 
 
 def _record(row: RowMapping) -> KeyRow:

@@ -12,20 +12,18 @@ import fcntl
 import io
 import os
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.util.exc import CommandError
 from sqlalchemy import Connection, text
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import SQLAlchemyError
 
 from reward_server.errors import ConfigurationError
-from reward_server.store.engine import check_url, open_migration_engine
-from reward_server.store.faults import is_trouble, store_faults
+from reward_server.store.engine import check_url, open_migrating
+from reward_server.store.faults import store_faults
 
 LOCK_WAIT_S = 60.0
 _POLL_S = 0.05
@@ -47,20 +45,17 @@ async def check(url: str) -> None:
 
 
 async def _run(url: str, action: Callable[[Config], None]) -> None:
-    async with _alone(url):
-        engine = open_migration_engine(url, busy_timeout_s=LOCK_WAIT_S)
+    await asyncio.to_thread(_run_blocking, url, action)
+
+
+def _run_blocking(url: str, action: Callable[[Config], None]) -> None:
+    with _alone(url):
+        engine = open_migrating(url, busy_timeout_s=LOCK_WAIT_S)
         try:
-            with store_faults():
-                async with engine.begin() as connection:
-                    await connection.run_sync(_apply, action)
+            with store_faults(), engine.begin() as connection:
+                _apply(connection, action)
         except CommandError as error:
             raise ConfigurationError(f"The database schema does not fit this version: {error}") from error
-        except SQLAlchemyError as error:
-            if is_trouble(error):
-                raise
-            raise ConfigurationError("The database schema could not be changed.") from error
-        finally:
-            await engine.dispose()
 
 
 def _apply(connection: Connection, action: Callable[[Config], None]) -> None:
@@ -74,12 +69,12 @@ def _apply(connection: Connection, action: Callable[[Config], None]) -> None:
         raise ConfigurationError("The migration would leave rows that refer to nothing; it was undone.")
 
 
-@asynccontextmanager
-async def _alone(url: str) -> AsyncIterator[None]:
+@contextmanager
+def _alone(url: str) -> Iterator[None]:
     """Keep other processes from migrating the same database meanwhile."""
-    database = Path(str(make_url(check_url(url)).database))
+    database = Path(str(check_url(url).database))
     try:
-        lock = await asyncio.to_thread(_lock, database)
+        lock = _lock(database)
     except OSError as error:
         raise ConfigurationError(f"{database.parent} cannot be written: {error.strerror}") from error
     try:

@@ -1,48 +1,69 @@
-"""The one way statements reach the database, for readers and for the writer.
+"""The one way repositories reach the database, for readers and for the writer.
 
-A statement that has begun is always waited for, even when the task that asked for it is cancelled: an
-interrupted driver call would cost the whole connection, and with it the work of others that share
-its transaction. After a statement failed the session takes no more; it can only be left.
+They hand in functions over a plain SQLAlchemy connection; where those run is decided here. Work that has
+begun is always waited for, even when the task that asked for it is cancelled: the connection, and with
+it the transaction that others share, has to be left in a known state. After a failure the session takes
+no more work; it can only be left.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from sqlalchemy import CursorResult, Executable
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection
 
 from reward_server.store.faults import store_faults
+from reward_server.store.thread import ConnectionThread
 
-Parameters = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+Result = TypeVar("Result")
 
 
 class Session:
-    """Runs statements, one after the other, in a transaction that somebody else began and will end."""
+    """Does the work of one unit, piece by piece, in a transaction that somebody else will end."""
 
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
-        self._running: asyncio.Future[CursorResult[Any]] | None = None
+    def __init__(self, thread: ConnectionThread, *, begin: Callable[[Connection], object] | None = None) -> None:
+        """`begin` runs just before the first piece of work, if there is any."""
+        self._thread = thread
+        self._begin = begin
+        self._running: asyncio.Future[Any] | None = None
         self._usable = True
 
-    async def execute(self, statement: Executable, parameters: Parameters | None = None) -> CursorResult[Any]:
-        """Run one statement; the result is complete in memory."""
+    async def run(self, work: Callable[[Connection], Result]) -> Result:
+        """Have one piece of work done."""
         if not self._usable:
-            raise RuntimeError("this unit of work is busy or over, or one of its statements failed")
-        self._running = asyncio.ensure_future(self._connection.execute(statement, parameters))
+            raise RuntimeError("this unit of work is busy or over, or a part of it failed")
         self._usable = False
+        begin, self._begin = self._begin, None
+        running = self._thread.submit(work if begin is None else _both(begin, work))
+        self._running = running
         with store_faults():
-            result = await asyncio.shield(self._running)
+            result = await asyncio.shield(running)
         self._usable = True
         return result
 
+    @property
+    def began(self) -> bool:
+        """Whether any work was handed in."""
+        return self._running is not None
+
     async def settle(self) -> None:
-        """Refuse further statements and wait for the one that may still be running."""
+        """Refuse further work and wait for the piece that may still be running."""
         self._usable = False
-        if self._running is not None and not self._running.done():
+        if self._running is None:
+            return
+        if not self._running.done():
             await asyncio.wait([self._running])
-        if self._running is not None and not self._running.cancelled():
-            # An abandoned failure was asked for by nobody; reading it keeps the event loop from reporting it.
-            self._running.exception()
+        # An abandoned failure is asked for by nobody; reading it keeps the event loop from reporting it.
+        self._running.exception()
+
+
+def _both(
+    begin: Callable[[Connection], object], work: Callable[[Connection], Result]
+) -> Callable[[Connection], Result]:
+    def both(connection: Connection) -> Result:
+        begin(connection)
+        return work(connection)
+
+    return both

@@ -7,24 +7,22 @@ all other writers of the process wait for it. Schema changes are not made here (
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Self
 
-from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from reward_server.errors import ConfigurationError
+from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.store.answers import Answers
 from reward_server.store.comparisons import Comparisons
-from reward_server.store.engine import Engines, open_engines
+from reward_server.store.engine import open_reading, open_writing
 from reward_server.store.episodes import Episodes
 from reward_server.store.evaluations import Evaluations
-from reward_server.store.faults import is_trouble, store_faults
 from reward_server.store.keys import Keys
+from reward_server.store.readers import Readers
 from reward_server.store.session import Session
+from reward_server.store.thread import ConnectionThread
 from reward_server.store.writer import Writer
 
 BUSY_TIMEOUT_S = 2.5
@@ -45,25 +43,30 @@ class UnitOfWork:
 class Store:
     """One database."""
 
-    def __init__(self, engines: Engines) -> None:
-        self._engines = engines
-        self._writer = Writer(engines.write)
+    def __init__(self, writing: ConnectionThread, readers: Readers) -> None:
+        self._writing = writing
+        self._writer = Writer(writing)
+        self._readers = readers
 
     @classmethod
     async def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
         """Open a database that has been migrated."""
-        engines = open_engines(url, busy_timeout_s=busy_timeout_s)
+        store = cls(
+            ConnectionThread(open_writing(url, busy_timeout_s=busy_timeout_s), "store-writer"),
+            Readers(open_reading(url, busy_timeout_s=busy_timeout_s)),
+        )
         try:
-            await _require_schema(engines)
-        except BaseException:
-            await engines.dispose()
-            raise
-        return cls(engines)
+            await store.ping()
+        except (StoreUnavailable, SQLAlchemyError) as error:
+            await store.close()
+            raise ConfigurationError("The database cannot be read, or has not been migrated.") from error
+        return store
 
     async def close(self) -> None:
         """Finish queued writes and close every connection."""
         await self._writer.close()
-        await self._engines.dispose()
+        await self._writing.close()
+        await self._readers.close()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[UnitOfWork]:
@@ -74,30 +77,10 @@ class Store:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[UnitOfWork]:
         """Read one consistent state; waits for no writer."""
-        with store_faults():
-            connection = await self._engines.read.connect()
-        session = Session(connection)
-        try:
+        async with self._readers.unit() as session:
             yield UnitOfWork(session)
-        finally:
-            await asyncio.shield(asyncio.ensure_future(_leave(session, connection)))
 
     async def ping(self) -> None:
         """`StoreUnavailable` if the database cannot be read."""
         async with self.reading() as work:
             await work.keys.count()
-
-
-async def _leave(session: Session, connection: AsyncConnection) -> None:
-    await session.settle()
-    await connection.close()
-
-
-async def _require_schema(engines: Engines) -> None:
-    try:
-        async with engines.read.connect() as connection:
-            await connection.execute(text("SELECT version_num FROM alembic_version"))
-    except SQLAlchemyError as error:
-        if is_trouble(error):
-            raise ConfigurationError("The database cannot be read, or has not been migrated.") from error
-        raise
