@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from personas import lexicon, manners
+from personas.disguise import undisguised
 from personas.wording import FUNCTION_WORDS, content_words, plain, tokens
 
 MAX_SENTENCE_CHARS = 320
@@ -77,7 +78,7 @@ def split_sentences(text: str) -> list[str]:
     """Sentences in order; bullets and lines count as sentences of their own."""
     pieces: list[str] = []
     glue = False
-    for piece in map(str.strip, _BREAK.split(plain(text))):
+    for piece in map(str.strip, _BREAK.split(plain(undisguised(text)))):
         if not piece or _NUMBER.fullmatch(piece):
             continue
         if glue:

@@ -138,9 +138,8 @@ def gate_open(topic: CompiledTopic, state: PersonaState, rapport: float, reserve
         return False
     if topic.id in state.said or topic.tier is Tier.VOLUNTEERED:
         return True
-    needed = topic.gate.rapport + reserve if topic.tier is Tier.RAPPORT else topic.gate.rapport
     return (
-        rapport >= needed
+        (topic.tier is not Tier.RAPPORT or rapport >= topic.gate.rapport + reserve)
         and state.turn + 1 > topic.gate.after_turn
         and all(required in state.said for required in topic.gate.requires)
     )

@@ -40,11 +40,12 @@ class Act(StrEnum):
     NUDGE = "nudge"
     WAIT = "wait"
     FAREWELL = "farewell"
+    PARTING = "parting"  # the agent ends the talk with nothing settled
     LEAVING = "leaving"
 
 
 _TELLING = frozenset({Act.TELL, Act.VOLUNTEER})
-_LAST_WORDS = frozenset({Act.FAREWELL, Act.LEAVING})
+_LAST_WORDS = frozenset({Act.FAREWELL, Act.PARTING, Act.LEAVING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +83,10 @@ def decide(
     answers = _answers(case, temperament, state, hearing)
     reactions = _reactions(case, state, turn, hearing)
     closing = _closing(case, hearing, after, answers, reactions)
-    if closing == Act.FAREWELL:
+    if closing is not None:
         # Last words follow what was asked for and offered, but no small talk.
-        return (*_fit(case, (*answers, *reactions), MAX_SENTENCES - 1), Move(Act.FAREWELL))
-    if closing == Act.WAIT:
-        return (*_fit(case, (*_volunteered(case, state), *answers), MAX_SENTENCES - 1), Move(Act.WAIT))
+        said_before = _volunteered(case, state) if closing is Act.WAIT else ()
+        return (*_fit(case, (*said_before, *answers, *reactions), MAX_SENTENCES - 1), Move(closing))
     manner = _manner(hearing)
     body = (*answers, *reactions)
     told_first = _volunteered(case, state)
@@ -165,9 +165,10 @@ def _closing(
     case: CompiledCase, hearing: Hearing, after: PersonaState, answers: tuple[Move, ...], reactions: tuple[Move, ...]
 ) -> Act | None:
     """Whether and how the talk comes to its end: by state, never by a phrase alone."""
-    met = after.goals_met is not None or not case.goals
     if hearing.reading.farewell:
-        return Act.FAREWELL if met or after.farewells > 1 else Act.WAIT
+        if after.goals_met is not None or not case.goals:
+            return Act.FAREWELL
+        return Act.PARTING if after.farewells > 1 else Act.WAIT
     if after.goals_met is None or after.goals_met == after.turn:
         return None
     answering = any(move.act in (Act.TELL, Act.PARTIAL, Act.AGAIN) for move in answers)

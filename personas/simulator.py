@@ -69,11 +69,15 @@ class Simulator:
         return Reply(text, after, told, "completed" if ended else None)
 
     def _speak(self, moves: tuple[Move, ...], seed: int, after: PersonaState) -> str:
-        """The words of the moves, in a wording not used before where there is one."""
+        """The words of the moves, in a wording not used before, or else the one used longest ago."""
         phrases = self._temperament.phrases
-        text = ""
+        last_use = {mark: i for i, mark in enumerate(after.lines)}
+        oldest: tuple[int, str] | None = None
         for attempt in range(_ATTEMPTS):
             text = Voice(self._case, phrases, seed, after.turn, attempt).speak(moves)
-            if digest_of(text) not in after.lines:
-                break
-        return text
+            used = last_use.get(digest_of(text), -1)
+            if used < 0:
+                return text
+            if oldest is None or used < oldest[0]:
+                oldest = (used, text)
+        return oldest[1] if oldest else ""

@@ -39,6 +39,8 @@ class Phrases(BaseModel):
     """The agent says goodbye before the persona got what it came for."""
     leaving: tuple[Line, ...] = Field(min_length=2)
     """Patience is used up; the persona ends the talk."""
+    parting: tuple[Line, ...] = ()
+    """The agent insists on ending with nothing settled; default: `leaving`."""
     goodbye: tuple[Line, ...] = Field(min_length=2)
     """A friendly end."""
 

@@ -19,6 +19,8 @@ _PLAIN_STARTS = words_of(
     they're this to two three until usually we we're what when whenever with yes you your"""
 )
 
+_FIRST_PERSON = frozenset({"i", "i'm", "i've", "i'd", "i'll"})
+
 
 def draw(seed: int, slot: str, size: int) -> int:
     """A number below `size` that depends on seed and slot alone, the same in every process."""
@@ -105,17 +107,18 @@ class Voice:
             Act.WAIT: phrases.wait,
             Act.FAREWELL: case.farewell or phrases.goodbye,
             Act.LEAVING: phrases.leaving,
+            Act.PARTING: phrases.parting or phrases.leaving,
         }[move.act]
 
 
 def _joined(lead: str, text: str) -> str:
-    """Puts small words before a sentence; a comma needs a lower-case start, which names do not allow."""
-    if not lead.endswith(","):
+    """Puts small words before a sentence; after a comma it starts in lower case, which names do not allow."""
+    if lead[-1] not in ",:":
         return f"{lead} {text}"
-    first = text.split(" ", 1)[0]
-    bare = first.rstrip(",.;:!?").lower().replace("\u2019", "'")
-    if bare in ("i", "i'm", "i've", "i'd", "i'll"):
+    first = text.split(" ", 1)[0].rstrip(",.;:!?").lower().replace("\u2019", "'")
+    if first in _FIRST_PERSON:
         return f"{lead} {text}"
-    if bare in _PLAIN_STARTS:
+    if first in _PLAIN_STARTS:
         return f"{lead} {text[0].lower()}{text[1:]}"
-    return text if lead[:-1].count(" ") == 0 else f"{lead[:-1]}. {text}"
+    # "Well, Rosa drives me" would do, "As I told you, Rosa" would not always: stop before a name.
+    return f"{lead[:-1]}. {text}" if " " in lead else text
