@@ -1,13 +1,13 @@
 """Any sentence-transformers model, from a folder or a hub name, as a text encoder.
 
-Texts are encoded in groups of equal token count, so that a vector does not depend on its neighbours'
-padding. A folder is read as it is; only a hub name that is not cached yet makes the library download.
+Texts are encoded one at a time, because with an arbitrary model nothing promises that a vector does not
+depend on its neighbours' padding: slower, but exact. A folder is read as it is; only a hub name that is not
+cached yet makes the library download.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
@@ -43,18 +43,12 @@ class SentenceTransformerEncoder:
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (len(texts), width)."""
         vectors = np.empty((len(texts), self._width), dtype=np.float32)
-        groups: defaultdict[int, list[int]] = defaultdict(list)
         clean = [text.encode("utf-8", "replace").decode() for text in texts]
         with self._lock:
             for index, text in enumerate(clean):
-                groups[len(self._model.tokenizer(text)["input_ids"])].append(index)
-            for indices in groups.values():
-                vectors[indices] = self._model.encode(
-                    [clean[index] for index in indices],
-                    normalize_embeddings=True,
-                    convert_to_numpy=True,
-                    show_progress_bar=False,
-                )
+                vectors[index] = self._model.encode(
+                    [text], normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
+                )[0]
         return vectors
 
 

@@ -1,0 +1,146 @@
+"""What a judge is: something that decides criteria about a transcript and shows its evidence.
+
+A judge decides, abstains or fails; it never guesses. A verdict that earns or costs anything cites what
+was said, in which turn, by whom. Judges put no number on a conversation: that is `scoring`'s arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+from personas.replay import Record
+from reward_server.errors import JudgeFailed
+from reward_server.scoring.transcript import Transcript
+from scenarios.library import SealedScenario
+from scenarios.schema import Criterion
+
+__all__ = ["AskedJudge", "Case", "ComputedJudge", "Evidence", "Judge", "JudgeFailed", "Outcome", "Status", "Verdict"]
+
+Party = Literal["agent", "persona"]
+MAX_QUOTE = 300
+
+
+class Status(StrEnum):
+    """What a verdict says. For a penalty, `met` means that the bad thing happened."""
+
+    MET = "met"
+    PARTIAL = "partial"
+    UNMET = "unmet"
+    ABSTAINED = "abstained"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A place in the transcript that a verdict rests on; turn 0 is the opening."""
+
+    turn: int
+    role: Party
+    quote: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict:
+    """A criterion decided, or not. Private: its repr shows only the status."""
+
+    criterion_id: str
+    status: Status
+    value: float | None
+    """How far it is met, 0 to 1; None when abstained."""
+    evidence: tuple[Evidence, ...]
+    judge: str
+    judge_version: str
+
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.status}>"
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dict of JSON types, for the operator's record."""
+        return {
+            "criterion_id": self.criterion_id,
+            "status": self.status.value,
+            "value": self.value,
+            "evidence": [{"turn": e.turn, "role": e.role, "quote": e.quote} for e in self.evidence],
+            "judge": self.judge,
+            "judge_version": self.judge_version,
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Case:
+    """One transcript to be judged, with what replaying it brought to light."""
+
+    scenario: SealedScenario
+    transcript: Transcript
+    record: Record
+
+    def __repr__(self) -> str:
+        return f"<Case: {self.scenario.name}, {len(self.transcript.turns)} turns>"
+
+
+class Judge(Protocol):
+    """What all judges have."""
+
+    @property
+    def name(self) -> str:
+        """Names it in verdicts: `state`, `rule`, `local`, `llm`, …"""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever its verdicts may; part of the scoring version."""
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of checks it decides."""
+
+
+class ComputedJudge(Judge, Protocol):
+    """Decides by computing: exact, repeatable, blocking; it runs in the scoring threads."""
+
+    def decide(self, case: Case, criterion: Criterion) -> Verdict:
+        """The verdict on one criterion of one of its kinds."""
+
+
+Outcome = tuple[Verdict, ...] | JudgeFailed
+"""What asking about one case came to."""
+
+
+class AskedJudge(Judge, Protocol):
+    """Decides by asking someone over a network; a batch at a time, and each case may fail alone."""
+
+    async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
+        """Per case the verdicts in the order of its criteria, or the failure; raising fails all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found, before it is put into a verdict."""
+
+    value: float
+    evidence: tuple[Evidence, ...] = ()
+
+
+NOT_MET = Finding(0.0)
+
+
+def verdict(judge: Judge, criterion: Criterion, finding: Finding) -> Verdict:
+    """The verdict that a finding amounts to."""
+    value = round(min(1.0, max(0.0, finding.value)), 4)
+    status = Status.MET if value == 1.0 else Status.PARTIAL if value > 0 else Status.UNMET
+    evidence = finding.evidence if value > 0 else ()
+    return Verdict(criterion.id, status, value, evidence, judge.name, judge.version)
+
+
+def cite(transcript: Transcript, turn: int, role: Party, wanted: str) -> Evidence:
+    """Evidence whose quote occurs in the transcript: the wanted words, else the beginning of the message."""
+    text = transcript.said_by(role, turn)
+    bare = wanted.rstrip("?").strip()  # a question split out of a longer sentence got its mark from us
+    quote = next((words for words in (wanted, bare) if words and words in text), text)
+    return Evidence(turn, role, quote[:MAX_QUOTE])
+
+
+def occurs(transcript: Transcript, evidence: Iterable[Evidence]) -> bool:
+    """Whether every quote stands where it is said to."""
+    return all(e.quote in transcript.said_by(e.role, e.turn) for e in evidence)

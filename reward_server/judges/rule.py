@@ -1,0 +1,66 @@
+"""The rule judge: regular expressions and limits over the agent's turns.
+
+Rules see cleaned text, so that look-alike letters, invisible characters and odd spacing neither hide a
+phrase nor make one. They are the weakest evidence there is: lint lets a rule pay only beside facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reward_server.judges.base import MAX_QUOTE, NOT_MET, Case, Evidence, Finding, Verdict, cite, verdict
+from reward_server.judges.patterns import compiled
+from reward_server.judges.plaintext import cleaned
+from scenarios.schema import Criterion, LengthCheck, SaysCheck
+
+Selected = Sequence[tuple[int, str]]
+"""Turn numbers with the agent's cleaned text."""
+
+
+class RuleJudge:
+    """Decides the checks that are patterns and counts."""
+
+    name = "rule"
+    version = "1"
+    kinds = frozenset({"says", "length"})
+
+    def decide(self, case: Case, criterion: Criterion) -> Verdict:
+        """The verdict on one criterion."""
+        check = criterion.check
+        finding = NOT_MET
+        if check.says:
+            finding = _says(case, check.says)
+        elif check.length:
+            finding = _length(case, check.length)
+        return verdict(self, criterion, finding)
+
+
+def _says(case: Case, check: SaysCheck) -> Finding:
+    turns = [(number, cleaned(turn.agent)) for number, turn in enumerate(case.transcript.turns, start=1)]
+    selected: Selected = {"first": turns[:1], "last": turns[-1:], "any": turns}[check.where]
+    needed = [_search(case, selected, pattern) for pattern in check.all]
+    choice = [found for pattern in check.any if (found := _search(case, selected, pattern))]
+    if not all(needed) or (check.any and not choice):
+        return NOT_MET
+    return Finding(1.0, tuple(dict.fromkeys(e for e in (*needed, *choice[:1]) if e)))
+
+
+def _search(case: Case, turns: Selected, pattern: str) -> Evidence | None:
+    for number, text in turns:
+        found = compiled(pattern).search(text)
+        if found:
+            return cite(case.transcript, number, "agent", found.group()[:MAX_QUOTE])
+    return None
+
+
+def _length(case: Case, check: LengthCheck) -> Finding:
+    fitting = [
+        turn.turn
+        for turn in case.record.turns
+        if check.min_words <= len(cleaned(turn.agent_text).split()) <= check.max_words
+        and (check.max_questions is None or len(turn.hearing.reading.questions) <= check.max_questions)
+    ]
+    if len(fitting) < check.share * len(case.record.turns):
+        return NOT_MET
+    shown = sorted({fitting[0], fitting[-1]})
+    return Finding(1.0, tuple(cite(case.transcript, turn, "agent", "") for turn in shown))

@@ -1,0 +1,179 @@
+"""The state judge: decides from the replayed record alone, exactly and without reading any style.
+
+What was elicited, by which question, in which turn; what the agent committed to and what it knew by
+then; which tools it called; how it behaved. No wording of the agent can talk this judge into anything.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from personas.replay import Disclosure, TurnRecord
+from reward_server.judges.base import NOT_MET, Case, Evidence, Finding, Verdict, cite, verdict
+from reward_server.judges.patterns import compiled
+from reward_server.judges.plaintext import cleaned
+from reward_server.scoring.transcript import ToolUse
+from scenarios.schema import CommittedCheck, ConductCheck, Criterion, ElicitedCheck, PaceCheck, ToolCheck
+
+MAX_EVIDENCE = 6
+
+
+class StateJudge:
+    """Decides the checks that are facts about the conversation."""
+
+    name = "state"
+    version = "1"
+    kinds = frozenset({"elicited", "committed", "tool", "conduct", "pace"})
+
+    def decide(self, case: Case, criterion: Criterion) -> Verdict:
+        """The verdict on one criterion."""
+        check = criterion.check
+        finding = NOT_MET
+        if check.elicited:
+            finding = _elicited(case, check.elicited)
+        elif check.committed:
+            finding = _committed(case, check.committed)
+        elif check.tool:
+            finding = _tool(case, check.tool)
+        elif check.conduct:
+            finding = _conduct(case, check.conduct)
+        elif check.pace:
+            finding = _pace(case, check.pace)
+        return verdict(self, criterion, finding)
+
+
+# --- what was found out ---------------------------------------------------------------------------
+
+
+def _elicited(case: Case, check: ElicitedCheck) -> Finding:
+    found = _in_time(case, check.facts, check.by_turn)
+    share = len(found) / len(set(check.facts))
+    value = {"all": float(share == 1.0), "any": float(bool(found)), "share": share}[check.need]
+    return Finding(value, _cite_disclosures(case, found))
+
+
+def _pace(case: Case, check: PaceCheck) -> Finding:
+    found = _in_time(case, check.facts, check.max_turns)
+    return Finding(float(len(found) == len(set(check.facts))), _cite_disclosures(case, found))
+
+
+def _in_time(case: Case, facts: Sequence[str], by_turn: int | None) -> list[Disclosure]:
+    """The facts that were elicited by the turn, in the order of the conversation."""
+    elicited = case.record.elicited
+    found = [elicited[fact] for fact in dict.fromkeys(facts) if fact in elicited]
+    return sorted((d for d in found if by_turn is None or d.turn <= by_turn), key=lambda d: d.turn)
+
+
+def _cite_disclosures(case: Case, found: Sequence[Disclosure]) -> tuple[Evidence, ...]:
+    """Both halves of each: the question that earned it and the line that told it."""
+    return tuple(
+        evidence
+        for disclosure in found[:MAX_EVIDENCE]
+        for evidence in (
+            cite(case.transcript, disclosure.turn, "agent", disclosure.question),
+            cite(case.transcript, disclosure.turn, "persona", disclosure.quote),
+        )
+    )
+
+
+# --- what the agent committed to ------------------------------------------------------------------
+
+
+def _committed(case: Case, check: CommittedCheck) -> Finding:
+    made = [one for name in check.any_of for one in case.record.commitments.get(name, ())]
+    fitting = [one for one in made if _well_timed(one.spoken_before, check.after, check.before)]
+    if not fitting:
+        return NOT_MET
+    first = min(fitting, key=lambda one: one.turn)
+    return Finding(1.0, (cite(case.transcript, first.turn, "agent", first.quote),))
+
+
+def _well_timed(known: frozenset[str], after: Iterable[str], before: Sequence[str]) -> bool:
+    """`after` was all known by then; of `before`, if given, something was not."""
+    return known.issuperset(after) and (not before or not known.issuperset(before))
+
+
+# --- tool calls -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A tool call and what had been said before its turn."""
+
+    turn: int
+    use: ToolUse
+    known: frozenset[str]
+
+
+def _tool(case: Case, check: ToolCheck) -> Finding:
+    calls = list(_calls(case))
+    if check.invalid:
+        fitting = [c for c in calls if not c.use.valid and c.use.tool_id in (None, check.tool)]
+    elif check.more_than is not None:
+        named = [c for c in calls if c.use.tool_id == check.tool]
+        fitting = named if len(named) > check.more_than else []
+    else:
+        fitting = _fitting_calls([c for c in calls if c.use.valid and c.use.tool_id == check.tool], check)
+    return Finding(float(bool(fitting)), tuple(_cite_call(case, c.turn) for c in fitting[:MAX_EVIDENCE]))
+
+
+def _fitting_calls(valid: Sequence[_Call], check: ToolCheck) -> list[_Call]:
+    if check.value and not check.wrong and not check.before:
+        # A decision is what the agent decided in the end: trying all options must not earn the right one.
+        valid = valid[-1:]
+    return [
+        call
+        for call in valid
+        if _well_timed(call.known, check.after, check.before)
+        and (not check.value or (call.use.input.get("value") in check.value) is not check.wrong)
+        and _contains(call.use.input, check.contains)
+    ]
+
+
+def _calls(case: Case) -> Iterator[_Call]:
+    for number, turn in enumerate(case.transcript.turns, start=1):
+        known = frozenset(topic for topic, spoken in case.record.spoken.items() if spoken < number)
+        for use in turn.uses:
+            yield _Call(number, use, known)
+
+
+def _contains(given: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]) -> bool:
+    return all(
+        re.search(compiled(pattern), _field_text(given.get(field)))
+        for field, patterns in wanted.items()
+        for pattern in patterns
+    )
+
+
+def _field_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return cleaned(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
+
+
+def _cite_call(case: Case, turn: int) -> Evidence:
+    """A call is evidenced by the message it came with, which may be empty."""
+    return cite(case.transcript, turn, "agent", "")
+
+
+# --- how the agent behaved ------------------------------------------------------------------------
+
+_SHOWN_IN: Mapping[str, Callable[[TurnRecord], int]] = {
+    "rude": lambda turn: turn.hearing.reading.rude,
+    "empathy": lambda turn: turn.hearing.empathy is not None,
+    "repeated_question": lambda turn: sum(asked.repeated for asked in turn.hearing.asked),
+    "interrogation": lambda turn: turn.hearing.reading.interrogation,
+    "open_question": lambda turn: turn.hearing.reading.open_question,
+    "off_topic": lambda turn: turn.hearing.off_topic,
+}
+
+
+def _conduct(case: Case, check: ConductCheck) -> Finding:
+    if getattr(case.record.acts, check.act) < check.at_least:
+        return NOT_MET
+    shown = [turn for turn in case.record.turns if _SHOWN_IN[check.act](turn)]
+    return Finding(1.0, tuple(cite(case.transcript, turn.turn, "agent", "") for turn in shown[:MAX_EVIDENCE]))

@@ -1,0 +1,70 @@
+"""What scoring a transcript comes to: a reward with its reasons, or the reason why there is none.
+
+Only `reward` and `scores` are for the agent's side. Everything else is the operator's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reward_server.errors import LabsError
+from reward_server.judges.base import Verdict
+from reward_server.scoring.gates import Gate
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """The agent turns in which a dimension moved."""
+
+    gained: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scored:
+    """A reward and everything it rests on."""
+
+    reward: float
+    scores: Mapping[str, float]
+    """By dimension, in the rubric's order; absent dimensions are missing."""
+    verdicts: tuple[Verdict, ...]
+    caps: tuple[float, ...]
+    """Of the failure criteria that fired."""
+    gates: tuple[Gate, ...]
+    abstained: tuple[str, ...]
+    coverage: float
+    """Share of the positive points in play that was decided."""
+    moments: Mapping[str, Moments]
+
+    def __repr__(self) -> str:
+        return f"<Scored: {self.reward}>"
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Names of the gates that closed, for the operator."""
+        return tuple(gate.name for gate in self.gates)
+
+
+@dataclass(frozen=True, slots=True)
+class Unscored:
+    """No reward: never to be rendered as a number."""
+
+    error: LabsError
+
+    @property
+    def code(self) -> str:
+        """The stable code of the failure."""
+        return self.error.code
+
+    @property
+    def message(self) -> str:
+        """What the caller may be told."""
+        return self.error.message
+
+
+def or_raise(outcome: Scored | Unscored) -> Scored:
+    """The score, or the failure raised."""
+    if isinstance(outcome, Unscored):
+        raise outcome.error
+    return outcome
