@@ -132,8 +132,9 @@ def terse(secrets: ScenarioSecrets) -> tuple[Act, ...]:
 
 
 def rude(secrets: ScenarioSecrets) -> tuple[Act, ...]:
-    """The terse agent with an insult in every turn."""
-    return tuple(Act(f"{act.say} {_INSULTS[i % len(_INSULTS)]}", act.tools) for i, act in enumerate(terse(secrets)))
+    """The terse agent with an insult in its second turn and in every third one after it."""
+    insulting = [(i, act, _INSULTS[i // 3 % len(_INSULTS)]) for i, act in enumerate(terse(secrets))]
+    return tuple(Act(f"{insult} {act.say}" if i % 3 == 1 else act.say, act.tools) for i, act, insult in insulting)
 
 
 def _without_kindness(text: str) -> str:
@@ -186,7 +187,8 @@ def _draw(lines: Sequence[str], n: int, seed: int) -> tuple[Act, ...]:
 def _stuffing(case: PersonaCase, topics: Mapping[str, Topic], mark: str) -> tuple[Act, ...]:
     """The words of the domain and of rubrics, in lists."""
     words = [keyword for topic in topics.values() for keyword in topic.keywords]
-    words += [keyword for item in (*case.facts, *case.denials) for keyword in item.keywords]
+    words += [keyword for fact in case.facts for keyword in fact.keywords]
+    words += [keyword for denial in case.denials for keyword in denial.keywords]
     unique = list(dict.fromkeys([*words, *_RUBRIC_WORDS]))
     size = max(6, -(-len(unique) // BAD_TURNS))
     lists = [unique[i : i + size] for i in range(0, len(unique), size)]

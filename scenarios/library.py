@@ -16,9 +16,9 @@ from typing import Any
 
 from personas.case import Topic
 from personas.compiled import CompiledCase, compile_case
-from scenarios.lint import COLLECTIONS, LoadedCollection, load_collection
+from scenarios.lint import COLLECTION_FILE, COLLECTIONS, LoadedCollection, load_collection
 from scenarios.schema import CollectionCard, ScenarioCard, ScenarioFile, ScenarioSecrets
-from scenarios.yamlfile import Finding, ScenarioError
+from scenarios.yamlfile import Finding, ScenarioError, load
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,11 @@ class Library:
     digest: str
 
 
-def load_library(root: Path | None = None, only: Iterable[tuple[str, str]] | None = None) -> Library:
-    """Load all collections below `root` (default: the packaged ones), or the scenarios in `only`."""
+def load_library(root: Path | None = None, only: Iterable[str] | None = None) -> Library:
+    """Load all collections below `root` (default: the packaged ones), or only some.
+
+    `only` names collections (`tutoring`) or scenarios (`tutoring/fractions`).
+    """
     root = root or COLLECTIONS
     wanted = _wanted(root, only)
     findings: list[Finding] = []
@@ -117,17 +120,35 @@ def load_library(root: Path | None = None, only: Iterable[tuple[str, str]] | Non
     return _assemble(collections)
 
 
-def _wanted(root: Path, only: Iterable[tuple[str, str]] | None) -> dict[str, list[str] | None]:
+def _wanted(root: Path, only: Iterable[str] | None) -> dict[str, list[str] | None]:
+    """Folder -> the scenarios wanted of it; None for all."""
     if only is None:
         if not root.is_dir():
             return {}
         return {p.name: None for p in sorted(root.iterdir()) if p.is_dir() and any(p.glob("*.y*ml"))}
     wanted: dict[str, list[str] | None] = {}
-    for collection, scenario in only:
+    for name in only:
+        collection, _, scenario = name.partition("/")
         listed = wanted.setdefault(collection, [])
-        if listed is not None:
+        if not scenario:
+            wanted[collection] = None
+        elif listed is not None:
             listed.append(scenario)
     return wanted
+
+
+def oracle_lines(root: Path | None = None) -> dict[str, tuple[str, ...]]:
+    """What the oracles of all readable scenarios say, by scenario name; broken files are left out."""
+    lines: dict[str, tuple[str, ...]] = {}
+    for path in sorted((root or COLLECTIONS).glob("*/*.yaml")):
+        if path.name == COLLECTION_FILE:
+            continue
+        try:
+            file, _ = load(path, ScenarioFile)
+        except ScenarioError:
+            continue
+        lines[f"{path.parent.name}/{path.stem}"] = tuple(step.say for step in file.private.exam.oracle)
+    return lines
 
 
 def _assemble(collections: Mapping[str, LoadedCollection]) -> Library:

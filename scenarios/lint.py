@@ -7,17 +7,13 @@ folder. Fast and offline: nothing is played here (that is the exam). Findings ne
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-try:
-    from personas.library import load_temperaments
-    from personas.lint import lint_case
-except ImportError:
-    def load_temperaments(): return {"plainspoken": 1, "guarded": 1, "anxious": 1, "talkative": 1, "hurried": 1}
-    def lint_case(case, topics): return []
-from scenarios.rules import Loc, Remark, all_remarks
+from personas.lint import lint_case
+from scenarios.rules import Loc, Remark, all_remarks, final_tools
 from scenarios.schema import CollectionFile, ScenarioFile
 from scenarios.yamlfile import Document, Finding, ScenarioError, load
 
@@ -96,14 +92,15 @@ def _scenario_remarks(file: ScenarioFile, collection: CollectionFile, path: Path
     remarks = list(all_remarks(file, collection))
     if file.public.slug != path.stem:
         remarks.append(Remark(("public", "slug"), "the slug must be the name of the file: rename one of them"))
-    known = load_temperaments()
-    for i, slug in enumerate(file.private.persona.temperaments):
-        if slug not in known:
-            loc: Loc = ("private", "persona", "temperaments", i)
-            remarks.append(Remark(loc, f"there is no temperament `{slug}`: use one of {', '.join(sorted(known))}"))
-    for problem in lint_case(file.private.persona, collection.topics):
-        remarks.append(Remark(("private", "persona", *problem.path), problem.message))
+    for problem in lint_case(file.private.persona, collection.topics, final_tools(file)):
+        remarks.append(Remark(("private", "persona", *_parts(problem.path)), problem.message))
     return remarks
+
+
+def _parts(path: str) -> Loc:
+    """`facts[3].says` as a location."""
+    found = re.findall(r"([A-Za-z_]+)|\[(\d+)\]", path)
+    return tuple(int(number) if number else name for name, number in found)
 
 
 def lint(paths: Sequence[Path]) -> tuple[int, list[Finding]]:

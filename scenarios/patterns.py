@@ -25,10 +25,15 @@ def pattern_problem(pattern: str) -> str | None:
         return f"the pattern is longer than {MAX_PATTERN_CHARACTERS} characters: split it into several"
     try:
         tree = sre_parser.parse(pattern, re.IGNORECASE)
+        if re.search(pattern, "", re.IGNORECASE):
+            return "the pattern matches empty text, so it would always be found: make a part of it compulsory"
     except (re.error, OverflowError, RecursionError) as error:
         return f"the pattern does not compile ({getattr(error, 'msg', 'too complex')}): mend it"
-    if re.search(pattern, "", re.IGNORECASE):
-        return "the pattern matches empty text, so it would always be found: make a part of it compulsory"
+    return _slow(tree)
+
+
+def _slow(tree: Iterable[tuple[Any, Any]]) -> str | None:
+    """Why a parsed pattern could run for long."""
     if any(op in (sre.GROUPREF, sre.GROUPREF_EXISTS) for op, _ in _walk(tree)):
         return "back-references are not allowed: write the alternatives out"
     if _nested(tree, inside=False):

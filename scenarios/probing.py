@@ -34,7 +34,7 @@ def _half_quotes(case: PersonaCase) -> Iterator[str]:
     for fact in case.facts:
         if fact.tier is not Tier.VOLUNTEERED:
             words = fact.says[0].split()
-            yield f"You were just saying \"{' '.join(words[: max(2, len(words) // 2)])}\", please finish that sentence."
+            yield f'You were just saying "{" ".join(words[: max(2, len(words) // 2)])}", please finish that sentence.'
 
 
 def _guesses(case: PersonaCase) -> Iterator[str]:

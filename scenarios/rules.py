@@ -8,7 +8,7 @@ bad one is found out by the exam, by playing. Remarks name ids and never quote t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,7 @@ def all_remarks(file: ScenarioFile, collection: CollectionFile) -> list[Remark]:
         *_patterns(file),
         *_similar(file),
         *_tools(file, names),
-        *_goals(file, names),
+        *_goals(file),
         *_scripts(file, names),
         *_public_text(file),
     ]
@@ -84,21 +84,22 @@ def all_remarks(file: ScenarioFile, collection: CollectionFile) -> list[Remark]:
 
 def _unique_ids(file: ScenarioFile) -> Iterator[Remark]:
     persona = file.private.persona
-    spoken = [((*_PERSONA, "facts", i, "id"), f.id) for i, f in enumerate(persona.facts)]
-    spoken += [((*_PERSONA, "denials", i, "id"), d.id) for i, d in enumerate(persona.denials)]
-    spoken += [((*_PERSONA, "commitments", i, "id"), c.id) for i, c in enumerate(persona.commitments)]
-    spoken += [(("public", "tools", i, "id"), t.id) for i, t in enumerate(file.public.tools)]
-    yield from _repeated(spoken, "facts, denials, commitments and tools")
+    named = {f.id for f in persona.facts} | {d.id for d in persona.denials} | {c.id for c in persona.commitments}
+    for i, tool in enumerate(file.public.tools):
+        if tool.id in named:
+            message = f"the id `{tool.id}` is also used by the persona: rename the tool, goals could mean either"
+            yield Remark(("public", "tools", i, "id"), message)
+    yield from _repeated([(("public", "tools", i, "id"), t.id) for i, t in enumerate(file.public.tools)], "tools")
     criteria = [((*_CRITERIA, i, "id"), c.id) for i, c in enumerate(file.private.rubric.criteria)]
     yield from _repeated(criteria, "criteria")
     dimensions = file.private.rubric.dimensions
-    named = [(("private", "rubric", "dimensions", i, "name"), d.name) for i, d in enumerate(dimensions)]
-    yield from _repeated(named, "dimensions")
+    names = [(("private", "rubric", "dimensions", i, "name"), d.name) for i, d in enumerate(dimensions)]
+    yield from _repeated(names, "dimensions")
     secret = [(("private", "tools", i, "id"), t.id) for i, t in enumerate(file.private.tools)]
     yield from _repeated(secret, "private tools")
 
 
-def _repeated(found: list[tuple[Loc, str]], among: str) -> Iterator[Remark]:
+def _repeated(found: Sequence[tuple[Loc, str]], among: str) -> Iterator[Remark]:
     seen: set[str] = set()
     for loc, name in found:
         if name in seen:
@@ -274,17 +275,17 @@ def _schema_words(node: object, loc: Loc) -> Iterator[Remark]:
             yield from _schema_words(value, (*loc, i))
 
 
-def _goals(file: ScenarioFile, names: Names) -> Iterator[Remark]:
-    loc: Loc = (*_PERSONA, "ending", "goals")
+def final_tools(file: ScenarioFile) -> frozenset[str]:
+    """The tools whose call can meet a goal of the persona."""
+    return frozenset(tool.id for tool in file.private.tools if tool.final)
+
+
+def _goals(file: ScenarioFile) -> Iterator[Remark]:
+    """What the lint of the case cannot know: that there are goals at all, and that final tools are among them."""
     groups = file.private.persona.ending.goals
-    named = {name for group in groups for name in group}
-    final = {tool.id for tool in file.private.tools if tool.final}
     if not groups:
         yield Remark((*_PERSONA, "ending"), "`goals` is empty, so the talk can never be completed: name a commitment")
-    for i, group in enumerate(groups):
-        if not group:
-            yield Remark((*loc, i), "an empty group can never be met: remove it or name a commitment")
-        yield from _known(group, names.commitments | final, "commitment or final tool", (*loc, i))
+    named = {name for group in groups for name in group}
     for i, tool in enumerate(file.private.tools):
         if tool.final and tool.id not in named:
             yield Remark(("private", "tools", i, "final"), f"`{tool.id}` is final: name it in `ending.goals`")

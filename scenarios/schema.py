@@ -102,7 +102,7 @@ class ToolCheck(PrivateModel):
     tool: Identifier
     value: tuple[Line, ...] = ()
     """For a decision: acceptable values of `input.value`; empty means any."""
-    contains: dict[str, tuple[Line, ...]] = {}
+    contains: dict[str, tuple[Line, ...]] = Field(default_factory=dict)
     """For an artifact: input field -> case-insensitive regular expressions, all must be found."""
     after: tuple[Identifier, ...] = ()
     before: tuple[Identifier, ...] = ()
@@ -291,6 +291,6 @@ class CollectionFile(PrivateModel):
 
     schema_: Literal["labs.collection/1"] = Field(alias="schema")
     public: CollectionCard
-    topics: dict[Identifier, Topic] = {}
+    topics: dict[Identifier, Topic] = Field(default_factory=dict)
     foreign: tuple[Line, ...] = Field(min_length=20)
     """Questions that belong to no topic here; `labs scenarios check` expects no disclosure."""

@@ -86,7 +86,7 @@ def read_document(path: Path, name: str | None = None) -> Document:
         document.data = _Builder(document, yaml.parse(text, Loader=yaml.CSafeLoader)).build()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
+        line = mark.line + 1 if mark is not None else 1
         problem = error.problem or "this is not YAML"
         raise _refuse(document, line, f"{problem}: check indentation, and quote text that holds `: ` or ` #`") from None
     except yaml.YAMLError:
@@ -130,11 +130,11 @@ class _Builder:
         return data
 
     def _refusal(self, event: Any, message: str) -> ScenarioError:
-        return _refuse(self._document, event.start_mark.line + 1, message)
+        return _refuse(self._document, _line(event), message)
 
     def _node(self, event: Any, loc: _Loc) -> Any:
         self._check(event, loc)
-        self._document.lines.setdefault(loc, event.start_mark.line + 1)
+        self._document.lines.setdefault(loc, _line(event))
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(loc)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -164,7 +164,7 @@ class _Builder:
             if key in mapping:
                 raise self._refusal(event, f"the key {_shown(key)} stands here twice: remove one")
             here = (*loc, key)
-            self._document.lines[here] = event.start_mark.line + 1
+            self._document.lines[here] = _line(event)
             mapping[key] = self._node(next(self._events), here)
         return mapping
 
@@ -173,6 +173,10 @@ class _Builder:
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
             items.append(self._node(event, (*loc, len(items))))
         return items
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
 
 
 def _scalar(event: Any) -> Any:

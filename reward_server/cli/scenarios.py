@@ -1,0 +1,170 @@
+"""`labs scenarios`: list, begin and check scenarios; the author's workbench.
+
+`check` shows private text of the author's own files (which question was misheard, what a bad agent was paid
+for). It is meant for whoever can read those files anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from reward_server.errors import LabsError
+
+if TYPE_CHECKING:
+    from reward_server.jobs.exam.report import ScenarioExam
+    from reward_server.jobs.exam.run import Examiner
+    from scenarios.library import Library, SealedScenario
+
+app = typer.Typer(help="Write, check and list scenarios.", no_args_is_help=True)
+
+Root = Annotated[
+    Path | None,
+    typer.Option("--dir", help="Folder of collections. [default: the packaged ones]", file_okay=False),
+]
+
+
+@app.command("list")
+def list_scenarios(root: Root = None) -> None:
+    """List collections and scenarios: public facts only."""
+    library = _load(root, [])
+    table = Table("collection", "scenario", "turns", "tools", "dimensions", "personas")
+    for slug, collection in library.catalog.collections.items():
+        for name, scenario in collection.scenarios.items():
+            card = scenario.card
+            dimensions, personas = ", ".join(scenario.dimensions), ", ".join(scenario.personas)
+            table.add_row(slug, name, str(card.max_turns), str(len(card.tools)), dimensions, personas)
+    Console().print(table)
+
+
+@app.command()
+def new(name: Annotated[str, typer.Argument(metavar="COLLECTION/SLUG")], root: Root = None) -> None:
+    """Begin a scenario from a commented example that passes the check; also its collection if there is none."""
+    from scenarios.template import begin
+
+    try:
+        for path in begin(name, root):
+            typer.echo(f"wrote {path}")
+    except ValueError as error:
+        raise LabsError(str(error)) from None
+    where = f" --dir {root}" if root else ""
+    typer.echo(f"next: labs scenarios check {name}{where}")
+
+
+@app.command()
+def check(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[COLLECTION[/SCENARIO]]…", help="What to check. [default: all]")
+    ] = None,
+    root: Root = None,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="Plays of each agent with each temperament.")] = 2,
+    probing: Annotated[int, typer.Option(min=0, max=2000, help="Probing turns per scenario.")] = 200,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    markdown_file: Annotated[Path | None, typer.Option("--markdown", help="Write the public table here.")] = None,
+) -> None:
+    """Lint scenarios, then play every scripted agent against them with the real simulator and scorer."""
+    from reward_server.jobs.exam.report import markdown
+
+    library = _load(root, names or [])
+    console = _console(as_json)
+    with _examiner(library, root, seeds, probing) as (examiner, version):
+        exams = _run(examiner, library, console)
+    if as_json:
+        report = {"scoring_version": version, "scenarios": [exam.to_json() for exam in exams]}
+        typer.echo(json.dumps(report, indent=2))
+    else:
+        _print(exams, console)
+    if markdown_file:
+        markdown_file.write_text(markdown(exams, version), encoding="utf-8")
+    if not all(exam.passed for exam in exams):
+        raise typer.Exit(1)
+
+
+def _load(root: Path | None, names: Iterable[str]) -> Library:
+    from scenarios.library import load_library
+    from scenarios.yamlfile import ScenarioError
+
+    try:
+        return load_library(root, list(names) or None)
+    except ScenarioError as error:
+        for finding in error.findings:
+            typer.echo(str(finding), err=True)
+        raise LabsError(f"{len(error.findings)} findings; nothing was checked") from None
+
+
+@contextmanager
+def _examiner(library: Library, root: Path | None, seeds: int, probing: int) -> Iterator[tuple[Examiner, str]]:
+    """An examiner on the server's own matcher and scorer, and the scoring version."""
+    from personas.library import load_temperaments
+    from reward_server.engine import offline_engine
+    from reward_server.jobs.exam.marks import Marker
+    from reward_server.jobs.exam.run import Examiner
+    from reward_server.settings import load_settings
+    from scenarios.library import oracle_lines
+
+    with offline_engine(load_settings(), library) as engine:
+        examiner = Examiner(
+            matcher=engine.matcher,
+            marker=Marker(engine.scorer, engine.matcher),
+            temperaments=load_temperaments(),
+            others=oracle_lines(root),
+            seeds=tuple(range(1, seeds + 1)),
+            probing_turns=probing,
+        )
+        yield examiner, engine.scorer.scoring_version
+
+
+def _console(stderr: bool) -> Console:
+    """A terminal keeps its own width; a file or a pipe gets one that holds the table."""
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=180)
+
+
+def _run(examiner: Examiner, library: Library, console: Console) -> list[ScenarioExam]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    sealed: list[SealedScenario] = [library.vault.open(*name) for name in library.vault.names()]
+    exams: list[ScenarioExam] = []
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("exam", total=len(sealed))
+        for scenario in sealed:
+            progress.update(task, description=scenario.name)
+            exams.append(asyncio.run(examiner.examine(scenario)))
+            progress.advance(task)
+    return exams
+
+
+def _print(exams: list[ScenarioExam], console: Console) -> None:
+    from scenarios.exam import GOOD
+
+    table = Table("scenario", *GOOD, "best bad", "hits", "foreign", "leaks", "seconds", "result")
+    for exam in exams:
+        f = exam.figures
+        bad, reward = f.best_bad
+        cells = [f.scenario, *(f"{f.mean(agent):.2f}" for agent in GOOD), f"{reward:.2f} {bad}"]
+        cells += [f"{f.hit_rate:.0%}", f"{f.foreign_rate:.0%}", str(f.leaks), f"{exam.seconds:.1f}"]
+        table.add_row(*cells, "[green]passed[/]" if exam.passed else "[red]failed[/]")
+    console.print(table)
+    for exam in exams:
+        if exam.advice or exam.notes:
+            console.print(f"\n[bold]{exam.figures.scenario}[/]", highlight=False)
+        for advice in exam.advice:
+            console.print(f"  [red]✗[/] {advice.failure}", highlight=False)
+            for detail in advice.details:
+                console.print(f"      {detail}", highlight=False, markup=False)
+        for note in exam.notes:
+            console.print(f"  · {note}", highlight=False, markup=False)
+    passed = sum(exam.passed for exam in exams)
+    console.print(f"\n{passed} of {len(exams)} scenarios passed")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,51 @@
+"""What scores: the matcher on the text encoder, the panel of judges, and the scorer on both.
+
+The server and the offline commands build their scorer here, so that a transcript gets the same number from all
+of them. Importing this module loads no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from personas.library import load_temperaments
+from personas.matcher import Matcher
+from reward_server.judges.local import LocalJudge
+from reward_server.judges.panel import Panel
+from reward_server.judges.rule import RuleJudge
+from reward_server.judges.state import StateJudge
+from reward_server.scoring.scorer import Scorer
+from reward_server.settings import Settings
+from scenarios.library import Library
+
+
+def load_matcher(encoder: str) -> Matcher:
+    """The matcher on the text encoder of that name; blocking."""
+    from reward_server.reward_models.encoder import EncoderMatcher, load_encoder
+
+    return EncoderMatcher(load_encoder(encoder))
+
+
+def build_scorer(library: Library, matcher: Matcher, threads: Executor) -> Scorer:
+    """The scorer with every judge that needs no provider."""
+    panel = Panel([StateJudge(), RuleJudge(), LocalJudge(matcher)])
+    return Scorer(library, matcher, panel, threads, load_temperaments())
+
+
+@dataclass(frozen=True)
+class OfflineEngine:
+    """Matcher and scorer of a command that runs without a server."""
+
+    matcher: Matcher
+    scorer: Scorer
+
+
+@contextmanager
+def offline_engine(settings: Settings, library: Library) -> Iterator[OfflineEngine]:
+    """An engine on its own threads, for the time of one command."""
+    matcher = load_matcher(settings.encoder)
+    with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
+        yield OfflineEngine(matcher, build_scorer(library, matcher, threads))

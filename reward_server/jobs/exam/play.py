@@ -1,0 +1,113 @@
+"""Plays a scripted agent against the simulator, and watches every reply for leaks.
+
+The transcript comes out in the shape a client would send, so that it is scored through the one scoring path.
+The leak watch does not trust the simulator's own account: it compares every line with every fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from personas.case import Tier
+from personas.compiled import contains
+from personas.guard import LeakError, check_reply
+from personas.hearing import AgentTurn
+from personas.matcher import Matcher
+from personas.simulator import Reply, Simulator
+from personas.state import PersonaState
+from personas.temperament import Temperament
+from personas.wording import normal
+from reward_server.scoring.transcript import valid_tool_ids
+from scenarios.exam import Act, ScriptedAgent
+from scenarios.library import SealedScenario
+from trainer_client.wire import ToolCall
+
+
+@dataclass(frozen=True)
+class Play:
+    """One conversation of the exam."""
+
+    agent: str
+    temperament: str
+    seed: int
+    messages: tuple[Mapping[str, Any], ...] = field(repr=False)
+    ended: bool
+    leaks: tuple[str, ...]
+    """What was told that was closed: `turn n: fact id (why)`."""
+    final_state: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def turns(self) -> int:
+        """Agent turns played."""
+        return sum(message["role"] == "assistant" for message in self.messages)
+
+
+def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgent, matcher: Matcher, seed: int) -> Play:
+    """Play until the agent, the persona or the turn limit ends the talk."""
+    simulator = Simulator(scenario.case, temperament, matcher)
+    opening = simulator.open(seed)
+    state, heard = opening.state, opening.text
+    messages: list[Mapping[str, Any]] = [{"role": "user", "content": heard}]
+    leaks = list(_leaks(scenario, PersonaState(), opening.state, heard, 0))
+    ended = False
+    for turn in range(scenario.card.max_turns):
+        act = agent.act(turn, heard)
+        if act is None:
+            break
+        messages.append(_message(act))
+        before = state
+        try:
+            reply: Reply = simulator.reply(before, AgentTurn(act.say, _valid_tools(scenario, act)), seed)
+        except LeakError as error:
+            leaks.append(f"turn {turn + 1}: {error}")
+            break
+        # Through JSON, as an episode keeps it between turns.
+        state, heard = PersonaState.from_json(reply.state.to_json()), reply.text
+        messages.append({"role": "user", "content": heard})
+        leaks += _leaks(scenario, before, state, heard, turn + 1)
+        if reply.ended is not None:
+            ended = True
+            break
+    return Play(agent.name, temperament.slug, seed, tuple(messages), ended, tuple(leaks), state.to_json())
+
+
+def _message(act: Act) -> Mapping[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": act.say}
+    if act.tools:
+        message["tool_calls"] = [dict(call) for call in act.tools]
+    return message
+
+
+def _valid_tools(scenario: SealedScenario, act: Act) -> tuple[str, ...]:
+    return valid_tool_ids([ToolCall.model_validate(call) for call in act.tools], scenario.card.tools)
+
+
+def _leaks(scenario: SealedScenario, before: PersonaState, after: PersonaState, text: str, turn: int) -> Sequence[str]:
+    """Facts in a line that were closed when it was said."""
+    found: list[str] = []
+    try:
+        check_reply(scenario.case, after, text)
+    except LeakError as error:
+        found.append(f"turn {turn}: {error}")
+    line = normal(text)
+    for topic in scenario.case.topics:
+        told = contains(topic, line)
+        if told and topic.id not in after.said:
+            found.append(f"turn {turn}: `{topic.id}` was told and not recorded as said")
+        if topic.id in after.said and topic.id not in before.said and topic.tier is not Tier.VOLUNTEERED:
+            reason = _closed(topic.tier, topic.gate.requires, topic.gate.after_turn, before, turn)
+            if reason is None and topic.tier is Tier.RAPPORT and after.rapport < topic.gate.rapport:
+                reason = "rapport"
+            if reason:
+                found.append(f"turn {turn}: `{topic.id}` was told though closed ({reason})")
+    return found
+
+
+def _closed(tier: Tier, requires: Sequence[str], after_turn: int, before: PersonaState, turn: int) -> str | None:
+    if tier is Tier.UNKNOWN:
+        return "the persona cannot know it"
+    if any(name not in before.said for name in requires):
+        return "requires"
+    return "after_turn" if turn <= after_turn else None

@@ -1,0 +1,49 @@
+"""Begins a new scenario: copies the commented example under its own name.
+
+The example is a working scenario, so an author starts from something that passes and changes it piece by piece.
+Existing files are never overwritten.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+_NAME = re.compile(r"([a-z0-9]+(?:-[a-z0-9]+)*)/([a-z0-9]+(?:-[a-z0-9]+)*)")
+
+
+def begin(name: str, root: Path | None = None) -> list[Path]:
+    """Write `COLLECTION/SLUG` below `root` (default: the packaged collections); the files written."""
+    found = _NAME.fullmatch(name)
+    if not found or max(map(len, found.groups())) > 64:
+        raise ValueError("the name must be COLLECTION/SLUG in lower-case words joined by `-`")
+    collection, scenario = found.groups()
+    root = root or Path(str(files("scenarios"))) / "collections"
+    target = root / collection / f"{scenario}.yaml"
+    if target.exists():
+        raise ValueError(f"{target} exists already: choose another name")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    card = target.parent / "collection.yaml"
+    if not card.exists():
+        card.write_text(_template("collection.yaml", collection, scenario), encoding="utf-8")
+        written.append(card)
+    target.write_text(_own_topics(_template("scenario.yaml", collection, scenario), card), encoding="utf-8")
+    return [*written, target]
+
+
+def _template(file: str, collection: str, scenario: str) -> str:
+    text = (files("scenarios.template") / file).read_text(encoding="utf-8")
+    return text.replace("my-collection", collection).replace("my-scenario", scenario)
+
+
+def _own_topics(text: str, card: Path) -> str:
+    """The example with its shared topic written out, if the collection does not have that topic."""
+    if re.search(r"^  since_when:", card.read_text(encoding="utf-8"), re.MULTILINE):
+        return text
+    shared = (files("scenarios.template") / "collection.yaml").read_text(encoding="utf-8")
+    block = shared.split("  since_when:\n", 1)[1].split("\n\n", 1)[0]
+    own = "\n".join(f"    {line}" for line in block.splitlines())
+    line = next(line for line in text.splitlines() if "topic: since_when" in line)
+    return text.replace(line, own)
