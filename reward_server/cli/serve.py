@@ -114,7 +114,7 @@ def banner(settings: Settings, port: int, *, open_access: bool) -> str:
         shown = "127.0.0.1"
     url = f"http://{shown}:{port}"
     auth = "" if open_access else " -H 'Authorization: Bearer lab_YOUR_KEY'"
-    body = '{"collection_slug": "customer-support", "scenario_slug": "late-parcel"}'
+    body = '{"collection_slug": "customer-support", "scenario_slug": "leaking-blender"}'
     lines = [
         f"Labs is ready at {url}   (API {url}/api/v1, docs {url}/docs, data {settings.data})",
         "Development mode: no API key exists, so calls need none." if open_access else "Calls need an API key.",
