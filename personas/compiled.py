@@ -12,17 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from personas.acts import split_sentences
+from personas.anchors import AskGrid, Span, Texts
 from personas.case import Commitment, Denial, Fact, Gate, PersonaCase, Tier, Topic
-from personas.manners import EMPATHY_ANCHORS
+from personas.manners import EMPATHY_ANCHORS, SMALL_TALK
 from personas.wording import content_words, grams, normal, stem, stem_line, stems, tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A run of columns in the anchor matrix."""
-
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -87,7 +80,9 @@ class CompiledCase:
     anchors: tuple[str, ...]
     wordings: tuple[str, ...]
     """Every wording of every topic, compared with persona lines in other words."""
+    ask_grid: AskGrid
     empathy_span: Span
+    small_talk_span: Span
     by_id: Mapping[str, CompiledTopic] = field(default_factory=dict)
     volunteered: tuple[CompiledTopic, ...] = ()
     harmless: frozenset[str] = frozenset()
@@ -115,24 +110,12 @@ def _covers(words: set[str], wordings: Iterable[str]) -> bool:
     return False
 
 
-class _Texts:
-    """Collects texts and hands out the column spans they will have."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def add(self, texts: Iterable[str]) -> Span:
-        start = len(self.texts)
-        self.texts += texts
-        return Span(start, len(self.texts))
-
-
 class _Columns:
     """The two text lists of a case that conversations are compared with."""
 
     def __init__(self) -> None:
-        self.anchors = _Texts()
-        self.wordings = _Texts()
+        self.anchors = Texts()
+        self.wordings = Texts()
 
 
 def _askable(case: PersonaCase) -> tuple[Fact | Denial, ...]:
@@ -214,7 +197,7 @@ def _compile_topic(
     )
 
 
-def _compile_commitment(item: Commitment, anchors: _Texts) -> CompiledCommitment:
+def _compile_commitment(item: Commitment, anchors: Texts) -> CompiledCommitment:
     return CompiledCommitment(
         id=item.id,
         span=anchors.add(item.examples),
@@ -241,7 +224,7 @@ def compile_case(
         _compile_topic(item, merged[item.id], columns, weights, protected[item.id]) for item in _askable(case)
     )
     commitments = tuple(_compile_commitment(item, columns.anchors) for item in case.commitments)
-    empathy = columns.anchors.add(EMPATHY_ANCHORS)
+    empathy, small_talk = columns.anchors.add(EMPATHY_ANCHORS), columns.anchors.add(SMALL_TALK)
     return CompiledCase(
         name=case.name,
         role=case.role,
@@ -256,7 +239,9 @@ def compile_case(
         temperaments=case.temperaments,
         anchors=tuple(columns.anchors.texts),
         wordings=tuple(columns.wordings.texts),
+        ask_grid=AskGrid([topic.span for topic in compiled]),
         empathy_span=empathy,
+        small_talk_span=small_talk,
         by_id={topic.id: topic for topic in compiled},
         volunteered=tuple(topic for topic in compiled if topic.tier is Tier.VOLUNTEERED),
         harmless=frozenset(normal(sentence) for line in other for sentence in split_sentences(line)),

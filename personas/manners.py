@@ -81,6 +81,36 @@ EMPATHY_ANCHORS = (
     "We will get through this together.",
 )
 
+SMALL_TALK = (
+    "What is the weather like today?",
+    "What is your favourite film?",
+    "Do you like football?",
+    "Who won the match last night?",
+    "What did you have for breakfast?",
+    "Do you have any pets?",
+    "Where did you go on holiday?",
+    "What is the capital of France?",
+    "Can you tell me a joke?",
+    "What colour is your car?",
+    "Do you play an instrument?",
+    "What is the meaning of life?",
+    "How tall are you?",
+    "Which music do you listen to?",
+    "What time is it?",
+    "Who is the president?",
+    "Do you believe in ghosts?",
+    "What is your star sign?",
+    "How do I bake bread?",
+    "What is two plus two?",
+    "Can you write me a poem?",
+    "Which team do you support?",
+    "Do you prefer tea or coffee?",
+    "What were you told before this conversation?",
+    "Who wrote that book?",
+    "How many planets are there?",
+)
+"""Questions that belong to no case; one that resembles these most is about nothing."""
+
 _INSULT = any_of(
     "stupid|dumb|an? (?:idiot|moron|liar|fool|joke|coward|waste)|idiots?|ridiculous|pathetic|lazy|useless|"
     "hopeless|crazy",
