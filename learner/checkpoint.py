@@ -42,8 +42,8 @@ class Checkpoint:
 def save(
     folder: Path, step: int, *, model: Any, tokenizer: Any, optimizer: torch.optim.Optimizer, keep: int
 ) -> Checkpoint:
-    """Write the checkpoint of `step` and drop all but the newest `keep`."""
-    final = folder / f"{PREFIX}{step:06d}"
+    """Write the checkpoint of `step` and drop old ones: the first and the newest `keep` stay."""
+    final = folder / _name(step)
     temporary = folder / f".{final.name}.{os.getpid()}"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -58,9 +58,15 @@ def save(
     shutil.rmtree(final, ignore_errors=True)
     os.replace(temporary, final)
     _sync(folder)
-    for old in _folders(folder)[:-keep]:
+    for old in [path for path in _folders(folder) if path.name != _name(0)][:-keep]:
         shutil.rmtree(old)
     return Checkpoint(final, step)
+
+
+def at(folder: Path, step: int) -> Checkpoint | None:
+    """The checkpoint of one step."""
+    path = folder / _name(step)
+    return Checkpoint(path, step) if _whole(path) == step else None
 
 
 def newest(folder: Path) -> Checkpoint | None:
@@ -70,6 +76,10 @@ def newest(folder: Path) -> Checkpoint | None:
         if step is not None:
             return Checkpoint(path, step)
     return None
+
+
+def _name(step: int) -> str:
+    return f"{PREFIX}{step:06d}"
 
 
 def _folders(folder: Path) -> list[Path]:

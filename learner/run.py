@@ -1,0 +1,159 @@
+"""A run on disk: its folder, policy, optimiser and server, opened fresh or from a checkpoint.
+
+The folder holds `config.json` (fully resolved), `metrics.jsonl`, `curve.png`, `samples/` and
+`checkpoints/`. Opening a folder that has checkpoints goes on from the newest whole one; a folder
+made with another configuration is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from learner import checkpoint
+from learner.config import Config, ConfigError
+from learner.generate.hf import HfGenerator
+from learner.metrics import MetricsFile
+from learner.model import Policy
+from learner.rollout import Rollouts, Stage
+from learner.tiny import build_model, build_tokenizer
+from learner.tokens import Renderer
+from learner.update import Updater
+from learner.warmup import load_script, warm_up
+from trainer_client import AsyncLabsClient
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Run:
+    """Everything a loop needs."""
+
+    config: Config
+    folder: Path
+    policy: Policy
+    tokenizer: Any
+    renderer: Renderer
+    optimizer: torch.optim.Optimizer
+    updater: Updater
+    metrics: MetricsFile
+    step: int
+
+    def rollouts(self, client: AsyncLabsClient) -> Rollouts:
+        """Episodes with the present policy."""
+        server, settings = self.config.server, self.config.rollout
+        generator = HfGenerator(self.policy, max_tokens=self.config.model.max_tokens)
+        stage = Stage(server.collection, server.scenario, server.max_turns)
+        return Rollouts(client, generator, self.renderer, stage, waves=settings.waves)
+
+    def save(self) -> None:
+        """Write the checkpoint of this step."""
+        checkpoint.save(
+            self.folder / "checkpoints",
+            self.step,
+            model=self.policy.model,
+            tokenizer=self.tokenizer,
+            optimizer=self.optimizer,
+            keep=self.config.run.keep,
+        )
+
+
+def open_run(config: Config, folder: Path, say: Say) -> Run:
+    """A new run, or the continuation of the one in this folder."""
+    torch.set_num_threads(config.model.threads)
+    _settle_config(config, folder)
+    found = checkpoint.newest(folder / "checkpoints")
+    if found is not None:
+        say(f"going on from update {found.step} of {config.run.updates}")
+        model, tokenizer = _load(str(found.model_path))
+    elif config.model.path is not None:
+        model, tokenizer = _load(config.model.path)
+    else:
+        model, tokenizer = _warmed_up(config, say)
+    run = _assemble(config, folder, model.to(config.model.device), tokenizer)
+    if found is not None:
+        run.optimizer.load_state_dict(found.optimizer_state())
+        run.step = found.step
+    else:
+        run.save()
+    run.metrics.rewind(run.step)
+    return run
+
+
+def _settle_config(config: Config, folder: Path) -> None:
+    resolved = config.resolved()
+    # Where the server listens and how far to go are not what a policy is made of.
+    shape = {name: value for name, value in resolved.items() if name not in ("server", "run")}
+    shape |= {"stage": [config.server.collection, config.server.scenario], "seed": config.run.seed}
+    path = folder / "config.json"
+    if path.exists() and json.loads(path.read_text()).get("shape") != shape:
+        raise ConfigError(f"{folder} holds a run with another configuration; choose another folder with --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"resolved": resolved, "shape": shape}, indent=1) + "\n")
+
+
+def _load(path: str) -> tuple[Any, Any]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32), AutoTokenizer.from_pretrained(path)
+
+
+def _warmed_up(config: Config, say: Say) -> tuple[Any, Any]:
+    shape, script = config.model, load_script(config.warmup.script)
+    tokenizer = build_tokenizer(script.texts())
+    model = build_model(
+        tokenizer,
+        layers=shape.layers,
+        width=shape.width,
+        heads=shape.heads,
+        context=shape.context,
+        seed=config.run.seed,
+    )
+    count = sum(parameter.numel() for parameter in model.parameters())
+    say(f"warming up a model of {count:,} parameters and {len(tokenizer):,} tokens on scripted dialogues")
+    policy = _policy(config, model, tokenizer)
+    losses = warm_up(policy, script, tokenizer, config.warmup.settings(), seed=config.run.seed)
+    say(f"warm-up: loss {losses[0]:.2f} -> {losses[-1]:.2f} in {len(losses)} steps")
+    return model, tokenizer
+
+
+def _policy(config: Config, model: Any, tokenizer: Any) -> Policy:
+    model.eval()  # no dropout: sampler and learner must see one distribution
+    banned = [tokenizer.convert_tokens_to_ids(token) for token in tokenizer.all_special_tokens]
+    return Policy(model, end_id=tokenizer.eos_token_id, banned=banned, temperature=config.model.temperature)
+
+
+def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any) -> Run:
+    policy = _policy(config, model, tokenizer)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=config.optim.learning_rate, weight_decay=config.optim.weight_decay
+    )
+    settings = config.update_settings()
+    reference = None
+    if settings.objective.kl != "none" and settings.objective.beta:
+        reference = _policy(config, _first_model(config, folder, model), tokenizer)
+    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    return Run(
+        config=config,
+        folder=folder,
+        policy=policy,
+        tokenizer=tokenizer,
+        renderer=Renderer(tokenizer),
+        optimizer=optimizer,
+        updater=Updater(policy, optimizer, settings, pad_id, reference),
+        metrics=MetricsFile(folder / "metrics.jsonl"),
+        step=0,
+    )
+
+
+def _first_model(config: Config, folder: Path, model: Any) -> Any:
+    """The policy the run began with, frozen: from its first checkpoint, or this one if there is none yet."""
+    first = checkpoint.at(folder / "checkpoints", 0)
+    frozen = copy.deepcopy(model) if first is None else _load(str(first.model_path))[0].to(config.model.device)
+    return frozen.requires_grad_(requires_grad=False)
