@@ -264,6 +264,12 @@ class BatchItem(EvaluateRequest):
     id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
+class BatchRequest(RequestModel):
+    """POST /batch/evaluate; ids must differ."""
+
+    items: Annotated[list[BatchItem], Field(min_length=1, max_length=MAX_BATCH_ITEMS)]
+
+
 class BatchSuccess(ResponseModel):
     """A scored item."""
 

@@ -115,7 +115,7 @@ def _shown(loc: Iterable[str | int]) -> tuple[str | int, ...]:
 async def _on_labs_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, LabsError):
         raise error
-    request.state.error_code = error.code
+    request.state.trace["code"] = error.code
     return error_response(request.state.request_id, error)
 
 
@@ -135,7 +135,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     headers = {"Allow": ", ".join(sorted(allowed))}
     if request.method == "OPTIONS":
         return Response(status_code=204, headers=headers)
-    request.state.error_code = "method_not_allowed"
+    request.state.trace["code"] = "method_not_allowed"
     body = envelope(request.state.request_id, "This method is not allowed here.", "method_not_allowed")
     return json_response(body, 405, headers)
 

@@ -17,6 +17,7 @@ from typing import Any
 from reward_server.episodes.history import Line
 from reward_server.errors import EpisodeComplete, EpisodeNotFound
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
+from trainer_client.wire import Role
 
 
 class TerminalReason(StrEnum):
@@ -41,7 +42,7 @@ def require_playable(episode: EpisodeRow, now: datetime) -> None:
         raise EpisodeComplete
 
 
-def agent_role(observation_role: str) -> str:
+def agent_role(observation_role: str) -> Role:
     """The role of the agent's lines: the one that the persona does not have."""
     return "user" if observation_role == "assistant" else "assistant"
 

@@ -139,7 +139,11 @@ class TestToolCalls:
         assert align(typed, self.LOG) == AnsweredTurn(1)
 
     def test_the_order_of_input_keys_does_not_matter(self) -> None:
-        log = [Line("assistant", "opening"), Line("user", "a1", ({"name": "n", "input": {"a": 1, "b": 2}},)), *lines("p")]
+        log = [
+            Line("assistant", "opening"),
+            Line("user", "a1", ({"name": "n", "input": {"a": 1, "b": 2}},)),
+            *lines("p"),
+        ]
         sent = [*lines("opening"), Line("user", "a1", ({"name": "n", "input": {"b": 2, "a": 1}},))]
         assert align(sent, log) == AnsweredTurn(1)
 

@@ -1,0 +1,32 @@
+"""What a lab may see of the catalog: unknown things are not found, known ones may be out of bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reward_server.coordination.lab import Lab
+from reward_server.errors import CollectionNotFound, Forbidden, ScenarioNotFound
+from scenarios.library import Catalog, PublicCollection, PublicScenario
+
+
+def visible_collections(lab: Lab, catalog: Catalog) -> Iterator[PublicCollection]:
+    """The collections that the lab's key may use."""
+    return (found for slug, found in catalog.collections.items() if lab.may_use(slug))
+
+
+def collection_for(lab: Lab, catalog: Catalog, slug: str) -> PublicCollection:
+    """The collection, if it exists and the key may use it."""
+    found = catalog.collections.get(slug)
+    if found is None:
+        raise CollectionNotFound
+    if not lab.may_use(slug):
+        raise Forbidden("This API key has no access to this collection.")
+    return found
+
+
+def scenario_for(lab: Lab, catalog: Catalog, collection: str, scenario: str) -> PublicScenario:
+    """The scenario, if it exists and the key may use its collection."""
+    found = collection_for(lab, catalog, collection).scenarios.get(scenario)
+    if found is None:
+        raise ScenarioNotFound
+    return found

@@ -1,0 +1,140 @@
+"""The outermost layer of every request: its id, its last resort, its line in the log. Pure ASGI.
+
+Every response carries `X-Request-ID`; one that reached the limiter carries `X-RateLimit-…`. Whatever
+nobody caught becomes a 500 that tells nothing; the log gets the kind of error and where, never text
+of a conversation. More requests than the server can work on get a 503 at once.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+
+from fastapi import Response
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from reward_server.api.errors import error_response
+from reward_server.coordination.rate_limiter import Decision
+from reward_server.errors import LabsError, Overloaded
+from reward_server.ids import new_request_id
+from reward_server.telemetry.logs import get_logger
+from reward_server.telemetry.metrics import Metrics
+
+UNMATCHED = "unmatched"
+_GONE = 499
+"""Not sent: how a request that its client gave up is counted."""
+
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+_FRAMES = 12
+
+log = get_logger(__name__)
+
+
+class RequestBoundary:
+    """Wraps the application."""
+
+    def __init__(self, app: ASGIApp, *, max_concurrency: int, metrics: Metrics) -> None:
+        self.app = app
+        self.max_concurrency = max_concurrency
+        self.metrics = metrics
+        self.in_work = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection event of the server."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        self.in_work += 1
+        self.metrics.requests_in_work.inc()
+        try:
+            await _Exchange(self, scope, receive, send).serve()
+        finally:
+            self.in_work -= 1
+            self.metrics.requests_in_work.dec()
+
+
+class _Exchange:
+    """One request and its response."""
+
+    def __init__(self, boundary: RequestBoundary, scope: Scope, receive: Receive, send: Send) -> None:
+        self._boundary = boundary
+        self._receive = receive
+        self._send = send
+        self._head = scope["method"] == "HEAD"
+        # HEAD is GET without the body; routes need not know.
+        self._scope = {**scope, "method": "GET"} if self._head else scope
+        self._state = self._scope.setdefault("state", {})
+        self._request_id = self._state["request_id"] = new_request_id()
+        self._state["trace"] = {}
+        self._status = 0
+
+    async def serve(self) -> None:
+        """Answer, whatever happens, and leave a trace."""
+        started = time.perf_counter()
+        try:
+            await self._answer()
+        finally:
+            self._leave_trace(time.perf_counter() - started)
+
+    async def _answer(self) -> None:
+        boundary = self._boundary
+        try:
+            if boundary.in_work > boundary.max_concurrency:
+                await self._respond(error_response(self._request_id, Overloaded()))
+            else:
+                await boundary.app(self._scope, self._receive, self._send_with_headers)
+        except ClientDisconnect:
+            self._status = self._status or _GONE
+        except Exception as error:
+            # Not `log.exception`: the message of an unforeseen error may quote anything.
+            log.error("request_failed", request_id=self._request_id, error=type(error).__name__, at=_frames(error))  # noqa: TRY400
+            if self._status:
+                # Part of a response is out already: only breaking the connection tells the client.
+                raise
+            await self._respond(error_response(self._request_id, LabsError()))
+
+    async def _respond(self, response: Response) -> None:
+        await response(self._scope, self._receive, self._send_with_headers)
+
+    async def _send_with_headers(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            message["headers"] = [*message.get("headers", ()), *self._headers()]
+        elif self._head and message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await self._send(message)
+
+    def _headers(self) -> list[tuple[bytes, bytes]]:
+        headers = [(b"x-request-id", self._request_id.encode())]
+        decision: Decision | None = self._state.get("rate")
+        if decision is not None:
+            headers += [
+                (b"x-ratelimit-limit", b"%d" % decision.limit),
+                (b"x-ratelimit-remaining", b"%d" % decision.remaining),
+                (b"x-ratelimit-reset", b"%d" % decision.reset_unix),
+            ]
+        return headers
+
+    def _leave_trace(self, duration_s: float) -> None:
+        template = getattr(self._scope.get("route"), "path_format", UNMATCHED)
+        method = "HEAD" if self._head else self._scope["method"]
+        # What a client may choose freely must not become a label.
+        method = method if method in _METHODS else "OTHER"
+        metrics = self._boundary.metrics
+        metrics.requests.labels(template, method, str(self._status or 500)).inc()
+        metrics.request_seconds.labels(template, method).observe(duration_s)
+        log.info(
+            "request",
+            request_id=self._request_id,
+            method=method,
+            route=template,
+            status=self._status,
+            ms=round(duration_s * 1000, 1),
+            **self._state.get("trace", {}),
+        )
+
+
+def _frames(error: BaseException) -> list[str]:
+    """Where it happened, without what was there."""
+    return [f"{f.filename}:{f.lineno} {f.name}" for f in traceback.extract_tb(error.__traceback__)[-_FRAMES:]]

@@ -1,0 +1,114 @@
+"""What routes share: the services of this app, who is asking, the body in, the answer out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Request, Response, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from reward_server.api.auth import Gatekeeper
+from reward_server.api.body import parse, read_body
+from reward_server.api.cursor import CursorCodec
+from reward_server.api.errors import json_response
+from reward_server.clock import Clock
+from reward_server.coordination.lab import Lab
+from reward_server.episodes.service import EpisodeService
+from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLimited, Unavailable
+from reward_server.evaluations.service import EvaluationService
+from reward_server.settings import Settings
+from reward_server.store.store import Store
+from reward_server.telemetry.metrics import Metrics
+from scenarios.library import Catalog
+
+API_PREFIX = "/api/v1"
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+Body = dict[str, Any]
+MAX_IDEMPOTENCY_KEY_CHARACTERS = 255
+
+_bearer = HTTPBearer(auto_error=False, description="An API key: `lab_…`.")
+
+
+@dataclass(frozen=True)
+class Services:
+    """Everything the routes call; made by `app` when the server starts."""
+
+    settings: Settings
+    clock: Clock
+    store: Store
+    catalog: Catalog
+    gatekeeper: Gatekeeper
+    cursors: CursorCodec
+    episodes: EpisodeService
+    evaluations: EvaluationService
+    metrics: Metrics
+    encoder_version: str
+
+
+def services_of(request: Request) -> Services:
+    """The services of the app that serves this request."""
+    services: Services | None = getattr(request.app.state, "services", None)
+    if services is None:
+        raise NotReady
+    return services
+
+
+async def admit(
+    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+) -> Lab:
+    """The lab that is asking; counted against its limit."""
+    services = services_of(request)
+    admission = await services.gatekeeper.admit(credentials.credentials if credentials else None)
+    request.state.trace["lab"] = admission.lab.lab_id
+    decision = admission.decision
+    if decision is not None:
+        request.state.rate = decision
+        if not decision.allowed:
+            services.metrics.rate_limited.inc()
+            raise RateLimited(retry_after_s=decision.retry_after_s)
+    return admission.lab
+
+
+Caller = Annotated[Lab, Depends(admit)]
+
+
+async def raw_body(request: Request) -> bytes:
+    """The body within the limits of the settings."""
+    settings = services_of(request).settings
+    return await read_body(request, limit_bytes=settings.max_body_bytes, deadline_s=settings.body_deadline_s)
+
+
+async def body_as(model: type[M], request: Request) -> M:
+    """The body as that model."""
+    return parse(model, await raw_body(request))
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The `Idempotency-Key` header, if there is one."""
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not (0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARACTERS and key.isascii() and key.isprintable()):
+        problem = FieldProblem(("header", "Idempotency-Key"), "Must have 1 to 255 printable ASCII characters.")
+        raise InvalidRequest(errors=[problem])
+    return key
+
+
+async def within(deadline_s: float, work: Coroutine[Any, Any, T]) -> T:
+    """The result in time; what takes longer goes on, and the same request sent again finds its answer."""
+    try:
+        async with asyncio.timeout(deadline_s):
+            return await work
+    except TimeoutError:
+        raise Unavailable("The answer takes longer than allowed; send the same request again.") from None
+
+
+def answer(request: Request, body: Body) -> Response:
+    """A success response: the documented fields and the `request_id`."""
+    return json_response(to_json({**body, "request_id": request.state.request_id}))

@@ -1,0 +1,55 @@
+"""`/openapi.json` and the interactive documentation at `/docs`, whose assets are served from here: it works offline.
+
+The assets (Swagger UI, MIT and Apache-2.0) are the files of the package `fastapi-offline`; its code is not used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.resources import files
+
+from fastapi import APIRouter, Request, Response
+from fastapi.openapi.docs import get_swagger_ui_html
+
+from reward_server.api.openapi import build as build_openapi
+from reward_server.api.openapi import render
+from reward_server.errors import NotFound
+
+router = APIRouter(include_in_schema=False)
+
+_ASSETS = {
+    "swagger-ui-bundle.js": "text/javascript",
+    "swagger-ui.css": "text/css",
+    "favicon.png": "image/png",
+}
+_PACKAGE = "fastapi_offline"
+
+
+@router.get("/openapi.json")
+async def openapi_document(request: Request) -> Response:
+    """The OpenAPI 3.1 document."""
+    rendered: bytes | None = getattr(request.app.state, "openapi", None)
+    if rendered is None:
+        rendered = request.app.state.openapi = render(build_openapi(request.app)).encode()
+    return Response(rendered, media_type="application/json")
+
+
+@router.get("/docs")
+async def docs() -> Response:
+    """The page."""
+    return get_swagger_ui_html(
+        openapi_url="/openapi.json",
+        title="Labs API",
+        swagger_js_url="/docs/assets/swagger-ui-bundle.js",
+        swagger_css_url="/docs/assets/swagger-ui.css",
+        swagger_favicon_url="/docs/assets/favicon.png",
+    )
+
+
+@router.get("/docs/assets/{name}")
+async def asset(name: str) -> Response:
+    """One file of the page."""
+    if name not in _ASSETS:
+        raise NotFound
+    content = await asyncio.to_thread(files(_PACKAGE).joinpath("static", name).read_bytes)
+    return Response(content, media_type=_ASSETS[name], headers={"Cache-Control": "public, max-age=86400"})

@@ -1,0 +1,140 @@
+"""Examples for the OpenAPI document, made up: nothing in them comes from a scenario."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Example = dict[str, Any]
+
+_REQUEST_ID = "req_k3vmqz5x7yd2w4tnb6rj8fh2"
+_EPISODE_ID = "ep_a7d2m5qkz4wxv6tn3bjr8fhy"
+_SCORES = {"D1_InformationGathering": 0.5, "D2_GoalProgress": 0.25}
+_METADATA = {"scenario_name": "An example", "evaluation_time_ms": 12.4, "judge": "embedded"}
+_MESSAGES = [
+    {"role": "user", "content": "Good morning."},
+    {"role": "assistant", "content": "Good morning. What brings you here today?"},
+]
+_WHERE = {"collection_slug": "example-collection", "scenario_slug": "example-scenario"}
+
+SCENARIO_SUMMARY: Example = {
+    "slug": "example-scenario",
+    "name": "An example",
+    "description": "What the agent is told about the situation.",
+    "dimensions": list(_SCORES),
+    "max_turns": 12,
+    "tools": 1,
+}
+COLLECTION_SUMMARY: Example = {
+    "slug": "example-collection",
+    "name": "Examples",
+    "description": "A collection of examples.",
+    "version": "1.0.0",
+    "scenarios": [SCENARIO_SUMMARY],
+}
+CATALOG: Example = {"collections": [COLLECTION_SUMMARY], "request_id": _REQUEST_ID}
+COLLECTION: Example = {**COLLECTION_SUMMARY, "request_id": _REQUEST_ID}
+SCENARIO: Example = {**SCENARIO_SUMMARY, "personas": ["plainspoken"], "request_id": _REQUEST_ID}
+
+CREATE_REQUEST: Example = {**_WHERE, "config": {"seed": 7, "metadata": {"run": "first"}}}
+CREATE_RESPONSE: Example = {
+    "episode_id": _EPISODE_ID,
+    "initial_observation": {"role": "assistant", "content": "Good morning."},
+    "tools": [
+        {
+            "id": "next_step",
+            "type": "decision",
+            "name": "Next step",
+            "mode": "options",
+            "options": ["wait", "act"],
+        }
+    ],
+    "max_turns": 12,
+    "expires_at": "2026-01-02T09:00:00.000Z",
+    "request_id": _REQUEST_ID,
+}
+TURN_REQUEST: Example = {
+    "messages": [
+        {"role": "assistant", "content": "Good morning."},
+        {"role": "user", "content": "Good morning. What brings you here today?"},
+    ]
+}
+TURN_RESPONSE: Example = {
+    "turn": 1,
+    "observation": {"role": "assistant", "content": "It is a long story."},
+    "reward": 0.375,
+    "reward_delta": 0.375,
+    "scores": _SCORES,
+    "episode_complete": False,
+    "request_id": _REQUEST_ID,
+}
+EPISODE: Example = {
+    "episode_id": _EPISODE_ID,
+    **_WHERE,
+    "status": "active",
+    "turn": 1,
+    "max_turns": 12,
+    "messages": [
+        {"role": "assistant", "content": "Good morning."},
+        {"role": "user", "content": "Good morning. What brings you here today?"},
+        {"role": "assistant", "content": "It is a long story."},
+    ],
+    "rewards": [0.375],
+    "metadata": {"run": "first"},
+    "created_at": "2026-01-01T09:00:00.000Z",
+    "expires_at": "2026-01-02T09:00:00.000Z",
+    "request_id": _REQUEST_ID,
+}
+EPISODE_LIST: Example = {
+    "data": [{key: value for key, value in EPISODE.items() if key != "request_id"}],
+    "next_cursor": "q1cZ0d3pJ0mS2mWmZp5n",
+    "request_id": _REQUEST_ID,
+}
+
+EVALUATE_REQUEST: Example = {
+    **_WHERE,
+    "messages": _MESSAGES,
+    "normalization_key": "run-1",
+    "normalization_windows": ["7d", "100n"],
+}
+_EVALUATION: Example = {
+    "evaluation_id": "ev_m5qkz4wxv6tn3bjr8fhya7d2",
+    "reward": 0.375,
+    "scores": _SCORES,
+    "normalized": {
+        "7d": {"z": 0.5, "mean": 0.3, "std": 0.15, "n": 40},
+        "100n": {"z": None, "mean": 0.0, "std": 0.0, "n": 0},
+    },
+    "metadata": _METADATA,
+}
+EVALUATE_RESPONSE: Example = {**_EVALUATION, "scoring_version": "sv_0123456789ab", "request_id": _REQUEST_ID}
+BATCH_REQUEST: Example = {"items": [{"id": "first", **_WHERE, "messages": _MESSAGES}]}
+BATCH_RESPONSE: Example = {
+    "results": [
+        {"id": "first", "status": "success", **_EVALUATION},
+        {
+            "id": "second",
+            "status": "error",
+            "message": "There is no such scenario in this collection.",
+            "code": "scenario_not_found",
+        },
+    ],
+    "scoring_version": "sv_0123456789ab",
+    "total_time_ms": 20.1,
+    "request_id": _REQUEST_ID,
+}
+COMPARE_REQUEST: Example = {
+    **_WHERE,
+    "response_a": {"messages": _MESSAGES},
+    "response_b": {"messages": [{"role": "assistant", "content": "Next, please."}]},
+}
+COMPARE_RESPONSE: Example = {
+    "comparison_id": "cmp_z4wxv6tn3bjr8fhya7d2m5qk",
+    "winner": "a",
+    "reward_a": 0.375,
+    "reward_b": 0.05,
+    "margin": 0.325,
+    "scores_a": _SCORES,
+    "scores_b": {"D1_InformationGathering": 0.1, "D2_GoalProgress": 0.0},
+    "scoring_version": "sv_0123456789ab",
+    "request_id": _REQUEST_ID,
+}

@@ -1,0 +1,180 @@
+"""Builds the OpenAPI 3.1 document from the routes and the wire types.
+
+    python -m reward_server.api.openapi > docs/openapi.json
+
+Paths, parameters and security come from the framework; bodies, statuses and headers from what each
+route declares (`api.operation`). There is no 422: this server answers 400. A response never holds
+null for an absent field, and the document says so.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import iter_route_contexts
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from reward_server import __version__
+from reward_server.api.operation import Operation, operation_of
+from trainer_client.wire import ErrorEnvelope
+
+_REF = "#/components/schemas/{model}"
+_ALWAYS = (500, 503)
+_IF_BODY = (400, 408, 413)
+_IF_LIMITED = (401, 429)
+_ERRORS = {
+    400: "Bad input; `data.errors` names the places.",
+    401: "The key is missing, malformed, unknown or revoked.",
+    403: "The key has no access to the collection.",
+    404: "Unknown thing, expired episode, or another lab's episode.",
+    408: "The body did not arrive in time.",
+    409: "The request conflicts with the present state.",
+    413: "The body is too large.",
+    429: "The rate limit of the key is used up.",
+    500: "A mistake of the server.",
+    502: "A judge or a persona failed; nothing was recorded.",
+    503: "Not ready or overloaded.",
+}
+_EXAMPLE_ERROR = {
+    "message": "The request is not valid.",
+    "data": {
+        "request_id": "req_k3vmqz5x7yd2w4tnb6rj8fh2",
+        "code": "invalid_request",
+        "errors": [{"loc": ["scenario_slug"], "msg": "Field required"}],
+    },
+}
+_DESCRIPTION = (
+    "A reward service for reinforcement learning of conversational agents: play episodes against simulated "
+    "personas, and score conversations with hidden rubrics."
+)
+_HEADERS = {
+    "RequestId": ("Identifier of the request; the same as `request_id`.", {"type": "string"}),
+    "RateLimitLimit": ("Requests per minute of the key.", {"type": "integer"}),
+    "RateLimitRemaining": ("Requests left.", {"type": "integer"}),
+    "RateLimitReset": ("Unix seconds at which the window is fresh again.", {"type": "integer"}),
+    "RetryAfter": ("Seconds to wait before the next try.", {"type": "integer"}),
+}
+_IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "Makes a retry safe: the same key and body return the stored answer for 24 hours.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+
+
+def build(app: FastAPI) -> dict[str, Any]:
+    """The document of this app."""
+    document = get_openapi(
+        title="Labs API", version=__version__, description=_DESCRIPTION, routes=app.routes, openapi_version="3.1.0"
+    )
+    operations = [
+        (document["paths"][route.path_format][method.lower()], operation_of(route.endpoint))
+        for route in iter_route_contexts(app.routes)
+        if route.endpoint is not None and getattr(route, "include_in_schema", False)
+        for method in route.methods or ()
+    ]
+    refs, schemas = _schemas([declared for _, declared in operations])
+    components = document.setdefault("components", {})
+    components["schemas"] = schemas
+    components["headers"] = {name: {"description": text, "schema": kind} for name, (text, kind) in _HEADERS.items()}
+    components["responses"] = {f"Error{status}": _error(status) for status in _ERRORS}
+    for described, declared in operations:
+        _complete(described, declared, refs)
+    return document
+
+
+def _schemas(operations: list[Operation]) -> tuple[dict[tuple[type, str], str], dict[str, Any]]:
+    wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [(ErrorEnvelope, "serialization")]
+    for operation in operations:
+        wanted.append((operation.response, "serialization"))
+        if operation.request:
+            wanted.append((operation.request, "validation"))
+    found, document = models_json_schema(list(dict.fromkeys(wanted)), ref_template=_REF)
+    refs: dict[tuple[type, str], str] = {(model, mode): schema["$ref"] for (model, mode), schema in found.items()}
+    schemas: dict[str, Any] = document["$defs"]
+    for model, mode in refs:
+        if mode == "serialization":
+            _drop_nulls(refs[model, mode].rpartition("/")[2], schemas, set())
+    return refs, schemas
+
+
+def _drop_nulls(name: str, schemas: dict[str, Any], seen: set[str]) -> None:
+    """An optional field of a response is absent, never null: take the null out of its type."""
+    if name in seen:
+        return
+    seen.add(name)
+    schema = schemas[name]
+    for field, described in schema.get("properties", {}).items():
+        options = described.get("anyOf", [])
+        kept = [option for option in options if option != {"type": "null"}]
+        if field not in schema.get("required", []) and len(kept) == 1 and len(options) == 2:
+            described.pop("anyOf")
+            described.pop("default", None)
+            described.update(kept[0])
+    for child in _references(schema):
+        _drop_nulls(child, schemas, seen)
+
+
+def _references(node: object) -> list[str]:
+    if isinstance(node, dict):
+        own = [node["$ref"].rpartition("/")[2]] if isinstance(node.get("$ref"), str) else []
+        return own + [name for value in node.values() for name in _references(value)]
+    if isinstance(node, list):
+        return [name for value in node for name in _references(value)]
+    return []
+
+
+def _error(status: int) -> dict[str, Any]:
+    headers = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
+    if status in (429, 503):
+        headers["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
+    content: dict[str, Any] = {"schema": {"$ref": _REF.format(model="ErrorEnvelope")}}
+    if status == 400:
+        content["example"] = _EXAMPLE_ERROR
+    return {"description": _ERRORS[status], "headers": headers, "content": {"application/json": content}}
+
+
+def _complete(described: dict[str, Any], operation: Operation, refs: dict[tuple[type, str], str]) -> None:
+    statuses = {*operation.errors, *_ALWAYS}
+    headers = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
+    if operation.limited:
+        statuses.update(_IF_LIMITED)
+        for part in ("Limit", "Remaining", "Reset"):
+            headers[f"X-RateLimit-{part}"] = {"$ref": f"#/components/headers/RateLimit{part}"}
+    if operation.request:
+        statuses.update(_IF_BODY)
+        content = _content(refs[operation.request, "validation"], operation.request_example)
+        described["requestBody"] = {"required": True, "content": content}
+    if operation.retryable:
+        described.setdefault("parameters", []).append(_IDEMPOTENCY_KEY)
+        statuses.add(409)
+    ok = {"description": "Success", "headers": headers}
+    ok["content"] = _content(refs[operation.response, "serialization"], operation.response_example)
+    described["responses"] = {"200": ok} | {
+        str(status): {"$ref": f"#/components/responses/Error{status}"} for status in sorted(statuses)
+    }
+
+
+def _content(ref: str, example: Any) -> dict[str, Any]:
+    described: dict[str, Any] = {"schema": {"$ref": ref}}
+    if example:
+        described["example"] = dict(example)
+    return {"application/json": described}
+
+
+def render(document: dict[str, Any]) -> str:
+    """The document as it is committed: readable and stable."""
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    from reward_server.app import create_app
+    from reward_server.settings import Settings
+
+    sys.stdout.write(render(build(create_app(Settings()))))

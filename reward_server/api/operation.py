@@ -1,0 +1,47 @@
+"""What a route says about itself for the OpenAPI document.
+
+Routes take and return bytes, so the framework cannot see their schemas; `@operation` hands them over.
+`api.openapi` turns what is declared here into the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+_ATTRIBUTE = "labs_operation"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Schemas, statuses and examples of one operation."""
+
+    response: type[BaseModel]
+    request: type[BaseModel] | None = None
+    errors: tuple[int, ...] = ()
+    request_example: Mapping[str, Any] = field(default_factory=dict)
+    response_example: Mapping[str, Any] = field(default_factory=dict)
+    limited: bool = True
+    """Whether the call is authenticated and counted, which adds headers and 401, 429."""
+    retryable: bool = False
+    """Whether the call takes an `Idempotency-Key`."""
+
+
+def operation(declared: Operation) -> Callable[[Endpoint], Endpoint]:
+    """A decorator that attaches the declaration to an endpoint."""
+
+    def attach(endpoint: Endpoint) -> Endpoint:
+        setattr(endpoint, _ATTRIBUTE, declared)
+        return endpoint
+
+    return attach
+
+
+def operation_of(endpoint: Callable[..., Any]) -> Operation:
+    """What an endpoint declared; every documented one has to."""
+    declared: Operation = getattr(endpoint, _ATTRIBUTE)
+    return declared

@@ -1,0 +1,134 @@
+"""POST /evaluate, /batch/evaluate and /compare: finished conversations in, rewards out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from reward_server.api import examples
+from reward_server.api.body import read_json, validate
+from reward_server.api.context import (
+    API_PREFIX,
+    Caller,
+    answer,
+    body_as,
+    idempotency_key,
+    raw_body,
+    services_of,
+    within,
+)
+from reward_server.api.operation import Operation, operation
+from reward_server.errors import FieldProblem, InvalidRequest
+from reward_server.evaluations.service import BatchEntry, InvalidEntry
+from trainer_client.wire import (
+    MAX_BATCH_ITEMS,
+    BatchItem,
+    BatchRequest,
+    BatchResponse,
+    CompareRequest,
+    CompareResponse,
+    EvaluateRequest,
+    EvaluateResponse,
+)
+
+router = APIRouter(prefix=API_PREFIX, tags=["evaluation"])
+
+
+@router.post("/evaluate")
+@operation(
+    Operation(
+        EvaluateResponse,
+        EvaluateRequest,
+        errors=(403, 404, 502),
+        request_example=examples.EVALUATE_REQUEST,
+        response_example=examples.EVALUATE_RESPONSE,
+        retryable=True,
+    )
+)
+async def evaluate(request: Request, lab: Caller) -> Response:
+    """Score one conversation."""
+    services = services_of(request)
+    wanted = await body_as(EvaluateRequest, request)
+    work = services.evaluations.evaluate(lab, wanted, idempotency_key(request))
+    return answer(request, await within(services.settings.request_deadline_s, work))
+
+
+@router.post("/batch/evaluate")
+@operation(
+    Operation(
+        BatchResponse,
+        BatchRequest,
+        request_example=examples.BATCH_REQUEST,
+        response_example=examples.BATCH_RESPONSE,
+        retryable=True,
+    )
+)
+async def evaluate_batch(request: Request, lab: Caller) -> Response:
+    """Score 1 to 100 conversations; an item that cannot be scored is an error item without a reward."""
+    services = services_of(request)
+    content = read_json(await raw_body(request))
+    entries = read_batch(content)
+    work = services.evaluations.batch(lab, entries, content, idempotency_key(request))
+    return answer(request, await within(services.settings.batch_deadline_s, work))
+
+
+@router.post("/compare")
+@operation(
+    Operation(
+        CompareResponse,
+        CompareRequest,
+        errors=(403, 404, 502),
+        request_example=examples.COMPARE_REQUEST,
+        response_example=examples.COMPARE_RESPONSE,
+        retryable=True,
+    )
+)
+async def compare(request: Request, lab: Caller) -> Response:
+    """Score two conversations of one scenario side by side."""
+    services = services_of(request)
+    wanted = await body_as(CompareRequest, request)
+    work = services.evaluations.compare(lab, wanted, idempotency_key(request))
+    return answer(request, await within(services.settings.request_deadline_s, work))
+
+
+def read_batch(content: object) -> list[BatchEntry]:
+    """The items one by one: a bad one with an id is an entry that says so, anything else refuses the batch."""
+    items = _items(content)
+    ids: set[str] = set()
+    entries: list[BatchEntry] = []
+    for index, item in enumerate(items):
+        item_id = _id_of(item, index)
+        if item_id in ids:
+            raise _refused(("items", index, "id"), "Is the id of an earlier item.")
+        ids.add(item_id)
+        try:
+            entries.append(validate(BatchItem, item))
+        except InvalidRequest as error:
+            entries.append(InvalidEntry(item_id, error))
+    return entries
+
+
+def _items(content: object) -> list[Any]:
+    if not isinstance(content, dict):
+        raise _refused((), "The body must be an object.")
+    for name in content:
+        if name != "items":
+            raise _refused((str(name)[:64],), "Extra inputs are not permitted")
+    items = content.get("items")
+    if not isinstance(items, list) or not 1 <= len(items) <= MAX_BATCH_ITEMS:
+        raise _refused(("items",), f"Must be a list of 1 to {MAX_BATCH_ITEMS} items.")
+    return items
+
+
+def _id_of(item: object, index: int) -> str:
+    if not isinstance(item, dict):
+        raise _refused(("items", index), "Must be an object.")
+    item_id = item.get("id")
+    if not isinstance(item_id, str) or not 1 <= len(item_id) <= 256:
+        raise _refused(("items", index, "id"), "Must be text of 1 to 256 characters.")
+    return item_id
+
+
+def _refused(loc: tuple[str | int, ...], message: str) -> InvalidRequest:
+    return InvalidRequest(errors=[FieldProblem(loc, message)])

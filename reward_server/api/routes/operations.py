@@ -1,0 +1,66 @@
+"""/healthz (is the process alive), /readyz (can it serve, and if not, what is missing), /metrics."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from reward_server.api.context import answer, services_of
+from reward_server.api.errors import json_response
+from reward_server.api.operation import Operation, operation
+from reward_server.errors import StoreUnavailable
+from reward_server.telemetry.metrics import CONTENT_TYPE
+
+router = APIRouter(tags=["operations"])
+
+
+class Health(BaseModel):
+    """Answer of /healthz."""
+
+    status: str
+    request_id: str
+
+
+class Readiness(BaseModel):
+    """Answer of /readyz: one word per dependency."""
+
+    status: str
+    dependencies: dict[str, str]
+    request_id: str
+
+
+@router.get("/healthz")
+@operation(Operation(Health, limited=False))
+async def healthz(request: Request) -> Response:
+    """Whether the process is alive."""
+    return answer(request, {"status": "ok"})
+
+
+@router.get("/readyz")
+@operation(Operation(Readiness, limited=False))
+async def readyz(request: Request) -> Response:
+    """Whether requests can be served, per dependency; 503 when not."""
+    services = services_of(request)
+    try:
+        await services.store.ping()
+        store = "ok"
+    except StoreUnavailable:
+        store = "unavailable"
+    dependencies = {
+        "store": store,
+        "encoder": "ok" if services.encoder_version else "unavailable",
+        "scenarios": "ok" if services.catalog.collections else "empty",
+    }
+    ready = all(state == "ok" for state in dependencies.values())
+    body = {"status": "ok" if ready else "unavailable", "dependencies": dependencies}
+    if ready:
+        return answer(request, body)
+    content = to_json({**body, "request_id": request.state.request_id})
+    return json_response(content, 503, {"Retry-After": "1"})
+
+
+@router.get("/metrics", include_in_schema=False)
+async def metrics(request: Request) -> Response:
+    """Prometheus metrics."""
+    return Response(services_of(request).metrics.render(), media_type=CONTENT_TYPE)

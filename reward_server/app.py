@@ -1,0 +1,233 @@
+"""The composition root: the one place that builds adapters and wires them together.
+
+`create_app` makes an app that owns nothing yet; its lifespan migrates and opens the store, loads the
+scenarios and the text encoder, and builds the services. What stops it is one error that says what to do.
+On the way out it lets requests in work finish.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import secrets
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from fastapi import FastAPI
+
+import scenarios.yamlfile
+from personas.library import load_temperaments
+from personas.matcher import Matcher
+from reward_server import __version__
+from reward_server.api import docs, errors
+from reward_server.api.auth import Gatekeeper
+from reward_server.api.boundary import RequestBoundary
+from reward_server.api.context import Services
+from reward_server.api.cursor import CursorCodec
+from reward_server.api.routes import catalog, episodes, evaluate, operations
+from reward_server.clock import Clock, SystemClock
+from reward_server.coordination.key_ring import KeyRing
+from reward_server.coordination.pepper import load_pepper
+from reward_server.coordination.rate_limiter import RateLimiter
+from reward_server.engine import build_scorer, load_matcher
+from reward_server.episodes.idempotency import Idempotency, Outliving
+from reward_server.episodes.scores import TurnScorer
+from reward_server.episodes.service import EpisodeService
+from reward_server.episodes.stage import Stage
+from reward_server.errors import ConfigurationError, LabsError, ScenarioError, StoreUnavailable
+from reward_server.evaluations.service import EvaluationService
+from reward_server.scoring.scorer import Scorer
+from reward_server.settings import Settings
+from reward_server.store.migrate import migrate
+from reward_server.store.store import Store
+from reward_server.telemetry.logs import configure_logging, get_logger
+from reward_server.telemetry.metrics import Metrics
+from scenarios.library import Library, load_library
+
+PURGE_EVERY_S = 3600.0
+
+log = get_logger(__name__)
+
+
+def _random_seed() -> int:
+    return secrets.randbits(63)
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What tests hand in; None means the real thing."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    new_seed: Callable[[], int] = _random_seed
+    matcher: Matcher | None = None
+    library: Library | None = None
+    build_scorer: Callable[[Library, Matcher, Executor], Scorer] = build_scorer
+    log_stream: TextIO | None = None
+    own_process: bool = True
+    """Whether the process is the server's own, so that its heap may be tuned and its caches warmed."""
+
+
+def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
+    """The app; nothing is opened before its lifespan begins."""
+    ports = ports or Ports()
+    metrics = Metrics()
+    app = FastAPI(
+        title="Labs API",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+        lifespan=_lifespan(settings, ports, metrics),
+    )
+    errors.install(app)
+    for module in (catalog, episodes, evaluate, operations, docs):
+        app.include_router(module.router)
+    app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics)
+    return app
+
+
+def _lifespan(
+    settings: Settings, ports: Ports, metrics: Metrics
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        configure_logging(settings.log_level, settings.log_format, ports.log_stream)
+        async with AsyncExitStack() as stack:
+            try:
+                app.state.services = await _start(stack, settings, ports, metrics)
+            except LabsError as error:
+                log.error("start_failed", code=error.code, reason=error.message)  # noqa: TRY400
+                raise
+            log.info("started", version=__version__, scenarios=len(app.state.services.catalog.collections))
+            yield
+            app.state.services = None
+
+    return lifespan
+
+
+async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics) -> Services:
+    """Everything that is needed to serve, or an error that says what is missing."""
+    await migrate(settings.database)
+    store = await Store.open(settings.database)
+    stack.push_async_callback(store.close)
+    pepper = await asyncio.to_thread(_pepper, settings)
+    keys = KeyRing(store, ports.clock, pepper)
+    open_access = await _may_be_open(settings, keys)
+    library, matcher = await _knowledge(settings, ports)
+    threads = ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring")
+    stack.callback(threads.shutdown, cancel_futures=True)
+    scorer = ports.build_scorer(library, matcher, threads)
+    outliving = Outliving()
+    stack.push_async_callback(outliving.drain, settings.drain_s)
+    idempotency = Idempotency(store, ports.clock, outliving)
+    await _own(stack, _purge_answers(store, ports.clock))
+    if ports.own_process:
+        await _own(stack, _warm(library, matcher))
+        _settle_heap()
+    return Services(
+        settings=settings,
+        clock=ports.clock,
+        store=store,
+        catalog=library.catalog,
+        gatekeeper=Gatekeeper(keys, RateLimiter(), open_access=open_access),
+        cursors=CursorCodec(pepper),
+        episodes=EpisodeService(
+            store=store,
+            catalog=library.catalog,
+            stage=Stage(library.vault, load_temperaments(), matcher, threads),
+            scorer=TurnScorer(scorer),
+            idempotency=idempotency,
+            clock=ports.clock,
+            metrics=metrics,
+            new_seed=ports.new_seed,
+        ),
+        evaluations=EvaluationService(
+            store=store,
+            catalog=library.catalog,
+            scorer=scorer,
+            idempotency=idempotency,
+            clock=ports.clock,
+            metrics=metrics,
+        ),
+        metrics=metrics,
+        encoder_version=matcher.version,
+    )
+
+
+async def _knowledge(settings: Settings, ports: Ports) -> tuple[Library, Matcher]:
+    """Scenarios and text encoder; both are read off the loop."""
+    library, matcher = ports.library, ports.matcher
+    if library is None:
+        library = await asyncio.to_thread(_load_library, settings.scenarios)
+    if matcher is None:
+        matcher = await asyncio.to_thread(load_matcher, settings.encoder)
+    return library, matcher
+
+
+def _pepper(settings: Settings) -> bytes:
+    if settings.pepper is not None:
+        return settings.pepper.get_secret_value().encode()
+    return load_pepper(settings.data)
+
+
+def _load_library(root: Path | None) -> Library:
+    try:
+        return load_library(root)
+    except scenarios.yamlfile.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
+
+
+async def _may_be_open(settings: Settings, keys: KeyRing) -> bool:
+    """Whether calls need no key: on loopback while none exists. Elsewhere a server without keys does not start."""
+    if not await keys.is_empty():
+        return False
+    if not settings.is_loopback:
+        raise ConfigurationError(
+            f"Binding {settings.host} without an API key would open the server to everyone; create a key first."
+        )
+    return True
+
+
+async def _own(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
+    """Run in the background until the app stops."""
+    task = asyncio.create_task(work)
+
+    async def stop() -> None:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    stack.push_async_callback(stop)
+
+
+async def _purge_answers(store: Store, clock: Clock) -> None:
+    """Forget answers to Idempotency-Keys that are too old, now and every hour."""
+    while True:
+        try:
+            async with store.transaction() as unit:
+                purged = await unit.answers.purge(clock.now())
+            log.info("answers_purged", count=purged)
+        except StoreUnavailable:
+            log.warning("answers_not_purged")
+        await asyncio.sleep(PURGE_EVERY_S)
+
+
+async def _warm(library: Library, matcher: Matcher) -> None:
+    """Encode the authored texts, so that the first conversation of a scenario is as fast as the others."""
+    for collection, scenario in library.vault.names():
+        anchors = library.vault.open(collection, scenario).case.anchors
+        await asyncio.to_thread(matcher.cosine, ["warm"], anchors)
+    log.info("encoder_warm")
+
+
+def _settle_heap() -> None:
+    """Keep what lives as long as the process out of garbage collection: half the cost of a validation."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)

@@ -1,0 +1,82 @@
+"""Response bodies of the episode calls, without their `request_id`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from reward_server.clock import to_iso
+from reward_server.episodes.history import Line
+from reward_server.episodes.idempotency import Body
+from reward_server.episodes.machine import log_of
+from reward_server.store.records import EpisodeRow, TurnRow
+from scenarios.schema import ScenarioCard, Tool
+
+
+def created(episode: EpisodeRow, card: ScenarioCard) -> Body:
+    """Answer of POST /episodes."""
+    return {
+        "episode_id": episode.episode_id,
+        "initial_observation": {"role": episode.observation_role, "content": episode.opening},
+        "tools": [_tool(tool) for tool in card.tools],
+        "max_turns": episode.max_turns,
+        "expires_at": to_iso(episode.expires_at),
+    }
+
+
+def turn_taken(
+    after: EpisodeRow,
+    observation: str,
+    *,
+    reward: float,
+    reward_delta: float,
+    scores: Mapping[str, float] | None,
+    breakdown: Mapping[str, str] | None,
+) -> Body:
+    """Answer of POST /episodes/{id}/turns."""
+    body: Body = {
+        "turn": after.turn,
+        "observation": {"role": after.observation_role, "content": observation},
+        "reward": reward,
+        "reward_delta": reward_delta,
+    }
+    if scores is not None:
+        body["scores"] = dict(scores)
+    if breakdown is not None:
+        body["score_breakdown"] = dict(breakdown)
+    body["episode_complete"] = after.terminal_reason is not None
+    if after.terminal_reason is not None:
+        body["terminal_reason"] = after.terminal_reason
+    return body
+
+
+def transcript(episode: EpisodeRow, turns: Sequence[TurnRow], now: datetime) -> Body:
+    """Answer of GET and DELETE /episodes/{id}: the public transcript."""
+    body: Body = {
+        "episode_id": episode.episode_id,
+        "collection_slug": episode.collection,
+        "scenario_slug": episode.scenario,
+        "status": episode.status_at(now).value,
+        "turn": episode.turn,
+        "max_turns": episode.max_turns,
+        "messages": [_message(line) for line in log_of(episode, turns)],
+        "rewards": [row.reward for row in turns],
+        "created_at": to_iso(episode.created_at),
+        "expires_at": to_iso(episode.expires_at),
+    }
+    if episode.terminal_reason is not None:
+        body["terminal_reason"] = episode.terminal_reason
+    if episode.metadata is not None:
+        body["metadata"] = episode.metadata
+    return body
+
+
+def _message(line: Line) -> Body:
+    message: Body = {"role": line.role, "content": line.content}
+    if line.tool_calls:
+        message["tool_calls"] = list(line.tool_calls)
+    return message
+
+
+def _tool(tool: Tool) -> Body:
+    return tool.model_dump(mode="json", exclude_none=True)

@@ -1,0 +1,121 @@
+"""Answers every request with an `Idempotency-Key` once: a retry waits for, or is given, the same answer.
+
+The work runs in a task of its own, so a client that goes away neither loses nor halves it. The answer
+is kept in the very transaction that makes its effect durable. Failures are not kept: whoever retries
+after one is served afresh.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from reward_server.clock import Clock
+from reward_server.errors import IdempotencyMismatch
+from reward_server.store.records import StoredAnswer
+from reward_server.store.store import Store, UnitOfWork
+
+T = TypeVar("T")
+Body = dict[str, Any]
+"""A response body without its `request_id`."""
+Keep = Callable[[UnitOfWork, Body], Awaitable[None]]
+"""Stores the answer; to be called in the transaction that stores its effect."""
+
+
+def fingerprint(*parts: object) -> str:
+    """A digest that is equal for equal JSON values."""
+    canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+class Outliving:
+    """Runs work that is finished even when whoever asked for it goes away."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin; the task is kept alive until it is done."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Begin and wait; being cancelled stops the waiting, not the work."""
+        return await asyncio.shield(self.start(work))
+
+    async def drain(self, timeout_s: float) -> int:
+        """Wait for what is running; how much was still running after the timeout."""
+        if not self._tasks:
+            return 0
+        _, running = await asyncio.wait(self._tasks, timeout=timeout_s)
+        return len(running)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            # Nobody may be waiting any more; reading it keeps the event loop from reporting it as lost.
+            task.exception()
+
+
+@dataclass(frozen=True)
+class _Running:
+    fingerprint: str
+    task: asyncio.Task[Body]
+
+
+class Idempotency:
+    """One answer per lab and key, for as long as answers are kept."""
+
+    def __init__(self, store: Store, clock: Clock, outliving: Outliving) -> None:
+        self._store = store
+        self._clock = clock
+        self._outliving = outliving
+        self._running: dict[tuple[str, str], _Running] = {}
+
+    async def answer(
+        self, lab_id: str, key: str | None, digest: str, work: Callable[[Keep], Coroutine[Any, Any, Body]]
+    ) -> Body:
+        """The answer to a request; `work` runs unless an equal request with this key was or is being answered."""
+        if key is None:
+            return await self._outliving.run(work(_keep_nothing))
+        running = self._running.get((lab_id, key))
+        if running is None:
+            running = self._begin(lab_id, key, digest, work)
+        elif running.fingerprint != digest:
+            raise IdempotencyMismatch
+        return await asyncio.shield(running.task)
+
+    def _begin(self, lab_id: str, key: str, digest: str, work: Callable[[Keep], Coroutine[Any, Any, Body]]) -> _Running:
+        slot = (lab_id, key)
+        task = self._outliving.start(self._once(lab_id, key, digest, work))
+        task.add_done_callback(lambda _: self._running.pop(slot, None))
+        running = self._running[slot] = _Running(digest, task)
+        return running
+
+    async def _once(
+        self, lab_id: str, key: str, digest: str, work: Callable[[Keep], Coroutine[Any, Any, Body]]
+    ) -> Body:
+        async with self._store.reading() as unit:
+            stored = await unit.answers.get(lab_id, key, self._clock.now())
+        if stored is not None:
+            if stored.fingerprint != digest:
+                raise IdempotencyMismatch
+            return stored.body
+
+        async def keep(unit: UnitOfWork, body: Body) -> None:
+            now = self._clock.now()
+            await unit.answers.put(
+                StoredAnswer(lab_id=lab_id, key=key, fingerprint=digest, status=200, body=body, created_at=now)
+            )
+
+        return await work(keep)
+
+
+async def _keep_nothing(_unit: UnitOfWork, _body: Body) -> None:
+    """Without a key there is nothing to keep."""

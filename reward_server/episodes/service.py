@@ -1,0 +1,330 @@
+"""Plays episodes: load, let the persona answer, score the transcript so far, save, answer.
+
+A turn and its answer become durable in one transaction before the answer is given; a turn whose
+persona or judge failed leaves no trace. Work goes on when the client goes away. Rewards come from
+the one scoring path: an episode's reward is what `/evaluate` gives its transcript.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from personas.hearing import AgentTurn
+from reward_server.access import scenario_for
+from reward_server.clock import Clock
+from reward_server.coordination.in_flight import InFlightTurns
+from reward_server.coordination.lab import Lab
+from reward_server.episodes import documents, machine
+from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
+from reward_server.episodes.idempotency import Body, Idempotency, Keep, fingerprint
+from reward_server.episodes.scores import TurnScorer
+from reward_server.episodes.stage import Stage, choose_persona
+from reward_server.errors import (
+    EpisodeComplete,
+    EpisodeNotFound,
+    FieldProblem,
+    Forbidden,
+    InvalidRequest,
+    LabsError,
+    TurnInProgress,
+)
+from reward_server.ids import IdPrefix, is_id, new_episode_id
+from reward_server.scoring.config import read_config
+from reward_server.scoring.transcript import IGNORED_ROLES, PARTIES, valid_tool_ids
+from reward_server.store.records import EpisodeCursor, EpisodeRow, EpisodeStatus, TurnRow
+from reward_server.store.store import Store
+from reward_server.telemetry.metrics import Metrics
+from scenarios.library import Catalog, PublicScenario
+from trainer_client.wire import MAX_TURNS, CreateEpisodeRequest, EpisodeConfig, Message, ToolCall, TurnRequest
+
+MAX_METADATA_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some of a lab's episodes, newest first."""
+
+    bodies: list[Body]
+    next: EpisodeCursor | None
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """An episode and its turns, as the store has them."""
+
+    row: EpisodeRow
+    turns: list[TurnRow]
+
+
+class EpisodeService:
+    """All that can be done with episodes."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        catalog: Catalog,
+        stage: Stage,
+        scorer: TurnScorer,
+        idempotency: Idempotency,
+        clock: Clock,
+        metrics: Metrics,
+        new_seed: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._stage = stage
+        self._scorer = scorer
+        self._idempotency = idempotency
+        self._clock = clock
+        self._metrics = metrics
+        self._new_seed = new_seed
+        self._in_flight: InFlightTurns[Body] = InFlightTurns()
+
+    # --- create ---------------------------------------------------------------------------------
+
+    async def create(self, lab: Lab, request: CreateEpisodeRequest, key: str | None) -> Body:
+        """Begin an episode."""
+        scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
+        _check_config(request.config or EpisodeConfig(), scenario)
+        read_config(request.reward_config)
+        digest = fingerprint("episodes", request.model_dump(mode="json"))
+        work = partial(self._create, lab, request, scenario)
+        return await self._idempotency.answer(lab.lab_id, key, digest, work)
+
+    async def _create(self, lab: Lab, request: CreateEpisodeRequest, scenario: PublicScenario, keep: Keep) -> Body:
+        config = request.config or EpisodeConfig()
+        seed = self._new_seed() if config.seed is None else config.seed
+        persona = choose_persona(scenario, config.persona_slug, seed)
+        opening = await self._stage.open(request.collection_slug, request.scenario_slug, persona, seed)
+        now = self._clock.now()
+        episode = EpisodeRow(
+            episode_id=new_episode_id(),
+            lab_id=lab.lab_id,
+            collection=request.collection_slug,
+            scenario=request.scenario_slug,
+            seed=seed,
+            persona_slug=persona,
+            observation_role=config.observation_role or "assistant",
+            score_turns=request.score_turns,
+            reward_config=request.reward_config.model_dump(exclude_unset=True) if request.reward_config else None,
+            metadata=config.metadata,
+            max_turns=config.max_turns or _turn_cap(scenario),
+            turn=0,
+            persona_state=opening.state.to_json(),
+            status=EpisodeStatus.ACTIVE,
+            terminal_reason=None,
+            opening=opening.text,
+            created_at=now,
+            active_at=now,
+        )
+        body = documents.created(episode, scenario.card)
+        async with self._store.transaction() as unit:
+            await unit.episodes.add(episode)
+            await keep(unit, body)
+        self._metrics.episodes_started.inc()
+        return body
+
+    # --- turn -----------------------------------------------------------------------------------
+
+    async def turn(self, lab: Lab, episode_id: str, request: TurnRequest, key: str | None) -> Body:
+        """Play one turn, or return the stored answer of one that was played."""
+        if request.id is not None and request.id != episode_id:
+            raise InvalidRequest(errors=[FieldProblem(("id",), "Must equal the episode in the path.")])
+        _check_roles(request.messages)
+        read_config(request.reward_config)
+        content = request.model_dump(mode="json", exclude={"id"})
+        work = partial(self._turn, lab, episode_id, request, fingerprint("turn", episode_id, content))
+        body = await self._idempotency.answer(lab.lab_id, key, fingerprint("turn", episode_id, content), work)
+        return body if lab.full_scores else {k: v for k, v in body.items() if k != "score_breakdown"}
+
+    async def _turn(self, lab: Lab, episode_id: str, request: TurnRequest, digest: str, keep: Keep) -> Body:
+        messages = [_line(message) for message in request.messages]
+        # A lone message that is sent again is a new turn, so it never joins another one.
+        positioned = len(without_preamble(messages)) > 1
+        ticket = digest if positioned else secrets.token_hex(16)
+        try:
+            with self._in_flight.enter(f"{lab.lab_id}/{episode_id}", ticket) as entry:
+                if not entry.is_owner:
+                    return await entry.joined_answer()
+                body = await self._play(lab, episode_id, request, messages, keep)
+                entry.answer(body)
+                return body
+        except TurnInProgress:
+            return await self._recall_or_refuse(lab, episode_id, messages)
+
+    async def _recall_or_refuse(self, lab: Lab, episode_id: str, messages: Sequence[Line]) -> Body:
+        """While another turn is being answered: what was answered before it can still be had."""
+        loaded = await self._load(lab, episode_id)
+        recalled = _recall(loaded, messages)
+        if recalled is None:
+            raise TurnInProgress
+        return recalled
+
+    async def _play(
+        self, lab: Lab, episode_id: str, request: TurnRequest, messages: Sequence[Line], keep: Keep
+    ) -> Body:
+        loaded = await self._load(lab, episode_id)
+        episode = loaded.row
+        if episode.status is EpisodeStatus.COMPLETE:
+            recalled = _recall(loaded, messages)
+            if recalled is None:
+                raise EpisodeComplete
+            return recalled
+        aligned = align(messages, machine.log_of(episode, loaded.turns))
+        if isinstance(aligned, AnsweredTurn):
+            return loaded.turns[aligned.turn - 1].answer
+        return await self._play_new(lab, loaded, request, aligned, keep)
+
+    async def _play_new(self, lab: Lab, loaded: _Loaded, request: TurnRequest, new: NewTurn, keep: Keep) -> Body:
+        episode, message = loaded.row, new.message
+        card = scenario_for(lab, self._catalog, episode.collection, episode.scenario).card
+        calls = [ToolCall.model_validate(call) for call in message.tool_calls or ()]
+        reply = await self._stage.reply(episode, AgentTurn(message.content, valid_tool_ids(calls, card.tools)))
+        log = [*machine.log_of(episode, loaded.turns), _as_agent(episode, message)]
+        log.append(Line(episode.observation_role, reply.text))
+        score = await self._scorer.score(episode, log, request.reward_config)
+        now = self._clock.now()
+        after = machine.after_turn(
+            episode,
+            persona_state=reply.state.to_json(),
+            persona_done=reply.ended is not None,
+            terminate=request.terminate,
+            now=now,
+        )
+        before = loaded.turns[-1].reward if loaded.turns else 0.0
+        body = documents.turn_taken(
+            after,
+            reply.text,
+            reward=score.reward,
+            reward_delta=machine.reward_delta(score.reward, before),
+            scores=score.scores,
+            breakdown=score.breakdown if lab.full_scores else None,
+        )
+        row = TurnRow(
+            episode_id=episode.episode_id,
+            turn=after.turn,
+            agent_content=message.content,
+            tool_calls=list(message.tool_calls) if message.tool_calls else None,
+            observation=reply.text,
+            reward=score.reward,
+            scores=None if score.scores is None else dict(score.scores),
+            answer=body,
+            fingerprint=fingerprint(message.content, list(message.tool_calls or ())),
+            created_at=now,
+        )
+        async with self._store.transaction() as unit:
+            await unit.episodes.append_turn(after, row)
+            await keep(unit, body)
+        self._metrics.turns.inc()
+        self._count_end(after)
+        return body
+
+    # --- read, list, end ------------------------------------------------------------------------
+
+    async def get(self, lab: Lab, episode_id: str) -> Body:
+        """The public transcript."""
+        loaded = await self._load(lab, episode_id)
+        return documents.transcript(loaded.row, loaded.turns, self._clock.now())
+
+    async def page(
+        self,
+        lab: Lab,
+        *,
+        limit: int,
+        after: EpisodeCursor | None,
+        collection: str | None,
+        status: EpisodeStatus | None,
+    ) -> Page:
+        """The lab's episodes, newest first."""
+        now = self._clock.now()
+        async with self._store.reading() as unit:
+            # One more than asked for tells whether there is a next page.
+            rows = await unit.episodes.page(
+                lab.lab_id, limit + 1, now=now, after=after, collection=collection, status=status
+            )
+            shown = [row for row in rows[:limit] if lab.may_use(row.collection)]
+            turns = [await unit.episodes.turns(lab.lab_id, row.episode_id) for row in shown]
+        bodies = [documents.transcript(row, found, now) for row, found in zip(shown, turns, strict=True)]
+        last = rows[limit - 1] if len(rows) > limit else None
+        following = EpisodeCursor(created_at=last.created_at, episode_id=last.episode_id) if last else None
+        return Page(bodies, following)
+
+    async def end(self, lab: Lab, episode_id: str) -> Body:
+        """End an active episode; one that is complete stays as it is."""
+        with self._in_flight.enter(f"{lab.lab_id}/{episode_id}", "end") as entry:
+            if not entry.is_owner:
+                return await entry.joined_answer()
+            loaded = await self._load(lab, episode_id)
+            now = self._clock.now()
+            ended = machine.terminated(loaded.row, now)
+            if ended is not loaded.row:
+                async with self._store.transaction() as unit:
+                    await unit.episodes.finish(ended)
+                self._count_end(ended)
+            body = documents.transcript(ended, loaded.turns, now)
+            entry.answer(body)
+            return body
+
+    def _count_end(self, episode: EpisodeRow) -> None:
+        if episode.terminal_reason is not None:
+            self._metrics.episodes_ended.labels(episode.terminal_reason).inc()
+
+    async def _load(self, lab: Lab, episode_id: str) -> _Loaded:
+        """The lab's episode; another lab's, an expired and an unknown one are all not found."""
+        if not is_id(episode_id, IdPrefix.EPISODE):
+            raise EpisodeNotFound
+        async with self._store.reading() as unit:
+            row = await unit.episodes.get(lab.lab_id, episode_id)
+            if row is None:
+                raise EpisodeNotFound
+            turns = await unit.episodes.turns(lab.lab_id, episode_id)
+        machine.require_alive(row, self._clock.now())
+        if not lab.may_use(row.collection):
+            raise Forbidden("This API key has no access to the collection of this episode.")
+        return _Loaded(row, turns)
+
+
+def _recall(loaded: _Loaded, messages: Sequence[Line]) -> Body | None:
+    """The stored answer, if the messages are a history that was answered already."""
+    try:
+        aligned = align(messages, machine.log_of(loaded.row, loaded.turns))
+    except LabsError:
+        return None
+    return loaded.turns[aligned.turn - 1].answer if isinstance(aligned, AnsweredTurn) else None
+
+
+def _check_config(config: EpisodeConfig, scenario: PublicScenario) -> None:
+    choose_persona(scenario, config.persona_slug, 0)
+    cap = _turn_cap(scenario)
+    if config.max_turns is not None and config.max_turns > cap:
+        problem = FieldProblem(("config", "max_turns"), f"This scenario has at most {cap} turns.")
+        raise InvalidRequest(errors=[problem])
+    if config.metadata is not None:
+        size = len(json.dumps(config.metadata, ensure_ascii=False, separators=(",", ":")).encode())
+        if size > MAX_METADATA_BYTES:
+            raise InvalidRequest(errors=[FieldProblem(("config", "metadata"), "Must be at most 4 kB.")])
+
+
+def _check_roles(messages: Sequence[Message]) -> None:
+    for index, message in enumerate(messages):
+        if message.role not in PARTIES | IGNORED_ROLES:
+            problem = FieldProblem(("messages", index, "role"), "The role must be assistant, user or system.")
+            raise InvalidRequest(errors=[problem])
+
+
+def _turn_cap(scenario: PublicScenario) -> int:
+    return min(scenario.card.max_turns, MAX_TURNS)
+
+
+def _as_agent(episode: EpisodeRow, message: Line) -> Line:
+    return Line(machine.agent_role(episode.observation_role), message.content, message.tool_calls)
+
+
+def _line(message: Message) -> Line:
+    calls = None if message.tool_calls is None else tuple(c.model_dump(exclude_none=True) for c in message.tool_calls)
+    return Line(message.role, message.content, calls)

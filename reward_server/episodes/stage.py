@@ -1,0 +1,77 @@
+"""Where personas are played: opens and continues them off the event loop.
+
+A simulator is pure and may run a model, so it runs in the scoring threads. Whatever it raises is a
+failure of the persona: the turn is not recorded, and nothing of the case is in the error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from functools import partial
+from typing import TypeVar
+
+from personas.hearing import AgentTurn
+from personas.matcher import Matcher
+from personas.simulator import Opening, Reply, Simulator
+from personas.state import PersonaState
+from personas.temperament import Temperament
+from personas.voice import draw
+from reward_server.errors import FieldProblem, InvalidRequest, PersonaFailed
+from reward_server.store.records import EpisodeRow
+from reward_server.telemetry.logs import get_logger
+from scenarios.library import PublicScenario, Vault
+
+T = TypeVar("T")
+log = get_logger(__name__)
+
+
+def choose_persona(scenario: PublicScenario, wanted: str | None, seed: int) -> str:
+    """The persona's slug: the one asked for, else one of the scenario's by the seed."""
+    if wanted is None:
+        return scenario.personas[draw(seed, "persona", len(scenario.personas))]
+    if wanted not in scenario.personas:
+        problem = FieldProblem(("config", "persona_slug"), "This scenario has no such persona.")
+        raise InvalidRequest(errors=[problem])
+    return wanted
+
+
+class Stage:
+    """Plays the personas of all scenarios."""
+
+    def __init__(
+        self, vault: Vault, temperaments: Mapping[str, Temperament], matcher: Matcher, threads: Executor
+    ) -> None:
+        self._vault = vault
+        self._temperaments = temperaments
+        self._matcher = matcher
+        self._threads = threads
+        self._simulators: dict[tuple[str, str, str], Simulator] = {}
+
+    async def open(self, collection: str, scenario: str, persona: str, seed: int) -> Opening:
+        """The persona's first line."""
+        simulator = self._simulator(collection, scenario, persona)
+        return await self._play(partial(simulator.open, seed))
+
+    async def reply(self, episode: EpisodeRow, turn: AgentTurn) -> Reply:
+        """The persona's answer to an agent turn."""
+        simulator = self._simulator(episode.collection, episode.scenario, episode.persona_slug)
+        return await self._play(
+            lambda: simulator.reply(PersonaState.from_json(episode.persona_state), turn, episode.seed)
+        )
+
+    def _simulator(self, collection: str, scenario: str, persona: str) -> Simulator:
+        slot = (collection, scenario, persona)
+        if slot not in self._simulators:
+            case = self._vault.open(collection, scenario).case
+            self._simulators[slot] = Simulator(case, self._temperaments[persona], self._matcher)
+        return self._simulators[slot]
+
+    async def _play(self, act: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, act)
+        except Exception as error:  # noqa: BLE001 (a provider boundary)
+            # The message may quote the case, so only the kind is kept.
+            log.error("persona_failed", error=type(error).__name__)  # noqa: TRY400
+            raise PersonaFailed from None

@@ -1,0 +1,1 @@
+"""Finished conversations: evaluate one or many, compare two, keep what came of it."""

@@ -1,0 +1,78 @@
+"""Response bodies of evaluations and comparisons, without their `request_id`, and what is kept of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reward_server.coordination.lab import Lab
+from reward_server.episodes.idempotency import Body
+from reward_server.errors import InvalidRequest, LabsError
+from reward_server.evaluations.windows import Standing, standings
+from reward_server.scoring.breakdown import breakdown
+from reward_server.scoring.scored import Scored
+from reward_server.store.records import ComparisonRow
+from trainer_client.wire import EvaluateRequest, Message, RewardConfig
+
+FULL_SCORES_ONLY = "score_breakdown"
+
+
+def for_key(lab: Lab, body: Body) -> Body:
+    """The body as this key may see it: answers are stored whole, and a lab may have several keys."""
+    return body if lab.full_scores else {name: value for name, value in body.items() if name != FULL_SCORES_ONLY}
+
+
+def evaluation(
+    evaluation_id: str, request: EvaluateRequest, scored: Scored, standing: Standing, metadata: Body
+) -> Body:
+    """What `/evaluate` and a successful batch item have in common."""
+    body: Body = {"evaluation_id": evaluation_id, "reward": scored.reward}
+    if scored.scores:
+        body["scores"] = dict(scored.scores)
+        body[FULL_SCORES_ONLY] = breakdown(scored)
+    normalized = standings(request, scored.reward, standing)
+    if normalized is not None:
+        body["normalized"] = normalized
+    body["metadata"] = metadata
+    return body
+
+
+def failed_item(item_id: str, error: LabsError) -> Body:
+    """A batch item without a reward."""
+    message = error.message
+    if isinstance(error, InvalidRequest) and error.errors:
+        first = error.errors[0]
+        message = f"{'.'.join(str(part) for part in first.loc)}: {first.msg}"
+    return {"id": item_id, "status": "error", "message": message, "code": error.code}
+
+
+def comparison(row: ComparisonRow) -> Body:
+    """Answer of POST /compare."""
+    body: Body = {
+        "comparison_id": row.comparison_id,
+        "winner": row.winner,
+        "reward_a": row.reward_a,
+        "reward_b": row.reward_b,
+        "margin": row.margin,
+        "scoring_version": row.scoring_version,
+    }
+    if row.scores_a:
+        body["scores_a"] = row.scores_a
+    if row.scores_b:
+        body["scores_b"] = row.scores_b
+    return body
+
+
+def messages(sent: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages as they are stored."""
+    return [message.model_dump(exclude_none=True) for message in sent]
+
+
+def reward_config(given: RewardConfig | None) -> dict[str, Any] | None:
+    """A reward config as it is stored: only what was said."""
+    return None if given is None else given.model_dump(exclude_unset=True)
+
+
+def verdicts(scored: Scored) -> list[dict[str, Any]]:
+    """The reasons, for the operator alone."""
+    return [verdict.to_json() for verdict in scored.verdicts]

@@ -1,0 +1,237 @@
+"""Scores finished conversations: one, a batch, or two side by side; keeps them; answers.
+
+Every door ends in one `Scorer.score` call, so a conversation gets the same reward alone and in a
+batch. What could not be scored is an error, never a number. Stored and answered in one transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from reward_server.access import scenario_for
+from reward_server.clock import Clock
+from reward_server.coordination.lab import Lab
+from reward_server.episodes.idempotency import Body, Idempotency, Keep, fingerprint
+from reward_server.errors import LabsError
+from reward_server.evaluations import documents
+from reward_server.evaluations.windows import Standing, WindowReader
+from reward_server.ids import new_comparison_id, new_evaluation_id
+from reward_server.scoring.compare import compare
+from reward_server.scoring.config import read_config
+from reward_server.scoring.scored import Scored, Unscored, or_raise
+from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.store.records import ComparisonRow, EvaluationRow, EvaluationSource
+from reward_server.store.store import Store
+from reward_server.telemetry.metrics import Metrics
+from scenarios.library import Catalog
+from trainer_client.wire import BatchItem, CompareRequest, EvaluateRequest, Message
+
+
+@dataclass(frozen=True)
+class InvalidEntry:
+    """A batch item that is not even a request."""
+
+    id: str
+    error: LabsError
+
+
+BatchEntry = BatchItem | InvalidEntry
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """A scored request and the row that keeps it."""
+
+    request: EvaluateRequest
+    scored: Scored
+    row: EvaluationRow
+    scenario_name: str
+
+
+_Outcome = _Evaluated | LabsError
+
+
+class EvaluationService:
+    """All that can be done with finished conversations."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        catalog: Catalog,
+        scorer: Scorer,
+        idempotency: Idempotency,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._scorer = scorer
+        self._idempotency = idempotency
+        self._clock = clock
+        self._metrics = metrics
+        self._windows = WindowReader(store, clock)
+
+    async def evaluate(self, lab: Lab, request: EvaluateRequest, key: str | None) -> Body:
+        """Score one conversation."""
+        self._prepare(lab, request)
+        digest = fingerprint("evaluate", request.model_dump(mode="json"))
+        body = await self._idempotency.answer(lab.lab_id, key, digest, partial(self._evaluate, lab, request))
+        return documents.for_key(lab, body)
+
+    async def batch(self, lab: Lab, entries: Sequence[BatchEntry], content: object, key: str | None) -> Body:
+        """Score many; `content` is the body they were read from."""
+        digest = fingerprint("batch", content)
+        body = await self._idempotency.answer(lab.lab_id, key, digest, partial(self._batch, lab, entries))
+        return {**body, "results": [documents.for_key(lab, result) for result in body["results"]]}
+
+    async def compare(self, lab: Lab, request: CompareRequest, key: str | None) -> Body:
+        """Score two conversations of one scenario."""
+        scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
+        sides = [self._score_request(request, side.messages) for side in (request.response_a, request.response_b)]
+        digest = fingerprint("compare", request.model_dump(mode="json"))
+        work = partial(self._compare, lab, request, sides)
+        return await self._idempotency.answer(lab.lab_id, key, digest, work)
+
+    # --- one and many ---------------------------------------------------------------------------
+
+    async def _evaluate(self, lab: Lab, request: EvaluateRequest, keep: Keep) -> Body:
+        started = time.perf_counter()
+        standing = await self._windows.read(lab.lab_id, [request])
+        [outcome] = await self._score_all(lab, [request], EvaluationSource.EVALUATE)
+        if isinstance(outcome, LabsError):
+            raise outcome
+        body = self._body(outcome, standing, _ms(started)) | {"scoring_version": self._scorer.scoring_version}
+        await self._store_rows([outcome.row], body, keep)
+        return body
+
+    async def _batch(self, lab: Lab, entries: Sequence[BatchEntry], keep: Keep) -> Body:
+        started = time.perf_counter()
+        requests = [entry for entry in entries if isinstance(entry, BatchItem)]
+        standing = await self._windows.read(lab.lab_id, requests)
+        outcomes = dict(
+            zip(
+                (request.id for request in requests),
+                await self._score_all(lab, requests, EvaluationSource.BATCH),
+                strict=True,
+            )
+        )
+        elapsed = _ms(started)
+        results: list[Body] = []
+        for entry in entries:
+            outcome = entry.error if isinstance(entry, InvalidEntry) else outcomes[entry.id]
+            if isinstance(outcome, LabsError):
+                self._metrics.unscored.labels(outcome.code).inc()
+                results.append(documents.failed_item(entry.id, outcome))
+            else:
+                # One call scored them all: an equal share each is the honest time of one.
+                item = self._body(outcome, standing, round(elapsed / len(requests), 3))
+                results.append({"id": entry.id, "status": "success", **item})
+        body: Body = {"results": results, "scoring_version": self._scorer.scoring_version, "total_time_ms": elapsed}
+        rows = [outcome.row for outcome in outcomes.values() if isinstance(outcome, _Evaluated)]
+        await self._store_rows(rows, body, keep)
+        return body
+
+    async def _score_all(
+        self, lab: Lab, requests: Sequence[EvaluateRequest], source: EvaluationSource
+    ) -> list[_Outcome]:
+        prepared = [self._attempt(lab, request) for request in requests]
+        scored = iter(await self._scorer.score([each for each in prepared if isinstance(each, ScoreRequest)]))
+        return [
+            each if isinstance(each, LabsError) else self._evaluated(lab, request, next(scored), source)
+            for request, each in zip(requests, prepared, strict=True)
+        ]
+
+    def _attempt(self, lab: Lab, request: EvaluateRequest) -> ScoreRequest | LabsError:
+        try:
+            return self._prepare(lab, request)
+        except LabsError as error:
+            return error
+
+    def _prepare(self, lab: Lab, request: EvaluateRequest) -> ScoreRequest:
+        """All that can be wrong with a request is found here."""
+        scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
+        self._windows.check(request)
+        return self._score_request(request, request.messages)
+
+    def _score_request(self, request: EvaluateRequest | CompareRequest, messages: Sequence[Message]) -> ScoreRequest:
+        config = read_config(request.reward_config)
+        transcript = self._scorer.read(request.collection_slug, request.scenario_slug, messages, request.agent_role)
+        return ScoreRequest(request.collection_slug, request.scenario_slug, transcript, config)
+
+    def _evaluated(
+        self, lab: Lab, request: EvaluateRequest, outcome: Scored | Unscored, source: EvaluationSource
+    ) -> _Outcome:
+        if isinstance(outcome, Unscored):
+            return outcome.error
+        self._metrics.evaluations.labels(source.value).inc()
+        scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
+        row = EvaluationRow(
+            evaluation_id=new_evaluation_id(),
+            lab_id=lab.lab_id,
+            collection=request.collection_slug,
+            scenario=request.scenario_slug,
+            reward=outcome.reward,
+            scores=dict(outcome.scores),
+            scoring_version=self._scorer.scoring_version,
+            normalization_key=request.normalization_key,
+            messages=documents.messages(request.messages),
+            agent_role=request.agent_role,
+            reward_config=documents.reward_config(request.reward_config),
+            verdicts=documents.verdicts(outcome),
+            source=source,
+            created_at=self._clock.now(),
+        )
+        return _Evaluated(request, outcome, row, scenario.card.name)
+
+    def _body(self, outcome: _Evaluated, standing: Standing, elapsed_ms: float) -> Body:
+        metadata: Body = {
+            "scenario_name": outcome.scenario_name,
+            "evaluation_time_ms": elapsed_ms,
+            "judge": self._scorer.judge,
+        }
+        return documents.evaluation(outcome.row.evaluation_id, outcome.request, outcome.scored, standing, metadata)
+
+    async def _store_rows(self, rows: Sequence[EvaluationRow], body: Body, keep: Keep) -> None:
+        async with self._store.transaction() as unit:
+            await unit.evaluations.add_many(rows)
+            await keep(unit, body)
+
+    # --- two side by side -----------------------------------------------------------------------
+
+    async def _compare(self, lab: Lab, request: CompareRequest, sides: Sequence[ScoreRequest], keep: Keep) -> Body:
+        a, b = (or_raise(outcome) for outcome in await self._scorer.score(sides))
+        verdict = compare(a.reward, b.reward)
+        row = ComparisonRow(
+            comparison_id=new_comparison_id(),
+            lab_id=lab.lab_id,
+            collection=request.collection_slug,
+            scenario=request.scenario_slug,
+            winner=verdict.winner,
+            reward_a=a.reward,
+            reward_b=b.reward,
+            margin=verdict.margin,
+            scores_a=dict(a.scores),
+            scores_b=dict(b.scores),
+            scoring_version=self._scorer.scoring_version,
+            agent_role=request.agent_role,
+            reward_config=documents.reward_config(request.reward_config),
+            messages_a=documents.messages(request.response_a.messages),
+            messages_b=documents.messages(request.response_b.messages),
+            verdicts_a=documents.verdicts(a),
+            verdicts_b=documents.verdicts(b),
+            created_at=self._clock.now(),
+        )
+        body = documents.comparison(row)
+        async with self._store.transaction() as unit:
+            await unit.comparisons.add(row)
+            await keep(unit, body)
+        self._metrics.evaluations.labels(EvaluationSource.COMPARE.value).inc()
+        return body
+
+
+def _ms(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)
