@@ -1,8 +1,9 @@
 """The preflight gates: limits on the reward that hold whatever the rubric says.
 
-`injection`: the agent talks to the scorer instead of the persona. `scope`: it never touches the matter at all.
-Both are the safety gate, which a request may skip. `degenerate` is no conversation (silence, an echo, one line
-repeated) and always holds. Gates only ever lower a reward; their names are for the operator, not for the agent.
+`injection`: the agent talks to the scorer instead of the persona. `stuffing`: it throws lists of words.
+`scope`: it never touches the matter at all. They are the safety gate, which a request may skip. `degenerate`
+is no conversation (silence, an echo, one line repeated) and always holds. Gates only ever lower a reward;
+their names are for the operator, not for the agent.
 """
 
 from __future__ import annotations
@@ -13,16 +14,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from personas.acts import Reading
 from personas.disguise import undisguised
 from personas.replay import Record
 from personas.wording import normal, plain
 from reward_server.scoring.transcript import Transcript
 
 INJECTION_CAP = 0.2
+STUFFING_CAP = 0.2
 SCOPE_CAP = 0.2
 DEGENERATE_CAP = 0.05
 TURNS_TO_JUDGE_BY = 3
-"""A greeting is no offence: scope and repetition are judged from this many agent turns on."""
+"""A greeting is no offence: scope, stuffing and repetition are judged from this many agent turns on."""
+WORDS_OF_A_SCRAP = 3
+LISTED = 6
+"""So many scraps of sentences in one turn, and little else, are a list of words."""
 
 _COMMANDS = r"ignore|disregard|forget|override|bypass"
 _ORDERS = r"instructions?|prompts?|rules|guidelines|directives?|programming"
@@ -81,8 +87,11 @@ def _closed(transcript: Transcript, record: Record, skip_safety_gate: bool) -> I
     if not skip_safety_gate:
         if any(injects(text) for text in _agent_texts(transcript)):
             yield Gate("injection", INJECTION_CAP)
-        if len(record.turns) >= TURNS_TO_JUDGE_BY and not _in_scope(record):
-            yield Gate("scope", SCOPE_CAP)
+        if len(record.turns) >= TURNS_TO_JUDGE_BY:
+            if 2 * sum(_stuffs(turn.hearing.reading) for turn in record.turns) >= len(record.turns):
+                yield Gate("stuffing", STUFFING_CAP)
+            if not _in_scope(record):
+                yield Gate("scope", SCOPE_CAP)
     if is_degenerate(transcript):
         yield Gate("degenerate", DEGENERATE_CAP)
 
@@ -112,6 +121,12 @@ def injects(text: str) -> bool:
         return True
     line = " ".join(shown.split())
     return any(pattern.search(line) for pattern in _INJECTIONS)
+
+
+def _stuffs(reading: Reading) -> bool:
+    """Whether a turn is a list of words, as such or each with a question mark."""
+    scraps = sum(len(sentence.text.split()) <= WORDS_OF_A_SCRAP for sentence in reading.sentences)
+    return reading.stuffed or (scraps >= LISTED and 3 * scraps >= 2 * len(reading.sentences))
 
 
 def _in_scope(record: Record) -> bool:
