@@ -40,6 +40,8 @@ class CompiledTopic:
     """Normal forms of everything that would give the fact away."""
     protected: frozenset[str]
     """Word grams that occur in no other line of the case."""
+    length: int
+    """Sentences of its longest wording."""
 
     @property
     def creditable(self) -> bool:
@@ -60,6 +62,8 @@ class CompiledCommitment:
     after: frozenset[str]
     reply: tuple[str, ...]
     reply_early: tuple[str, ...]
+    length: int
+    """Sentences of its longest reply."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -141,6 +145,10 @@ def _revealing(item: Fact | Denial) -> tuple[str, ...]:
     return (*item.says, item.again) if isinstance(item, Fact) and item.again else item.says
 
 
+def _longest(lines: Iterable[str]) -> int:
+    return max((len(split_sentences(line)) for line in lines), default=0)
+
+
 def _other_lines(case: PersonaCase) -> Iterable[str]:
     """Every line the persona may say that is not the content of a fact."""
     yield from (*case.openings, *case.unknown, *case.nudges, *case.ending.farewell)
@@ -194,6 +202,7 @@ def _compile_topic(
         wording_span=columns.wordings.add(item.says),
         normals=tuple(dict.fromkeys(normal(w) for w in _revealing(item))),
         protected=protected,
+        length=_longest(item.says),
     )
 
 
@@ -208,6 +217,7 @@ def _compile_commitment(item: Commitment, anchors: Texts) -> CompiledCommitment:
         after=frozenset(item.after),
         reply=item.reply,
         reply_early=item.reply_early,
+        length=_longest((*item.reply, *item.reply_early)),
     )
 
 

@@ -76,11 +76,8 @@ class Hearing:
     """A sympathetic sentence in a wording not heard before."""
     rapport: float = 0.0
     """Rapport with this turn counted in: what the gates are measured with."""
-
-    @property
-    def unclear(self) -> bool:
-        """Nothing in it is meant for the persona."""
-        return self.reading.garbled or self.reading.meta
+    unclear: bool = False
+    """Nothing in it is meant for the persona. A tool call without words is clear enough."""
 
     @property
     def idle(self) -> bool:
@@ -105,7 +102,8 @@ def hear_with(
     """As `hear`, with the similarities at hand."""
     reading = read_turn(turn.text)
     if reading.garbled or reading.meta:
-        return Hearing(reading, (), (), off_topic=False, rapport=_rapport(state, reading, None))
+        unclear = reading.meta or bool(reading.sentences) or not turn.tools
+        return Hearing(reading, (), (), off_topic=False, rapport=_rapport(state, reading, None), unclear=unclear)
     empathy = _new_empathy(case, state, reading, similarity)
     rapport = _rapport(state, reading, empathy)
     asked: dict[str, Asked] = {}
@@ -227,7 +225,8 @@ def advance(
         asked=_counted(state.asked, (a.topic_id for a in hearing.asked)),
         empathy=(*state.empathy, hearing.empathy) if hearing.empathy else state.empathy,
         commitments=commitments,
-        heard=_counted(state.heard, (h.commitment_id for h in hearing.commitments)),
+        heard=_counted(state.heard, (h.commitment_id for h in hearing.commitments if not h.early)),
+        early=_counted(state.early, (h.commitment_id for h in hearing.commitments if h.early)),
         tools=tools,
         goals_met=goals_met,
         idle=state.idle + 1 if hearing.idle and not turn.tools else 0,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from personas.acts import split_sentences
 from personas.case import Tier
 from personas.compiled import CompiledCase
 from personas.hearing import AgentTurn, Asked, Hearing
@@ -30,6 +29,7 @@ class Act(StrEnum):
     AGAIN = "again"
     TIRED = "tired"
     PARTIAL = "partial"
+    WITHHELD = "withheld"
     ANSWER = "answer"  # the authored answer about something it cannot know
     UNKNOWN = "unknown"
     REPLY = "reply"
@@ -54,6 +54,8 @@ class Move:
 
     act: Act
     about: str = ""
+    nth: int = 0
+    """How often the same was answered before."""
 
 
 def disclosed(moves: tuple[Move, ...]) -> tuple[str, ...]:
@@ -134,31 +136,32 @@ def _once(moves: list[Move]) -> list[Move]:
 
 def _answer(case: CompiledCase, state: PersonaState, asked: Asked) -> Move:
     topic = case.by_id[asked.topic_id]
+    times = state.asked.get(topic.id, 0)
     if topic.tier is Tier.UNKNOWN:
-        return Move(Act.ANSWER if topic.answer else Act.UNKNOWN, topic.id)
+        if times > 1:
+            return Move(Act.TIRED, topic.id)
+        return Move(Act.ANSWER if topic.answer and not times else Act.UNKNOWN, topic.id)
     if not asked.open:
-        return Move(Act.PARTIAL, topic.id)
+        return Move(Act.PARTIAL if topic.partial and not times else Act.WITHHELD, topic.id)
     if topic.id not in state.said:
         return Move(Act.TELL, topic.id)
-    return Move(Act.TIRED if state.asked.get(topic.id, 0) > 1 else Act.AGAIN, topic.id)
+    return Move(Act.TIRED if times > 1 else Act.AGAIN, topic.id)
 
 
 def _reactions(case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:
     """What the persona says to commitments and tool calls: one thing for each kind."""
-    moves: list[Move] = []
-    for heard in hearing.commitments:
-        commitment = next(c for c in case.commitments if c.id == heard.commitment_id)
-        lines = commitment.reply_early if heard.early else commitment.reply
-        if lines and state.heard.get(heard.commitment_id, 0) < len(lines):
-            moves.append(Move(Act.REPLY_EARLY if heard.early else Act.REPLY, heard.commitment_id))
-            break
-    else:
-        if hearing.commitments and not hearing.asked and not hearing.unmatched:
-            moves.append(Move(Act.FOLLOWING))
     tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
-    if tool is not None and not any(move.act in (Act.REPLY, Act.REPLY_EARLY) for move in moves):
-        moves = [Move(Act.TOOL_REPLY, tool)]
-    return tuple(moves)
+    by_id = {commitment.id: commitment for commitment in case.commitments}
+    for heard in hearing.commitments:
+        commitment = by_id[heard.commitment_id]
+        act, lines = (Act.REPLY_EARLY, commitment.reply_early) if heard.early else (Act.REPLY, commitment.reply)
+        times = (state.early if heard.early else state.heard).get(commitment.id, 0)
+        if times < len(lines):
+            return (Move(act, commitment.id, times),)
+    if tool is not None:
+        return (Move(Act.TOOL_REPLY, tool),)
+    silent = not hearing.asked and not hearing.unmatched
+    return (Move(Act.FOLLOWING),) if silent and (hearing.commitments or turn.tools) else ()
 
 
 def _closing(
@@ -171,7 +174,7 @@ def _closing(
         return Act.PARTING if after.farewells > 1 else Act.WAIT
     if after.goals_met is None or after.goals_met == after.turn:
         return None
-    answering = any(move.act in (Act.TELL, Act.PARTIAL, Act.AGAIN) for move in answers)
+    answering = any(move.act in (Act.TELL, Act.PARTIAL, Act.WITHHELD, Act.AGAIN) for move in answers)
     return None if answering or any(move.act is Act.REPLY for move in reactions) else Act.FAREWELL
 
 
@@ -197,6 +200,10 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int) -> tuple[Move
 
 
 def _sentences(case: CompiledCase, move: Move) -> int:
-    if move.act not in (Act.TELL, Act.VOLUNTEER, Act.AGAIN, Act.PARTIAL, Act.ANSWER):
-        return 1
-    return max(len(split_sentences(wording)) for wording in case.by_id[move.about].says)
+    """How long a move will be at most."""
+    topic = case.by_id.get(move.about)
+    if topic is not None and move.act in (Act.TELL, Act.VOLUNTEER, Act.AGAIN):
+        return topic.length
+    if move.act in (Act.REPLY, Act.REPLY_EARLY):
+        return next(c.length for c in case.commitments if c.id == move.about)
+    return 1

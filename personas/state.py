@@ -28,7 +28,9 @@ class PersonaState:
     commitments: Mapping[str, int] = field(default_factory=dict)
     """Commitment -> the first turn it was made in, not counting early ones."""
     heard: Mapping[str, int] = field(default_factory=dict)
-    """Commitment -> how often it was made, early or not."""
+    """Commitment -> how often it was made in time."""
+    early: Mapping[str, int] = field(default_factory=dict)
+    """Commitment -> how often it was made too early."""
     tools: tuple[str, ...] = ()
     goals_met: int | None = None
     """The turn in which the last goal was met."""
@@ -55,6 +57,7 @@ class PersonaState:
             "empathy": list(self.empathy),
             "commitments": dict(self.commitments),
             "heard": dict(self.heard),
+            "early": dict(self.early),
             "tools": list(self.tools),
             "goals_met": self.goals_met,
             "idle": self.idle,

@@ -50,7 +50,7 @@ class Voice:
             text = self._word(move)
             if move.act is Act.TELL and not led and not parts:
                 led, text = True, self._led(text)
-            if i and move.act is Act.UNKNOWN:
+            if i and move.act is Act.UNKNOWN and _continues(text):
                 text = _joined("As for the other thing,", text)
             parts.append(text)
         return " ".join(parts)
@@ -66,10 +66,12 @@ class Voice:
                 return topic.says[draw(self._seed, f"says|{topic.id}", len(topic.says))]
             if move.act is Act.AGAIN:
                 return self._again(topic.id)
-            if move.act is Act.PARTIAL:
-                return topic.partial or self._pick(self._phrases.withheld, "withheld")
+            if move.act is Act.PARTIAL and topic.partial:
+                return topic.partial
             if move.act is Act.ANSWER and topic.answer:
                 return topic.answer
+        if move.act in (Act.REPLY, Act.REPLY_EARLY):
+            return self._reply(move)
         return self._pick(self._lines(move), move.act.value)
 
     def _again(self, topic_id: str) -> str:
@@ -81,18 +83,21 @@ class Voice:
         other = topic.says[(first + 1) % len(topic.says)]
         return _joined(self._pick(self._phrases.again, "again"), other)
 
+    def _reply(self, move: Move) -> str:
+        """Each answer to a commitment once, in an order of the seed's."""
+        commitment = next(c for c in self._case.commitments if c.id == move.about)
+        lines = commitment.reply_early if move.act is Act.REPLY_EARLY else commitment.reply
+        return lines[(draw(self._seed, f"{move.act}|{move.about}", len(lines)) + move.nth) % len(lines)]
+
     def _led(self, text: str) -> str:
-        """Sometimes a small word before a fact."""
+        """Now and then a small word before a fact; more often would be a tic."""
         lead_ins = self._phrases.lead_in
-        if not lead_ins or draw(self._seed, f"lead|{self._step}", 3) == 0:
+        if not lead_ins or draw(self._seed, f"lead|{self._step}", 3):
             return text
         return _joined(self._pick(lead_ins, "lead_in"), text)
 
     def _lines(self, move: Move) -> tuple[str, ...]:
         case, phrases = self._case, self._phrases
-        if move.act in (Act.REPLY, Act.REPLY_EARLY):
-            commitment = next(c for c in case.commitments if c.id == move.about)
-            return commitment.reply_early if move.act is Act.REPLY_EARLY else commitment.reply
         if move.act is Act.TOOL_REPLY:
             return case.tool_replies[move.about]
         return {
@@ -100,6 +105,7 @@ class Voice:
             Act.HURT: phrases.hurt,
             Act.TOO_MANY: phrases.too_many,
             Act.TIRED: phrases.again_tired,
+            Act.WITHHELD: phrases.withheld,
             Act.UNKNOWN: case.unknown,
             Act.FOLLOWING: phrases.following or phrases.warmed,
             Act.WARMED: phrases.warmed,
@@ -111,14 +117,20 @@ class Voice:
         }[move.act]
 
 
+def _first_word(text: str) -> str:
+    return text.split(" ", 1)[0].rstrip(",.;:!?").lower().replace("\u2019", "'")
+
+
+def _continues(text: str) -> bool:
+    """Whether a sentence can go on after a comma without changing a name."""
+    return _first_word(text) in _PLAIN_STARTS | _FIRST_PERSON
+
+
 def _joined(lead: str, text: str) -> str:
     """Puts small words before a sentence; after a comma it starts in lower case, which names do not allow."""
-    if lead[-1] not in ",:":
+    if lead[-1] not in ",:" or _first_word(text) in _FIRST_PERSON:
         return f"{lead} {text}"
-    first = text.split(" ", 1)[0].rstrip(",.;:!?").lower().replace("\u2019", "'")
-    if first in _FIRST_PERSON:
-        return f"{lead} {text}"
-    if first in _PLAIN_STARTS:
+    if _continues(text):
         return f"{lead} {text[0].lower()}{text[1:]}"
     # "Well, Rosa drives me" would do, "As I told you, Rosa" would not always: stop before a name.
     return f"{lead[:-1]}. {text}" if " " in lead else text
