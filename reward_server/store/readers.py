@@ -31,10 +31,13 @@ class Readers:
         self._idle: list[ConnectionThread] = []
         self._started: list[ConnectionThread] = []
         self._returning: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[Session]:
         """A session that sees one state and cannot write."""
+        if self._closed:
+            raise StoreUnavailable
         thread = await self._take()
         session = Session(thread)
         try:
@@ -48,6 +51,7 @@ class Readers:
 
     async def close(self) -> None:
         """Close every connection; nobody may be reading any more."""
+        self._closed = True
         if self._returning:
             await asyncio.wait(self._returning)
         for thread in self._started:

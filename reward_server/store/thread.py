@@ -23,6 +23,7 @@ class ConnectionThread:
         self._engine = engine
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._connection: Connection | None = None
+        self._closed = False
 
     def submit(self, work: Callable[[Connection], Result]) -> asyncio.Future[Result]:
         """Have the thread do this next."""
@@ -33,9 +34,11 @@ class ConnectionThread:
         await asyncio.get_running_loop().run_in_executor(self._executor, self._drop)
 
     async def close(self) -> None:
-        """Close the connection and end the thread."""
-        await self.reset()
-        self._executor.shutdown()
+        """Close the connection and end the thread; closing again does nothing."""
+        if not self._closed:
+            self._closed = True
+            await self.reset()
+            self._executor.shutdown()
 
     def _do(self, work: Callable[[Connection], Result]) -> Result:
         if self._connection is None:

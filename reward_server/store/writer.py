@@ -48,9 +48,9 @@ class Writer:
             self._holder = asyncio.current_task()
             yield session
         except BaseException:
-            ticket.finish(keep=False)
+            self._leave(ticket, keep=False)
             raise
-        ticket.finish(keep=True)
+        self._leave(ticket, keep=True)
         await asyncio.shield(ticket.committed)
 
     async def close(self) -> None:
@@ -59,6 +59,12 @@ class Writer:
             self._closed = True
             self._queue.put_nowait(None)
         await self._task
+
+    def _leave(self, ticket: _Ticket, *, keep: bool) -> None:
+        if self._holder is asyncio.current_task():
+            self._holder = None
+        if not ticket.finished.done():
+            ticket.finished.set_result(keep)
 
     async def _serve(self) -> None:
         try:
@@ -104,7 +110,6 @@ class Writer:
         try:
             return await ticket.finished
         finally:
-            self._holder = None
             await session.settle()
 
     def _next_waiting(self) -> _Ticket | None:
@@ -130,10 +135,6 @@ class _Ticket:
         self.finished: asyncio.Future[bool] = loop.create_future()
         """True if the work is to be kept."""
         self.committed: asyncio.Future[None] = loop.create_future()
-
-    def finish(self, *, keep: bool) -> None:
-        if not self.finished.done():
-            self.finished.set_result(keep)
 
     def confirm(self) -> None:
         if not self.committed.done():

@@ -1,0 +1,30 @@
+"""A real SQLite file for every test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from reward_server.store.engine import sqlite_url
+from reward_server.store.migrate import migrate
+from reward_server.store.store import Store
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "labs.sqlite"
+
+
+@pytest.fixture
+async def url(database: Path) -> str:
+    await migrate(sqlite_url(database))
+    return sqlite_url(database)
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[Store]:
+    store = await Store.open(url, busy_timeout_s=0.05)
+    yield store
+    await store.close()
