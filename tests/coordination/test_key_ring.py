@@ -1,0 +1,187 @@
+"""API keys: shown once, verified, limited to what they may do, and ended within seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from reward_server.clock import ManualClock
+from reward_server.coordination import key_ring
+from reward_server.coordination.key_ring import CACHE_S, KeyRing
+from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab, Plan
+from reward_server.errors import InvalidRequest, NotFound
+from reward_server.store.store import Store
+
+PEPPER = b"p" * 32
+
+
+class Ticks:
+    """A monotonic clock moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def a_ring(store: Store, *, pepper: bytes = PEPPER, ticks: Ticks | None = None) -> KeyRing:
+    return KeyRing(store, ManualClock(), pepper, monotonic=ticks or Ticks())
+
+
+async def test_a_key_says_whose_it_is_and_what_it_may_do(store: Store) -> None:
+    ring = a_ring(store)
+    key = await ring.create("acme", name="trainer", collections=["tutoring"], full_scores=True)
+    assert await ring.verify(key.text) == Lab(
+        lab_id="acme", key_id=key.row.key_id, per_minute=60, collections=("tutoring",), full_scores=True
+    )
+
+
+async def test_a_key_has_the_documented_form(store: Store) -> None:
+    key = await a_ring(store).create("acme")
+    prefix, key_id, secret = key.text.split("_")
+    assert (prefix, key_id) == ("lab", key.row.key_id)
+    assert len(secret) == 40
+
+
+async def test_neither_the_store_nor_a_repr_holds_the_key(store: Store) -> None:
+    ring = a_ring(store)
+    key = await ring.create("acme")
+    secret = key.text.split("_")[2]
+    (row,) = await ring.list()
+    assert secret not in repr(key)
+    assert secret.encode() not in row.digest
+    assert row == key.row
+
+
+@pytest.mark.parametrize(
+    ("plan", "rate", "per_minute"), [(Plan.STANDARD, None, 60), (Plan.PREMIUM, None, 300), (Plan.CUSTOM, 7, 7)]
+)
+async def test_a_plan_gives_the_rate(store: Store, plan: Plan, rate: int | None, per_minute: int) -> None:
+    ring = a_ring(store)
+    key = await ring.create("acme", plan=plan, rate_per_minute=rate)
+    lab = await ring.verify(key.text)
+    assert lab is not None
+    assert lab.per_minute == per_minute
+
+
+def spoiled(text: str) -> Iterator[str]:
+    prefix, key_id, secret = text.split("_")
+    other = "a" if secret[-1] != "a" else "b"
+    yield f"{prefix}_{key_id}_{secret[:-1]}{other}"
+    yield f"{prefix}_{'a' * 16}_{secret}"
+    yield text.upper()
+    yield text + " "
+    yield text + "\n"
+    yield text[:-1]
+    yield f"{prefix}_{key_id}"
+    yield f"{prefix}_{key_id}_"
+    yield ""
+    yield "lab_" + "é" * 16 + "_" + "\udcff" * 40
+
+
+async def test_anything_but_the_very_key_is_refused(store: Store) -> None:
+    ring = a_ring(store)
+    key = await ring.create("acme")
+    assert [await ring.verify(text) for text in spoiled(key.text)] == [None] * 10
+
+
+async def test_another_pepper_verifies_no_key(store: Store) -> None:
+    key = await a_ring(store).create("acme")
+    assert await a_ring(store, pepper=b"q" * 32).verify(key.text) is None
+
+
+async def test_a_revoked_key_ends_at_once_here(store: Store) -> None:
+    ring = a_ring(store)
+    key = await ring.create("acme")
+    assert await ring.verify(key.text) is not None
+    await ring.revoke(key.row.key_id)
+    assert await ring.verify(key.text) is None
+
+
+async def test_a_key_revoked_elsewhere_ends_within_five_seconds(store: Store) -> None:
+    ticks = Ticks()
+    here, elsewhere = a_ring(store, ticks=ticks), a_ring(store)
+    key = await here.create("acme")
+    assert await here.verify(key.text) is not None
+    await elsewhere.revoke(key.row.key_id)
+    assert CACHE_S <= 5.0
+    ticks.now += CACHE_S
+    assert await here.verify(key.text) is None
+
+
+async def test_a_remembered_key_still_needs_its_secret(store: Store) -> None:
+    ring = a_ring(store)
+    key = await ring.create("acme")
+    assert await ring.verify(key.text) is not None
+    assert await ring.verify(key.text[:-2] + "zz") is None
+
+
+async def test_a_known_key_is_not_looked_up_on_every_request(store: Store) -> None:
+    ring = a_ring(store)
+    key = await ring.create("acme")
+    await ring.verify(key.text)
+    await store.close()
+    assert await ring.verify(key.text) is not None
+
+
+async def test_only_so_many_keys_are_remembered(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_ring, "CACHE_KEYS", 2)
+    ring = a_ring(store)
+    keys = [await ring.create("acme") for _ in range(4)]
+    assert all([await ring.verify(key.text) for key in keys])
+    assert len(ring._known) == 2
+    assert await ring.verify(keys[0].text) is not None
+
+
+async def test_revoking_keeps_the_first_moment_and_knows_its_keys(store: Store) -> None:
+    clock = ManualClock()
+    ring = KeyRing(store, clock, PEPPER)
+    key = await ring.create("acme")
+    first = clock.now()
+    await ring.revoke(key.row.key_id)
+    clock.advance(timedelta(days=1))
+    await ring.revoke(key.row.key_id)
+    assert [row.revoked_at for row in await ring.list()] == [first]
+    with pytest.raises(NotFound):
+        await ring.revoke("unknown")
+
+
+async def test_a_ring_with_revoked_keys_only_is_not_empty(store: Store) -> None:
+    ring = a_ring(store)
+    assert await ring.is_empty()
+    key = await ring.create("acme")
+    await ring.revoke(key.row.key_id)
+    assert not await ring.is_empty()
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"lab_id": ""},
+        {"lab_id": "Acme"},
+        {"lab_id": "-acme"},
+        {"lab_id": "a" * 65},
+        {"lab_id": "acme\n"},
+        {"lab_id": "acme", "name": "n" * 201},
+        {"lab_id": "acme", "plan": Plan.CUSTOM},
+        {"lab_id": "acme", "plan": Plan.CUSTOM, "rate_per_minute": 0},
+        {"lab_id": "acme", "rate_per_minute": 10},
+    ],
+)
+async def test_a_key_that_makes_no_sense_is_not_made(store: Store, wanted: dict[str, object]) -> None:
+    ring = a_ring(store)
+    with pytest.raises(InvalidRequest) as caught:
+        await ring.create(**wanted)  # type: ignore[arg-type]
+    assert caught.value.errors
+    assert await ring.is_empty()
+
+
+def test_access_to_collections() -> None:
+    assert DEVELOPMENT_LAB.may_use("anything")
+    some = Lab(lab_id="acme", key_id="k", per_minute=60, collections=("tutoring",))
+    assert some.may_use("tutoring")
+    assert not some.may_use("negotiation")
+    assert not Lab(lab_id="acme", key_id="k", per_minute=60, collections=()).may_use("tutoring")

@@ -1,0 +1,57 @@
+"""The metrics page: what is counted, under which labels."""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from reward_server.telemetry.metrics import CONTENT_TYPE, Metrics
+
+PUBLIC_LABELS = {"route", "method", "status", "terminal_reason", "source", "code", "kind", "cache"}
+
+
+def values(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(metrics.render().decode())
+        for sample in family.samples
+    }
+
+
+def test_what_was_counted_is_on_the_page() -> None:
+    metrics = Metrics()
+    metrics.requests.labels("/api/v1/episodes", "POST", "200").inc()
+    metrics.turns.inc(3)
+    metrics.judge_abstentions.labels("judge").inc()
+    found = values(metrics)
+    labels = (("method", "POST"), ("route", "/api/v1/episodes"), ("status", "200"))
+    assert found["labs_requests_total", labels] == 1
+    assert found["labs_turns_total", ()] == 3
+    assert found["labs_judge_abstentions_total", (("kind", "judge"),)] == 1
+    assert found["labs_rate_limited_total", ()] == 0
+
+
+def test_latencies_fall_into_buckets() -> None:
+    metrics = Metrics()
+    metrics.request_seconds.labels("/healthz", "GET").observe(0.03)
+    found = values(metrics)
+    route = (("method", "GET"), ("route", "/healthz"))
+    assert found["labs_request_seconds_bucket", (("le", "0.02"), *route)] == 0
+    assert found["labs_request_seconds_bucket", (("le", "0.05"), *route)] == 1
+
+
+def test_two_apps_in_a_process_do_not_mix() -> None:
+    one, two = Metrics(), Metrics()
+    one.turns.inc()
+    assert values(two)["labs_turns_total", ()] == 0
+
+
+def test_the_process_is_on_the_page() -> None:
+    page = Metrics().render().decode()
+    assert "process_resident_memory_bytes" in page
+    assert CONTENT_TYPE.startswith("text/plain")
+
+
+def test_no_label_can_hold_anything_private() -> None:
+    ours = [metric for metric in vars(Metrics()).values() if hasattr(metric, "_labelnames")]
+    assert len(ours) >= 10
+    assert {name for metric in ours for name in metric._labelnames} <= PUBLIC_LABELS

@@ -1,0 +1,48 @@
+"""Identifiers and moments."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from reward_server import ids
+from reward_server.clock import ManualClock, SystemClock, to_iso
+from reward_server.ids import IdPrefix, is_id
+
+
+@pytest.mark.parametrize(
+    ("make", "prefix"),
+    [
+        (ids.new_episode_id, IdPrefix.EPISODE),
+        (ids.new_evaluation_id, IdPrefix.EVALUATION),
+        (ids.new_request_id, IdPrefix.REQUEST),
+        (ids.new_comparison_id, IdPrefix.COMPARISON),
+    ],
+)
+def test_an_identifier_has_its_prefix_and_24_characters(make: object, prefix: IdPrefix) -> None:
+    made = {make() for _ in range(1000)}  # type: ignore[operator]
+    assert len(made) == 1000
+    for identifier in made:
+        assert is_id(identifier, prefix)
+        assert len(identifier) == len(prefix) + 25
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ep_", "ep_" + "a" * 23, "ep_" + "a" * 25, "ep_" + "A" * 24, "ep_" + "a" * 24 + "\n", "ev_" + "a" * 24]
+)
+def test_anything_else_is_no_episode(text: str) -> None:
+    assert not is_id(text, IdPrefix.EPISODE)
+
+
+def test_moments_are_written_in_utc() -> None:
+    moment = datetime(2026, 11, 21, 18, 30, 15, 123456, tzinfo=timezone(timedelta(hours=9)))
+    assert to_iso(moment) == "2026-11-21T09:30:15.123Z"
+
+
+def test_clocks_tell_aware_moments() -> None:
+    assert SystemClock().now().tzinfo is UTC
+    clock = ManualClock()
+    before = clock.now()
+    clock.advance(timedelta(hours=24))
+    assert clock.now() - before == timedelta(hours=24)

@@ -1,0 +1,114 @@
+"""Settings: from the environment and from flags, and one clear line when they are wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from reward_server.errors import ConfigurationError
+from reward_server.settings import Settings, load_settings
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("LABS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+def test_the_defaults_are_the_embedded_server(tmp_path: Path) -> None:
+    settings = load_settings()
+    assert (settings.host, settings.port) == ("127.0.0.1", 8321)
+    assert settings.data == tmp_path / ".local/share/labs"
+    assert settings.database == f"sqlite:///{tmp_path}/.local/share/labs/labs.sqlite"
+    assert settings.encoder == "all-MiniLM-L6-v2"
+    assert settings.is_loopback
+
+
+def test_the_environment_is_read_and_flags_win(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LABS_PORT", "9000")
+    monkeypatch.setenv("LABS_HOST", "0.0.0.0")
+    monkeypatch.setenv("LABS_DATA", str(tmp_path))
+    monkeypatch.setenv("LABS_LOG_LEVEL", "")
+    settings = load_settings({"port": 9001, "host": None})
+    assert (settings.host, settings.port, settings.data) == ("0.0.0.0", 9001, tmp_path)
+    assert settings.log_level == "info"
+
+
+def test_a_path_with_any_character_makes_a_database_url(tmp_path: Path) -> None:
+    from reward_server.store.engine import check_url
+
+    settings = load_settings({"data": tmp_path / "my data? 100%"})
+    assert check_url(settings.database).database == str(tmp_path / "my data? 100%" / "labs.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("PORT", "99999", "LABS_PORT: input should be less than or equal to 65535"),
+        ("PORT", "http", "LABS_PORT: "),
+        ("LOG_LEVEL", "loud", "LABS_LOG_LEVEL: "),
+        ("MAX_BODY_MB", "0", "LABS_MAX_BODY_MB: "),
+        ("DRAIN_S", "inf", "LABS_DRAIN_S: "),
+        ("BATCH_DEADLINE_S", "1", "LABS_BATCH_DEADLINE_S: must not be shorter than request_deadline_s"),
+        ("SCENARIOS", "/nowhere/at/all", "LABS_SCENARIOS: there is no such directory"),
+        ("PEPPER", "too-short-canary", "LABS_PEPPER: must have at least 32 characters"),
+        ("DATABASE_URL", "postgresql://u:canary@h/db", "LABS_DATABASE_URL: the database 'postgresql' is not supported"),
+        ("DATABASE_URL", "canary", "LABS_DATABASE_URL: this is not a database URL"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_without_secrets(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, complaint: str
+) -> None:
+    monkeypatch.setenv(f"LABS_{name}", value)
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings()
+    assert caught.value.message.startswith(complaint)
+    assert "\n" not in caught.value.message
+    assert "canary" not in caught.value.message
+
+
+def test_everything_that_is_wrong_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LABS_PORT", "-1")
+    monkeypatch.setenv("LABS_MAX_CONCURRENCY", "0")
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings()
+    assert "LABS_PORT" in caught.value.message
+    assert "LABS_MAX_CONCURRENCY" in caught.value.message
+
+
+def test_data_must_be_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match="LABS_DATA: is not a directory"):
+        load_settings({"data": tmp_path / "file"})
+
+
+def test_an_unknown_flag_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="LABS_BOGUS"):
+        load_settings({"bogus": 1})
+
+
+def test_secrets_are_in_no_repr(tmp_path: Path) -> None:
+    settings = load_settings({"pepper": "canary" * 8, "database_url": f"sqlite:///{tmp_path}/canary.sqlite"})
+    for text in (repr(settings), str(settings), str(settings.model_dump()), settings.model_dump_json()):
+        assert "canary" not in text
+
+
+def test_settings_do_not_change() -> None:
+    settings = load_settings()
+    with pytest.raises(ValidationError):
+        settings.port = 1
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True), ("127.9.9.9", True), ("localhost", True), ("::1", True), ("[::1]", True),
+        ("0.0.0.0", False), ("::", False), ("192.168.1.1", False), ("example.test", False), ("localhost.evil", False),
+    ],
+)  # fmt: skip
+def test_what_counts_as_this_machine(host: str, loopback: bool) -> None:
+    assert Settings(host=host).is_loopback is loopback
