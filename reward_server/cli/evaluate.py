@@ -1,0 +1,106 @@
+"""`labs evaluate`: score a file of conversations, without a server, and write a report."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from reward_server.errors import InvalidRequest, LabsError
+
+if TYPE_CHECKING:
+    from reward_server.jobs.evaluation.run import Task
+    from scenarios.library import Library
+
+_FORMATS = (
+    "auto, openai, sharegpt, tau_bench, hh, casino, abcd, mrbench, mathdial, mts_dialog, transcript (a field of "
+    "`Speaker: text` lines), answers (input, output_1, output_2)"
+)
+
+
+def evaluate(
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="JSONL, JSON or CSV, also gzipped.", exists=True)],
+    collection: Annotated[str | None, typer.Option(help="Collection, for rows that name none.")] = None,
+    scenario: Annotated[str | None, typer.Option(help="Scenario, for rows that name none.")] = None,
+    format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {_FORMATS}.")] = "auto",
+    agent_role: Annotated[str, typer.Option(help="Role of the agent in `messages`: assistant or user.")] = "assistant",
+    agent_speaker: Annotated[
+        list[str] | None, typer.Option(help="Name of the agent where rows name speakers; may be repeated.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for results and report.", file_okay=False)] = Path("evaluation"),
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
+    root: Annotated[Path | None, typer.Option("--dir", help="Folder of collections.", file_okay=False)] = None,
+) -> None:
+    """Score a file of conversations and write results.jsonl, summary.json, report.md and plots."""
+    from reward_server.jobs.evaluation.formats import FORMATS, Speakers
+    from reward_server.jobs.evaluation.run import Task
+
+    if format_name != "auto" and format_name not in FORMATS:
+        raise InvalidRequest(f"there is no format {format_name}: use one of auto, {', '.join(FORMATS)}")
+    if agent_role not in ("assistant", "user"):
+        raise InvalidRequest("--agent-role must be assistant or user")
+    speakers = tuple(agent_speaker or (("user",) if agent_role == "user" else ()))
+    library = _library(root, collection, scenario)
+    task = Task(collection, scenario, format_name, Speakers(speakers))
+    console = Console()
+    summary = _run(source, task, library, out, limit, resume, console)
+    figures = summary["rewards"]
+    mean = f"mean reward {figures['mean']:.3f}, " if figures else ""
+    console.print(
+        f"{summary['scored']} of {summary['conversations']} conversations scored, {mean}report in {out / 'report.md'}",
+        highlight=False,
+    )
+    for code, count in summary["errors"].items():
+        console.print(f"  not scored: {count} × {code}", highlight=False)
+    if not summary["scored"]:
+        raise LabsError("nothing was scored")
+
+
+def _library(root: Path | None, collection: str | None, scenario: str | None) -> Library:
+    from reward_server.errors import CollectionNotFound, ScenarioNotFound
+    from reward_server.errors import ScenarioError as Refused
+    from scenarios.library import load_library
+    from scenarios.yamlfile import ScenarioError
+
+    try:
+        library = load_library(root)
+    except ScenarioError as error:
+        raise Refused(str(error)) from None
+    if (collection is None) != (scenario is None):
+        raise InvalidRequest("--collection and --scenario go together")
+    if collection is not None and collection not in library.catalog.collections:
+        raise CollectionNotFound
+    if collection is not None and scenario is not None and library.catalog.find(collection, scenario) is None:
+        raise ScenarioNotFound
+    return library
+
+
+def _run(
+    source: Path, task: Task, library: Library, out: Path, limit: int | None, resume: bool, console: Console
+) -> dict[str, Any]:
+    from reward_server.engine import offline_engine
+    from reward_server.jobs.evaluation.report import summarise, write_report
+    from reward_server.jobs.evaluation.results import ResultsFile
+    from reward_server.jobs.evaluation.rows import read_rows
+    from reward_server.jobs.evaluation.run import Evaluation
+    from reward_server.settings import load_settings
+
+    columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with offline_engine(load_settings(), library) as engine:
+        scorer = engine.scorer
+        with ResultsFile(out, scorer.scoring_version, resume) as results, Progress(*columns, console=console) as bar:
+            total = sum(1 for _ in islice(read_rows(source), limit))
+            row = bar.add_task("rows", total=total)
+            rows = islice(read_rows(source), limit)
+            asyncio.run(Evaluation(scorer, task, results).run(rows, lambda n: bar.update(row, completed=n)))
+            bar.update(row, completed=total)
+            summary = summarise(results.read(), source.name, scorer.scoring_version)
+            rewards = [result["reward"] for result in results.read() if result["status"] == "success"]
+    write_report(out, summary, rewards)
+    return summary

@@ -1,0 +1,1 @@
+"""Offline evaluation: score a file of conversations through the same scorer as the API."""

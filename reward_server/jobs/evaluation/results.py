@@ -1,0 +1,86 @@
+"""The results file of an evaluation: append-only JSONL that survives being interrupted.
+
+Every finished conversation is one line, flushed to disk with its batch. A run that goes on reads the keys that
+are done and drops a last line that was cut off in the middle, so nothing is scored twice and nothing is lost.
+Lines hold figures and codes; no conversation text, no verdicts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from reward_server.errors import InvalidRequest
+
+RESULTS = "results.jsonl"
+Result = dict[str, Any]
+
+
+def result_key(
+    number: int, part: str, collection: str | None, scenario: str | None, messages: Sequence[Mapping[str, Any]]
+) -> str:
+    """Names one conversation of one input: its place and its content, so that a changed input is not confused."""
+    text = json.dumps([number, part, collection, scenario, messages], sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+class ResultsFile:
+    """The results of one output folder."""
+
+    def __init__(self, folder: Path, scoring_version: str, resume: bool) -> None:
+        self._path = folder / RESULTS
+        self._version = scoring_version
+        folder.mkdir(parents=True, exist_ok=True)
+        if self._path.exists() and self._path.stat().st_size and not resume:
+            raise InvalidRequest(f"{self._path} exists already: use --resume to go on, or another --out")
+        self._mend()
+        self.done = frozenset(result["key"] for result in self.read())
+        self._check_version()
+        self._stream = self._path.open("a", encoding="utf-8")
+
+    def _mend(self) -> None:
+        """Cut off a last line that was not finished."""
+        if not self._path.exists():
+            return
+        raw = self._path.read_bytes()
+        whole = raw.rfind(b"\n") + 1
+        if whole < len(raw):
+            os.truncate(self._path, whole)
+
+    def _check_version(self) -> None:
+        versions = {result["scoring_version"] for result in self.read() if "scoring_version" in result}
+        if versions - {self._version}:
+            raise InvalidRequest(
+                f"{self._path} was scored under {', '.join(sorted(versions))}, this is {self._version}: "
+                "numbers of two versions do not mix, use another --out"
+            )
+
+    def read(self) -> Iterator[Result]:
+        """All results so far."""
+        if not self._path.exists():
+            return
+        with self._path.open(encoding="utf-8") as stream:
+            for number, line in enumerate(stream, 1):
+                try:
+                    yield json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise InvalidRequest(f"{self._path}:{number} is damaged: use another --out") from error
+
+    def append(self, results: Sequence[Result]) -> None:
+        """Write a batch of results and wait until it is on disk."""
+        self._stream.write("".join(json.dumps(result, sort_keys=True) + "\n" for result in results))
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()

@@ -1,0 +1,116 @@
+"""Reads rows from JSONL, JSON or CSV files, plain or gzipped, one at a time.
+
+A row that cannot be read is a row with a problem: it is counted and reported, and never stops a run.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from reward_server.errors import InvalidRequest
+
+MAX_LINE_CHARACTERS = 16 * 1024 * 1024
+MAX_JSON_BYTES = 512 * 1024 * 1024
+_ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the input: its position from 1, and its data or what is wrong with it."""
+
+    number: int
+    data: Any = None
+    problem: str | None = None
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """The rows of a file; its kind is told by its name, or else by its first character."""
+    try:
+        with _opened(path) as stream:
+            yield from _READERS[_kind(path, stream)](stream)
+    except (OSError, EOFError) as error:
+        raise InvalidRequest(f"{path.name} cannot be read: {error}") from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    with path.open("rb") as raw:
+        binary = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        with io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+            yield stream
+
+
+def _kind(path: Path, stream: TextIO) -> str:
+    name = path.with_suffix("") if path.suffix == ".gz" else path
+    if name.suffix.lower() in _ENDINGS:
+        return _ENDINGS[name.suffix.lower()]
+    first = stream.read(1)
+    stream.seek(0)
+    return {"[": "json", "{": "jsonl"}.get(first, "csv")
+
+
+def _jsonl(stream: TextIO) -> Iterator[Row]:
+    number = 0
+    while line := stream.readline(MAX_LINE_CHARACTERS):
+        number += 1
+        if len(line) == MAX_LINE_CHARACTERS:
+            while (rest := stream.readline(MAX_LINE_CHARACTERS)) and not rest.endswith("\n"):
+                pass
+            yield Row(number, problem="the line is too long")
+        elif line.strip():
+            yield _parsed(number, line)
+
+
+def _parsed(number: int, text: str) -> Row:
+    try:
+        return Row(number, json.loads(text))
+    except json.JSONDecodeError as error:
+        return Row(number, problem=f"not JSON at column {error.colno}")
+    except RecursionError:
+        return Row(number, problem="nested too deeply")
+
+
+def _json(stream: TextIO) -> Iterator[Row]:
+    text = stream.read(MAX_JSON_BYTES + 1)
+    if len(text) > MAX_JSON_BYTES:
+        raise InvalidRequest("the JSON file is too large: convert it to JSONL")
+    parsed = _parsed(1, text)
+    if parsed.problem:
+        raise InvalidRequest(f"the file is {parsed.problem}")
+    data = parsed.data
+    if isinstance(data, dict):
+        lists = [value for value in data.values() if isinstance(value, list)]
+        data = lists[0] if len(lists) == 1 and "messages" not in data else [data]
+    for number, item in enumerate(data if isinstance(data, list) else [data], 1):
+        yield Row(number, item)
+
+
+def _csv(stream: TextIO, delimiter: str = ",") -> Iterator[Row]:
+    csv.field_size_limit(MAX_LINE_CHARACTERS)
+    reader = csv.DictReader(stream, delimiter=delimiter)
+    number = 0
+    while True:
+        number += 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield Row(number, problem=f"not CSV: {error}")
+            continue
+        yield Row(number, {key: value for key, value in row.items() if key is not None})
+
+
+def _tsv(stream: TextIO) -> Iterator[Row]:
+    return _csv(stream, delimiter="\t")
+
+
+_READERS = {"jsonl": _jsonl, "json": _json, "csv": _csv, "tsv": _tsv}
