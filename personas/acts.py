@@ -65,11 +65,14 @@ class Reading:
 _BREAK = re.compile(r"(?<=[.!?\u2026])[\"')\]]*\s+|\s*[\r\n]+\s*(?:[-*\u2022]\s+|\d{1,2}[.)]\s+)?|(?<=[?!])(?=[A-Z])")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|dr|mr|mrs|ms|prof|st|vs|approx|a\.m|p\.m|inc|ltd|fig)\.$", re.IGNORECASE)
 _BULLET = re.compile(r"^(?:[-*\u2022>]+|\(?\d{1,2}[.)]|\(?[a-h][.)])\s+")
+_JOINT = re.compile(r"^(?:(?:and|but|or|also|plus)\b[, ]*)+", re.IGNORECASE)
+_CODE = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 _NUMBER = re.compile(r"\(?\d{1,2}[.)]")
 _MACHINE = re.compile(
     r"```|</?\w+[^>]{0,80}>|[{}\[\]|\\^~]{2,}|[{\[]\s*\"|\"\s*:\s*[\"{\[\d]|[A-Za-z0-9+/=_-]{40,}|0x[0-9a-f]{6,}"
 )
 _FORMS_AT_START = (lexicon.QUESTION_START, lexicon.AUX_START, lexicon.ELLIPTIC, lexicon.WH_PHRASE)
+_CLAUSE_FORMS = (lexicon.QUESTION_START, lexicon.ELLIPTIC_CLAUSE)
 _FORMS_ANYWHERE = (lexicon.INVERSION, lexicon.WH_INVERSION, lexicon.INDIRECT)
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -78,7 +81,7 @@ def split_sentences(text: str) -> list[str]:
     """Sentences in order; bullets and lines count as sentences of their own."""
     pieces: list[str] = []
     glue = False
-    for piece in map(str.strip, _BREAK.split(plain(undisguised(text)))):
+    for piece in map(str.strip, _BREAK.split(_CODE.sub("\n```\n", plain(undisguised(text))))):
         if not piece or _NUMBER.fullmatch(piece):
             continue
         if glue:
@@ -149,21 +152,23 @@ def _clauses(question: str) -> list[str]:
     clauses: list[str] = []
     start = 0
     for cut in cuts:
-        left, right = question[start:cut], question[cut:].lstrip(" ,;:-\u2014")
+        left, right = _trimmed(question[start:cut]), _trimmed(question[cut:])
         if _stands_alone(left) and _stands_alone(right):
-            clauses.append(f"{left.strip(' ,;:-?')}?")
-            start = cut + len(question[cut:]) - len(right)
-    clauses.append(question[start:].strip())
+            clauses.append(f"{left}?")
+            start = cut
+    clauses.append(_trimmed(question[start:], end="") if start else question.strip())
     return clauses
 
 
+def _trimmed(clause: str, end: str = "?") -> str:
+    """A clause without what joined it to its neighbours."""
+    return _JOINT.sub("", clause.strip(" ,;:-\u2014" + end))
+
+
 def _stands_alone(clause: str) -> bool:
-    text = re.sub(r"^(?:and|but|or|also|plus)[, ]+", "", clause.strip(" ,;:-\u2014")) + "?"
-    return bool(content_words(text)) and len(tokens(text)) >= 2 and _question_form(text.lower())
-
-
-def _question_form(low: str) -> bool:
-    return bool(lexicon.QUESTION_START.match(low) or lexicon.ELLIPTIC.match(low))
+    words = tokens(clause)
+    enough = len(words) >= 3 or (len(words) == 2 and bool(content_words(clause)))
+    return enough and any(form.match(clause.lower()) for form in _CLAUSE_FORMS)
 
 
 def _bare(text: str) -> str:

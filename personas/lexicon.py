@@ -68,6 +68,9 @@ ELLIPTIC = re.compile(
     + r"\b"
 )
 
+ELLIPTIC_CLAUSE = re.compile(r"^(?:any|anything|anyone|ever|no|still)\b")
+"""Clauses that ask without a verb when they are joined to a question."""
+
 CLAUSE_BREAK = re.compile(
     rf"(?:[,;\u2014]| -)? *\b(?:and|but|or|also|plus),? +(?=(?:{_WH}|any|{_AUX} {_SUBJECT}|{_INDIRECT})\b)"
     rf"|(?:[,;\u2014]| -) *(?=(?:{_WH} (?:\w+ ){{0,2}}(?:{_AUX}|about)|any|{_AUX} {_PERSON}|{_INDIRECT})\b)"
