@@ -6,7 +6,6 @@ then; which tools it called; how it behaved. No wording of the agent can talk th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from personas.replay import Disclosure, TurnRecord
 from reward_server.judges.base import NOT_MET, Case, Evidence, Finding, Verdict, cite, verdict
 from reward_server.judges.patterns import compiled
 from reward_server.judges.plaintext import cleaned
-from reward_server.scoring.transcript import ToolUse
+from reward_server.scoring.transcript import ToolUse, leaves
 from scenarios.schema import CommittedCheck, ConductCheck, Criterion, ElicitedCheck, PaceCheck, ToolCheck
 
 MAX_EVIDENCE = 6
@@ -150,9 +149,7 @@ def _contains(given: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]) -> 
 
 
 def _field_text(value: Any) -> str:
-    if value is None:
-        return ""
-    return cleaned(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
+    return cleaned(" ".join(str(leaf) for leaf in leaves(value) if leaf is not None))
 
 
 def _cite_call(case: Case, turn: int) -> Evidence:

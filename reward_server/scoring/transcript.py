@@ -8,7 +8,7 @@ Tool calls are checked here; a call that does not fit is kept as invalid, becaus
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -141,6 +141,19 @@ def _fits(value: Mapping[str, Any], tool: Tool) -> bool:
         return _validator(json.dumps(tool.json_schema, sort_keys=True)).is_valid(value)
     except RecursionError:  # an input nested deeper than the interpreter can follow fits no tool
         return False
+
+
+def leaves(value: object) -> Iterator[object]:
+    """The plain values inside a tool's input, in order; a loop, so that no depth of nesting is too deep."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting.extend(reversed(one.values()))
+        elif isinstance(one, list):
+            waiting.extend(reversed(one))
+        else:
+            yield one
 
 
 @lru_cache(maxsize=512)

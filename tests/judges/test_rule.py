@@ -1,0 +1,101 @@
+"""The rule judge: patterns and limits over agent turns, read without their disguises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reward_server.judges.base import Status, Verdict, occurs
+from reward_server.judges.rule import RuleJudge
+from tests.scoring.builders import ASK_PLACE, ASK_START, TELL_PLACE, Said, a_case, a_criterion
+
+TALK: tuple[Said, ...] = (
+    "Good morning, this is the repair desk.",
+    "Hello.",
+    f"Let me see. {ASK_PLACE}",
+    TELL_PLACE,
+    "I’ll come back to you by Friday.",
+    "Fine.",
+)
+
+
+def judged(said: tuple[Said, ...], check: dict[str, Any]) -> Verdict:
+    case = a_case(*said)
+    verdict = RuleJudge().decide(case, a_criterion(check))
+    assert occurs(case.transcript, verdict.evidence)
+    assert bool(verdict.evidence) == (verdict.status is Status.MET)
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("check", "met"),
+    [
+        ({"any": ["good morning"]}, True),
+        ({"any": ["good morning"], "where": "first"}, True),
+        ({"any": ["good morning"], "where": "last"}, False),
+        ({"any": ["friday"], "where": "last"}, True),
+        ({"any": ["friday"], "where": "first"}, False),
+        ({"any": ["no such words", "friday"]}, True),
+        ({"all": ["good morning", "friday"]}, True),
+        ({"all": ["good morning", "saturday"]}, False),
+        ({"all": ["good morning"], "any": ["saturday"]}, False),
+        ({"all": ["good morning", "friday"], "where": "first"}, False),
+        ({"any": ["kitchen table"]}, False),
+        ({"any": [r"\bI'll come back\b"]}, True),
+    ],
+)
+def test_says(check: dict[str, Any], met: bool) -> None:
+    assert (judged(TALK, {"says": check}).status is Status.MET) is met
+
+
+def test_the_evidence_of_a_pattern_is_what_it_found() -> None:
+    verdict = judged(TALK, {"says": {"any": ["by friday"]}})
+    assert [(e.turn, e.role, e.quote) for e in verdict.evidence] == [(3, "agent", "by Friday")]
+
+
+@pytest.mark.parametrize(
+    "disguised",
+    [
+        "Your claim is void.",
+        "Your   claim\nis\tvoid.",
+        "Your cl\u200baim is vo\u00adid.",
+        "Your сlаim is vоid.",  # Cyrillic c, a and o
+        "Ｙｏｕｒ ｃｌａｉｍ ｉｓ ｖｏｉｄ.",
+        "Your cla\u0336im is void.",
+        "𝐘𝐨𝐮𝐫 𝐜𝐥𝐚𝐢𝐦 𝐢𝐬 𝐯𝐨𝐢𝐝.",
+    ],
+)
+def test_disguises_do_not_hide_a_phrase(disguised: str) -> None:
+    assert judged((disguised, "Oh."), {"says": {"any": [r"\bclaim is void\b"]}}).status is Status.MET
+
+
+def words(number: int) -> str:
+    return f"We {'really ' * (number - 2)}care."
+
+
+@pytest.mark.parametrize(
+    ("turns", "check", "met"),
+    [
+        ([40], {"max_words": 40}, True),
+        ([41], {"max_words": 40}, False),
+        ([10, 10, 10, 10, 90], {"max_words": 40}, True),
+        ([10, 10, 10, 90, 90], {"max_words": 40}, False),
+        ([10, 90], {"max_words": 40, "share": 0.5}, True),
+        ([3, 3], {"min_words": 4}, False),
+        ([4, 4], {"min_words": 4}, True),
+    ],
+)
+def test_length(turns: list[int], check: dict[str, Any], met: bool) -> None:
+    said = [line for number in turns for line in (words(number), "Yes.")]
+    assert (judged(tuple(said), {"length": check}).status is Status.MET) is met
+
+
+@pytest.mark.parametrize(("most", "met"), [(1, False), (2, True)])
+def test_length_counts_questions(most: int, met: bool) -> None:
+    said = (f"{ASK_PLACE} {ASK_START}", TELL_PLACE)
+    assert (judged(said, {"length": {"max_questions": most}}).status is Status.MET) is met
+
+
+def test_a_silent_turn_is_not_within_limits() -> None:
+    assert judged(("", "Hello?"), {"length": {}}).status is Status.UNMET

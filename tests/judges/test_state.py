@@ -1,0 +1,205 @@
+"""The state judge: each kind of check, its boundaries, and its evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reward_server.judges.base import Case, Status, Verdict, occurs
+from reward_server.judges.state import StateJudge
+from tests.scoring.builders import (
+    ASK_BUDGET,
+    ASK_PLACE,
+    ASK_START,
+    GOOD,
+    KIND,
+    SEND,
+    TELL_BUDGET,
+    TELL_PLACE,
+    TELL_START,
+    Said,
+    a_case,
+    a_criterion,
+    call,
+)
+
+FOUND_ALL: tuple[Said, ...] = (ASK_PLACE, TELL_PLACE, ASK_START, TELL_START, ASK_BUDGET, TELL_BUDGET)
+
+
+def judged(case: Case, check: dict[str, Any]) -> Verdict:
+    verdict = StateJudge().decide(case, a_criterion(check))
+    assert occurs(case.transcript, verdict.evidence)
+    assert bool(verdict.evidence) == (verdict.status in (Status.MET, Status.PARTIAL))
+    return verdict
+
+
+# --- elicited, pace --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("check", "value"),
+    [
+        ({"facts": ["place"]}, 1.0),
+        ({"facts": ["place", "start"]}, 1.0),
+        ({"facts": ["place", "tree"]}, 0.0),
+        ({"facts": ["place", "tree"], "need": "any"}, 1.0),
+        ({"facts": ["tree", "no_photos"], "need": "any"}, 0.0),
+        ({"facts": ["place", "start", "tree"], "need": "share"}, 0.6667),
+        ({"facts": ["start"], "by_turn": 2}, 1.0),
+        ({"facts": ["start"], "by_turn": 1}, 0.0),
+        ({"facts": ["place", "start", "budget"], "need": "share", "by_turn": 2}, 0.6667),
+    ],
+)
+def test_elicited(check: dict[str, Any], value: float) -> None:
+    assert judged(a_case(*FOUND_ALL), {"elicited": check}).value == value
+
+
+def test_what_was_told_without_being_asked_is_not_elicited() -> None:
+    case = a_case("Good morning to you.", TELL_PLACE)
+    assert judged(case, {"elicited": {"facts": ["place"]}}).status is Status.UNMET
+
+
+def test_what_was_asked_and_not_told_is_not_elicited() -> None:
+    case = a_case(ASK_PLACE, "I could not say.")
+    assert judged(case, {"elicited": {"facts": ["place"]}}).status is Status.UNMET
+
+
+def test_evidence_of_a_disclosure_is_the_question_and_the_line_that_told_it() -> None:
+    verdict = judged(a_case(f"{KIND} {ASK_PLACE}", f"Well. {TELL_PLACE}"), {"elicited": {"facts": ["place"]}})
+    assert [(e.turn, e.role, e.quote) for e in verdict.evidence] == [
+        (1, "agent", ASK_PLACE),
+        (1, "persona", TELL_PLACE),
+    ]
+
+
+@pytest.mark.parametrize(("turns", "status"), [(3, Status.MET), (2, Status.UNMET)])
+def test_pace_counts_agent_turns(turns: int, status: Status) -> None:
+    check = {"pace": {"facts": ["place", "start", "budget"], "max_turns": turns}}
+    assert judged(a_case(*FOUND_ALL), check).status is status
+
+
+# --- committed -------------------------------------------------------------------------------------
+
+
+def test_a_commitment_after_what_it_rests_on_is_met() -> None:
+    check = {"committed": {"any_of": ["send_roofer"], "after": ["place"]}}
+    verdict = judged(a_case(ASK_PLACE, TELL_PLACE, SEND, "Good."), check)
+    assert verdict.status is Status.MET
+    assert [(e.turn, e.quote) for e in verdict.evidence] == [(2, SEND)]
+
+
+def test_a_commitment_in_the_turn_that_asks_is_too_soon() -> None:
+    check = {"committed": {"any_of": ["send_roofer"], "after": ["place"]}}
+    assert judged(a_case(f"{SEND} {ASK_PLACE}", TELL_PLACE), check).status is Status.UNMET
+
+
+def test_a_premature_commitment_stays_premature() -> None:
+    check = {"committed": {"any_of": ["send_roofer"], "before": ["place"]}}
+    assert judged(a_case(SEND, "Fine.", ASK_PLACE, TELL_PLACE, SEND, "Good."), check).status is Status.MET
+    assert judged(a_case(ASK_PLACE, TELL_PLACE, SEND, "Good."), check).status is Status.UNMET
+
+
+def test_volunteered_facts_count_as_said() -> None:
+    check = {"committed": {"any_of": ["send_roofer"], "after": ["complaint"]}}
+    assert judged(a_case(SEND, "Fine."), check).status is Status.MET
+
+
+def test_a_negated_commitment_is_none() -> None:
+    check = {"committed": {"any_of": ["send_roofer"]}}
+    assert judged(a_case("I will not send a roofer.", "Why?"), check).status is Status.UNMET
+
+
+# --- tool ------------------------------------------------------------------------------------------
+
+
+def using(*calls: dict[str, Any]) -> Case:
+    return a_case(ASK_PLACE, TELL_PLACE, ("One moment.", list(calls)), "Good.")
+
+
+TODAY, NEVER = call("urgency", value="today"), call("urgency", value="never")
+PHOTO = call("ticket", summary="", photos=["left"])
+TICKET = call("ticket", summary="Water drips in the KITCHEN")
+
+
+@pytest.mark.parametrize(
+    ("check", "calls", "status"),
+    [
+        ({"tool": "urgency"}, [TODAY], Status.MET),
+        ({"tool": "urgency"}, [TICKET], Status.UNMET),
+        ({"tool": "urgency", "value": ["today"]}, [TODAY], Status.MET),
+        ({"tool": "urgency", "value": ["today"]}, [NEVER], Status.UNMET),
+        ({"tool": "urgency", "value": ["today"]}, [NEVER, TODAY], Status.MET),
+        ({"tool": "urgency", "value": ["today"]}, [TODAY, NEVER], Status.UNMET),
+        ({"tool": "urgency", "value": ["today"]}, [call("Urgency", value="today")], Status.MET),
+        ({"tool": "urgency", "value": ["today"]}, [call("urgency", value="Today!")], Status.UNMET),
+        ({"tool": "urgency", "value": ["today"], "wrong": True}, [TODAY, NEVER], Status.MET),
+        ({"tool": "urgency", "value": ["today"], "wrong": True}, [TODAY], Status.UNMET),
+        ({"tool": "urgency", "value": ["today"], "wrong": True}, [call("urgency", value="?")], Status.UNMET),
+        ({"tool": "ticket", "contains": {"summary": ["kitchen", "drip"]}}, [TICKET], Status.MET),
+        ({"tool": "ticket", "contains": {"summary": ["kitchen", "roof"]}}, [TICKET], Status.UNMET),
+        ({"tool": "ticket", "contains": {"photos": ["x"]}}, [TICKET], Status.UNMET),
+        (
+            {"tool": "ticket", "contains": {"photos": ["left"]}},
+            [PHOTO],
+            Status.MET,
+        ),
+        ({"tool": "urgency", "invalid": True}, [TODAY], Status.UNMET),
+        ({"tool": "urgency", "invalid": True}, [call("urgency", value="soon")], Status.MET),
+        ({"tool": "urgency", "invalid": True}, [call("no_such_tool")], Status.MET),
+        ({"tool": "urgency", "invalid": True}, [call("ticket")], Status.UNMET),
+        ({"tool": "ticket", "invalid": True}, [call("ticket", summary="a", more=1)], Status.MET),
+        ({"tool": "urgency", "more_than": 1}, [TODAY], Status.UNMET),
+        ({"tool": "urgency", "more_than": 1}, [TODAY, TODAY], Status.MET),
+        ({"tool": "urgency", "more_than": 0}, [], Status.UNMET),
+    ],
+)
+def test_tool(check: dict[str, Any], calls: list[dict[str, Any]], status: Status) -> None:
+    assert judged(using(*calls), {"tool": check}).status is status
+
+
+@pytest.mark.parametrize(("order", "after", "before"), [("first", False, True), ("then", True, False)])
+def test_the_timing_of_a_call(order: str, after: bool, before: bool) -> None:
+    asks: tuple[Said, ...] = (ASK_PLACE, TELL_PLACE)
+    calls: tuple[Said, ...] = (("Noted.", [TODAY]), "Fine.")
+    case = a_case(*calls, *asks) if order == "first" else a_case(*asks, *calls)
+    assert (judged(case, {"tool": {"tool": "urgency", "after": ["place"]}}).status is Status.MET) is after
+    assert (judged(case, {"tool": {"tool": "urgency", "before": ["place"]}}).status is Status.MET) is before
+
+
+def test_a_silent_call_is_evidenced_by_its_turn() -> None:
+    verdict = judged(a_case(ASK_PLACE, TELL_PLACE, ("", [TODAY]), "Good."), {"tool": {"tool": "urgency"}})
+    assert [(e.turn, e.role, e.quote) for e in verdict.evidence] == [(2, "agent", "")]
+
+
+# --- conduct ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("act", "said", "turn"),
+    [
+        ("rude", "Shut up.", 1),
+        ("empathy", KIND, 1),
+        ("open_question", "What is it like for you?", 1),
+        ("interrogation", f"{ASK_PLACE} {ASK_START} {ASK_BUDGET} Did you take any photos?", 1),
+        ("off_topic", "Which football team do you support?", 1),
+    ],
+)
+def test_conduct_is_noticed(act: str, said: str, turn: int) -> None:
+    verdict = judged(a_case(said, "Well."), {"conduct": {"act": act}})
+    assert verdict.status is Status.MET
+    assert [e.turn for e in verdict.evidence] == [turn]
+    assert judged(a_case("I will look into it.", "Fine."), {"conduct": {"act": act}}).status is Status.UNMET
+
+
+def test_conduct_counts() -> None:
+    twice = a_case(ASK_PLACE, TELL_PLACE, ASK_PLACE, "I told you.", ASK_PLACE, "I told you.")
+    assert judged(twice, {"conduct": {"act": "repeated_question", "at_least": 2}}).status is Status.MET
+    assert judged(twice, {"conduct": {"act": "repeated_question", "at_least": 3}}).status is Status.UNMET
+
+
+def test_private_words_stay_out_of_reprs() -> None:
+    verdict = judged(a_case(*GOOD), {"elicited": {"facts": ["place"]}})
+    assert repr(verdict) == "<Verdict: met>"
+    assert "kitchen" not in repr(verdict.evidence)
+    assert "kitchen" not in repr(a_case(*GOOD))

@@ -1,0 +1,65 @@
+"""The reward config of a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reward_server.errors import InvalidRewardConfig
+from reward_server.scoring.config import RewardConfig, read_config
+from scenarios.schema import Family
+from trainer_client import wire
+
+OFF = dict.fromkeys(Family, 0.0)
+
+
+@pytest.mark.parametrize("given", [None, {}, {"quality_weights": None}, wire.RewardConfig()])
+def test_without_weights_every_family_counts_alike(given: Any) -> None:
+    assert read_config(given) == RewardConfig(dict.fromkeys(Family, 1.0))
+
+
+def test_omitted_families_do_not_run() -> None:
+    config = read_config({"quality_weights": {"discovery": 1}})
+    assert config.weights == {**OFF, Family.DISCOVERY: 1.0}
+    assert config.runs(Family.DISCOVERY)
+    assert not config.runs(Family.RUBRICS)
+
+
+def test_weights_are_relative() -> None:
+    one = read_config({"quality_weights": {"discovery": 1, "rubrics": 0.25}})
+    assert one == read_config({"quality_weights": {"rubrics": 250, "discovery": 1000}})
+
+
+@pytest.mark.parametrize("huge", [1e308, 5e-324])
+def test_extreme_weights_are_weights(huge: float) -> None:
+    config = read_config({"quality_weights": {"discovery": huge, "rubrics": huge}})
+    assert config.weights == {**OFF, Family.DISCOVERY: 1.0, Family.RUBRICS: 1.0}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"quality_weights": {}},
+        {"quality_weights": {"discovery": 0, "rubrics": 0.0}},
+        {"quality_weights": {"discovery": -1}},
+        {"quality_weights": {"discovery": 1, "kindness": 1}},
+        {"quality_weights": {"discovery": float("nan")}},
+        {"quality_weights": {"discovery": float("inf")}},
+        {"quality_weights": {"discovery": "much"}},
+        {"quality_weights": [1]},
+        {"weights": {"discovery": 1}},
+        {"skip_safety_gate": "perhaps"},
+        wire.RewardConfig(quality_weights=wire.QualityWeights()),
+    ],
+)
+def test_empty_zero_negative_and_unknown_weights_are_refused(given: Any) -> None:
+    with pytest.raises(InvalidRewardConfig) as caught:
+        read_config(given)
+    assert caught.value.code == "invalid_reward_config"
+    assert caught.value.errors[0].loc[0] == "reward_config"
+
+
+def test_the_safety_gate_is_on_unless_skipped() -> None:
+    assert not read_config({}).skip_safety_gate
+    assert read_config({"skip_safety_gate": True, "quality_weights": {"rubrics": 1}}).skip_safety_gate
