@@ -17,6 +17,8 @@ from personas.case import Commitment, Denial, Fact, Gate, PersonaCase, Tier, Top
 from personas.manners import EMPATHY_ANCHORS, SMALL_TALK
 from personas.wording import content_words, grams, normal, stem, stem_line, stems, tokens
 
+_WORD = re.compile(r"[A-Za-z']+")
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CompiledTopic:
@@ -89,6 +91,8 @@ class CompiledCase:
     small_talk_span: Span
     by_id: Mapping[str, CompiledTopic] = field(default_factory=dict)
     volunteered: tuple[CompiledTopic, ...] = ()
+    common_words: frozenset[str] = frozenset()
+    """Words of the case that are written small inside a sentence: no names."""
     harmless: frozenset[str] = frozenset()
     """Normal forms of the sentences that are no fact's content: partial answers, nudges, replies."""
 
@@ -143,6 +147,17 @@ def merged_topics(case: PersonaCase, topics: Mapping[str, Topic]) -> dict[str, T
 
 def _revealing(item: Fact | Denial) -> tuple[str, ...]:
     return (*item.says, item.again) if isinstance(item, Fact) and item.again else item.says
+
+
+def _common_words(lines: Iterable[str]) -> frozenset[str]:
+    """Words seen with a small first letter and never with a capital one inside a sentence."""
+    small: set[str] = set()
+    capital: set[str] = set()
+    for line in lines:
+        for sentence in split_sentences(line):
+            for word in _WORD.findall(sentence)[1:]:
+                (capital if word[0].isupper() else small).add(word.lower())
+    return frozenset(small - capital)
 
 
 def _longest(lines: Iterable[str]) -> int:
@@ -254,5 +269,6 @@ def compile_case(
         small_talk_span=small_talk,
         by_id={topic.id: topic for topic in compiled},
         volunteered=tuple(topic for topic in compiled if topic.tier is Tier.VOLUNTEERED),
+        common_words=_common_words((*other, *columns.wordings.texts, *columns.anchors.texts)),
         harmless=frozenset(normal(sentence) for line in other for sentence in split_sentences(line)),
     )

@@ -203,7 +203,7 @@ def _sentences(case: CompiledCase, move: Move) -> int:
     """How long a move will be at most."""
     topic = case.by_id.get(move.about)
     if topic is not None and move.act in (Act.TELL, Act.VOLUNTEER, Act.AGAIN):
-        return topic.length
+        return topic.length + (move.act is Act.AGAIN)
     if move.act in (Act.REPLY, Act.REPLY_EARLY):
         return next(c.length for c in case.commitments if c.id == move.about)
     return 1

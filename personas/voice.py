@@ -50,8 +50,8 @@ class Voice:
             text = self._word(move)
             if move.act is Act.TELL and not led and not parts:
                 led, text = True, self._led(text)
-            if i and move.act is Act.UNKNOWN and _continues(text):
-                text = _joined("As for the other thing,", text)
+            if i and move.act is Act.UNKNOWN and self._continues(text):
+                text = self._joined("As for the other thing,", text)
             parts.append(text)
         return " ".join(parts)
 
@@ -81,7 +81,7 @@ class Voice:
             return topic.again
         first = draw(self._seed, f"says|{topic.id}", len(topic.says))
         other = topic.says[(first + 1) % len(topic.says)]
-        return _joined(self._pick(self._phrases.again, "again"), other)
+        return self._joined(self._pick(self._phrases.again, "again"), other)
 
     def _reply(self, move: Move) -> str:
         """Each answer to a commitment once, in an order of the seed's."""
@@ -89,12 +89,25 @@ class Voice:
         lines = commitment.reply_early if move.act is Act.REPLY_EARLY else commitment.reply
         return lines[(draw(self._seed, f"{move.act}|{move.about}", len(lines)) + move.nth) % len(lines)]
 
+    def _continues(self, text: str) -> bool:
+        """Whether a sentence can go on after a comma without changing a name."""
+        word = _first_word(text)
+        return word in _PLAIN_STARTS or word in _FIRST_PERSON or word in self._case.common_words
+
+    def _joined(self, lead: str, text: str) -> str:
+        """Puts small words before a sentence; after a comma it starts in lower case, which names do not allow."""
+        if lead[-1] not in ",:" or _first_word(text) in _FIRST_PERSON:
+            return f"{lead} {text}"
+        if self._continues(text):
+            return f"{lead} {text[0].lower()}{text[1:]}"
+        return f"{lead[:-1]}: {text}" if " " in lead else text
+
     def _led(self, text: str) -> str:
         """Now and then a small word before a fact; more often would be a tic."""
         lead_ins = self._phrases.lead_in
         if not lead_ins or draw(self._seed, f"lead|{self._step}", 3):
             return text
-        return _joined(self._pick(lead_ins, "lead_in"), text)
+        return self._joined(self._pick(lead_ins, "lead_in"), text)
 
     def _lines(self, move: Move) -> tuple[str, ...]:
         case, phrases = self._case, self._phrases
@@ -119,18 +132,3 @@ class Voice:
 
 def _first_word(text: str) -> str:
     return text.split(" ", 1)[0].rstrip(",.;:!?").lower().replace("\u2019", "'")
-
-
-def _continues(text: str) -> bool:
-    """Whether a sentence can go on after a comma without changing a name."""
-    return _first_word(text) in _PLAIN_STARTS | _FIRST_PERSON
-
-
-def _joined(lead: str, text: str) -> str:
-    """Puts small words before a sentence; after a comma it starts in lower case, which names do not allow."""
-    if lead[-1] not in ",:" or _first_word(text) in _FIRST_PERSON:
-        return f"{lead} {text}"
-    if _continues(text):
-        return f"{lead} {text[0].lower()}{text[1:]}"
-    # "Well, Rosa drives me" would do, "As I told you, Rosa" would not always: stop before a name.
-    return f"{lead[:-1]}. {text}" if " " in lead else text
