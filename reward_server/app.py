@@ -189,7 +189,7 @@ async def _may_be_open(settings: Settings, keys: KeyRing) -> bool:
         return False
     if not settings.is_loopback:
         raise ConfigurationError(
-            f"Binding {settings.host} without an API key would open the server to everyone; create a key first."
+            f"Binding {settings.host} without an API key would open the server to everyone; create one: labs keys create NAME"
         )
     return True
 

@@ -43,6 +43,11 @@ class Gatekeeper:
         self._monotonic = monotonic
         self._checked = monotonic()
 
+    @property
+    def open_access(self) -> bool:
+        """Whether calls need no key (development mode)."""
+        return self._open
+
     async def admit(self, key: str | None) -> Admission:
         """Who this is; `Unauthenticated` if the key is missing or no good."""
         lab = await self._keys.verify(key) if key else None

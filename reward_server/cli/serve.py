@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -36,33 +37,34 @@ def serve(
 
 
 async def _run(settings: Settings) -> None:
-    """Bind, check the keys, and serve until a signal."""
+    """Bind, start everything, and serve until a signal."""
     import uvicorn
 
     from reward_server.app import create_app
 
     listener = bind(settings.host, settings.port)
     try:
-        open_access = await _development_mode(settings)
-        port = listener.getsockname()[1]
-        config = uvicorn.Config(
-            create_app(settings),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=math.ceil(settings.drain_s),
-            limit_concurrency=settings.max_concurrency,
-        )
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        while not server.started and not serving.done():  # noqa: ASYNC110 (uvicorn has no event for this)
-            await asyncio.sleep(0.02)
-        if server.started:
-            typer.echo(banner(settings, port, open_access=open_access))
-        await serving
-        if not server.started:
-            raise ConfigurationError("the server could not start; the log above says why")
+        app = create_app(settings)
+        # The lifespan is entered here and not by uvicorn, so that what stops it arrives as an error of ours.
+        async with app.router.lifespan_context(app):
+            config = uvicorn.Config(
+                app,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=math.ceil(settings.drain_s),
+            )
+            server = uvicorn.Server(config)
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            while not server.started and not serving.done():  # noqa: ASYNC110 (uvicorn has no event for this)
+                await asyncio.sleep(0.02)
+            if server.started:
+                open_access = app.state.services.gatekeeper.open_access
+                typer.echo(banner(settings, listener.getsockname()[1], open_access=open_access))
+                sys.stdout.flush()  # whoever reads a pipe waits for these lines
+            await serving
     finally:
         listener.close()
 
@@ -85,26 +87,6 @@ def bind(host: str, port: int) -> socket.socket:
         raise ConfigurationError(f"cannot listen on {host}:{port}: {reason}; choose another with --port") from None
     listener.setblocking(False)
     return listener
-
-
-async def _development_mode(settings: Settings) -> bool:
-    """Whether the API is open: on loopback while no key exists. Any other bind needs a key."""
-    from reward_server.store.migrate import migrate
-    from reward_server.store.store import Store
-
-    await migrate(settings.database)
-    store = await Store.open(settings.database)
-    try:
-        async with store.reading() as unit:
-            keys = await unit.keys.count()
-    finally:
-        await store.close()
-    if keys == 0 and not settings.is_loopback:
-        raise ConfigurationError(
-            f"binding {settings.host} without an API key would open the server to everyone; "
-            "create one first: labs keys create NAME"
-        )
-    return keys == 0
 
 
 def banner(settings: Settings, port: int, *, open_access: bool) -> str:
