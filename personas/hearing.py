@@ -15,7 +15,7 @@ from personas.acts import Reading, read_turn
 from personas.case import Tier
 from personas.compiled import CompiledCase, CompiledCommitment, CompiledTopic
 from personas.matcher import Matcher
-from personas.matching import Similarity, match
+from personas.matching import Similarity
 from personas.state import PersonaState
 from personas.wording import content_words, overlap
 
@@ -109,7 +109,7 @@ def hear_with(
     asked: dict[str, Asked] = {}
     unmatched: list[str] = []
     for question in reading.questions:
-        found = match(case, question, similarity.row(question))
+        found = similarity.match(question)
         if found is None:
             if question not in reading.check_ins:
                 unmatched.append(question)

@@ -14,7 +14,7 @@ from personas.acts import read_turn, split_sentences
 from personas.compiled import CompiledCase, CompiledTopic, contains
 from personas.hearing import AgentTurn, Hearing, advance, hear_with, texts_to_compare
 from personas.matcher import Matcher
-from personas.matching import Similarity, match
+from personas.matching import Similarity
 from personas.state import PersonaState
 from personas.wording import normal
 
@@ -175,7 +175,7 @@ def _asked_topics(case: CompiledCase, exchange: Exchange, asks: Similarity) -> l
     reading = read_turn(exchange.agent.text)
     if reading.garbled or reading.meta:
         return []
-    found = (match(case, question, asks.row(question)) for question in reading.questions)
+    found = (asks.match(question) for question in reading.questions)
     ids = dict.fromkeys(m.topic_id for m in found if m)
     return [case.by_id[each] for each in ids if case.by_id[each].creditable]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 
 def any_of(*alternatives: str) -> str:
@@ -68,6 +69,7 @@ def grams(text: str, size: int = 4) -> frozenset[str]:
     return frozenset(" ".join(words[i : i + size]) for i in range(len(words) - size + 1))
 
 
+@lru_cache(maxsize=32_768)
 def stem(word: str) -> str:
     """A crude stem, only ever compared with other crude stems."""
     for suffix in _SUFFIXES:
