@@ -74,7 +74,9 @@ def list_keys(data: Data = None) -> None:
     async def work(ring: KeyRing) -> list[KeyRow]:
         return await ring.list()
 
-    table = Table("key", "lab", "name", "plan", "collections", "full scores", "created", "revoked")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("key", "lab", "name", "plan", "collections", "full scores", "created", "revoked"):
+        table.add_column(heading, no_wrap=heading == "key", overflow="fold")
     for row in _with_ring(data, work):
         table.add_row(
             row.key_id,

@@ -8,6 +8,7 @@ wrong call; tracebacks are for defects.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
 
@@ -37,13 +38,27 @@ def version() -> None:
     typer.echo(f"labs {__version__}")
 
 
+def _wrong_call(error: Any) -> None:
+    """One line for a wrong call; nothing where the help was shown instead."""
+    if problem := error.format_message().strip():
+        where = error.ctx.command_path if error.ctx else "labs"
+        typer.echo(f"labs: {problem} (see {where} --help)", err=True)
+
+
 def main() -> None:
     """Run the command line; the entry point of the package."""
     try:
-        app()
+        code = app(prog_name="labs", standalone_mode=False)
+    except typer.BadParameter.__mro__[1] as error:
+        # Typer carries its own copy of click and exports of its usage errors only this subclass.
+        _wrong_call(error)
+        sys.exit(2)
     except LabsError as error:
         typer.echo(f"labs: {error.message}", err=True)
         sys.exit(1)
+    except (typer.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 if __name__ == "__main__":
