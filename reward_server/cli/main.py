@@ -8,13 +8,16 @@ wrong call; tracebacks are for defects.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, cast
 
 import typer
 
 from reward_server import __version__
 from reward_server.cli import doctor, evaluate, keys, scenarios, serve
 from reward_server.errors import LabsError
+
+# Typer carries its own copy of click and exports of its usage errors only a subclass.
+USAGE_ERROR = cast(type[Exception], typer.BadParameter.__mro__[1])
 
 app = typer.Typer(
     name="labs",
@@ -49,8 +52,7 @@ def main() -> None:
     """Run the command line; the entry point of the package."""
     try:
         code = app(prog_name="labs", standalone_mode=False)
-    except typer.BadParameter.__mro__[1] as error:
-        # Typer carries its own copy of click and exports of its usage errors only this subclass.
+    except USAGE_ERROR as error:
         _wrong_call(error)
         sys.exit(2)
     except LabsError as error:
