@@ -1,7 +1,8 @@
 """What Alembic runs for every command.
 
 `reward_server.store.migrate` hands in an open connection; an author on the command line hands in `-x url=`.
-Schema changes run in one transaction, so an interrupted migration leaves the schema as it was.
+Either way the connection is in a transaction already, which SQLite extends to schema changes: an interrupted
+migration leaves the schema as it was.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ def run(connection: Connection) -> None:
         render_item=render_item,
         compare_type=True,
         compare_server_default=True,
-        transactional_ddl=True,
     )
     with context.begin_transaction():
         context.run_migrations()

@@ -10,15 +10,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, event
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from reward_server.errors import ConfigurationError, StoreUnavailable
-from reward_server.store.engine import open_reading, sqlite_url
+from reward_server.store.engine import open_reading, open_writing, sqlite_url
 from reward_server.store.faults import store_faults
 from reward_server.store.readers import Readers
 from reward_server.store.store import Store
 from reward_server.store.thread import ConnectionThread
+from reward_server.store.writer import Writer
 from tests.store.builders import a_turn, after_a_turn, an_episode
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +59,45 @@ async def test_a_lock_refuses_everybody_who_waited_together(store: Store, databa
     assert {type(outcome) for outcome in outcomes} == {StoreUnavailable}
     assert len({id(outcome) for outcome in outcomes}) == 100
     await add()
+
+
+async def test_a_lock_is_waited_for_once_and_not_by_one_after_the_other(url: str, database: Path) -> None:
+    engine = open_writing(url, busy_timeout_s=0.05)
+    attempts: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda *call: attempts.append(call[2]))
+    thread = ConnectionThread(engine, "writer")
+    writer = Writer(thread)
+
+    async def enter() -> None:
+        async with writer.unit():
+            pass
+
+    await enter()
+    attempts.clear()
+    locker = sqlite3.connect(database, isolation_level=None)
+    locker.execute("BEGIN IMMEDIATE")
+    outcomes = await asyncio.gather(*(enter() for _ in range(100)), return_exceptions=True)
+    locker.close()
+    assert {type(outcome) for outcome in outcomes} == {StoreUnavailable}
+    assert attempts == ["BEGIN IMMEDIATE"]
+    await writer.close()
+    await thread.close()
+
+
+async def test_a_writer_holds_the_lock_from_the_beginning(store: Store, database: Path) -> None:
+    locker = sqlite3.connect(database, isolation_level=None, timeout=0)
+    async with store.transaction():
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            locker.execute("BEGIN IMMEDIATE")
+    locker.execute("BEGIN IMMEDIATE")
+    locker.close()
+
+
+def test_a_committed_write_is_flushed_to_the_disk_and_references_are_checked(url: str) -> None:
+    with open_writing(url, busy_timeout_s=0.05).connect() as connection:
+        pragmas = ("synchronous", "journal_mode", "foreign_keys")
+        found = {pragma: connection.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() for pragma in pragmas}
+    assert found == {"synchronous": 2, "journal_mode": "wal", "foreign_keys": 1}
 
 
 async def test_a_read_only_database_refuses_writes(url: str, database: Path) -> None:

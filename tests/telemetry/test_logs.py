@@ -75,9 +75,9 @@ def test_records_of_other_libraries_are_redacted_too(log_format: LogFormat) -> N
 
 @pytest.mark.parametrize("log_format", ["json", "console"])
 def test_a_traceback_shows_where_but_no_variables(log_format: LogFormat) -> None:
-    def work(transcript: str) -> None:
-        rubric = f"rubric-canary {transcript}"
-        raise LookupError(KEY, len(rubric))
+    def work(said: str) -> None:
+        expected = f"rubric-canary {said}"
+        raise LookupError(KEY, len(expected))
 
     stream = io.StringIO()
     configure_logging("info", log_format, stream)
@@ -89,6 +89,7 @@ def test_a_traceback_shows_where_but_no_variables(log_format: LogFormat) -> None
     assert "LookupError" in text
     assert "work" in text
     assert "transcript-canary" not in text
+    assert "rubric-canary transcript" not in text
     assert KEY not in text
 
 
