@@ -62,11 +62,12 @@ class Reading:
     open_question: bool
 
 
-_BREAK = re.compile(r"(?<=[.!?\u2026])[\"')\]]*\s+|\s*[\r\n]+\s*(?:[-*\u2022]\s+|\d{1,2}[.)]\s+)?|(?<=[?!])(?=[A-Z])")
+_BREAK = re.compile(r"(?<=[.!?\u2026])[\"')\]]*\s+| ?\n\s*(?:[-*\u2022]\s+|\d{1,2}[.)]\s+)?|(?<=[?!])(?=[A-Z])")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|dr|mr|mrs|ms|prof|st|vs|approx|a\.m|p\.m|inc|ltd|fig)\.$", re.IGNORECASE)
 _BULLET = re.compile(r"^(?:[-*\u2022>]+|\(?\d{1,2}[.)]|\(?[a-h][.)])\s+")
 _JOINT = re.compile(r"^(?:(?:and|but|or|also|plus)\b[, ]*)+", re.IGNORECASE)
 _CODE = re.compile(r"```.*?(?:```|$)", re.DOTALL)
+_SPACES = re.compile(r"[^\S\n]+")
 _NUMBER = re.compile(r"\(?\d{1,2}[.)]")
 _MACHINE = re.compile(
     r"```|</?\w+[^>]{0,80}>|[{}\[\]|\\^~]{2,}|[{\[]\s*\"|\"\s*:\s*[\"{\[\d]|[A-Za-z0-9+/=_-]{40,}|0x[0-9a-f]{6,}"
@@ -81,7 +82,9 @@ def split_sentences(text: str) -> list[str]:
     """Sentences in order; bullets and lines count as sentences of their own."""
     pieces: list[str] = []
     glue = False
-    for piece in map(str.strip, _BREAK.split(_CODE.sub("\n```\n", plain(undisguised(text))))):
+    # Runs of spaces go first: they would make the search for line breaks quadratic.
+    line = _SPACES.sub(" ", _CODE.sub("\n```\n", plain(undisguised(text)).replace("\r", "\n")))
+    for piece in map(str.strip, _BREAK.split(line)):
         if not piece or _NUMBER.fullmatch(piece):
             continue
         if glue:

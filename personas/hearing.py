@@ -111,7 +111,7 @@ def hear_with(
     for question in reading.questions:
         found = similarity.match(question)
         if found is None:
-            if question not in reading.check_ins:
+            if question not in reading.check_ins and not _offers(case, question, similarity):
                 unmatched.append(question)
         elif found.topic_id not in asked:
             topic = case.by_id[found.topic_id]
@@ -178,6 +178,11 @@ def _commitments(
             early = any(topic not in state.said for topic in commitment.after)
             found.append(Heard(commitment.id, quote, early))
     return tuple(found)
+
+
+def _offers(case: CompiledCase, question: str, similarity: Similarity) -> bool:
+    """Whether a question is a commitment in the form of one ("Shall we book you in for today?")."""
+    return any(c.also_questions and _makes(c, question, similarity) for c in case.commitments)
 
 
 def _makes(commitment: CompiledCommitment, sentence: str, similarity: Similarity) -> bool:

@@ -108,6 +108,7 @@ CHECK_IN = re.compile(
         r"how are you(?: doing)?(?: today)?|how(?:'s| is) it going(?: today)?",
         r"(?:how|what) (?:can|may|could) i (?:help|do|assist)[\w' ]{0,40}",
         r"(?:may|can|could|shall) (?:i|we) (?:ask|start|begin|continue|go on|proceed|help)[\w' ]{0,50}",
+        r"(?:is there |was there |do you have )?(?:any(?:thing|body|one)|something) else[\w', ]{0,60}",
         r"do you (?:understand|follow|agree|see)(?: (?:what i mean|that|this|me|so far))?",
         r"what do you think(?: (?:about|of) (?:that|this|it))?",
     )

@@ -177,7 +177,8 @@ META = re.compile(
         r"(?:ignore|disregard|override) (?:all|any|these|those) (?:instructions?|prompts?|rules)",
         r"system (?:prompt|instructions?)|(?:hidden|secret) (?:prompt|instructions|rubric|facts|criteria|"
         r"scenario|persona|goals?)",
-        r"(?:initial|original|full|internal|your) prompt\b|(?:scenario|persona|rubric|yaml) (?:file|definition|yaml)|this simulation",
+        r"(?:initial|original|full|internal|your) prompt\b|(?:scenario|persona|rubric|yaml) (?:file|definition|"
+        r"yaml)|this simulation",
         r"(?:scoring|grading|reward) (?:rubric|function|model|criteria)|reward (?:score|signal)",
         rf"(?:{_SHOW}|what(?:'s| is| are| does)|which)\b[^.?!]{{0,30}}\b(?:your|the|this|my) (?:\w+ "
         rf")?rubric\b(?! (?:your|for|from|of))",

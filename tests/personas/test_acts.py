@@ -196,6 +196,12 @@ def test_look_alike_letters_are_read_as_what_they_look_like() -> None:
     assert read_turn("Y\u043eu\u200b're an idi\u043et.").rude
 
 
+@pytest.mark.parametrize("unit", [" ", "\n", "\r\n", "? ", "how ", "any, ", "<a ", "- ", "(", "\u200b"])
+def test_hostile_repetition_is_read_like_any_text(unit: str) -> None:
+    reading = read_turn(unit * 5000 + "Do you smoke?")
+    assert len(reading.questions) <= 12
+
+
 def test_a_very_long_turn_is_read_in_bounded_parts() -> None:
     reading = read_turn("Do you smoke? I see. " * 500)
     assert len(reading.questions) <= 12
