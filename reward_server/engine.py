@@ -44,8 +44,8 @@ class OfflineEngine:
 
 
 @contextmanager
-def offline_engine(settings: Settings, library: Library) -> Iterator[OfflineEngine]:
-    """An engine on its own threads, for the time of one command."""
-    matcher = load_matcher(settings.encoder)
+def offline_engine(settings: Settings, library: Library, matcher: Matcher | None = None) -> Iterator[OfflineEngine]:
+    """An engine on its own threads, for the time of one command; it loads a matcher if none is handed in."""
+    matcher = matcher or load_matcher(settings.encoder)
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
         yield OfflineEngine(matcher, build_scorer(library, matcher, threads))

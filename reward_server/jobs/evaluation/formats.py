@@ -16,7 +16,7 @@ from typing import Any
 Message = dict[str, Any]
 
 
-class BadRow(ValueError):  # noqa: N818  (the outcome of a row, not an accident)
+class BadRow(Exception):  # noqa: N818  (the outcome of a row, not an accident)
     """A row that holds no conversation of the format; the message says why and quotes nothing."""
 
 
@@ -58,7 +58,7 @@ def convert(row: Any, name: str, speakers: Speakers = ANYONE) -> Iterator[Conver
         raise BadRow("no known format: give --format")
     try:
         conversations = list(FORMATS[chosen].read(row, speakers))
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         raise BadRow(f"not a row of format {chosen}: {type(error).__name__} at {_safe(error)}") from None
     for conversation in conversations:
         if not any(message["role"] == "assistant" for message in conversation.messages):

@@ -50,7 +50,7 @@ def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgen
     opening = simulator.open(seed)
     state, heard = opening.state, opening.text
     messages: list[Mapping[str, Any]] = [{"role": "user", "content": heard}]
-    leaks = list(_leaks(scenario, PersonaState(), opening.state, heard, 0))
+    found = leaks(scenario, PersonaState(), opening.state, heard, 0)
     ended = False
     for turn in range(scenario.card.max_turns):
         act = agent.act(turn, heard)
@@ -61,16 +61,16 @@ def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgen
         try:
             reply: Reply = simulator.reply(before, AgentTurn(act.say, _valid_tools(scenario, act)), seed)
         except LeakError as error:
-            leaks.append(f"turn {turn + 1}: {error}")
+            found.append(f"turn {turn + 1}: {error}")
             break
         # Through JSON, as an episode keeps it between turns.
         state, heard = PersonaState.from_json(reply.state.to_json()), reply.text
         messages.append({"role": "user", "content": heard})
-        leaks += _leaks(scenario, before, state, heard, turn + 1)
+        found += leaks(scenario, before, state, heard, turn + 1)
         if reply.ended is not None:
             ended = True
             break
-    return Play(agent.name, temperament.slug, seed, tuple(messages), ended, tuple(leaks), state.to_json())
+    return Play(agent.name, temperament.slug, seed, tuple(messages), ended, tuple(found), state.to_json())
 
 
 def _message(act: Act) -> Mapping[str, Any]:
@@ -84,7 +84,7 @@ def _valid_tools(scenario: SealedScenario, act: Act) -> tuple[str, ...]:
     return valid_tool_ids([ToolCall.model_validate(call) for call in act.tools], scenario.card.tools)
 
 
-def _leaks(scenario: SealedScenario, before: PersonaState, after: PersonaState, text: str, turn: int) -> Sequence[str]:
+def leaks(scenario: SealedScenario, before: PersonaState, after: PersonaState, text: str, turn: int) -> list[str]:
     """Facts in a line that were closed when it was said."""
     found: list[str] = []
     try:
@@ -95,7 +95,7 @@ def _leaks(scenario: SealedScenario, before: PersonaState, after: PersonaState, 
     for topic in scenario.case.topics:
         told = contains(topic, line)
         if told and topic.id not in after.said:
-            found.append(f"turn {turn}: `{topic.id}` was told and not recorded as said")
+            found.append(f"turn {turn}: `{topic.id}` was told without being recorded as said")
         if topic.id in after.said and topic.id not in before.said and topic.tier is not Tier.VOLUNTEERED:
             reason = _closed(topic.tier, topic.gate.requires, topic.gate.after_turn, before, turn)
             if reason is None and topic.tier is Tier.RAPPORT and after.rapport < topic.gate.rapport:

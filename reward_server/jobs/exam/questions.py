@@ -84,7 +84,7 @@ def hear_one(scenario: SealedScenario, question: str, meant: str | None, matcher
         top = max(range(len(scores)), key=scores.__getitem__)
         found = match(case, clause, row)
         heard = found.topic_id if found else None
-        candidate = Miss(question, meant, heard, round(scores[top], 3), case.topics[top].id)
+        candidate = Miss(question, meant, heard, round(float(scores[top]), 3), case.topics[top].id)
         if heard is not None and heard == meant:
             return candidate
         if best.heard is None and (heard is not None or candidate.score > best.score):

@@ -1,0 +1,20 @@
+"""Commands share one loaded encoder, as its texts are encoded once."""
+
+from __future__ import annotations
+
+import pytest
+
+from personas.matcher import Matcher
+from reward_server import engine
+
+
+@pytest.fixture(scope="session")
+def matcher() -> Matcher:
+    """The packaged encoder, loaded once."""
+    return engine.load_matcher("packaged")
+
+
+@pytest.fixture
+def shared_encoder(matcher: Matcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands get the loaded encoder instead of loading their own."""
+    monkeypatch.setattr(engine, "load_matcher", lambda encoder: matcher)

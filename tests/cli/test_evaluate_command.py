@@ -1,0 +1,95 @@
+"""`labs evaluate`: from a file to a report, and clear words for wrong calls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from reward_server.cli.evaluate import evaluate
+from reward_server.errors import CollectionNotFound, InvalidRequest, LabsError, ScenarioError, ScenarioNotFound
+from scenarios.template import begin
+
+pytestmark = pytest.mark.usefixtures("shared_encoder")
+HERE = ["--collection", "bike-shop", "--scenario", "noise"]
+TALK = {
+    "messages": [
+        {"role": "user", "content": "Hi, my bike makes a dreadful noise."},
+        {"role": "assistant", "content": "When exactly do you hear the noise?"},
+        {"role": "user", "content": "It only happens when I squeeze the front brake."},
+    ]
+}
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    begin("bike-shop/noise", tmp_path / "collections")
+    (tmp_path / "talks.jsonl").write_text("".join(json.dumps(TALK) + "\n" for _ in range(5)) + "{broken\n")
+    return tmp_path
+
+
+def run(work: Path, *arguments: str, source: str = "talks.jsonl") -> str:
+    app = typer.Typer()
+    app.command()(evaluate)
+    options = ["--dir", str(work / "collections"), "--out", str(work / "out")]
+    result = CliRunner().invoke(app, [str(work / source), *options, *arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.output
+
+
+def test_a_file_becomes_results_a_summary_and_a_report(work: Path) -> None:
+    output = run(work, *HERE)
+    assert "5 of 6 conversations scored" in output
+    assert "1 × bad_row" in output
+    assert sorted(path.name for path in (work / "out").iterdir()) == [
+        "dimensions.png", "report.md", "results.jsonl", "reward_histogram.png", "summary.json",
+    ]  # fmt: skip
+    assert json.loads((work / "out" / "summary.json").read_text())["rewards"]["mean"] > 0
+
+
+def test_a_limit_and_a_resumed_run_give_what_one_run_gives(work: Path) -> None:
+    run(work, *HERE, "--limit", "2")
+    assert "5 of 6" in run(work, *HERE, "--resume")
+    rows = [json.loads(line)["row"] for line in (work / "out" / "results.jsonl").read_text().splitlines()]
+    assert rows == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--collection", "bike-shop"], InvalidRequest),
+        (["--collection", "absent", "--scenario", "noise"], CollectionNotFound),
+        (["--collection", "bike-shop", "--scenario", "absent"], ScenarioNotFound),
+        ([*HERE, "--format", "absent"], InvalidRequest),
+        ([*HERE, "--agent-role", "robot"], InvalidRequest),
+    ],
+)
+def test_a_wrong_call_is_refused_before_anything_is_written(
+    work: Path, arguments: list[str], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        run(work, *arguments)
+    assert not (work / "out").exists()
+
+
+def test_results_are_not_overwritten(work: Path) -> None:
+    run(work, *HERE)
+    with pytest.raises(InvalidRequest, match="--resume"):
+        run(work, *HERE)
+
+
+def test_a_file_in_which_nothing_can_be_scored_fails(work: Path) -> None:
+    (work / "bad.jsonl").write_text("{broken\n")
+    with pytest.raises(LabsError, match="nothing was scored"):
+        run(work, *HERE, source="bad.jsonl")
+
+
+def test_broken_scenario_files_are_named(work: Path) -> None:
+    path = work / "collections" / "bike-shop" / "noise.yaml"
+    path.write_text(path.read_text().replace("weight: 0.5}", "weight: 0.4}"))
+    with pytest.raises(ScenarioError, match=r"noise\.yaml:\d+: "):
+        run(work, *HERE)

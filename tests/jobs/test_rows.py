@@ -1,0 +1,93 @@
+"""Rows are read from every kind of file, and bad ones are reported where they stand."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from reward_server.errors import InvalidRequest
+from reward_server.jobs.evaluation import rows as rows_module
+from reward_server.jobs.evaluation.rows import Row, read_rows
+
+
+def read(path: Path, data: bytes) -> list[Row]:
+    path.write_bytes(data)
+    return list(read_rows(path))
+
+
+def test_jsonl_rows_keep_their_line_numbers(tmp_path: Path) -> None:
+    found = read(tmp_path / "a.jsonl", b'{"a": 1}\n\n{"a": 2}')
+    assert found == [Row(1, {"a": 1}), Row(3, {"a": 2})]
+
+
+def test_a_bad_line_is_a_row_with_a_problem(tmp_path: Path) -> None:
+    first, bad, last = read(tmp_path / "a.jsonl", b'{"a": 1}\n{"a": \n{"a": 2}\n')
+    assert (first.data, last.data) == ({"a": 1}, {"a": 2})
+    assert bad.number == 2
+    assert "not JSON" in str(bad.problem)
+
+
+def test_a_bottomless_line_is_a_row_with_a_problem(tmp_path: Path) -> None:
+    deep, after = read(tmp_path / "a.jsonl", b"[" * 200_000 + b'\n{"a": 1}\n')
+    assert deep.problem
+    assert after.data == {"a": 1}
+
+
+def test_a_line_beyond_the_limit_is_skipped_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_module, "MAX_LINE_CHARACTERS", 20)
+    long, after = read(tmp_path / "a.jsonl", b'{"a": "' + b"x" * 90 + b'"}\n{"a": 1}\n')
+    assert "too long" in str(long.problem)
+    assert after == Row(2, {"a": 1})
+
+
+def test_gzip_is_read_like_plain_text(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.jsonl.gz", gzip.compress(b'{"a": 1}\n')) == [Row(1, {"a": 1})]
+
+
+def test_a_broken_archive_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be read"):
+        read(tmp_path / "a.jsonl.gz", gzip.compress(b'{"a": 1}\n' * 1000)[:-20])
+
+
+@pytest.mark.parametrize("text", [b'[{"a": 1}, {"a": 2}]', b'{"data": [{"a": 1}, {"a": 2}], "version": 1}'])
+def test_json_lists_are_rows(tmp_path: Path, text: bytes) -> None:
+    assert [row.data for row in read(tmp_path / "a.json", text)] == [{"a": 1}, {"a": 2}]
+
+
+def test_one_json_conversation_is_one_row(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.json", b'{"messages": [1]}') == [Row(1, {"messages": [1]})]
+
+
+def test_a_broken_json_file_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="not JSON"):
+        read(tmp_path / "a.json", b"[1,")
+
+
+def test_csv_and_tsv_rows_are_read_by_their_headers(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.csv", b'ID,dialogue\r\n1,"Doctor: Hi\nPatient: Hello"\r\n') == [
+        Row(1, {"ID": "1", "dialogue": "Doctor: Hi\nPatient: Hello"})
+    ]
+    assert read(tmp_path / "a.tsv", b"a\tb\n1\t2\n") == [Row(1, {"a": "1", "b": "2"})]
+
+
+def test_a_csv_row_with_too_many_fields_keeps_the_named_ones(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.csv", b"a,b\n1,2,3\n") == [Row(1, {"a": "1", "b": "2"})]
+
+
+@pytest.mark.parametrize(
+    ("text", "data"), [(b'{"a": 1}\n', {"a": 1}), (b'[{"a": 1}]', {"a": 1}), (b"a,b\n1,2\n", {"a": "1", "b": "2"})]
+)
+def test_a_file_without_a_known_ending_is_told_by_its_beginning(tmp_path: Path, text: bytes, data: object) -> None:
+    assert read(tmp_path / "input", text)[0].data == data
+
+
+def test_a_byte_order_mark_and_bytes_that_are_not_utf8_do_no_harm(tmp_path: Path) -> None:
+    (row,) = read(tmp_path / "a.jsonl", b'\xef\xbb\xbf{"a": "\xff"}\n')
+    assert row.data == {"a": "\udcff"}
+
+
+def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="cannot be read"):
+        list(read_rows(tmp_path / "absent.jsonl"))

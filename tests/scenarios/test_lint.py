@@ -1,0 +1,203 @@
+"""Each rule of a good scenario is found broken, at the right line, without quoting private text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scenarios.lint import lint, main
+from tests.scenarios.conftest import Change
+
+
+def messages(root: Path) -> list[str]:
+    _, findings = lint([root])
+    return [str(finding) for finding in findings]
+
+
+def test_the_template_passes(collections: Path) -> None:
+    assert lint([collections]) == (1, [])
+
+
+BROKEN = [
+    ("weight: 0.5}", "weight: 0.4}", "sum to 1"),
+    ("family: decision_match", "family: rubrics", "no criterion of decision_match"),
+    (
+        "dimension: D3_Resolution\n        points: 6",
+        "dimension: D4_Other\n        points: 6",
+        "no dimension `D4_Other`",
+    ),
+    ("        given: [fell_off]", "", "`kind_words` pays for `conduct` alone"),
+    ("given: [fell_off]", "given: [noise]", "tier `volunteered`"),
+    ("given: [fell_off]", "given: [nothing_such]", "no fact or denial `nothing_such`"),
+    ("facts: [when_braking]}}", "facts: [cracked_hub]}}", "tier `unknown`"),
+    ("any_of: [offer_inspection]", "any_of: [offer_nothing]", "no commitment `offer_nothing`"),
+    ("after: [when_braking, pads_age]", "after: [when_braking, cracked_hub]", "no sayable fact"),
+    ("id: found_causes", "id: found_trigger", "used twice among criteria"),
+    ("name: D2_Care", "name: D1_Diagnosis", "used twice among dimensions"),
+    ("'\\b(keep|carry on) riding\\b'", "'(keep+)+ riding'", "repeat"),
+    ("'\\b(keep|carry on) riding\\b'", "'\\b(keep riding'", "compile"),
+    ("floor: 0.4", "floor: 0.7", "`floor` must be below `full`"),
+    ("              - Worn brake pads make that noise, so we replace them.\n", "", "at least two different"),
+    ("- [offer_inspection]     #", "- [offer_rest]     #", "offer_rest"),
+    ("requires: [when_braking]", "requires: [pads_age]", "never open"),
+    ("id: since_rain", "id: pads_age", "used twice"),
+    ("topic: since_when", "topic: since_never", "no topic"),
+    ("- say: How old are the brake pads?", "- say: Did any oil or spray get onto the brake disc?", "same line twice"),
+    ("max_turns: 16", "max_turns: 5", "do not fit into 5 turns"),
+    ("temperaments: [plainspoken", "temperaments: [stormy", "stormy"),
+    ("slug: my-scenario", "slug: my-other", "name of the file"),
+    (
+        "A customer comes in about a noise.",
+        "I have never changed the brake pads in four years.",
+        "public half contains",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "word"), BROKEN, ids=[word for _, _, word in BROKEN])
+def test_a_broken_rule_is_found(collections: Path, change: Change, old: str, new: str, word: str) -> None:
+    change(old, new)
+    assert any(word in message for message in messages(collections))
+
+
+def test_a_finding_stands_at_its_line(collections: Path, change: Change) -> None:
+    path = change("given: [fell_off]", "given: [nothing_such]")
+    line = next(i for i, text in enumerate(path.read_text().splitlines(), 1) if "nothing_such" in text)
+    assert f"my-scenario.yaml:{line}: " in messages(collections)[0]
+
+
+def test_a_case_problem_stands_at_the_line_of_the_persona_part(collections: Path, change: Change) -> None:
+    path = change("topic: since_when", "topic: since_never")
+    line = next(i for i, text in enumerate(path.read_text().splitlines(), 1) if "topic: since_never" in text)
+    assert any(f"my-scenario.yaml:{line}: " in message for message in messages(collections))
+
+
+def test_findings_never_quote_what_the_persona_says(collections: Path, change: Change) -> None:
+    change("It only happens when I squeeze the front brake.", "My CANARY bike makes a dreadful noise.")
+    change("tier: rapport", "tier: asked")
+    change("points: 4", "points: CANARY")
+    found = messages(collections)
+    assert found
+    assert "CANARY" not in "\n".join(found)
+
+
+def test_judged_points_may_not_carry_a_dimension(collections: Path, change: Change) -> None:
+    change(
+        "check: {elicited: {facts: [fell_off]}}", "given: [fell_off]\n        check: {judge: {question: Was it kind?}}"
+    )
+    assert any("need an LLM judge" in message for message in messages(collections))
+
+
+TOOLS = """tools:
+    - id: ticket
+      type: artifact
+      name: File a ticket
+      mode: json_schema
+      json_schema: {type: object, properties: {part: {type: string}}, required: [part], additionalProperties: false}
+    - id: choice
+      type: decision
+      name: Choose
+      mode: options
+      options: [repair, refuse]"""
+
+
+def with_tools(change: Change, call: str) -> None:
+    change("tools: []", TOOLS)
+    step = "- say: I would like to take the bike in and inspect the front brake today."
+    change(step, f"{step}\n        tools: [{call}]")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "{name: ticket, input: {part: pads}}",
+        "{name: choice, input: {value: repair}}",
+        "{name: Choose, input: {value: refuse}}",
+    ],
+)
+def test_calls_that_fit_are_accepted(collections: Path, change: Change, call: str) -> None:
+    with_tools(change, call)
+    assert messages(collections) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        ("{name: ticket, input: {}}", "does not fit its schema"),
+        ("{name: ticket, input: {part: 7}}", "does not fit its schema at `part`"),
+        ("{name: choice, input: {value: sell}}", "one of its options"),
+        ("{name: hammer, input: {}}", "names no tool"),
+        ("{tool: ticket}", "correct its keys"),
+        ("{name: ticket, input: pads}", "must be a mapping"),
+    ],
+)
+def test_calls_that_do_not_fit_are_refused(collections: Path, change: Change, call: str, word: str) -> None:
+    with_tools(change, call)
+    assert any(word in message for message in messages(collections))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ("{part: {type: string}}", "{part: {type: words}}", "not a valid JSON Schema"),
+        ("{part: {type: string}}", "{part: {$ref: 'http://127.0.0.1/x'}}", "same schema"),
+        ("{part: {type: string}}", "{part: {type: string, pattern: '(a+)+b'}}", "repeat"),
+        ("type: object, ", "", "an object"),
+        ("id: choice", "id: wave_off", "also used by the persona"),
+        ("id: choice", "id: ticket", "twice among tools"),
+    ],
+)
+def test_tools_that_cannot_work_are_refused(collections: Path, change: Change, old: str, new: str, word: str) -> None:
+    change("tools: []", TOOLS)
+    change(old, new)
+    assert any(word in message for message in messages(collections))
+
+
+def test_a_final_tool_must_be_a_goal(collections: Path, change: Change) -> None:
+    change("tools: []", TOOLS)
+    change("  # --- rubric:", "  tools:\n    - {id: ticket, final: true}\n\n  # --- rubric:")
+    assert any("name it in `ending.goals`" in message for message in messages(collections))
+    change("- [offer_inspection]     #", "- [offer_inspection, ticket]     #")
+    assert messages(collections) == []
+
+
+def test_a_tool_criterion_must_fit_the_tool(collections: Path, change: Change) -> None:
+    change("tools: []", TOOLS)
+    change("check: {committed: {any_of: [offer_inspection], after: [when_braking, pads_age]}}",
+           "check: {tool: {tool: choice, value: [sell], contains: {colour: ['red']}}}")  # fmt: skip
+    found = "\n".join(messages(collections))
+    assert "not among the options" in found
+    assert "no input field `colour`" in found
+
+
+def test_names_of_folders_and_files_are_held_against_slugs(collections: Path, change: Change) -> None:
+    change("slug: my-collection", "slug: other", "collection.yaml")
+    assert any("name of the folder" in message for message in messages(collections))
+
+
+def test_foreign_questions_must_be_foreign(collections: Path, change: Change) -> None:
+    change("- Do you like jazz?", "- When did it start?", "collection.yaml")
+    change("- Do you believe in ghosts?", "- How tall is the Eiffel Tower?", "collection.yaml")
+    found = "\n".join(messages(collections))
+    assert "not foreign" in found
+    assert "stands here twice" in found
+
+
+def test_a_folder_without_its_collection_file_is_refused(collections: Path) -> None:
+    (collections / "my-collection" / "collection.yaml").unlink()
+    assert "cannot be read" in messages(collections)[0]
+
+
+def test_a_file_with_the_wrong_ending_is_not_overlooked(collections: Path) -> None:
+    scenario = collections / "my-collection" / "my-scenario.yaml"
+    scenario.rename(scenario.with_suffix(".yml"))
+    assert "must end in `.yaml`" in messages(collections)[0]
+
+
+def test_one_file_can_be_linted_alone(collections: Path, change: Change, capsys: pytest.CaptureFixture[str]) -> None:
+    path = change("given: [fell_off]", "given: [nothing_such]")
+    assert main([str(path)]) == 1
+    assert "0 scenarios passed, 1 findings" in capsys.readouterr().out
+    assert main([str(path.parent / "absent.yaml")]) == 1
+    assert "no such scenario" in capsys.readouterr().out
