@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 
 from reward_server.access import scenario_for
@@ -140,9 +141,12 @@ class EvaluationService:
     ) -> list[_Outcome]:
         prepared = [self._attempt(lab, request) for request in requests]
         scored = iter(await self._scorer.score([each for each in prepared if isinstance(each, ScoreRequest)]))
+        # A microsecond apart: "the last n" has to know which item of a batch came last.
+        now = self._clock.now()
+        moments = (now + timedelta(microseconds=index) for index in range(len(requests)))
         return [
-            each if isinstance(each, LabsError) else self._evaluated(lab, request, next(scored), source)
-            for request, each in zip(requests, prepared, strict=True)
+            each if isinstance(each, LabsError) else self._evaluated(lab, request, next(scored), source, moment)
+            for request, each, moment in zip(requests, prepared, moments, strict=True)
         ]
 
     def _attempt(self, lab: Lab, request: EvaluateRequest) -> ScoreRequest | LabsError:
@@ -163,7 +167,7 @@ class EvaluationService:
         return ScoreRequest(request.collection_slug, request.scenario_slug, transcript, config)
 
     def _evaluated(
-        self, lab: Lab, request: EvaluateRequest, outcome: Scored | Unscored, source: EvaluationSource
+        self, lab: Lab, request: EvaluateRequest, outcome: Scored | Unscored, source: EvaluationSource, moment: datetime
     ) -> _Outcome:
         if isinstance(outcome, Unscored):
             return outcome.error
@@ -183,7 +187,7 @@ class EvaluationService:
             reward_config=documents.reward_config(request.reward_config),
             verdicts=documents.verdicts(outcome),
             source=source,
-            created_at=self._clock.now(),
+            created_at=moment,
         )
         return _Evaluated(request, outcome, row, scenario.card.name)
 

@@ -1,0 +1,42 @@
+"""Fixtures of the contract tests; `house.py` says what a house is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from personas.matcher import Matcher
+from reward_server.engine import load_matcher
+from reward_server.settings import Settings
+from scenarios.library import Library, load_library
+from tests.contract.house import COLLECTIONS, Client, House, Json, running_house
+
+
+@pytest.fixture(scope="session")
+def matcher() -> Matcher:
+    return load_matcher(Settings.model_fields["encoder"].default)
+
+
+@pytest.fixture(scope="session")
+def library() -> Library:
+    return load_library(COLLECTIONS)
+
+
+@pytest.fixture
+async def house(tmp_path: Path, matcher: Matcher, library: Library) -> AsyncIterator[House]:
+    async with running_house(tmp_path, matcher, library) as running:
+        yield running
+
+
+@pytest.fixture
+async def labs(house: House) -> AsyncIterator[Client]:
+    """Development mode: no key exists and none is needed."""
+    async with house.client() as client:
+        yield client
+
+
+@pytest.fixture
+async def episode(labs: Client) -> Json:
+    return await labs.create()

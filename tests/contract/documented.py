@@ -1,0 +1,65 @@
+"""Checks responses against the server's own OpenAPI document: status declared, body of the declared shape."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import httpx2
+import jsonschema
+from fastapi import FastAPI
+
+from reward_server.api.openapi import build
+
+Json = dict[str, Any]
+
+
+class Documented:
+    """An OpenAPI document that responses are held against."""
+
+    def __init__(self, document: Json) -> None:
+        self._document = document
+        self._paths = [
+            (re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path))), operations)
+            for path, operations in document["paths"].items()
+        ]
+        self._validators: dict[str, jsonschema.protocols.Validator] = {}
+
+    def check(self, response: httpx2.Response) -> None:
+        """Raise unless the response is one that the document announces; undocumented routes pass."""
+        operation = self._operation(response)
+        if operation is None or response.status_code == 405:
+            return
+        declared = operation["responses"].get(str(response.status_code))
+        assert declared is not None, f"{response.status_code} is not declared for {response.request.url.path}"
+        if "$ref" in declared:
+            declared = self._document["components"]["responses"][declared["$ref"].rpartition("/")[2]]
+        for name in declared["headers"]:
+            if not name.startswith("X-RateLimit"):
+                assert name.lower() in response.headers, name
+        schema = declared["content"]["application/json"]["schema"]
+        self._validator(schema["$ref"]).validate(response.json())
+
+    def _operation(self, response: httpx2.Response) -> Json | None:
+        method = response.request.method.lower()
+        for pattern, operations in self._paths:
+            if pattern.fullmatch(response.request.url.path) and method in operations:
+                operation: Json = operations[method]
+                return operation
+        return None
+
+    def _validator(self, ref: str) -> jsonschema.protocols.Validator:
+        if ref not in self._validators:
+            schema = {"$ref": ref, "components": self._document["components"]}
+            self._validators[ref] = jsonschema.Draft202012Validator(schema)
+        return self._validators[ref]
+
+
+_cache: list[Documented] = []
+
+
+def documented(app: FastAPI) -> Documented:
+    """The document is the same for every app of this version, so it is built once."""
+    if not _cache:
+        _cache.append(Documented(build(app)))
+    return _cache[0]

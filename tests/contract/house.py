@@ -1,0 +1,229 @@
+"""A real server for contract tests: the whole app over an in-process transport, on its own database.
+
+Time stands still until a test moves it; the text encoder is the real one, shared by all tests, and can be
+told to wait or to fail; so can scoring.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+from fastapi import FastAPI
+from numpy.typing import NDArray
+
+from personas.matcher import Matcher
+from reward_server.app import Ports, create_app
+from reward_server.clock import ManualClock
+from reward_server.coordination.key_ring import KeyRing
+from reward_server.coordination.lab import Plan
+from reward_server.coordination.pepper import load_pepper
+from reward_server.engine import build_scorer
+from reward_server.errors import LabsError
+from reward_server.scoring.scored import Scored, Unscored
+from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.settings import Settings
+from reward_server.store.store import Store
+from scenarios.library import Library
+from tests.contract.documented import Documented, documented
+
+COLLECTIONS = Path(__file__).parents[1] / "data" / "collections"
+COLLECTION, SCENARIO = "bike-shop", "flat-tyre"
+WHERE = {"collection_slug": COLLECTION, "scenario_slug": SCENARIO}
+OTHER = {"collection_slug": "front-desk", "scenario_slug": "lost-key"}
+WAIT_S = 20.0
+
+Json = dict[str, Any]
+
+
+class HeldMatcher:
+    """The real matcher behind a gate: open by default; closed, whoever asks waits; broken, it raises."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        self._matcher = matcher
+        self._gate = threading.Event()
+        self._gate.set()
+        self.waiting = threading.Semaphore(0)
+        self.broken = False
+
+    @property
+    def version(self) -> str:
+        return self._matcher.version
+
+    def cosine(self, texts: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
+        if self.broken:
+            raise RuntimeError("the encoder said: quokka-provider-text")
+        if not self._gate.is_set():
+            self.waiting.release()
+            if not self._gate.wait(WAIT_S):
+                raise RuntimeError("the test never opened the gate")
+        return self._matcher.cosine(texts, anchors)
+
+    def close(self) -> None:
+        self._gate.clear()
+
+    def open(self) -> None:
+        self._gate.set()
+
+    async def somebody_waits(self) -> None:
+        assert await asyncio.to_thread(self.waiting.acquire, timeout=WAIT_S)
+
+
+class HeldScorer:
+    """The real scorer; `failure` says which requests fail, and how."""
+
+    def __init__(self, scorer: Scorer, house: House) -> None:
+        self._scorer = scorer
+        self._house = house
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._scorer, name)
+
+    async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
+        self._house.scored.append(len(requests))
+        outcomes = await self._scorer.score(requests)
+        failures = [self._house.failure(request) for request in requests]
+        return [Unscored(f) if f else o for f, o in zip(failures, outcomes, strict=True)]
+
+
+@dataclass
+class House:
+    """A running server and what a test may do to it."""
+
+    app: FastAPI
+    clock: ManualClock
+    matcher: HeldMatcher
+    settings: Settings
+    logs: io.StringIO
+    seeds: list[int] = field(default_factory=list)
+    scored: list[int] = field(default_factory=list)
+    """How many transcripts each call of the scorer had."""
+    failure: Callable[[ScoreRequest], LabsError | None] = lambda request: None
+
+    @property
+    def store(self) -> Store:
+        store: Store = self.app.state.services.store
+        return store
+
+    @asynccontextmanager
+    async def client(self, key: str | None = None) -> AsyncIterator[Client]:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        transport = httpx2.ASGITransport(app=self.app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://labs.test", headers=headers) as http:
+            yield Client(http, documented(self.app))
+
+    def keys(self) -> KeyRing:
+        """The operator's key ring, as another process would have it."""
+        return KeyRing(self.store, self.clock, load_pepper(self.settings.data))
+
+    def end_development_mode(self) -> None:
+        """The server notices within a second of real time that another process made a key; here at once."""
+        self.app.state.services.gatekeeper._checked = float("-inf")
+
+    async def key(self, lab_id: str = "acme", **permissions: Any) -> str:
+        """A new key; without a limit worth mentioning unless told otherwise."""
+        permissions = {"plan": Plan.CUSTOM, "rate_per_minute": 100_000} | permissions
+        return (await self.keys().create(lab_id, **permissions)).text
+
+
+class Client:
+    """Calls of one key; every response is held against the OpenAPI document. `ok` insists on 200."""
+
+    def __init__(self, http: httpx2.AsyncClient, document: Documented) -> None:
+        self.http = http
+        self._document = document
+
+    async def call(self, method: str, path: str, body: Any = None, **options: Any) -> httpx2.Response:
+        path = path if path.startswith(("/docs", "/healthz", "/readyz")) else f"/api/v1{path}"
+        if body is not None:
+            options["json"] = body
+        response = await self.http.request(method, path, **options)
+        self._document.check(response)
+        return response
+
+    async def ok(self, method: str, path: str, body: Any = None, **options: Any) -> Json:
+        response = await self.call(method, path, body, **options)
+        assert response.status_code == 200, response.text
+        content: Json = response.json()
+        return content
+
+    async def create(self, **fields: Any) -> Json:
+        config = {"seed": 7, "persona_slug": "plainspoken"} | fields.pop("config", {})
+        return await self.ok("POST", "/episodes", {**WHERE, "config": config, **fields})
+
+    async def turn(self, episode: Json, *messages: Any, **fields: Any) -> httpx2.Response:
+        """Texts stand for agent messages; `key` is the Idempotency-Key."""
+        key = fields.pop("key", None)
+        headers = {"Idempotency-Key": key} if key else {}
+        sent = [agent(m) if isinstance(m, str) else m for m in messages]
+        path = f"/episodes/{episode['episode_id']}/turns"
+        return await self.call("POST", path, {"messages": sent, **fields}, headers=headers)
+
+    async def say(self, episode: Json, *messages: Any, **fields: Any) -> Json:
+        response = await self.turn(episode, *messages, **fields)
+        assert response.status_code == 200, response.text
+        content: Json = response.json()
+        return content
+
+    async def read(self, episode: Json) -> Json:
+        return await self.ok("GET", f"/episodes/{episode['episode_id']}")
+
+    async def log(self, episode: Json) -> list[Json]:
+        messages: list[Json] = (await self.read(episode))["messages"]
+        return messages
+
+
+def agent(content: str, *calls: Json) -> Json:
+    message: Json = {"role": "user", "content": content}
+    return {**message, "tool_calls": list(calls)} if calls else message
+
+
+def assert_error(response: httpx2.Response, status: int, code: str) -> Json:
+    """The error envelope, to the letter."""
+    assert response.status_code == status, response.text
+    body = response.json()
+    assert set(body) == {"message", "data"}
+    assert isinstance(body["message"], str)
+    assert body["message"]
+    data: Json = body["data"]
+    assert set(data) <= {"request_id", "code", "errors"}
+    assert data["code"] == code
+    assert data["request_id"] == response.headers["x-request-id"]
+    assert data["request_id"].startswith("req_")
+    for problem in data.get("errors", []):
+        assert set(problem) == {"loc", "msg"}
+    return data
+
+
+@asynccontextmanager
+async def running_house(data: Path, matcher: Matcher, library: Library, **settings: Any) -> AsyncIterator[House]:
+    held, logs = HeldMatcher(matcher), io.StringIO()
+    house: House
+
+    def scorer(library: Library, matcher: Matcher, threads: Executor) -> Any:
+        return HeldScorer(build_scorer(library, matcher, threads), house)
+
+    ports = Ports(
+        clock=ManualClock(),
+        matcher=held,
+        library=library,
+        build_scorer=scorer,
+        new_seed=lambda: house.seeds.pop(0) if house.seeds else 11,
+        log_stream=logs,
+        own_process=False,
+    )
+    made = Settings(data=data, log_format="json", **settings)
+    app = create_app(made, ports=ports)
+    assert isinstance(ports.clock, ManualClock)
+    house = House(app, ports.clock, held, made, logs)
+    async with app.router.lifespan_context(app):
+        yield house
