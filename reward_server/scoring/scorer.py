@@ -8,8 +8,6 @@ that a large batch neither blocks the event loop nor starves other callers. Each
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -30,12 +28,11 @@ from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.gates import closed_gates
 from reward_server.scoring.scored import Moments, Scored, Unscored
 from reward_server.scoring.transcript import Transcript
+from reward_server.scoring.version import scoring_version
 from scenarios.library import Library, SealedScenario
 from scenarios.schema import Criterion, Rubric
 from trainer_client.wire import Message, Role
 
-ENGINE_VERSION = "1"
-"""To be raised with every change that can change a reward: of replay, judges, gates or arithmetic."""
 TRANSCRIPTS_PER_JOB = 12
 JOBS_PER_CALL = 2
 UNDECIDABLE = "No judge of this server can decide what these weights ask for."
@@ -86,7 +83,7 @@ class Scorer:
         self._matcher = matcher
         self._panel = panel
         self._threads = threads
-        self._version = _version(library, matcher, panel, temperaments or {})
+        self._version = scoring_version(library, matcher, panel, temperaments or {})
 
     @property
     def scoring_version(self) -> str:
@@ -204,15 +201,3 @@ def _moments(rubric: Rubric, verdicts: Mapping[str, Verdict]) -> dict[str, Momen
                 (gained if criterion.points > 0 else lost).update(cited)
         moments[dimension.name] = Moments(tuple(sorted(gained)), tuple(sorted(lost)))
     return moments
-
-
-def _version(library: Library, matcher: Matcher, panel: Panel, temperaments: Mapping[str, Temperament]) -> str:
-    parts = {
-        "engine": ENGINE_VERSION,
-        "scenarios": library.digest,
-        "temperaments": {slug: each.model_dump(mode="json") for slug, each in temperaments.items()},
-        "encoder": matcher.version,
-        "judges": panel.version,
-    }
-    canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return f"sv_{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"

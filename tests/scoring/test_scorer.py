@@ -332,15 +332,6 @@ async def test_messages_are_read_with_the_tools_of_the_scenario(scorer: Scorer) 
     assert transcript == a_transcript(*GOOD)
 
 
-def test_the_scoring_version_follows_what_a_reward_depends_on(threads: ThreadPoolExecutor) -> None:
-    base = a_scorer(threads).scoring_version
-    assert base.startswith("sv_")
-    assert len(base) == 15
-    assert a_scorer(threads).scoring_version == base
-    assert a_scorer(threads, ToneJudge()).scoring_version != base
-    assert Scorer(a_library(), EncoderMatcher(load_encoder()), a_panel(), threads).scoring_version != base
-
-
 async def test_every_verdict_can_be_stored(scorer: Scorer) -> None:
     stored = [verdict.to_json() for verdict in (await score(scorer, *GOOD)).verdicts]
     assert stored[0]["criterion_id"] == "found_place"

@@ -1,0 +1,68 @@
+"""The scoring version changes with whatever a reward depends on, and with nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from personas.library import load_temperaments
+from personas.temperament import Temperament
+from reward_server.judges.panel import Panel
+from reward_server.judges.rule import RuleJudge
+from reward_server.judges.state import StateJudge
+from reward_server.scoring import version
+from reward_server.scoring.version import engine_digest, scoring_version
+from scenarios.library import Library
+from tests.scoring.builders import WordMatcher, a_library, a_panel
+
+
+class OtherMatcher(WordMatcher):
+    """Names itself differently."""
+
+    version = "words/2"
+
+
+def named(
+    library: Library | None = None,
+    matcher: WordMatcher | None = None,
+    panel: Panel | None = None,
+    temperaments: Mapping[str, Temperament] | None = None,
+) -> str:
+    return scoring_version(
+        library or a_library(), matcher or WordMatcher(), panel or a_panel(), temperaments or load_temperaments()
+    )
+
+
+def test_it_is_short_and_stable() -> None:
+    assert named() == named()
+    assert named().startswith("sv_")
+    assert len(named()) == 15
+
+
+def test_it_follows_each_part() -> None:
+    fewer = {slug: each for slug, each in load_temperaments().items() if slug != "guarded"}
+    others = [
+        named(library=dataclasses.replace(a_library(), digest="1" * 64)),
+        named(matcher=OtherMatcher()),
+        named(panel=Panel([StateJudge(), RuleJudge()])),
+        named(temperaments=fewer),
+    ]
+    assert len({named(), *others}) == 5
+
+
+def test_it_follows_the_program_whatever_the_line_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(version, "ENGINE", ("an_engine",))
+    monkeypatch.setattr(version, "files", lambda package: tmp_path)
+
+    def digest_of(text: bytes) -> str:
+        (tmp_path / "rule.py").write_bytes(text)
+        engine_digest.cache_clear()
+        return engine_digest()
+
+    try:
+        assert digest_of(b"x = 1\r\ny = 2\r\n") == digest_of(b"x = 1\ny = 2\n") != digest_of(b"x = 1\ny = 3\n")
+    finally:
+        engine_digest.cache_clear()
