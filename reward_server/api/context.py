@@ -32,7 +32,7 @@ T = TypeVar("T")
 Body = dict[str, Any]
 MAX_IDEMPOTENCY_KEY_CHARACTERS = 255
 
-_bearer = HTTPBearer(auto_error=False, description="An API key: `lab_…`.")
+_bearer = HTTPBearer(auto_error=False, scheme_name="ApiKey", description="An API key: `lab_…`.")
 
 
 @dataclass(frozen=True)

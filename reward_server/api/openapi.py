@@ -40,6 +40,8 @@ _ERRORS = {
     502: "A judge or a persona failed; nothing was recorded.",
     503: "Not ready or overloaded.",
 }
+_NOT_OURS = ("HTTPValidationError", "ValidationError")
+"""Bodies of the framework's 422, which this server never sends."""
 _EXAMPLE_ERROR = {
     "message": "The request is not valid.",
     "data": {
@@ -81,7 +83,8 @@ def build(app: FastAPI) -> dict[str, Any]:
     ]
     refs, schemas = _schemas([declared for _, declared in operations])
     components = document.setdefault("components", {})
-    components["schemas"] = schemas
+    framework = components.get("schemas", {})
+    components["schemas"] = {k: v for k, v in framework.items() if k not in _NOT_OURS} | schemas
     components["headers"] = {name: {"description": text, "schema": kind} for name, (text, kind) in _HEADERS.items()}
     components["responses"] = {f"Error{status}": _error(status) for status in _ERRORS}
     for described, declared in operations:

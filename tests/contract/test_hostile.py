@@ -115,7 +115,7 @@ def mutate(rng: random.Random, body: Json) -> Any:
         path = rng.choice(list(places(changed)))
         if not path:
             if rng.random() < 0.1:
-                return rng.choice(ODD)
+                return copy.deepcopy(rng.choice(ODD))
             continue
         parent = changed
         for step in path[:-1]:
@@ -129,7 +129,7 @@ def _change(rng: random.Random, parent: Any, key: Any) -> None:
     if kind == 0:
         del parent[key]
     elif kind == 1 and isinstance(parent, dict):
-        parent[rng.choice(("extra", "", "id", "ünï", "a" * 300, "__class__"))] = rng.choice(ODD)
+        parent[rng.choice(("extra", "", "id", "ünï", "a" * 300, "__class__"))] = copy.deepcopy(rng.choice(ODD))
     elif kind == 2 and isinstance(parent, list):
         parent += [copy.deepcopy(parent[key])] * rng.choice((1, 40))
     elif kind == 3:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
-from pydantic_core import to_json
 
 from reward_server.api.context import answer, services_of
-from reward_server.api.errors import json_response
+from reward_server.api.errors import envelope, json_response, status_of
 from reward_server.api.operation import Operation, operation
-from reward_server.errors import StoreUnavailable
+from reward_server.errors import FieldProblem, NotReady, StoreUnavailable
 from reward_server.telemetry.metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["operations"])
@@ -40,7 +39,7 @@ async def healthz(request: Request) -> Response:
 @router.get("/readyz")
 @operation(Operation(Readiness, limited=False))
 async def readyz(request: Request) -> Response:
-    """Whether requests can be served, per dependency; 503 when not."""
+    """Whether requests can be served; when not, 503, and `data.errors` names the dependencies that are missing."""
     services = services_of(request)
     try:
         await services.store.ping()
@@ -49,15 +48,15 @@ async def readyz(request: Request) -> Response:
         store = "unavailable"
     dependencies = {
         "store": store,
-        "encoder": "ok" if services.encoder_version else "unavailable",
-        "scenarios": "ok" if services.catalog.collections else "empty",
+        "encoder": "ok" if services.encoder_version else "missing",
+        "scenarios": "ok" if services.catalog.collections else "missing",
     }
-    ready = all(state == "ok" for state in dependencies.values())
-    body = {"status": "ok" if ready else "unavailable", "dependencies": dependencies}
-    if ready:
-        return answer(request, body)
-    content = to_json({**body, "request_id": request.state.request_id})
-    return json_response(content, 503, {"Retry-After": "1"})
+    missing = [FieldProblem((name,), state) for name, state in dependencies.items() if state != "ok"]
+    if not missing:
+        return answer(request, {"status": "ok", "dependencies": dependencies})
+    error = NotReady()
+    content = envelope(request.state.request_id, error.message, error.code, missing)
+    return json_response(content, status_of(error), {"Retry-After": str(error.retry_after_s)})
 
 
 @router.get("/metrics", include_in_schema=False)
