@@ -1,0 +1,105 @@
+"""Servers as processes of their own: started on a free port, waited for, measured, stopped, or killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+
+ROOT = Path(__file__).resolve().parent.parent
+START_S = 120.0
+
+
+def free_port() -> int:
+    """A port nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class ServerProcess:
+    """One server process."""
+
+    def __init__(self, arguments: Sequence[str], port: int, ready: str, log: Path, prefix: str = "") -> None:
+        self.prefix = prefix
+        self.url = f"http://127.0.0.1:{port}"
+        self._arguments = [sys.executable, "-m", *arguments]
+        self._ready = ready
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._arguments, stdout=log, stderr=log, env=environment, cwd=ROOT)
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                raise RuntimeError(f"the server stopped: {self._log.read_text(errors='replace')[-2000:]}")
+            try:
+                if httpx2.get(self.url + self._ready, timeout=5.0).status_code == 200:
+                    return
+            except httpx2.HTTPError:
+                time.sleep(0.05)
+        raise RuntimeError("the server did not become ready")
+
+    @property
+    def pid(self) -> int:
+        """Of the running process."""
+        if self._process is None:
+            raise RuntimeError("not started")
+        return self._process.pid
+
+    def cpu_s(self) -> float:
+        """User and system time used so far, in seconds (10 ms ticks)."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def kill(self) -> None:
+        """SIGKILL: no chance to tidy up."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM, and wait."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(how)
+            self._process.wait(timeout=30)
+
+
+def labs_server(folder: Path, port: int | None = None) -> ServerProcess:
+    """A Labs server with its data in `folder`; the same port when it is started again."""
+    port = port or free_port()
+    arguments = ["reward_server.cli.main", "serve", "--port", str(port), "--data", str(folder / "data")]
+    return ServerProcess([*arguments, "--log-level", "warning"], port, "/readyz", folder / "labs.log", "/api/v1")
+
+
+def floor_server(folder: Path) -> ServerProcess:
+    """The bare FastAPI endpoint that figures are compared with."""
+    port = free_port()
+    arguments = ["uvicorn", "benchmarks.floor:app", "--port", str(port), "--log-level", "warning"]
+    return ServerProcess(arguments, port, "/ping", folder / "floor.log")
+
+
+@contextmanager
+def running(*servers: ServerProcess) -> Iterator[None]:
+    """All servers started, and stopped in the end."""
+    try:
+        for server in servers:
+            server.start()
+        yield
+    finally:
+        for server in servers:
+            server.stop()
