@@ -36,7 +36,7 @@ Root = Annotated[
 @app.command("list")
 def list_scenarios(root: Root = None) -> None:
     """List collections and scenarios: public facts only."""
-    library, _ = _lint(root, [])
+    library, _ = _lint(_root(root), [])
     table = Table("collection", "scenario", "turns", "tools", "dimensions", "personas")
     for slug, collection in library.catalog.collections.items():
         for name, scenario in collection.scenarios.items():
@@ -74,6 +74,7 @@ def check(
     """Lint scenarios, then play every scripted agent against them with the real simulator and scorer."""
     from reward_server.jobs.exam.report import markdown
 
+    root = _root(root)
     library, findings = _lint(root, names or [])
     console = _console(as_json)
     with _examiner(library, root, seeds, probing) as (examiner, version):
@@ -89,6 +90,13 @@ def check(
         typer.echo(f"{findings} findings in files that were left out, see above", err=True)
     if findings or not all(exam.passed for exam in exams):
         raise typer.Exit(1)
+
+
+def _root(given: Path | None) -> Path | None:
+    """The folder of collections: the option, else the setting; None for the packaged ones."""
+    from reward_server.settings import load_settings
+
+    return given or load_settings().scenarios
 
 
 def _lint(root: Path | None, names: Iterable[str]) -> tuple[Library, int]:
