@@ -47,7 +47,7 @@ class Settings(BaseSettings):
     encoder: str = Field(
         default="all-MiniLM-L6-v2", min_length=1, description="Text encoder: the packaged one, a folder or a hub name."
     )
-    scenarios: Path | None = Field(default=None, description="Directory with further collections.")
+    scenarios: Path | None = Field(default=None, description="Collections to serve instead of the packaged ones.")
 
     max_body_mb: float = Field(default=16.0, gt=0.0, le=1024.0, description="Largest request body, in megabytes.")
     max_concurrency: int = Field(default=256, ge=1, le=100_000, description="Requests in work before 503.")
