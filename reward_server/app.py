@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import secrets
+import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
@@ -104,7 +107,7 @@ def _lifespan(
             except LabsError as error:
                 log.error("start_failed", code=error.code, reason=error.message)  # noqa: TRY400
                 raise
-            log.info("started", version=__version__, scenarios=len(app.state.services.catalog.collections))
+            log.info("started", version=__version__, collections=len(app.state.services.catalog.collections))
             yield
             app.state.services = None
 
@@ -189,7 +192,8 @@ async def _may_be_open(settings: Settings, keys: KeyRing) -> bool:
         return False
     if not settings.is_loopback:
         raise ConfigurationError(
-            f"Binding {settings.host} without an API key would open the server to everyone; create one: labs keys create NAME"
+            f"Binding {settings.host} without an API key would open the server to everyone; "
+            "create one: labs keys create NAME"
         )
     return True
 
@@ -220,10 +224,18 @@ async def _purge_answers(store: Store, clock: Clock) -> None:
 
 async def _warm(library: Library, matcher: Matcher) -> None:
     """Encode the authored texts, so that the first conversation of a scenario is as fast as the others."""
-    for collection, scenario in library.vault.names():
-        anchors = library.vault.open(collection, scenario).case.anchors
-        await asyncio.to_thread(matcher.cosine, ["warm"], anchors)
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1, thread_name_prefix="labs-warming", initializer=_yield_to_others) as thread:
+        for collection, scenario in library.vault.names():
+            anchors = library.vault.open(collection, scenario).case.anchors
+            await loop.run_in_executor(thread, matcher.cosine, ["warm"], anchors)
     log.info("encoder_warm")
+
+
+def _yield_to_others() -> None:
+    """Requests come first. On Linux a thread has a priority of its own."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)
 
 
 def _settle_heap() -> None:

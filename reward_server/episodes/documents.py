@@ -6,11 +6,19 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from reward_server.clock import to_iso
+from reward_server.coordination.lab import Lab
 from reward_server.episodes.history import Line
 from reward_server.episodes.idempotency import Body
 from reward_server.episodes.machine import log_of
 from reward_server.store.records import EpisodeRow, TurnRow
 from scenarios.schema import ScenarioCard, Tool
+
+FULL_SCORES_ONLY = "score_breakdown"
+
+
+def for_key(lab: Lab, body: Body) -> Body:
+    """The body as this key may see it: answers are stored whole, and a lab may have several keys."""
+    return body if lab.full_scores else {name: value for name, value in body.items() if name != FULL_SCORES_ONLY}
 
 
 def created(episode: EpisodeRow, card: ScenarioCard) -> Body:
@@ -43,7 +51,7 @@ def turn_taken(
     if scores is not None:
         body["scores"] = dict(scores)
     if breakdown is not None:
-        body["score_breakdown"] = dict(breakdown)
+        body[FULL_SCORES_ONLY] = dict(breakdown)
     body["episode_complete"] = after.terminal_reason is not None
     if after.terminal_reason is not None:
         body["terminal_reason"] = after.terminal_reason

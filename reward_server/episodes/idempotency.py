@@ -24,6 +24,8 @@ Body = dict[str, Any]
 """A response body without its `request_id`."""
 Keep = Callable[[UnitOfWork, Body], Awaitable[None]]
 """Stores the answer; to be called in the transaction that stores its effect."""
+Work = Callable[[Keep], Coroutine[Any, Any, Body]]
+"""Does what a request asks for, keeps the answer, and returns it."""
 
 
 def fingerprint(*parts: object) -> str:
@@ -78,12 +80,14 @@ class Idempotency:
         self._outliving = outliving
         self._running: dict[tuple[str, str], _Running] = {}
 
-    async def answer(
-        self, lab_id: str, key: str | None, digest: str, work: Callable[[Keep], Coroutine[Any, Any, Body]]
-    ) -> Body:
-        """The answer to a request; `work` runs unless an equal request with this key was or is being answered."""
+    async def answer(self, lab_id: str, key: str | None, content: Callable[[], object], work: Work) -> Body:
+        """The answer to a request; `work` runs unless an equal request with this key was or is being answered.
+
+        `content` is all that makes requests equal; it is asked for only when there is a key.
+        """
         if key is None:
             return await self._outliving.run(work(_keep_nothing))
+        digest = fingerprint(content())
         running = self._running.get((lab_id, key))
         if running is None:
             running = self._begin(lab_id, key, digest, work)
@@ -91,16 +95,14 @@ class Idempotency:
             raise IdempotencyMismatch
         return await asyncio.shield(running.task)
 
-    def _begin(self, lab_id: str, key: str, digest: str, work: Callable[[Keep], Coroutine[Any, Any, Body]]) -> _Running:
+    def _begin(self, lab_id: str, key: str, digest: str, work: Work) -> _Running:
         slot = (lab_id, key)
         task = self._outliving.start(self._once(lab_id, key, digest, work))
         task.add_done_callback(lambda _: self._running.pop(slot, None))
         running = self._running[slot] = _Running(digest, task)
         return running
 
-    async def _once(
-        self, lab_id: str, key: str, digest: str, work: Callable[[Keep], Coroutine[Any, Any, Body]]
-    ) -> Body:
+    async def _once(self, lab_id: str, key: str, digest: str, work: Work) -> Body:
         async with self._store.reading() as unit:
             stored = await unit.answers.get(lab_id, key, self._clock.now())
         if stored is not None:

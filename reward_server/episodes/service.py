@@ -92,9 +92,8 @@ class EpisodeService:
         scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
         _check_config(request.config or EpisodeConfig(), scenario)
         read_config(request.reward_config)
-        digest = fingerprint("episodes", request.model_dump(mode="json"))
         work = partial(self._create, lab, request, scenario)
-        return await self._idempotency.answer(lab.lab_id, key, digest, work)
+        return await self._idempotency.answer(lab.lab_id, key, lambda: ("episodes", request.model_dump()), work)
 
     async def _create(self, lab: Lab, request: CreateEpisodeRequest, scenario: PublicScenario, keep: Keep) -> Body:
         config = request.config or EpisodeConfig()
@@ -137,16 +136,21 @@ class EpisodeService:
             raise InvalidRequest(errors=[FieldProblem(("id",), "Must equal the episode in the path.")])
         _check_roles(request.messages)
         read_config(request.reward_config)
-        content = request.model_dump(mode="json", exclude={"id"})
-        work = partial(self._turn, lab, episode_id, request, fingerprint("turn", episode_id, content))
-        body = await self._idempotency.answer(lab.lab_id, key, fingerprint("turn", episode_id, content), work)
-        return body if lab.full_scores else {k: v for k, v in body.items() if k != "score_breakdown"}
 
-    async def _turn(self, lab: Lab, episode_id: str, request: TurnRequest, digest: str, keep: Keep) -> Body:
+        def content() -> object:
+            return "turn", episode_id, request.model_dump(exclude={"id"})
+
+        work = partial(self._turn, lab, episode_id, request, content)
+        body = await self._idempotency.answer(lab.lab_id, key, content, work)
+        return documents.for_key(lab, body)
+
+    async def _turn(
+        self, lab: Lab, episode_id: str, request: TurnRequest, content: Callable[[], object], keep: Keep
+    ) -> Body:
         messages = [_line(message) for message in request.messages]
         # A lone message that is sent again is a new turn, so it never joins another one.
         positioned = len(without_preamble(messages)) > 1
-        ticket = digest if positioned else secrets.token_hex(16)
+        ticket = fingerprint(content()) if positioned else secrets.token_hex(16)
         try:
             with self._in_flight.enter(f"{lab.lab_id}/{episode_id}", ticket) as entry:
                 if not entry.is_owner:
@@ -203,7 +207,7 @@ class EpisodeService:
             reward=score.reward,
             reward_delta=machine.reward_delta(score.reward, before),
             scores=score.scores,
-            breakdown=score.breakdown if lab.full_scores else None,
+            breakdown=score.breakdown,
         )
         row = TurnRow(
             episode_id=episode.episode_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reward_server.coordination.lab import Lab
+from reward_server.episodes.documents import FULL_SCORES_ONLY
 from reward_server.episodes.idempotency import Body
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.evaluations.windows import Standing, standings
@@ -13,13 +13,6 @@ from reward_server.scoring.breakdown import breakdown
 from reward_server.scoring.scored import Scored
 from reward_server.store.records import ComparisonRow
 from trainer_client.wire import EvaluateRequest, Message, RewardConfig
-
-FULL_SCORES_ONLY = "score_breakdown"
-
-
-def for_key(lab: Lab, body: Body) -> Body:
-    """The body as this key may see it: answers are stored whole, and a lab may have several keys."""
-    return body if lab.full_scores else {name: value for name, value in body.items() if name != FULL_SCORES_ONLY}
 
 
 def evaluation(

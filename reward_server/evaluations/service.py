@@ -15,7 +15,8 @@ from functools import partial
 from reward_server.access import scenario_for
 from reward_server.clock import Clock
 from reward_server.coordination.lab import Lab
-from reward_server.episodes.idempotency import Body, Idempotency, Keep, fingerprint
+from reward_server.episodes.documents import for_key
+from reward_server.episodes.idempotency import Body, Idempotency, Keep
 from reward_server.errors import LabsError
 from reward_server.evaluations import documents
 from reward_server.evaluations.windows import Standing, WindowReader
@@ -79,23 +80,22 @@ class EvaluationService:
     async def evaluate(self, lab: Lab, request: EvaluateRequest, key: str | None) -> Body:
         """Score one conversation."""
         self._prepare(lab, request)
-        digest = fingerprint("evaluate", request.model_dump(mode="json"))
-        body = await self._idempotency.answer(lab.lab_id, key, digest, partial(self._evaluate, lab, request))
-        return documents.for_key(lab, body)
+        work = partial(self._evaluate, lab, request)
+        body = await self._idempotency.answer(lab.lab_id, key, lambda: ("evaluate", request.model_dump()), work)
+        return for_key(lab, body)
 
     async def batch(self, lab: Lab, entries: Sequence[BatchEntry], content: object, key: str | None) -> Body:
         """Score many; `content` is the body they were read from."""
-        digest = fingerprint("batch", content)
-        body = await self._idempotency.answer(lab.lab_id, key, digest, partial(self._batch, lab, entries))
-        return {**body, "results": [documents.for_key(lab, result) for result in body["results"]]}
+        work = partial(self._batch, lab, entries)
+        body = await self._idempotency.answer(lab.lab_id, key, lambda: ("batch", content), work)
+        return {**body, "results": [for_key(lab, result) for result in body["results"]]}
 
     async def compare(self, lab: Lab, request: CompareRequest, key: str | None) -> Body:
         """Score two conversations of one scenario."""
         scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
         sides = [self._score_request(request, side.messages) for side in (request.response_a, request.response_b)]
-        digest = fingerprint("compare", request.model_dump(mode="json"))
         work = partial(self._compare, lab, request, sides)
-        return await self._idempotency.answer(lab.lab_id, key, digest, work)
+        return await self._idempotency.answer(lab.lab_id, key, lambda: ("compare", request.model_dump()), work)
 
     # --- one and many ---------------------------------------------------------------------------
 

@@ -115,6 +115,9 @@ async def test_the_breakdown_is_for_keys_with_full_score_access(house: House) ->
         again = await plain.say(episode, *log[:2])
         assert "score_breakdown" not in again
         assert again["reward"] == turn["reward"]
+        assert "score_breakdown" not in await plain.say(episode, ASK_DEADLINE)
+        log = await plain.log(episode)
+        assert (await full.say(episode, *log[:4]))["score_breakdown"]
 
 
 async def test_the_persona_may_speak_in_the_user_role(labs: Client) -> None:
