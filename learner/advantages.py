@@ -81,24 +81,32 @@ def several_rewards(streams: Sequence[Tensor], weights: Sequence[float], groups:
     return (total - total.mean()) / (total.std() + STD_EPSILON)
 
 
-def per_turn(turn_rewards: Sequence[Sequence[float]], groups: Tensor, estimate: SequenceEstimator) -> list[list[float]]:
-    """Credit each turn with what was gained from it on: R_end - R_before, compared in the group at the same turn.
+def per_turn(
+    turn_rewards: Sequence[Sequence[float]], groups: Tensor, estimate: SequenceEstimator, *, gamma: float = 1.0
+) -> list[list[float]]:
+    """Credit each turn with what the reward gained from it on, compared in the group at the same turn.
 
+    `turn_rewards` are rewards of the conversation so far; later gains count `gamma` per turn of distance.
     What a conversation had earned before a turn says nothing about that turn, so it leaves the variance.
     """
-    gains = [
-        (row, turn, rewards[-1] - (rewards[turn - 1] if turn else 0.0))
-        for row, rewards in enumerate(turn_rewards)
-        for turn in range(len(rewards))
-    ]
-    longest = max(len(rewards) for rewards in turn_rewards)
-    places = torch.tensor([int(groups[row]) * longest + turn for row, turn, _ in gains])
+    gains = [_gains_to_go(rewards, gamma) for rewards in turn_rewards]
+    longest = max(len(row) for row in gains)
+    places = torch.tensor(
+        [int(groups[row]) * longest + turn for row, each in enumerate(gains) for turn in range(len(each))]
+    )
     _, compact = torch.unique(places, return_inverse=True)
-    values = estimate(torch.tensor([gain for _, _, gain in gains], dtype=torch.float64), compact)
-    out: list[list[float]] = [[] for _ in turn_rewards]
-    for (row, _, _), value in zip(gains, values.tolist(), strict=True):
-        out[row].append(value)
-    return out
+    flat = torch.tensor([gain for row in gains for gain in row], dtype=torch.float64)
+    values = iter(estimate(flat, compact).tolist())
+    return [[next(values) for _ in row] for row in gains]
+
+
+def _gains_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
+    out: list[float] = []
+    ahead = 0.0
+    for turn in reversed(range(len(rewards))):
+        ahead = rewards[turn] - (rewards[turn - 1] if turn else 0.0) + gamma * ahead
+        out.append(ahead)
+    return out[::-1]
 
 
 # --- one number per token ---------------------------------------------------------------------

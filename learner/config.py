@@ -44,12 +44,12 @@ class ModelSection:
 
     path: str | None = None
     """A transformers folder or hub name. None: a tiny model, made and warmed up on the spot."""
-    layers: int = 3
-    width: int = 128
+    layers: int = 2
+    width: int = 96
     heads: int = 4
     context: int = 2048
     temperature: float = 1.0
-    max_tokens: int = 40
+    max_tokens: int = 32
     """Longest turn."""
     device: str = "cpu"
     threads: int = 1
@@ -61,10 +61,10 @@ class WarmupSection:
     """Scripted dialogues for a tiny model."""
 
     script: str = "tired-and-dizzy"
-    steps: int = 300
-    batch: int = 16
-    turns: int = 8
-    learning_rate: float = 3e-3
+    steps: int = 200
+    batch: int = 8
+    turns: int = 10
+    learning_rate: float = 4e-3
     weights: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 1.0))
 
     def settings(self) -> WarmupSettings:
@@ -89,6 +89,8 @@ class AlgorithmSection:
 
     name: str = "grpo"
     credit: Literal["episode", "to_go"] = "episode"
+    gamma: float = 1.0
+    """With `to_go`: how much a gain counts one turn earlier."""
     entropy: float = 0.0
     overrides: dict[str, Any] = field(default_factory=dict)
     """Fields of the objective."""
@@ -151,6 +153,7 @@ class Config:
         return UpdateSettings(
             objective=self.objective(),
             credit=self.algorithm.credit,
+            gamma=self.algorithm.gamma,
             entropy=self.algorithm.entropy,
             clip_norm=self.optim.clip_norm,
             minibatches=self.optim.minibatches,

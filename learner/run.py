@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 
 from learner import checkpoint
 from learner.config import Config, ConfigError
@@ -67,6 +68,7 @@ class Run:
 def open_run(config: Config, folder: Path, say: Say) -> Run:
     """A new run, or the continuation of the one in this folder."""
     torch.set_num_threads(config.model.threads)
+    transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     _settle_config(config, folder)
     found = checkpoint.newest(folder / "checkpoints")
     if found is not None:

@@ -62,7 +62,8 @@ def build_model(
         intermediate_size=3 * width,
         num_hidden_layers=layers,
         num_attention_heads=heads,
-        num_key_value_heads=heads,
+        # One head of keys and values: reading the cache is what a step of a small model mostly does.
+        num_key_value_heads=1,
         max_position_embeddings=context,
         tie_word_embeddings=True,
         eos_token_id=tokenizer.eos_token_id,

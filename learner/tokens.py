@@ -81,7 +81,7 @@ class Renderer:
         body = ids[:-1] if ids and ids[-1] == self.end_id else ids
         text = self._tokenizer.decode(body, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         lossy = "\ufffd" in text or any(token in text for token in self._tokenizer.all_special_tokens)
-        return Spoken(text.strip(), lossy)
+        return Spoken(text, lossy)
 
     def _split_suffix(self) -> tuple[str, str]:
         said = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": POLICY_MARK}]

@@ -30,6 +30,8 @@ class UpdateSettings:
     objective: Objective
     credit: Credit = "episode"
     """`episode`: the reward of the conversation to all its tokens. `to_go`: to each turn what was gained from it on."""
+    gamma: float = 1.0
+    """With `to_go`: how much a gain counts one turn earlier."""
     entropy: float = 0.0
     """Weight of the entropy bonus."""
     clip_norm: float = 1.0
@@ -99,7 +101,9 @@ class Updater:
         estimate = advantages.ESTIMATORS[self._settings.objective.advantage]
         if self._settings.credit == "to_go":
             rewards = [trajectory.turn_rewards for trajectory in trajectories]
-            credits = [tuple(row) for row in advantages.per_turn(rewards, numbers, estimate)]
+            credits = [
+                tuple(row) for row in advantages.per_turn(rewards, numbers, estimate, gamma=self._settings.gamma)
+            ]
         else:
             ends = torch.tensor([trajectory.reward for trajectory in trajectories], dtype=torch.float64)
             credits = [

@@ -1,0 +1,58 @@
+"""A policy small enough for tests, with a script of a dozen lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from learner.generate.hf import HfGenerator
+from learner.model import Policy
+from learner.tiny import build_model, build_tokenizer
+from learner.tokens import Renderer
+from learner.types import Segment, Trajectory
+from learner.warmup import Exchange, Script
+
+torch.set_num_threads(1)
+
+SCRIPT = Script(
+    collection="c",
+    scenario="s",
+    openings=("hello, I am number 3", "hello, I am number 4"),
+    farewells=("goodbye",),
+    exchanges=(
+        Exchange("good", "tell me more.", ("yes, that is so 1",)),
+        Exchange("good", "please tell me why.", ("yes, that is so 2",)),
+        Exchange("chatter", "the sky is blue.", ("yes, that is so 3",)),
+        Exchange("rude", "go away!", ("yes, that is so 5",)),
+    ),
+)
+
+
+def tokenizer() -> Any:
+    return build_tokenizer(SCRIPT.texts())
+
+
+def policy(words: Any, *, seed: int = 0, temperature: float = 1.0, spread: float = 1.0) -> Policy:
+    """Fresh weights; `spread` scales them, so that the distribution is not almost flat."""
+    model = build_model(words, layers=2, width=32, heads=4, context=512, seed=seed).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(spread)
+    banned = [words.convert_tokens_to_ids(token) for token in words.all_special_tokens]
+    return Policy(model, end_id=words.eos_token_id, banned=banned, temperature=temperature)
+
+
+def generator(of: Policy, max_tokens: int = 6) -> HfGenerator:
+    return HfGenerator(of, max_tokens=max_tokens)
+
+
+def trajectory(words: Any, turns: list[tuple[str, str]], rewards: list[float], seed: int = 0) -> Trajectory:
+    """(persona, policy) turns as a rollout would have recorded them, log-probabilities made up."""
+    renderer = Renderer(words)
+    segments: list[Segment] = []
+    for number, (persona, said) in enumerate(turns):
+        given = renderer.suffix(persona, ended=True) if number else renderer.opening(persona)
+        ids = (*words.encode(said, add_special_tokens=False), renderer.end_id)
+        segments += [Segment(tuple(given)), Segment(ids, (-1.0,) * len(ids))]
+    return Trajectory(tuple(segments), tuple(rewards), seed)

@@ -1,0 +1,133 @@
+"""The `learner` command, against a stand-in server on loopback."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from learner.cli import main
+from learner.metrics import read_metrics
+from learner.objectives import ALGORITHMS
+from tests.learner.stage import StageServer, listening
+
+QUICK = [
+    "model.width=32",
+    "model.max_tokens=4",
+    "warmup.steps=3",
+    "warmup.batch=2",
+    "rollout.groups=2",
+    "rollout.group_size=2",
+    "evaluation.episodes=2",
+    "evaluation.every=1",
+]
+CHANGES = [part for change in QUICK for part in ("--set", change)]
+
+
+def free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+
+
+def test_the_demo_leaves_a_run_and_goes_on_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server = StageServer(turns=2, score=lambda said: min(1.0, len("".join(said)) / 200))
+    command = ["demo", "--out", str(tmp_path), "--seed", "3", *CHANGES]
+    with listening(server) as url:
+        assert main([*command, "--url", url, "--updates", "1"]) == 0
+        first = capsys.readouterr().out
+        assert main([*command, "--url", url, "--updates", "2"]) == 0
+        second = capsys.readouterr().out
+    assert "held-out reward" in first
+    assert "going on from update 1 of 2" in second
+    assert (tmp_path / "curve.png").exists()
+    assert (tmp_path / "samples" / "update-0000.txt").exists()
+    assert (tmp_path / "checkpoints" / "step-000002" / "manifest.json").exists()
+    assert json.loads((tmp_path / "config.json").read_text())["resolved"]["run"]["seed"] == 3
+    steps = [record["step"] for record in read_metrics(tmp_path / "metrics.jsonl") if record["kind"] == "train"]
+    assert steps == [1, 2]
+
+
+def test_train_reads_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('[algorithm]\nname = "dapo"\n[run]\nupdates = 1\n')
+    with listening(StageServer(turns=2)) as url:
+        assert main(["train", str(path), "--url", url, "--out", str(tmp_path / "run"), *CHANGES]) == 0
+    resolved = json.loads((tmp_path / "run" / "config.json").read_text())["resolved"]
+    assert resolved["algorithm"]["objective"]["eps_high"] == 0.28
+    assert "after 1 updates" in capsys.readouterr().out
+
+
+def test_check_plays_an_episode_and_compares_log_probabilities(capsys: pytest.CaptureFixture[str]) -> None:
+    with listening(StageServer(turns=2)) as url:
+        assert main(["check", "--url", url, *CHANGES]) == 0
+    out = capsys.readouterr().out
+    assert "canary" in out
+    assert "fine" in out
+
+
+@pytest.mark.parametrize("command", [["demo"], ["check"]])
+def test_no_server_is_one_line(command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    address = free_address()
+    more = ["--out", str(tmp_path / "run")] if command == ["demo"] else []
+    assert main([*command, "--url", address, *more]) == 2
+    error = capsys.readouterr().err
+    assert error == f"learner: no server answers at {address}; start one with `labs serve`\n"
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["demo", "--set", "optim.learning_rte=1"], "did you mean 'learning_rate'"),
+        (["demo", "--url", "localhost:1"], "must look like"),
+        (["train", "nothing.toml"], "cannot read nothing.toml"),
+        (["algorithms", "--show", "gsp0"], "did you mean 'gspo'"),
+    ],
+)
+def test_a_wrong_call_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_scenario_the_server_does_not_have_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with listening(StageServer()) as url:
+        arguments = ["demo", "--url", url, "--out", str(tmp_path), "--set", "server.scenario=nowhere"]
+        assert main(arguments) == 2
+    assert "has no scenario clinical-intake/nowhere" in capsys.readouterr().err
+
+
+def test_algorithms_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["algorithms"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"{name} " in listed for name in ALGORITHMS)
+    assert main(["algorithms", "--show", "gspo"]) == 0
+    shown = capsys.readouterr().out
+    assert "sequence_mean" in shown
+    assert "0.0003" in shown
+
+
+def test_importing_the_learner_loads_no_heavy_library_and_no_other_room() -> None:
+    code = "import json, sys, learner, learner.cli, learner.types; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = {name.partition(".")[0] for name in json.loads(done.stdout)}
+    assert names & {"torch", "transformers", "matplotlib", "fastapi", "reward_server", "personas", "scenarios"} == set()
+
+
+def test_no_module_of_the_learner_loads_the_server_or_its_scenarios() -> None:
+    code = (
+        "import importlib, json, pkgutil, sys, learner\n"
+        "for module in pkgutil.walk_packages(learner.__path__, 'learner.'):\n"
+        "    if not module.name.endswith('__main__'): importlib.import_module(module.name)\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = {name.partition(".")[0] for name in json.loads(done.stdout)}
+    assert names & {"reward_server", "personas", "scenarios"} == set()
+    assert "torch" in names

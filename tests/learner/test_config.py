@@ -1,0 +1,80 @@
+"""The configuration is checked completely, and says what it became."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from learner.cli import demo_file
+from learner.config import Config, ConfigError, load, read
+
+
+def test_the_shipped_demo_is_valid() -> None:
+    config = load(demo_file())
+    assert config.algorithm.name == "grpo"
+    assert config.model.path is None
+
+
+def test_defaults_are_a_configuration() -> None:
+    assert load() == Config() == read({})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"optim": {"learning_rte": 1.0}}, r"optim\.learning_rte: unknown; did you mean 'learning_rate'"),
+        ({"optimiser": {}}, r"\[optimiser\]: unknown; did you mean 'optim'"),
+        ({"zzz": {}}, "known are"),
+        ({"optim": 5}, "section"),
+        ({"optim": {"learning_rate": "fast"}}, "optim.learning_rate: must be float, not str"),
+        ({"rollout": {"groups": 2.5}}, "rollout.groups: must be int, not float"),
+        ({"rollout": {"groups": True}}, "must be int, not bool"),
+        ({"rollout": {"groups": 0}}, "rollout.groups: must be above 0"),
+        ({"rollout": {"group_size": 1}}, "nothing to compare"),
+        ({"model": {"temperature": 0.0}}, "model.temperature"),
+        ({"model": {"width": 30}}, "multiple of model.heads"),
+        ({"model": {"path": 3}}, "model.path: must be str"),
+        ({"algorithm": {"name": "gspoo"}}, "did you mean 'gspo'"),
+        ({"algorithm": {"credit": "turn"}}, "'episode', 'to_go'"),
+        ({"algorithm": {"overrides": {"epz_low": 0.1}}}, "did you mean 'eps_low'"),
+        ({"algorithm": {"overrides": {"gate": "clipp"}}}, "must be one of 'clip'"),
+        ({"warmup": {"weights": {"god": 1.0}}}, "did you mean 'good'"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(content: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read(content)
+
+
+def test_overrides_change_the_preset_and_show_in_the_resolved_form() -> None:
+    config = read({"algorithm": {"name": "dapo", "overrides": {"eps_high": 0.5, "dual_clip": 3}}})
+    objective = config.objective()
+    assert (objective.eps_high, objective.eps_low, objective.dual_clip) == (0.5, 0.2, 3.0)
+    resolved = config.resolved()["algorithm"]["objective"]
+    assert (resolved["eps_high"], resolved["aggregation"]) == (0.5, "token_mean")
+
+
+def test_settings_on_the_command_line_win_over_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('[optim]\nlearning_rate = 1e-4\n[algorithm]\nname = "dapo"\n')
+    changes = ["optim.learning_rate=2e-5", "algorithm.name=gspo", "algorithm.overrides.eps_low=0.1", "run.updates=3"]
+    config = load(path, changes)
+    assert (config.optim.learning_rate, config.algorithm.name, config.run.updates) == (2e-5, "gspo", 3)
+    assert config.objective().eps_low == 0.1
+
+
+@pytest.mark.parametrize("change", ["optim", "optim=3", "learning_rate=3", "=3"])
+def test_a_change_needs_a_section_and_a_key(change: str) -> None:
+    with pytest.raises(ConfigError, match=r"section\.key=value"):
+        load(None, [change])
+
+
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read"):
+        load(tmp_path / "none.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[optim\n")
+    with pytest.raises(ConfigError, match=r"broken\.toml"):
+        load(broken)

@@ -1,0 +1,128 @@
+"""Rollouts: whose tokens are trained, what becomes of failures, and that a batch can be repeated."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx2
+import pytest
+
+from learner.generate.hf import HfGenerator
+from learner.rollout import Collected, Rollouts, Stage
+from learner.tokens import Renderer
+from tests.learner.small import policy, tokenizer
+from tests.learner.stage import StageServer, client_of, refusal
+
+WORDS = tokenizer()
+RENDERER = Renderer(WORDS)
+STAGE = Stage("c", "s", max_turns=3)
+
+
+def collect(server: StageServer, seeds: list[int], size: int, *, waves: int = 2, key: int = 1) -> Collected:
+    async def go() -> Collected:
+        async with client_of(server) as client:
+            generator = HfGenerator(policy(WORDS, spread=3.0), max_tokens=6)
+            return await Rollouts(client, generator, RENDERER, STAGE, waves=waves).collect(seeds, size, (key,))
+
+    return asyncio.run(go())
+
+
+def text(ids: tuple[int, ...]) -> str:
+    decoded: str = WORDS.decode(list(ids))
+    return decoded
+
+
+def test_only_what_the_policy_said_counts_as_sampled() -> None:
+    server = StageServer()
+    trajectory = collect(server, [3], 1).trajectories[0]
+    said = [segment for segment in trajectory.segments if segment.sampled]
+    given = [segment for segment in trajectory.segments if not segment.sampled]
+    assert [RENDERER.spoken(list(segment.ids)).text for segment in said] == [
+        message["content"] for message in server.logs["ep_1"] if message["role"] == "assistant"
+    ]
+    persona = [message["content"] for message in server.logs["ep_1"] if message["role"] == "user"][:-1]
+    for segment, line in zip(given, persona, strict=True):
+        assert f"user\n{line}" in text(segment.ids)
+        assert text(segment.ids).endswith("assistant\n")
+
+
+def test_the_conversation_on_the_server_is_the_one_in_the_ids() -> None:
+    server = StageServer()
+    trajectory = collect(server, [3], 1).trajectories[0]
+    whole = WORDS.apply_chat_template(server.logs["ep_1"][:-1], tokenize=False)
+    # A turn cut off at the limit is closed by the template; the last one has nothing after it yet.
+    assert whole.removesuffix("\n").removesuffix("<|im_end|>") == text(trajectory.ids).removesuffix("<|im_end|>")
+
+
+def test_the_persona_is_asked_to_be_the_user_and_the_seed_is_the_groups() -> None:
+    server = StageServer()
+    collect(server, [3, 4], 2)
+    assert sorted(content["config"]["seed"] for content in server.created) == [3, 3, 4, 4]
+    assert {content["config"]["observation_role"] for content in server.created} == {"user"}
+    assert {tuple(message["role"] for message in content["messages"]) for content in server.received} == {
+        ("user", "assistant")
+    }
+
+
+def test_groups_hold_the_episodes_of_their_seed_in_order() -> None:
+    collected = collect(StageServer(), [11, 12, 13], 4)
+    assert [group.seed for group in collected.groups] == [11, 12, 13]
+    assert [len(group.trajectories) for group in collected.groups] == [4, 4, 4]
+    assert {trajectory.seed for trajectory in collected.groups[1].trajectories} == {12}
+
+
+def test_rewards_of_every_turn_and_the_last_scores_are_kept() -> None:
+    server = StageServer(score=lambda said: len(said) / 10)
+    trajectory = collect(server, [3], 1).trajectories[0]
+    assert trajectory.turn_rewards == (0.1, 0.2, 0.3)
+    assert trajectory.reward == 0.3
+    assert trajectory.scores == {"D1_Talk": 0.3}
+    assert trajectory.terminal_reason == "completed"
+
+
+def test_an_errored_episode_leaves_its_group_and_is_counted() -> None:
+    server = StageServer()
+    server.faults[2] = refusal(502, "judge_failed")
+    collected = collect(server, [3], 4, waves=1)
+    group = collected.groups[0]
+    assert len(group.trajectories) == len(group.rewards) == 3
+    assert (group.errored, group.error_codes, collected.errored) == (1, ("judge_failed",), 1)
+
+
+def test_an_episode_the_server_ended_with_an_error_is_errored() -> None:
+    server = StageServer()
+    server.reason = "error"
+    collected = collect(server, [3], 2)
+    assert collected.trajectories == []
+    assert collected.error_codes == ["episode_error"] * 2
+
+
+def test_an_episode_that_cannot_begin_is_errored() -> None:
+    class Closed(StageServer):
+        def answer(self, method: str, path: str, body: bytes) -> httpx2.Response:
+            return refusal(404, "scenario_not_found")
+
+    assert collect(Closed(), [3], 2).error_codes == ["scenario_not_found"] * 2
+
+
+@pytest.mark.parametrize("waves", [1, 2, 3])
+def test_the_same_noise_plays_the_same_episodes(waves: int) -> None:
+    once, again = (collect(StageServer(), [3, 4, 5], 2, waves=waves) for _ in range(2))
+    assert [each.segments for each in once.trajectories] == [each.segments for each in again.trajectories]
+
+
+def test_other_noise_and_other_members_say_other_things() -> None:
+    first, second = (collect(StageServer(), [3], 2, key=key) for key in (1, 2))
+    said: set[Any] = {each.ids for collected in (first, second) for each in collected.trajectories}
+    assert len(said) == 4
+
+
+def test_turns_that_hit_the_limit_are_counted() -> None:
+    collected = collect(StageServer(turns=8), [3], 4)
+    cut_off = sum(
+        segment.sampled and segment.ids[-1] != RENDERER.end_id
+        for trajectory in collected.trajectories
+        for segment in trajectory.segments
+    )
+    assert sum(trajectory.truncated_turns for trajectory in collected.trajectories) == cut_off > 0

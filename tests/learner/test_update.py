@@ -1,0 +1,171 @@
+"""An update: towards what was rewarded, on the policy's tokens alone, the same however it is cut up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from learner.advantages import ESTIMATORS, per_turn
+from learner.model import Policy, rows_of
+from learner.objectives import ALGORITHMS
+from learner.types import Group, Trajectory
+from learner.update import Updater, UpdateSettings
+from tests.learner.small import policy, tokenizer, trajectory
+
+WORDS = tokenizer()
+GOOD = [("hello", "tell me more."), ("yes", "please tell me why.")]
+BAD = [("hello", "go away!"), ("yes", "the sky is blue.")]
+MIXED = [("hello", "tell me more."), ("yes", "go away!")]
+
+
+def groups() -> list[Group]:
+    members = (
+        trajectory(WORDS, GOOD, [0.5, 1.0]),
+        trajectory(WORDS, BAD, [0.0, 0.0]),
+        trajectory(WORDS, MIXED, [0.5, 0.25]),
+        trajectory(WORDS, BAD[:1], [0.1]),
+    )
+    return [Group(1, members), Group(2, members[:2])]
+
+
+def updater(acting: Policy, rate: float = 0.05, reference: Policy | None = None, **settings: Any) -> Updater:
+    chosen = UpdateSettings(objective=ALGORITHMS["grpo"], **settings) if "objective" not in settings else None
+    optimizer = torch.optim.SGD(acting.model.parameters(), lr=rate)
+    return Updater(acting, optimizer, chosen or UpdateSettings(**settings), WORDS.pad_token_id, reference)
+
+
+def likelihood(acting: Policy, of: Trajectory) -> float:
+    with torch.no_grad():
+        return float(acting.score(rows_of([of.segments], WORDS.pad_token_id)).logp.sum())
+
+
+def weights(acting: Policy) -> Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in acting.model.parameters()])
+
+
+@pytest.mark.parametrize("name", ["grpo", "dr_grpo", "dapo", "gspo", "gspo_token", "cispo", "rloo", "sapo", "dppo"])
+def test_what_was_rewarded_becomes_more_likely(name: str) -> None:
+    acting = policy(WORDS)
+    good, bad = trajectory(WORDS, GOOD, [0.5, 1.0]), trajectory(WORDS, BAD, [0.0, 0.0])
+    before = likelihood(acting, good) - likelihood(acting, bad)
+    metrics = updater(acting, objective=ALGORITHMS[name]).update(groups())
+    assert likelihood(acting, good) - likelihood(acting, bad) > before
+    assert metrics["groups/used"] == 2
+    assert metrics["update/grad_norm"] > 0
+
+
+@pytest.mark.parametrize("name", ["grpo", "dr_grpo", "dapo", "gspo"])
+def test_the_step_is_the_same_however_it_is_cut_into_micro_batches(name: str) -> None:
+    objective = replace(ALGORITHMS[name], max_tokens=64)
+    whole, cut = policy(WORDS), policy(WORDS)
+    updater(whole, objective=objective).update(groups())
+    updater(cut, objective=objective, micro_tokens=1).update(groups())
+    assert torch.allclose(weights(whole), weights(cut), atol=1e-6)
+    assert not torch.equal(weights(whole), weights(policy(WORDS)))
+
+
+def test_what_the_persona_said_last_before_a_turn_is_not_trained() -> None:
+    acting = policy(WORDS)
+    rows = rows_of([trajectory(WORDS, GOOD, [0.5, 1.0]).segments], WORDS.pad_token_id)
+    logp = acting.score(rows).logp.detach()
+    assert float(logp[rows.sampled == 0].abs().max()) == 0.0
+    assert int(rows.sampled.sum()) == sum(len(WORDS.encode(line, add_special_tokens=False)) + 1 for _, line in GOOD)
+
+
+def test_groups_without_a_difference_are_left_out() -> None:
+    acting = policy(WORDS)
+    before = weights(acting)
+    same = Group(1, tuple(trajectory(WORDS, GOOD, [0.5, 0.5]) for _ in range(3)))
+    alone = Group(2, (trajectory(WORDS, GOOD, [0.5, 1.0]),), errored=3)
+    metrics = updater(acting).update([same, alone, Group(3, (), errored=4)])
+    assert metrics == {"groups/all": 3.0, "groups/used": 0.0}
+    assert torch.equal(weights(acting), before)
+
+
+def test_an_errored_member_changes_nothing_for_the_others() -> None:
+    full, ragged = policy(WORDS), policy(WORDS)
+    members = groups()[0].trajectories[:3]
+    updater(full).update([Group(1, members)])
+    updater(ragged).update([Group(1, members, errored=5, error_codes=("judge_failed",) * 5)])
+    assert torch.equal(weights(full), weights(ragged))
+
+
+def test_several_steps_use_the_samplers_log_probabilities_as_the_old_ones() -> None:
+    acting = policy(WORDS)
+    metrics = updater(acting, minibatches=3).update(groups())
+    # The made-up log-probabilities are far from this policy's, so the ratio is not 1.
+    assert metrics["update/max_ratio"] != pytest.approx(1.0)
+    assert "ess" not in metrics
+
+
+def test_one_step_is_on_policy_and_reports_the_mismatch() -> None:
+    metrics = updater(policy(WORDS)).update(groups())
+    assert metrics["update/max_ratio"] == pytest.approx(1.0)
+    assert metrics["mismatch_k3"] > 0
+
+
+def test_the_entropy_bonus_keeps_the_policy_open() -> None:
+    plain, open_minded = policy(WORDS, spread=3.0), policy(WORDS, spread=3.0)
+    for _ in range(5):
+        updater(plain).update(groups())
+        last = updater(open_minded, entropy=1.0).update(groups())
+    assert last["update/entropy"] > updater(plain, rate=0.0).update(groups())["update/entropy"]
+
+
+def test_a_kl_term_pulls_towards_the_reference() -> None:
+    with pytest.raises(ValueError, match="reference"):
+        updater(policy(WORDS), objective=ALGORITHMS["grpo_kl"])
+    strong = replace(ALGORITHMS["grpo_kl"], beta=10.0)
+    reference = policy(WORDS, spread=2.0)
+    free, held = policy(WORDS, seed=1, spread=2.0), policy(WORDS, seed=1, spread=2.0)
+    for _ in range(3):
+        updater(free, objective=ALGORITHMS["grpo"]).update(groups())
+        updater(held, objective=strong, reference=reference).update(groups())
+    seen = groups()[0].trajectories
+    apart = [sum(abs(likelihood(each, of) - likelihood(reference, of)) for of in seen) for each in (held, free)]
+    assert apart[0] < apart[1]
+
+
+@pytest.mark.parametrize("name", ["ppo", "vapo", "reinforce_pp"])
+def test_objectives_that_need_a_value_model_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="value model"):
+        updater(policy(WORDS), objective=ALGORITHMS[name])
+
+
+def test_credit_per_turn_compares_what_was_gained_from_that_turn_on() -> None:
+    rewards = [(0.5, 1.0), (0.0, 0.0), (0.5, 0.25), (0.1,)]
+    credit = per_turn(rewards, torch.tensor([0, 0, 0, 0]), ESTIMATORS["group_mean_only"])
+    mean = (1.0 + 0.0 + 0.25 + 0.1) / 4
+    assert [row[0] for row in credit] == pytest.approx([1.0 - mean, -mean, 0.25 - mean, 0.1 - mean])
+    later = (0.5 + 0.0 - 0.25) / 3
+    assert [row[1] for row in credit[:3]] == pytest.approx([0.5 - later, -later, -0.25 - later])
+
+
+def test_credit_per_turn_does_not_mix_groups() -> None:
+    rewards = [(0.0, 1.0), (0.0, 0.0), (0.9, 0.9), (0.3, 0.3)]
+    apart = per_turn(rewards, torch.tensor([0, 0, 1, 1]), ESTIMATORS["group_mean_only"])
+    assert [row[1] for row in apart] == pytest.approx([0.5, -0.5, 0.0, 0.0])
+
+
+def test_a_gain_counts_less_for_the_turns_before_it() -> None:
+    rewards = [(0.0, 0.0, 0.8), (0.0, 0.0, 0.0)]
+    credit = per_turn(rewards, torch.tensor([0, 0]), ESTIMATORS["group_mean_only"], gamma=0.5)
+    assert credit[0] == pytest.approx([0.1, 0.2, 0.4])
+    assert credit[1] == pytest.approx([-0.1, -0.2, -0.4])
+
+
+def test_per_turn_credit_reaches_the_tokens_of_its_turn() -> None:
+    acting = policy(WORDS)
+    mixed = trajectory(WORDS, MIXED, [0.5, 0.1])
+    before = rows_of([mixed.segments], WORDS.pad_token_id)
+    with torch.no_grad():
+        old = acting.score(before).logp.clone()
+    updater(acting, rate=0.02, credit="to_go").update([Group(1, (mixed, trajectory(WORDS, GOOD, [0.5, 1.0])))])
+    with torch.no_grad():
+        change = acting.score(before).logp - old
+    second = before.sampled[0].nonzero().flatten()[-4:]
+    assert float(change[0, second].sum()) < 0
