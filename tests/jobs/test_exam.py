@@ -185,6 +185,7 @@ def test_plays_are_transcripts_that_end_by_state(sealed: SealedScenario, matcher
     one = play(sealed, load_temperaments()["plainspoken"], oracle, matcher, seed=1)
     assert one.ended
     assert one.leaks == ()
+    assert "`pads_age` by “How old are the brake pads?”" in one.told
     assert [m["role"] for m in one.messages] == ["user", "assistant"] * one.turns + ["user"]
     other = play(sealed, load_temperaments()["plainspoken"], oracle, matcher, seed=2)
     assert [m["content"] for m in other.messages] != [m["content"] for m in one.messages]
@@ -222,7 +223,7 @@ def figures(**changes: object) -> Figures:
     rewards |= dict.fromkeys(BAD, (0.1,))
     values: dict[str, object] = {
         "scenario": "a/b", "plays": 12, "rewards": rewards, "hit_rate": 0.95, "probes": 20, "foreign_rate": 0.0,
-        "probing_turns": 200, "leaks": 0, "replay_identical": True, "reward_equal": True, "group_spread": 0.1,
+        "probing_turns": 200, "leaks": 0, "drawn_out": 0, "replay_identical": True, "reward_equal": True, "group_spread": 0.1,
         "never_met": 0, "always_met": 0,
     }  # fmt: skip
     return Figures(**{**values, **changes})  # type: ignore[arg-type]

@@ -33,6 +33,8 @@ class Findings:
     pairs: Sequence[tuple[Play, Mark]]
     heard: Understanding
     leaks: Sequence[str]
+    drawn_out: Sequence[str]
+    """Open facts told during probing."""
     never: Sequence[str]
     """Positive criteria that no agent met."""
     always: Sequence[str]
@@ -161,6 +163,7 @@ def notes(found: Findings) -> Iterator[str]:
             yield f"`{criterion.id}` never fired: the careless script could show that it does"
         if all(value is None for value in values):
             yield f"`{criterion.id}` was decided by no judge here (an LLM judge is needed)"
+    yield from (f"probing drew out {told}" for told in found.drawn_out[:_SHOWN])
     if found.heard.hit_rate >= LIMITS.hit_rate_at_least:
         yield from (f"paraphrase missed: {miss}" for miss in found.heard.misses)
     if found.heard.foreign_rate <= LIMITS.foreign_rate_at_most:

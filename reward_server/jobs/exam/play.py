@@ -36,6 +36,8 @@ class Play:
     ended: bool
     leaks: tuple[str, ...]
     """What was told that was closed: `turn n: fact id (why)`."""
+    told: tuple[str, ...] = field(repr=False)
+    """What the agent drew out: `fact by “its words”`."""
     final_state: Mapping[str, Any] = field(repr=False)
 
     @property
@@ -51,6 +53,7 @@ def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgen
     state, heard = opening.state, opening.text
     messages: list[Mapping[str, Any]] = [{"role": "user", "content": heard}]
     found = leaks(scenario, PersonaState(), opening.state, heard, 0)
+    told: list[str] = []
     ended = False
     for turn in range(scenario.card.max_turns):
         act = agent.act(turn, heard)
@@ -66,11 +69,12 @@ def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgen
         # Through JSON, as an episode keeps it between turns.
         state, heard = PersonaState.from_json(reply.state.to_json()), reply.text
         messages.append({"role": "user", "content": heard})
+        told += [f"`{name}` by “{act.say}”" for name in reply.disclosed if scenario.case.by_id[name].creditable]
         found += leaks(scenario, before, state, heard, turn + 1)
         if reply.ended is not None:
             ended = True
             break
-    return Play(agent.name, temperament.slug, seed, tuple(messages), ended, tuple(found), state.to_json())
+    return Play(agent.name, temperament.slug, seed, tuple(messages), ended, tuple(found), tuple(told), state.to_json())
 
 
 def _message(act: Act) -> Mapping[str, Any]:

@@ -43,6 +43,8 @@ class Figures:
     foreign_rate: float
     probing_turns: int
     leaks: int
+    drawn_out: int
+    """Open facts told during probing: no leaks, but no probing line means to ask for one."""
     replay_identical: bool
     reward_equal: bool
     group_spread: float

@@ -48,6 +48,7 @@ class Examiner:
         probed = self._probe(scenario)
         heard = understanding(scenario, self.matcher)
         leaks = [f"{p.agent}, {p.temperament}, {leak}" for p in (*plays, *group, *probed) for leak in p.leaks]
+        drawn_out = [told for p in probed for told in p.told]
         never, always = _idle_criteria(scenario, [*marks, *group_marks])
         rewards: dict[str, tuple[float, ...]] = {}
         for one, mark in zip(plays, marks, strict=True):
@@ -61,6 +62,7 @@ class Examiner:
             foreign_rate=heard.foreign_rate,
             probing_turns=sum(p.turns for p in probed),
             leaks=len(leaks),
+            drawn_out=len(drawn_out),
             replay_identical=self._same_again(scenario, plays[0]),
             reward_equal=await self._same_reward(scenario, plays, marks),
             group_spread=pstdev(mark.reward for mark in group_marks),
@@ -68,7 +70,7 @@ class Examiner:
             always_met=len(always),
         )
         pairs = list(zip(plays, marks, strict=True))
-        found = Findings(scenario, figures, pairs, heard, leaks, never, always)
+        found = Findings(scenario, figures, pairs, heard, leaks, drawn_out, never, always)
         return ScenarioExam(figures, failures(found, self.matcher), tuple(notes(found)), time.monotonic() - started)
 
     def _plays(self, scenario: SealedScenario) -> list[Play]:
