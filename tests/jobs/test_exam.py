@@ -223,8 +223,8 @@ def figures(**changes: object) -> Figures:
     rewards |= dict.fromkeys(BAD, (0.1,))
     values: dict[str, object] = {
         "scenario": "a/b", "plays": 12, "rewards": rewards, "hit_rate": 0.95, "probes": 20, "foreign_rate": 0.0,
-        "probing_turns": 200, "leaks": 0, "drawn_out": 0, "replay_identical": True, "reward_equal": True, "group_spread": 0.1,
-        "never_met": 0, "always_met": 0,
+        "probing_turns": 200, "leaks": 0, "drawn_out": 0, "replay_identical": True, "reward_equal": True,
+        "group_spread": 0.1, "never_met": 0, "always_met": 0,
     }  # fmt: skip
     return Figures(**{**values, **changes})  # type: ignore[arg-type]
 
