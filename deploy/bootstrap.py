@@ -23,6 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOG_LINES_SHOWN = 20
+OURS = ".made-by-labs"
 
 
 def fail(message: str) -> None:
@@ -80,9 +81,13 @@ def run_logged(command: list[str], log: Path, doing: str) -> None:
 
 
 def create_venv(venv: Path, log: Path) -> None:
-    """A fresh virtual environment; a half-built one is removed first."""
+    """A fresh virtual environment; a half-built one of ours is removed first, somebody else's never."""
+    if venv.exists() and not (venv / OURS).is_file():
+        fail(f"there is a {venv} that ./labs did not make; move it away or set LABS_HOME to another folder")
     if venv.exists():
         shutil.rmtree(venv)
+    venv.mkdir()
+    (venv / OURS).touch()
     missing = subprocess.run([sys.executable, "-c", "import ensurepip, venv"], capture_output=True, check=False)
     if missing.returncode != 0:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"

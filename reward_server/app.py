@@ -17,12 +17,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TextIO
 
 from fastapi import FastAPI
 
-import scenarios.yamlfile
 from personas.library import load_temperaments
 from personas.matcher import Matcher
 from reward_server import __version__
@@ -36,12 +34,12 @@ from reward_server.clock import Clock, SystemClock
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import load_pepper
 from reward_server.coordination.rate_limiter import RateLimiter
-from reward_server.engine import build_scorer, load_matcher
+from reward_server.engine import build_scorer, load_matcher, load_scenarios
 from reward_server.episodes.idempotency import Idempotency, Outliving
 from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import Stage
-from reward_server.errors import ConfigurationError, LabsError, ScenarioError, StoreUnavailable
+from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.evaluations.service import EvaluationService
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
@@ -49,7 +47,7 @@ from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 from reward_server.telemetry.logs import configure_logging, get_logger
 from reward_server.telemetry.metrics import Metrics
-from scenarios.library import Library, load_library
+from scenarios.library import Library
 
 PURGE_EVERY_S = 3600.0
 
@@ -102,11 +100,7 @@ def _lifespan(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         configure_logging(settings.log_level, settings.log_format, ports.log_stream)
         async with AsyncExitStack() as stack:
-            try:
-                app.state.services = await _start(stack, settings, ports, metrics)
-            except LabsError as error:
-                log.error("start_failed", code=error.code, reason=error.message)  # noqa: TRY400
-                raise
+            app.state.services = await _start(stack, settings, ports, metrics)
             log.info("started", version=__version__, collections=len(app.state.services.catalog.collections))
             yield
             app.state.services = None
@@ -144,7 +138,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             store=store,
             catalog=library.catalog,
             stage=Stage(library.vault, load_temperaments(), matcher, threads),
-            scorer=TurnScorer(scorer),
+            scorer=TurnScorer(scorer, metrics),
             idempotency=idempotency,
             clock=ports.clock,
             metrics=metrics,
@@ -167,7 +161,7 @@ async def _knowledge(settings: Settings, ports: Ports) -> tuple[Library, Matcher
     """Scenarios and text encoder; both are read off the loop."""
     library, matcher = ports.library, ports.matcher
     if library is None:
-        library = await asyncio.to_thread(_load_library, settings.scenarios)
+        library = await asyncio.to_thread(load_scenarios, settings.scenarios)
     if matcher is None:
         matcher = await asyncio.to_thread(load_matcher, settings.encoder)
     return library, matcher
@@ -177,13 +171,6 @@ def _pepper(settings: Settings) -> bytes:
     if settings.pepper is not None:
         return settings.pepper.get_secret_value().encode()
     return load_pepper(settings.data)
-
-
-def _load_library(root: Path | None) -> Library:
-    try:
-        return load_library(root)
-    except scenarios.yamlfile.ScenarioError as error:
-        raise ScenarioError(str(error)) from None
 
 
 async def _may_be_open(settings: Settings, keys: KeyRing) -> bool:

@@ -10,16 +10,27 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+import scenarios.yamlfile
 from personas.library import load_temperaments
 from personas.matcher import Matcher
+from reward_server.errors import ScenarioError
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
-from scenarios.library import Library
+from scenarios.library import Library, load_library
+
+
+def load_scenarios(root: Path | None) -> Library:
+    """The scenarios below `root` (default: the packaged ones); `ScenarioError` names file and line."""
+    try:
+        return load_library(root)
+    except scenarios.yamlfile.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
 
 
 def load_matcher(encoder: str) -> Matcher:

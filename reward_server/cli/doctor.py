@@ -65,9 +65,9 @@ def _encoder(settings: Settings) -> Finding:
 
 
 def _scenarios(settings: Settings) -> Finding:
-    from scenarios.library import load_library
+    from reward_server.engine import load_scenarios
 
-    library = load_library(settings.scenarios)
+    library = load_scenarios(settings.scenarios)
     collections = library.catalog.collections
     count = sum(len(collection.scenarios) for collection in collections.values())
     return Finding("scenarios", f"{count} in {len(collections)} collections")

@@ -63,16 +63,11 @@ def evaluate(
 
 
 def _library(root: Path | None, collection: str | None, scenario: str | None) -> Library:
+    from reward_server.engine import load_scenarios
     from reward_server.errors import CollectionNotFound, ScenarioNotFound
-    from reward_server.errors import ScenarioError as Refused
     from reward_server.settings import load_settings
-    from scenarios.library import load_library
-    from scenarios.yamlfile import ScenarioError
 
-    try:
-        library = load_library(root or load_settings().scenarios)
-    except ScenarioError as error:
-        raise Refused(str(error)) from None
+    library = load_scenarios(root or load_settings().scenarios)
     if (collection is None) != (scenario is None):
         raise InvalidRequest("--collection and --scenario go together")
     if collection is not None and collection not in library.catalog.collections:

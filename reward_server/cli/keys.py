@@ -19,11 +19,11 @@ from reward_server.clock import SystemClock
 from reward_server.coordination.key_ring import KeyRing, NewKey
 from reward_server.coordination.lab import PLAN_RATES, Plan
 from reward_server.coordination.pepper import load_pepper
+from reward_server.engine import load_scenarios
 from reward_server.settings import load_settings
 from reward_server.store.migrate import migrate
 from reward_server.store.records import KeyRow
 from reward_server.store.store import Store
-from scenarios.library import load_library
 
 app = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
 
@@ -108,7 +108,7 @@ def _refuse_unknown(collections: list[str]) -> None:
     """A misspelt collection would make a key that opens nothing."""
     if not collections:
         return
-    known = set(load_library(load_settings().scenarios).catalog.collections)
+    known = set(load_scenarios(load_settings().scenarios).catalog.collections)
     for slug in collections:
         if slug not in known:
             raise typer.BadParameter(f"there is no collection {slug!r}; there are {', '.join(sorted(known))}")

@@ -1,0 +1,148 @@
+"""`./labs` prepares an environment once, mends an interrupted one, and two at once do not collide.
+
+Installing is replaced by a stand-in that records calls; the real installation is what runs this suite.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bootstrap", ROOT / "deploy" / "bootstrap.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def bootstrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    module = load()
+    monkeypatch.setenv("LABS_HOME", str(tmp_path / "a home"))
+    calls = tmp_path / "calls"
+    monkeypatch.setattr(module, "create_venv", lambda venv, log: stand_in_venv(venv, calls))
+    monkeypatch.setattr(module, "install", lambda venv, wanted, log: note(calls, "install"))
+    module.calls = calls
+    return module
+
+
+def stand_in_venv(venv: Path, calls: Path) -> None:
+    (venv / "bin").mkdir(parents=True, exist_ok=True)
+    note(calls, "venv")
+
+
+def note(calls: Path, what: str) -> None:
+    with calls.open("a") as file:
+        file.write(what + "\n")
+
+
+def noted(module: ModuleType) -> list[str]:
+    return module.calls.read_text().split() if module.calls.exists() else []
+
+
+def test_the_second_run_prepares_nothing(bootstrap: ModuleType) -> None:
+    first = bootstrap.prepare(dev=False)
+    assert noted(bootstrap) == ["venv", "install"]
+    assert bootstrap.prepare(dev=False) == first
+    assert noted(bootstrap) == ["venv", "install"]
+
+
+def test_an_environment_for_the_tests_serves_as_well(bootstrap: ModuleType) -> None:
+    bootstrap.prepare(dev=True)
+    bootstrap.prepare(dev=False)
+    assert noted(bootstrap) == ["venv", "install"]
+
+
+def test_the_tests_complete_an_environment_of_the_server(bootstrap: ModuleType) -> None:
+    bootstrap.prepare(dev=False)
+    bootstrap.prepare(dev=True)
+    assert noted(bootstrap) == ["venv", "install", "install"]
+
+
+def test_an_interrupted_installation_is_done_again(bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(venv: Path, wanted: list[str], log: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bootstrap, "install", interrupted)
+        with pytest.raises(SystemExit, match="run the same command again"):
+            bootstrap.prepare(dev=False)
+    bootstrap.prepare(dev=False)
+    assert noted(bootstrap) == ["venv", "venv", "install"]
+
+
+def test_an_environment_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    venv = tmp_path / ".venv"
+    venv.mkdir()
+    (venv / "theirs").touch()
+    with pytest.raises(SystemExit, match="that ./labs did not make"):
+        load().create_venv(venv, tmp_path / "log")
+    assert (venv / "theirs").exists()
+
+
+def test_changed_requirements_are_installed(bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    bootstrap.prepare(dev=False)
+    monkeypatch.setattr(bootstrap, "requirements", lambda *, dev: ["something-else"])
+    bootstrap.prepare(dev=False)
+    assert noted(bootstrap).count("install") == 2
+
+
+def prepare_in_a_process(home: str, calls: str) -> None:
+    os.environ["LABS_HOME"] = home
+    module = load()
+    module.create_venv = lambda venv, log: stand_in_venv(venv, Path(calls))
+    module.install = lambda venv, wanted, log: note(Path(calls), "install")
+    module.prepare(dev=False)
+
+
+def test_two_at_once_install_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    calls = tmp_path / "calls"
+    arguments = (str(tmp_path / "home"), str(calls))
+    processes = [context.Process(target=prepare_in_a_process, args=arguments) for _ in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    assert calls.read_text().split() == ["venv", "install"]
+
+
+def test_a_failed_step_shows_its_log_and_keeps_it(bootstrap: ModuleType, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", "import sys; print('no such package'); sys.exit(3)"]
+    with pytest.raises(SystemExit, match=r"installing failed \(exit 3\)"):
+        bootstrap.run_logged(command, log, "installing")
+    assert "no such package" in log.read_text()
+
+
+def test_a_home_that_cannot_be_written_is_one_line(bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LABS_HOME", "/proc/nowhere")
+    with pytest.raises(SystemExit, match="set LABS_HOME"):
+        bootstrap.prepare(dev=False)
+
+
+def test_without_a_python_the_script_says_what_to_install(tmp_path: Path) -> None:
+    environment = {"PATH": str(tmp_path), "LABS_PYTHON": ""}
+    (tmp_path / "dirname").symlink_to("/usr/bin/dirname")
+    done = subprocess.run(["/bin/sh", str(ROOT / "labs"), "version"], capture_output=True, env=environment, check=False)
+    assert done.returncode == 1
+    assert b"no Python 3.11, 3.12 or 3.13 found" in done.stderr
+
+
+def test_requirements_name_no_address() -> None:
+    listing = (ROOT / "constraints" / "constraints.txt").read_text()
+    assert "://" not in listing
+    assert "@" not in listing

@@ -1,0 +1,104 @@
+"""The `labs` command as a user calls it: a process of its own, one line for what is wrong, no traceback."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.processes import ROOT, labs_server
+
+
+def labs(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "COLUMNS": "200", **environment}
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "reward_server.cli.main", *arguments],
+        capture_output=True,
+        text=True,
+        env=variables,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["serve"], ["doctor"], ["evaluate"], ["keys"], ["scenarios"], ["keys", "create"]]
+)
+def test_help_is_everywhere(command: list[str]) -> None:
+    done = labs(*command, "--help")
+    assert done.returncode == 0
+    assert "Usage: labs" in done.stdout
+
+
+def test_version() -> None:
+    assert labs("version").stdout.startswith("labs 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "code", "said"),
+    [
+        (["serve", "--prt", "1"], {}, 2, "No such option"),
+        (["nonsense"], {}, 2, "No such command"),
+        (["serve"], {"LABS_PORT": "many"}, 1, "LABS_PORT"),
+        (["serve", "--host", "not an address"], {}, 1, "is not an address"),
+        (["keys", "create", "x", "--collection", "nope"], {}, 2, "there is no collection"),
+        (["keys", "create", "x", "--plan", "premium", "--rate", "3"], {}, 2, "--plan custom"),
+        (["serve", "--host", "0.0.0.0", "--port", "0"], {}, 1, "labs keys create"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    arguments: list[str], environment: dict[str, str], code: int, said: str, tmp_path: Path
+) -> None:
+    done = labs(*arguments, LABS_DATA=str(tmp_path), **environment)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert done.stderr.startswith("labs: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        done = labs("serve", "--port", str(other.getsockname()[1]), "--data", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.startswith("labs: cannot listen on 127.0.0.1:")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_key_is_printed_once_and_listed_without_its_secret(tmp_path: Path) -> None:
+    made = labs("keys", "create", "ci", "--rate", "5", "--data", str(tmp_path))
+    key = made.stdout.strip()
+    assert key.startswith("lab_")
+    listed = labs("keys", "list", "--data", str(tmp_path))
+    assert key.split("_")[1] in listed.stdout
+    assert key not in listed.stdout + listed.stderr
+    assert labs("keys", "revoke", key.split("_")[1], "--data", str(tmp_path)).returncode == 0
+    assert labs("keys", "revoke", "unknown", "--data", str(tmp_path)).returncode == 1
+
+
+def test_doctor_finds_everything_in_order(tmp_path: Path) -> None:
+    done = labs("doctor", "--data", str(tmp_path), LABS_PORT="1")
+    assert done.returncode == 0, done.stdout
+    assert "minilm-l6-v2" in done.stdout
+
+
+def test_doctor_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = labs("doctor", "--data", str(tmp_path), LABS_SCENARIOS=str(tmp_path / "empty"))
+    assert done.returncode == 1
+    assert "no collections here" in done.stdout
+
+
+def test_the_banner_is_printed_when_the_server_answers(tmp_path: Path) -> None:
+    server = labs_server(tmp_path)
+    server.start()
+    server.stop()
+    said = (tmp_path / "labs.log").read_text()
+    assert f"Labs is ready at {server.url}" in said
+    assert f"curl -s {server.url}/api/v1/episodes" in said
+    assert "Development mode" in said

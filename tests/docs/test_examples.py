@@ -1,0 +1,75 @@
+"""Every curl line and Python block of the docs is run, as it stands, against a real server process."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from benchmarks.processes import ROOT, ServerProcess, labs_server
+
+PAGES = ("README.md", "docs/quickstart.md", "docs/api.md")
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    found = BLOCK.findall((ROOT / page).read_text())
+    return [text for kind, text in found if kind == language]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    process = labs_server(tmp_path_factory.mktemp("docs"))
+    process.start()
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def episode(server: ServerProcess) -> str:
+    body = {"collection_slug": "customer-support", "scenario_slug": "leaking-blender"}
+    answer = httpx2.post(f"{server.url}/api/v1/episodes", json=body, timeout=30)
+    return str(answer.raise_for_status().json()["episode_id"])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_curl_lines_answer(page: str, server: ServerProcess, episode: str) -> None:
+    lines = [block for block in blocks(page, "sh") if "curl" in block]
+    assert lines
+    for line in lines:
+        command = line.replace("http://127.0.0.1:8321", server.url)
+        done = subprocess.run(
+            ["sh", "-c", command], capture_output=True, env={**os.environ, "EPISODE": episode}, timeout=60, check=True
+        )
+        answer = json.loads(done.stdout)
+        assert "request_id" in answer, answer
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_python_blocks_run(page: str, server: ServerProcess, tmp_path: Path) -> None:
+    for number, block in enumerate(blocks(page, "python")):
+        script = tmp_path / f"{number}.py"
+        script.write_text(block.replace("http://127.0.0.1:8321", server.url))
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            [sys.executable, str(script)], capture_output=True, text=True, env=environment, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "page", sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+)
+def test_links_lead_somewhere(page: str) -> None:
+    here = ROOT / page
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", here.read_text()):
+        if "://" not in target:
+            assert (here.parent / target).exists(), f"{page} links to {target}"
