@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reward_server.api.errors import error_response
 from reward_server.coordination.rate_limiter import Decision
-from reward_server.errors import LabsError, Overloaded
+from reward_server.errors import LabsError, Overloaded, StoreUnavailable
 from reward_server.ids import new_request_id
 from reward_server.telemetry.logs import get_logger
 from reward_server.telemetry.metrics import Metrics
@@ -124,6 +124,8 @@ class _Exchange:
         metrics = self._boundary.metrics
         metrics.requests.labels(template, method, str(self._status or 500)).inc()
         metrics.request_seconds.labels(template, method).observe(duration_s)
+        if self._state["trace"].get("code") == StoreUnavailable.code:
+            metrics.store_errors.inc()
         log.info(
             "request",
             request_id=self._request_id,
@@ -131,7 +133,7 @@ class _Exchange:
             route=template,
             status=self._status,
             ms=round(duration_s * 1000, 1),
-            **self._state.get("trace", {}),
+            **self._state["trace"],
         )
 
 

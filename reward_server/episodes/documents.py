@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from reward_server.clock import to_iso
@@ -10,6 +10,7 @@ from reward_server.coordination.lab import Lab
 from reward_server.episodes.history import Line
 from reward_server.episodes.idempotency import Body
 from reward_server.episodes.machine import log_of
+from reward_server.episodes.scores import TurnScore
 from reward_server.store.records import EpisodeRow, TurnRow
 from scenarios.schema import ScenarioCard, Tool
 
@@ -32,26 +33,18 @@ def created(episode: EpisodeRow, card: ScenarioCard) -> Body:
     }
 
 
-def turn_taken(
-    after: EpisodeRow,
-    observation: str,
-    *,
-    reward: float,
-    reward_delta: float,
-    scores: Mapping[str, float] | None,
-    breakdown: Mapping[str, str] | None,
-) -> Body:
+def turn_taken(after: EpisodeRow, observation: str, score: TurnScore, reward_delta: float) -> Body:
     """Answer of POST /episodes/{id}/turns."""
     body: Body = {
         "turn": after.turn,
         "observation": {"role": after.observation_role, "content": observation},
-        "reward": reward,
+        "reward": score.reward,
         "reward_delta": reward_delta,
     }
-    if scores is not None:
-        body["scores"] = dict(scores)
-    if breakdown is not None:
-        body[FULL_SCORES_ONLY] = dict(breakdown)
+    if score.scores is not None:
+        body["scores"] = dict(score.scores)
+    if score.breakdown is not None:
+        body[FULL_SCORES_ONLY] = dict(score.breakdown)
     body["episode_complete"] = after.terminal_reason is not None
     if after.terminal_reason is not None:
         body["terminal_reason"] = after.terminal_reason

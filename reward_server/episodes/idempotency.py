@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from reward_server.clock import Clock
-from reward_server.errors import IdempotencyMismatch
+from reward_server.errors import IdempotencyMismatch, LabsError
 from reward_server.store.records import StoredAnswer
 from reward_server.store.store import Store, UnitOfWork
+from reward_server.telemetry.logs import get_logger
 
+log = get_logger(__name__)
 T = TypeVar("T")
 Body = dict[str, Any]
 """A response body without its `request_id`."""
@@ -60,9 +62,10 @@ class Outliving:
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled():
-            # Nobody may be waiting any more; reading it keeps the event loop from reporting it as lost.
-            task.exception()
+        # Nobody may be waiting any more; reading it keeps the event loop from reporting it as lost.
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, LabsError):
+            log.error("work_failed", error=type(error).__name__)
 
 
 @dataclass(frozen=True)

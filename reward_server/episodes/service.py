@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from personas.hearing import AgentTurn
+from personas.simulator import Reply
 from reward_server.access import scenario_for
 from reward_server.clock import Clock
 from reward_server.coordination.in_flight import InFlightTurns
@@ -21,7 +22,7 @@ from reward_server.coordination.lab import Lab
 from reward_server.episodes import documents, machine
 from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
 from reward_server.episodes.idempotency import Body, Idempotency, Keep, fingerprint
-from reward_server.episodes.scores import TurnScorer
+from reward_server.episodes.scores import TurnScore, TurnScorer
 from reward_server.episodes.stage import Stage, choose_persona
 from reward_server.errors import (
     EpisodeComplete,
@@ -186,47 +187,31 @@ class EpisodeService:
 
     async def _play_new(self, lab: Lab, loaded: _Loaded, request: TurnRequest, new: NewTurn, keep: Keep) -> Body:
         episode, message = loaded.row, new.message
-        card = scenario_for(lab, self._catalog, episode.collection, episode.scenario).card
-        calls = [ToolCall.model_validate(call) for call in message.tool_calls or ()]
-        reply = await self._stage.reply(episode, AgentTurn(message.content, valid_tool_ids(calls, card.tools)))
-        log = [*machine.log_of(episode, loaded.turns), _as_agent(episode, message)]
-        log.append(Line(episode.observation_role, reply.text))
+        reply = await self._reply(lab, episode, message)
+        heard = Line(machine.agent_role(episode.observation_role), message.content, message.tool_calls)
+        answered = Line(episode.observation_role, reply.text)
+        log = [*machine.log_of(episode, loaded.turns), heard, answered]
         score = await self._scorer.score(episode, log, request.reward_config)
-        now = self._clock.now()
         after = machine.after_turn(
             episode,
             persona_state=reply.state.to_json(),
             persona_done=reply.ended is not None,
             terminate=request.terminate,
-            now=now,
+            now=self._clock.now(),
         )
         before = loaded.turns[-1].reward if loaded.turns else 0.0
-        body = documents.turn_taken(
-            after,
-            reply.text,
-            reward=score.reward,
-            reward_delta=machine.reward_delta(score.reward, before),
-            scores=score.scores,
-            breakdown=score.breakdown,
-        )
-        row = TurnRow(
-            episode_id=episode.episode_id,
-            turn=after.turn,
-            agent_content=message.content,
-            tool_calls=list(message.tool_calls) if message.tool_calls else None,
-            observation=reply.text,
-            reward=score.reward,
-            scores=None if score.scores is None else dict(score.scores),
-            answer=body,
-            fingerprint=fingerprint(message.content, list(message.tool_calls or ())),
-            created_at=now,
-        )
+        body = documents.turn_taken(after, reply.text, score, machine.reward_delta(score.reward, before))
         async with self._store.transaction() as unit:
-            await unit.episodes.append_turn(after, row)
+            await unit.episodes.append_turn(after, _turn_row(after, message, reply.text, score, body))
             await keep(unit, body)
         self._metrics.turns.inc()
         self._count_end(after)
         return body
+
+    async def _reply(self, lab: Lab, episode: EpisodeRow, message: Line) -> Reply:
+        card = scenario_for(lab, self._catalog, episode.collection, episode.scenario).card
+        calls = [ToolCall.model_validate(call) for call in message.tool_calls or ()]
+        return await self._stage.reply(episode, AgentTurn(message.content, valid_tool_ids(calls, card.tools)))
 
     # --- read, list, end ------------------------------------------------------------------------
 
@@ -325,8 +310,20 @@ def _turn_cap(scenario: PublicScenario) -> int:
     return min(scenario.card.max_turns, MAX_TURNS)
 
 
-def _as_agent(episode: EpisodeRow, message: Line) -> Line:
-    return Line(machine.agent_role(episode.observation_role), message.content, message.tool_calls)
+def _turn_row(after: EpisodeRow, message: Line, observation: str, score: TurnScore, body: Body) -> TurnRow:
+    calls = list(message.tool_calls or ())
+    return TurnRow(
+        episode_id=after.episode_id,
+        turn=after.turn,
+        agent_content=message.content,
+        tool_calls=calls or None,
+        observation=observation,
+        reward=score.reward,
+        scores=None if score.scores is None else dict(score.scores),
+        answer=body,
+        fingerprint=fingerprint(message.content, calls),
+        created_at=after.active_at,
+    )
 
 
 def _line(message: Message) -> Line:

@@ -67,5 +67,6 @@ def reward_config(given: RewardConfig | None) -> dict[str, Any] | None:
 
 
 def verdicts(scored: Scored) -> list[dict[str, Any]]:
-    """The reasons, for the operator alone."""
-    return [verdict.to_json() for verdict in scored.verdicts]
+    """The reasons, for the operator alone: verdicts, and the gates that closed."""
+    gates = [{"gate": gate.name, "cap": gate.cap} for gate in scored.gates]
+    return [verdict.to_json() for verdict in scored.verdicts] + gates

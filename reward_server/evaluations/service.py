@@ -104,6 +104,7 @@ class EvaluationService:
         standing = await self._windows.read(lab.lab_id, [request])
         [outcome] = await self._score_all(lab, [request], EvaluationSource.EVALUATE)
         if isinstance(outcome, LabsError):
+            self._metrics.unscored.labels(outcome.code).inc()
             raise outcome
         body = self._body(outcome, standing, _ms(started)) | {"scoring_version": self._scorer.scoring_version}
         await self._store_rows([outcome.row], body, keep)
@@ -207,7 +208,11 @@ class EvaluationService:
     # --- two side by side -----------------------------------------------------------------------
 
     async def _compare(self, lab: Lab, request: CompareRequest, sides: Sequence[ScoreRequest], keep: Keep) -> Body:
-        a, b = (or_raise(outcome) for outcome in await self._scorer.score(sides))
+        outcomes = await self._scorer.score(sides)
+        for outcome in outcomes:
+            if isinstance(outcome, Unscored):
+                self._metrics.unscored.labels(outcome.code).inc()
+        a, b = (or_raise(outcome) for outcome in outcomes)
         verdict = compare(a.reward, b.reward)
         row = ComparisonRow(
             comparison_id=new_comparison_id(),

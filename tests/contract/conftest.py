@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from personas.matcher import Matcher
 from reward_server.engine import load_matcher
 from reward_server.settings import Settings
+from reward_server.store.migrate import migrate
 from scenarios.library import Library, load_library
 from tests.contract.house import COLLECTIONS, Client, House, Json, running_house
 
@@ -24,9 +27,24 @@ def library() -> Library:
     return load_library(COLLECTIONS)
 
 
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Migrated once: doing it for every test would be most of the time of the tests."""
+    path = tmp_path_factory.mktemp("empty") / "labs.sqlite"
+    asyncio.run(migrate(f"sqlite:///{path}"))
+    return path
+
+
 @pytest.fixture
-async def house(tmp_path: Path, matcher: Matcher, library: Library) -> AsyncIterator[House]:
-    async with running_house(tmp_path, matcher, library) as running:
+def data(tmp_path: Path, empty_database: Path) -> Path:
+    """A data directory of its own."""
+    shutil.copy(empty_database, tmp_path / "labs.sqlite")
+    return tmp_path
+
+
+@pytest.fixture
+async def house(data: Path, matcher: Matcher, library: Library) -> AsyncIterator[House]:
+    async with running_house(data, matcher, library) as running:
         yield running
 
 

@@ -290,8 +290,8 @@ async def test_there_is_no_limit_in_development_mode(labs: Client) -> None:
     assert "x-ratelimit-limit" not in responses[0].headers
 
 
-async def test_more_requests_than_can_be_worked_on_are_503(tmp_path: Path, matcher: Matcher, library: Library) -> None:
-    async with running_house(tmp_path, matcher, library, max_concurrency=1) as house, house.client() as labs:
+async def test_more_requests_than_can_be_worked_on_are_503(data: Path, matcher: Matcher, library: Library) -> None:
+    async with running_house(data, matcher, library, max_concurrency=1) as house, house.client() as labs:
         episode = await labs.create()
         house.matcher.close()
         turn = asyncio.create_task(labs.say(episode, "How did it happen?"))

@@ -36,8 +36,8 @@ async def listening(house: House) -> AsyncIterator[int]:
 
 
 @pytest.fixture
-async def quick_house(tmp_path: Path, matcher: Matcher, library: Library) -> AsyncIterator[House]:
-    async with running_house(tmp_path, matcher, library, body_deadline_s=0.3, max_body_mb=0.1) as running:
+async def quick_house(data: Path, matcher: Matcher, library: Library) -> AsyncIterator[House]:
+    async with running_house(data, matcher, library, body_deadline_s=0.3, max_body_mb=0.1) as running:
         yield running
 
 

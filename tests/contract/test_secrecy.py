@@ -136,9 +136,9 @@ async def _fail(labs: Client, house: House) -> list[httpx2.Response]:
 
 @pytest.mark.parametrize("full_scores", [False, True])
 async def test_no_canary_in_any_response_or_log(
-    tmp_path: Path, matcher: Matcher, library: Library, full_scores: bool
+    data: Path, matcher: Matcher, library: Library, full_scores: bool
 ) -> None:
-    async with running_house(tmp_path, matcher, library, log_level="debug") as house:
+    async with running_house(data, matcher, library, log_level="debug") as house:
         key = await house.key(full_scores=full_scores)
         async with house.client(key) as labs:
             responses = await everything(labs, house)

@@ -1,0 +1,33 @@
+"""An OpenAPI fuzzer against the document this server gives out.
+
+`LABS_FUZZ_EXAMPLES=200 pytest tests/contract/test_fuzzed.py` looks longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+from tests.contract.house import House
+from tests.contract.test_over_a_socket import listening
+
+EXAMPLES = os.environ.get("LABS_FUZZ_EXAMPLES", "8")
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+
+
+async def test_a_fuzzer_finds_no_server_error_and_nothing_undocumented(house: House) -> None:
+    key = await house.key()
+    house.end_development_mode()
+    async with listening(house) as port:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "schemathesis.cli", "run", f"http://127.0.0.1:{port}/openapi.json"),
+            *("--header", f"Authorization: Bearer {key}", "--checks", CHECKS, "--max-examples", EXAMPLES),
+            *("--phases", "examples,coverage,fuzzing", "--seed", "1", "--no-color"),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()[-6000:]
+    assert "14/14" in output.decode()
+    assert "request_failed" not in house.logs.getvalue()
