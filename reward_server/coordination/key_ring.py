@@ -2,7 +2,7 @@
 
 A key is `lab_<key id>_<secret>`. Stored is an HMAC of it under a secret pepper: the keys are random, so a slow
 password hash would protect nothing and cost every request. What is known about a key is remembered for a
-few seconds, which is how long a key revoked by another process may still work.
+second, which is how long a key revoked by another process may still work.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reward_server.ids import random_token
 from reward_server.store.records import KeyRow
 from reward_server.store.store import Store
 
-CACHE_S = 5.0
+CACHE_S = 1.0
 CACHE_KEYS = 4096
 MAX_NAME_CHARACTERS = 200
 

@@ -12,7 +12,7 @@ import sys
 from tests.contract.house import House
 from tests.contract.test_over_a_socket import listening
 
-EXAMPLES = os.environ.get("LABS_FUZZ_EXAMPLES", "8")
+EXAMPLES = os.environ.get("LABS_FUZZ_EXAMPLES", "5")
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
 
@@ -24,6 +24,7 @@ async def test_a_fuzzer_finds_no_server_error_and_nothing_undocumented(house: Ho
             *(sys.executable, "-m", "schemathesis.cli", "run", f"http://127.0.0.1:{port}/openapi.json"),
             *("--header", f"Authorization: Bearer {key}", "--checks", CHECKS, "--max-examples", EXAMPLES),
             *("--phases", "examples,coverage,fuzzing", "--seed", "1", "--no-color"),
+            cwd=house.settings.data,  # it leaves files behind
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
