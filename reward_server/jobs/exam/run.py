@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import pstdev
 
+from personas.acts import read_turn
+from personas.compiled import merged_topics
+from personas.hearing import texts_to_compare
 from personas.matcher import Matcher
 from personas.temperament import Temperament
 from reward_server.jobs.exam.advice import Findings, failures, notes
@@ -18,6 +21,7 @@ from reward_server.jobs.exam.marks import Mark, Marker
 from reward_server.jobs.exam.play import Play, play
 from reward_server.jobs.exam.questions import understanding
 from reward_server.jobs.exam.report import Figures, ScenarioExam
+from reward_server.scoring.scorer import Prefetching
 from scenarios.exam import Act, ScriptedAgent, agents, varied
 from scenarios.library import SealedScenario
 from scenarios.probing import TURNS, probing_lines
@@ -41,6 +45,7 @@ class Examiner:
     async def examine(self, scenario: SealedScenario) -> ScenarioExam:
         """The whole exam of one scenario."""
         started = time.monotonic()
+        self._prefetch(scenario)
         plays = self._plays(scenario)
         marks = await self.marker.mark(scenario, plays)
         group = self._group(scenario)
@@ -73,11 +78,29 @@ class Examiner:
         found = Findings(scenario, figures, pairs, heard, leaks, drawn_out, never, always)
         return ScenarioExam(figures, failures(found, self.matcher), tuple(notes(found)), time.monotonic() - started)
 
+    def _prefetch(self, scenario: SealedScenario) -> None:
+        """Encode what the agents will say in a few large batches, which saves a third of the time."""
+        if not isinstance(self.matcher, Prefetching):
+            return
+        others = self._lines_from_elsewhere(scenario)
+        scripts = [a.script for seed in self.seeds for a in self._agents(scenario, others, seed).values()]
+        lines = {act.say for script in scripts for act in script}
+        lines |= set(probing_lines(scenario.secrets.persona, scenario.foreign, self.probing_turns))
+        lines |= {
+            probe
+            for topic in merged_topics(scenario.secrets.persona, scenario.topics).values()
+            for probe in topic.probes
+        }
+        self.matcher.prefetch([text for line in sorted(lines) for text in texts_to_compare(read_turn(line))])
+
+    def _agents(self, scenario: SealedScenario, others: Sequence[str], seed: int) -> dict[str, ScriptedAgent]:
+        return agents(scenario.secrets, scenario.topics, others, seed)
+
     def _plays(self, scenario: SealedScenario) -> list[Play]:
         others = self._lines_from_elsewhere(scenario)
         found: list[Play] = []
         for seed in self.seeds:
-            everyone = agents(scenario.secrets, scenario.topics, others, seed)
+            everyone = self._agents(scenario, others, seed)
             for slug in scenario.secrets.persona.temperaments:
                 found += [
                     play(scenario, self.temperaments[slug], agent, self.matcher, seed) for agent in everyone.values()
@@ -111,7 +134,7 @@ class Examiner:
 
     def _same_again(self, scenario: SealedScenario, first: Play) -> bool:
         """Whether the first play, played anew, gives the same bytes and the same state."""
-        agent = agents(scenario.secrets, scenario.topics, (), first.seed)[first.agent]
+        agent = self._agents(scenario, (), first.seed)[first.agent]
         again = play(scenario, self.temperaments[first.temperament], agent, self.matcher, first.seed)
         return again.messages == first.messages and again.final_state == first.final_state
 
