@@ -20,7 +20,7 @@ from typing import Any, Literal
 import learner.objectives as objectives_table
 from learner.objectives import ALGORITHMS, Objective
 from learner.update import UpdateSettings
-from learner.warmup import KINDS, WarmupSettings
+from learner.warmup import WarmupSettings
 
 
 class ConfigError(ValueError):
@@ -63,13 +63,12 @@ class WarmupSection:
     script: str = "tired-and-dizzy"
     steps: int = 200
     batch: int = 8
-    turns: int = 10
+    turns: int = 12
     learning_rate: float = 4e-3
-    weights: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 1.0))
 
     def settings(self) -> WarmupSettings:
         """As the warm-up takes them."""
-        return WarmupSettings(self.steps, self.batch, self.turns, self.learning_rate, tuple(self.weights.items()))
+        return WarmupSettings(self.steps, self.batch, self.turns, self.learning_rate)
 
 
 @dataclass(frozen=True)
@@ -260,9 +259,6 @@ def _check(config: Config) -> None:
         raise ConfigError("rollout.group_size: a group of one has nothing to compare with; use at least 2")
     if config.model.path is None and config.model.width % config.model.heads:
         raise ConfigError("model.width: must be a multiple of model.heads")
-    unknown = set(config.warmup.weights) - set(KINDS)
-    if unknown:
-        raise ConfigError(f"warmup.weights.{min(unknown)}: {nearest(min(unknown), KINDS)}")
     config.objective()
 
 

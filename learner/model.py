@@ -20,10 +20,9 @@ from learner.types import Segment
 
 @dataclass(frozen=True)
 class Rows:
-    """Padded conversations: ids, what is padding, and which tokens were sampled."""
+    """Conversations padded on the right, and which of their tokens were sampled."""
 
     ids: Tensor
-    attention: Tensor
     sampled: Tensor
     """[B, T] float; 1 on sampled tokens."""
     sampler_logp: Tensor
@@ -64,7 +63,8 @@ class Policy:
 
     def score(self, rows: Rows) -> Scored:
         """Log-probability and entropy at every sampled token, with gradient."""
-        hidden = self.model.base_model(input_ids=rows.ids, attention_mask=rows.attention).last_hidden_state
+        # Rows are padded on the right, where a causal model never looks: no mask, and the faster kernel.
+        hidden = self.model.base_model(input_ids=rows.ids).last_hidden_state
         # Token t is scored from the hidden state at t - 1; no trajectory starts with a sampled token.
         chosen = rows.sampled[:, 1:] > 0
         logits = self.distribution(self.model.get_output_embeddings()(hidden[:, :-1][chosen]))
@@ -77,7 +77,6 @@ def rows_of(conversations: Sequence[Sequence[Segment]], pad_id: int, device: tor
     width = max(sum(len(segment.ids) for segment in segments) for segments in conversations)
     shape = (len(conversations), width)
     ids = torch.full(shape, pad_id, dtype=torch.long)
-    attention = torch.zeros(shape, dtype=torch.long)
     sampled, logp = torch.zeros(shape), torch.zeros(shape)
     for row, segments in enumerate(conversations):
         start = 0
@@ -88,8 +87,7 @@ def rows_of(conversations: Sequence[Sequence[Segment]], pad_id: int, device: tor
                 sampled[row, start:end] = 1.0
                 logp[row, start:end] = torch.tensor(segment.logp)
             start = end
-        attention[row, :start] = 1
-    return Rows(ids.to(device), attention.to(device), sampled.to(device), logp.to(device))
+    return Rows(ids.to(device), sampled.to(device), logp.to(device))
 
 
 def _scatter(values: Tensor, sampled: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """Scripted dialogues that a fresh policy is warmed up on, before any reward.
 
-A script is a list of exchanges written by hand: a line of the agent, good or bad, and what a
-persona might answer. Dialogues are composed from them at random, some better, most worse, so the
-warmed-up policy speaks in whole sentences and knows no plan. It copies the scripted agent's tokens
-by maximum likelihood; the persona's are context.
+A script is a list of exchanges written by hand (a line of the agent, good or bad, and what a persona
+might answer) and a few styles of agent, from thorough to hasty. Dialogues are composed from them at
+random, most of them poor, so the warmed-up policy speaks in whole sentences and has no plan. It
+copies the scripted agents' tokens by maximum likelihood; the persona's are context.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib.resources
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,19 +35,28 @@ class Exchange:
 
 
 @dataclass(frozen=True)
+class Style:
+    """How one sort of agent goes about it: which kinds of line it uses at first, and which later on."""
+
+    name: str
+    weight: float
+    early: Mapping[str, float]
+    late: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Script:
     """What dialogues are composed of."""
 
     collection: str
     scenario: str
     openings: tuple[str, ...]
-    farewells: tuple[str, ...]
+    styles: tuple[Style, ...]
     exchanges: tuple[Exchange, ...]
 
     def texts(self) -> list[str]:
         """Every line, for the vocabulary."""
-        spoken = [line for exchange in self.exchanges for line in (exchange.agent, *exchange.persona)]
-        return [*self.openings, *self.farewells, *spoken]
+        return [*self.openings, *(line for item in self.exchanges for line in (item.agent, *item.persona))]
 
 
 @dataclass(frozen=True)
@@ -63,12 +72,10 @@ class Dialogue:
 class WarmupSettings:
     """How long and how hard."""
 
-    steps: int = 300
-    batch: int = 16
-    turns: int = 8
-    learning_rate: float = 3e-3
-    weights: tuple[tuple[str, float], ...] = tuple((kind, 1.0) for kind in KINDS)
-    """How often each kind of line comes up, relative to its number of lines."""
+    steps: int = 200
+    batch: int = 8
+    turns: int = 12
+    learning_rate: float = 4e-3
 
 
 def load_script(name: str) -> Script:
@@ -85,29 +92,31 @@ def load_script(name: str) -> Script:
 
 
 def _read_script(content: Mapping[str, Any]) -> Script:
-    exchanges = tuple(
-        Exchange(kind=item["kind"], agent=item["agent"], persona=tuple(item["persona"]))
-        for item in content["exchanges"]
-    )
-    for exchange in exchanges:
-        if exchange.kind not in KINDS or not exchange.persona:
-            raise ValueError(f"an exchange needs a kind of {', '.join(KINDS)}, and an answer: {exchange.agent!r}")
-    return Script(
-        collection=content["collection"],
-        scenario=content["scenario"],
-        openings=tuple(content["openings"]),
-        farewells=tuple(content["farewells"]),
-        exchanges=exchanges,
-    )
+    exchanges = tuple(Exchange(item["kind"], item["agent"], tuple(item["persona"])) for item in content["exchanges"])
+    styles = tuple(Style(**item) for item in content["styles"])
+    used = {kind for style in styles for kind in (*style.early, *style.late)}
+    unknown = (used | {exchange.kind for exchange in exchanges}) - set(KINDS)
+    if unknown:
+        raise ValueError(f"unknown kind of line {min(unknown)!r}; a script knows {', '.join(KINDS)}")
+    return Script(content["collection"], content["scenario"], tuple(content["openings"]), styles, exchanges)
 
 
-def compose(script: Script, settings: WarmupSettings, chance: random.Random) -> Dialogue:
-    """One dialogue: lines in any order, some said twice, as somebody would who has no plan."""
-    weight = dict(settings.weights)
-    weights = [weight.get(exchange.kind, 0.0) for exchange in script.exchanges]
-    chosen = chance.choices(script.exchanges, weights, k=settings.turns)
-    pairs = tuple((exchange.agent, chance.choice(exchange.persona)) for exchange in chosen)
-    return Dialogue(chance.choice(script.openings), pairs)
+def compose(script: Script, turns: int, chance: random.Random) -> Dialogue:
+    """One dialogue in a random style: lines in any order, none said twice while there are others."""
+    style = chance.choices(script.styles, [style.weight for style in script.styles])[0]
+    change = chance.randint(turns // 2, max(turns - 3, turns // 2))
+    left = list(script.exchanges)
+    pairs = []
+    for turn in range(turns):
+        wanted = style.early if turn < change else style.late
+        weights = [wanted.get(exchange.kind, 0.0) for exchange in left]
+        if not any(weights):
+            left = list(script.exchanges)
+            weights = [wanted.get(exchange.kind, 0.0) for exchange in left]
+        exchange = chance.choices(left, weights)[0]
+        left.remove(exchange)
+        pairs.append((exchange.agent, chance.choice(exchange.persona)))
+    return Dialogue(chance.choice(script.openings), tuple(pairs))
 
 
 def segments_of(dialogue: Dialogue, renderer: Renderer, tokenizer: Tokenizer) -> tuple[Segment, ...]:
@@ -131,7 +140,7 @@ def warm_up(policy: Policy, script: Script, tokenizer: Any, settings: WarmupSett
     )
     losses = []
     for _ in range(settings.steps):
-        dialogues = [compose(script, settings, chance) for _ in range(settings.batch)]
+        dialogues = [compose(script, settings.turns, chance) for _ in range(settings.batch)]
         rows = rows_of(
             [segments_of(dialogue, renderer, tokenizer) for dialogue in dialogues],
             tokenizer.pad_token_id,
@@ -145,8 +154,3 @@ def warm_up(policy: Policy, script: Script, tokenizer: Any, settings: WarmupSett
         schedule.step()
         losses.append(float(loss.detach()))
     return losses
-
-
-def lines_of(script: Script, kinds: Sequence[str] = KINDS) -> list[str]:
-    """The agent's lines of these kinds."""
-    return [exchange.agent for exchange in script.exchanges if exchange.kind in kinds]

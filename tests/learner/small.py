@@ -11,7 +11,7 @@ from learner.model import Policy
 from learner.tiny import build_model, build_tokenizer
 from learner.tokens import Renderer
 from learner.types import Segment, Trajectory
-from learner.warmup import Exchange, Script
+from learner.warmup import Exchange, Script, Style
 
 torch.set_num_threads(1)
 
@@ -19,9 +19,9 @@ SCRIPT = Script(
     collection="c",
     scenario="s",
     openings=("hello, I am number 3", "hello, I am number 4"),
-    farewells=("goodbye",),
+    styles=(Style("turning", 1.0, early={"good": 1.0}, late={"chatter": 1.0, "rude": 1.0}),),
     exchanges=(
-        Exchange("good", "tell me more.", ("yes, that is so 1",)),
+        Exchange("good", "tell me more.", ("yes, that is so 1", "goodbye")),
         Exchange("good", "please tell me why.", ("yes, that is so 2",)),
         Exchange("chatter", "the sky is blue.", ("yes, that is so 3",)),
         Exchange("rude", "go away!", ("yes, that is so 5",)),

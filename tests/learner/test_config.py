@@ -40,7 +40,6 @@ def test_defaults_are_a_configuration() -> None:
         ({"algorithm": {"credit": "turn"}}, "'episode', 'to_go'"),
         ({"algorithm": {"overrides": {"epz_low": 0.1}}}, "did you mean 'eps_low'"),
         ({"algorithm": {"overrides": {"gate": "clipp"}}}, "must be one of 'clip'"),
-        ({"warmup": {"weights": {"god": 1.0}}}, "did you mean 'good'"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(content: dict[str, Any], message: str) -> None:

@@ -23,7 +23,14 @@ SCRIPT = {
     "collection": "c",
     "scenario": "s",
     "openings": [f"hello, I am number {number}" for number in range(10)],
-    "farewells": [],
+    "styles": [
+        {
+            "name": "any",
+            "weight": 1,
+            "early": {"good": 1, "chatter": 1, "rude": 1},
+            "late": {"good": 1, "chatter": 1, "rude": 1},
+        }
+    ],
     "exchanges": [
         {"kind": "good", "agent": "tell me more.", "persona": ["yes, that is so 1"]},
         {"kind": "chatter", "agent": "the sky is blue.", "persona": ["yes, that is so 3"]},

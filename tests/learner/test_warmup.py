@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +24,7 @@ def test_the_demos_script_has_lines_of_every_kind_for_its_scenario() -> None:
     script = load_script(config.warmup.script)
     assert (script.collection, script.scenario) == (config.server.collection, config.server.scenario)
     assert {exchange.kind for exchange in script.exchanges} == set(KINDS)
+    assert len(script.styles) > 1
     assert len({exchange.agent for exchange in script.exchanges}) == len(script.exchanges)
 
 
@@ -40,18 +40,29 @@ def test_every_line_of_the_demo_survives_its_tokenizer_and_fits_a_turn() -> None
     assert longest < config.model.max_tokens
 
 
-def test_dialogues_are_repeatable_and_follow_the_weights() -> None:
-    composed = [compose(SCRIPT, SETTINGS, random.Random(5)) for _ in range(2)]
+def test_dialogues_are_repeatable() -> None:
+    composed = [compose(SCRIPT, 3, random.Random(5)) for _ in range(2)]
     assert composed[0] == composed[1]
-    polite = replace(SETTINGS, turns=200, weights=(("good", 1.0), ("chatter", 0.0)))
-    said = {agent for agent, _ in compose(SCRIPT, polite, random.Random(5)).exchanges}
-    assert said == {exchange.agent for exchange in SCRIPT.exchanges if exchange.kind == "good"}
+    assert len(composed[0].exchanges) == 3
+
+
+def test_a_style_decides_what_is_said_early_and_late() -> None:
+    kinds = {exchange.agent: exchange.kind for exchange in SCRIPT.exchanges}
+    for seed in range(20):
+        said = [kinds[agent] for agent, _ in compose(SCRIPT, 8, random.Random(seed)).exchanges]
+        assert set(said[:4]) == {"good"}
+        assert set(said[-3:]) <= {"chatter", "rude"}
+
+
+def test_no_line_comes_twice_while_there_are_others() -> None:
+    said = [agent for agent, _ in compose(SCRIPT, 2, random.Random(5)).exchanges]
+    assert len(set(said)) == 2
 
 
 def test_only_the_agents_lines_are_copied() -> None:
     words = tokenizer()
     renderer = Renderer(words)
-    dialogue = compose(SCRIPT, SETTINGS, random.Random(5))
+    dialogue = compose(SCRIPT, 3, random.Random(5))
     segments = segments_of(dialogue, renderer, words)
     said = [renderer.spoken(list(segment.ids)).text for segment in segments if segment.sampled]
     assert said == [agent for agent, _ in dialogue.exchanges]
@@ -71,7 +82,7 @@ def test_a_script_may_be_a_file(tmp_path: Path) -> None:
         "collection": "c",
         "scenario": "s",
         "openings": ["hello"],
-        "farewells": [],
+        "styles": [{"name": "plain", "weight": 1, "early": {"good": 1}, "late": {"good": 1}}],
         "exchanges": [{"kind": "good", "agent": "tell me", "persona": ["yes"]}],
     }
     path.write_text(json.dumps(content))
