@@ -40,6 +40,7 @@ from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import Stage
 from reward_server.errors import ConfigurationError, StoreUnavailable
+from reward_server.evaluations.metering import MeteredScorer
 from reward_server.evaluations.service import EvaluationService
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
@@ -116,10 +117,10 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     pepper = await asyncio.to_thread(_pepper, settings)
     keys = KeyRing(store, ports.clock, pepper)
     open_access = await _may_be_open(settings, keys)
-    library, matcher = await _knowledge(settings, ports)
+    library, matcher = await _knowledge(settings, ports, metrics)
     threads = ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring")
     stack.callback(threads.shutdown, cancel_futures=True)
-    scorer = ports.build_scorer(library, matcher, threads)
+    scorer = MeteredScorer(ports.build_scorer(library, matcher, threads), library.vault, metrics)
     outliving = Outliving()
     stack.push_async_callback(outliving.drain, settings.drain_s)
     idempotency = Idempotency(store, ports.clock, outliving)
@@ -138,7 +139,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             store=store,
             catalog=library.catalog,
             stage=Stage(library.vault, load_temperaments(), matcher, threads),
-            scorer=TurnScorer(scorer, metrics),
+            scorer=TurnScorer(scorer),
             idempotency=idempotency,
             clock=ports.clock,
             metrics=metrics,
@@ -157,13 +158,13 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     )
 
 
-async def _knowledge(settings: Settings, ports: Ports) -> tuple[Library, Matcher]:
+async def _knowledge(settings: Settings, ports: Ports, metrics: Metrics) -> tuple[Library, Matcher]:
     """Scenarios and text encoder; both are read off the loop."""
     library, matcher = ports.library, ports.matcher
     if library is None:
         library = await asyncio.to_thread(load_scenarios, settings.scenarios)
     if matcher is None:
-        matcher = await asyncio.to_thread(load_matcher, settings.encoder)
+        matcher = await asyncio.to_thread(load_matcher, settings, metrics.encoder_looked_up)
     return library, matcher
 
 

@@ -6,7 +6,7 @@ of them. Importing this module loads no model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,11 +33,13 @@ def load_scenarios(root: Path | None) -> Library:
         raise ScenarioError(str(error)) from None
 
 
-def load_matcher(encoder: str) -> Matcher:
-    """The matcher on the text encoder of that name; blocking."""
+def load_matcher(settings: Settings, looked_up: Callable[[int, int], None] | None = None) -> Matcher:
+    """The matcher on the text encoder; blocking. `looked_up` is told of the hits and misses of its cache."""
+    from reward_server.reward_models.anchor_shelf import AnchorShelf
     from reward_server.reward_models.encoder import EncoderMatcher, load_encoder
 
-    return EncoderMatcher(load_encoder(encoder))
+    shelf = AnchorShelf(settings.anchors)
+    return EncoderMatcher(load_encoder(settings.encoder), looked_up=looked_up, shelf=shelf)
 
 
 def build_scorer(library: Library, matcher: Matcher, threads: Executor) -> Scorer:
@@ -57,6 +59,6 @@ class OfflineEngine:
 @contextmanager
 def offline_engine(settings: Settings, library: Library, matcher: Matcher | None = None) -> Iterator[OfflineEngine]:
     """An engine on its own threads, for the time of one command; it loads a matcher if none is handed in."""
-    matcher = matcher or load_matcher(settings.encoder)
+    matcher = matcher or load_matcher(settings)
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
         yield OfflineEngine(matcher, build_scorer(library, matcher, threads))

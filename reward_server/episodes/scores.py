@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from reward_server.episodes.history import Line
 from reward_server.episodes.machine import agent_role
+from reward_server.evaluations.metering import MeteredScorer
 from reward_server.scoring.breakdown import breakdown
 from reward_server.scoring.config import read_config
-from reward_server.scoring.scored import Unscored, or_raise
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scored import or_raise
+from reward_server.scoring.scorer import ScoreRequest
 from reward_server.store.records import EpisodeRow
-from reward_server.telemetry.metrics import Metrics
 from trainer_client.wire import Message, RewardConfig
 
 
@@ -32,9 +32,8 @@ NOT_SCORED = TurnScore(reward=0.0, scores=None, breakdown=None)
 class TurnScorer:
     """Scores episodes."""
 
-    def __init__(self, scorer: Scorer, metrics: Metrics) -> None:
+    def __init__(self, scorer: MeteredScorer) -> None:
         self._scorer = scorer
-        self._metrics = metrics
 
     async def score(self, episode: EpisodeRow, log: Sequence[Line], given: RewardConfig | None) -> TurnScore:
         """The reward of the log; a judge's failure is raised. A turn's own config wins over the episode's."""
@@ -48,8 +47,6 @@ class TurnScorer:
         )
         config = read_config(given or episode.reward_config)
         [outcome] = await self._scorer.score([ScoreRequest(episode.collection, episode.scenario, transcript, config)])
-        if isinstance(outcome, Unscored):
-            self._metrics.unscored.labels(outcome.code).inc()
         scored = or_raise(outcome)
         return TurnScore(scored.reward, scored.scores, breakdown(scored))
 

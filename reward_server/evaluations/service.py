@@ -19,12 +19,13 @@ from reward_server.episodes.documents import for_key
 from reward_server.episodes.idempotency import Body, Idempotency, Keep
 from reward_server.errors import LabsError
 from reward_server.evaluations import documents
+from reward_server.evaluations.metering import MeteredScorer
 from reward_server.evaluations.windows import Standing, WindowReader
 from reward_server.ids import new_comparison_id, new_evaluation_id
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import read_config
 from reward_server.scoring.scored import Scored, Unscored, or_raise
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import ScoreRequest
 from reward_server.store.records import ComparisonRow, EvaluationRow, EvaluationSource
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
@@ -64,7 +65,7 @@ class EvaluationService:
         *,
         store: Store,
         catalog: Catalog,
-        scorer: Scorer,
+        scorer: MeteredScorer,
         idempotency: Idempotency,
         clock: Clock,
         metrics: Metrics,
@@ -104,7 +105,6 @@ class EvaluationService:
         standing = await self._windows.read(lab.lab_id, [request])
         [outcome] = await self._score_all(lab, [request], EvaluationSource.EVALUATE)
         if isinstance(outcome, LabsError):
-            self._metrics.unscored.labels(outcome.code).inc()
             raise outcome
         body = self._body(outcome, standing, _ms(started)) | {"scoring_version": self._scorer.scoring_version}
         await self._store_rows([outcome.row], body, keep)
@@ -126,7 +126,6 @@ class EvaluationService:
         for entry in entries:
             outcome = entry.error if isinstance(entry, InvalidEntry) else outcomes[entry.id]
             if isinstance(outcome, LabsError):
-                self._metrics.unscored.labels(outcome.code).inc()
                 results.append(documents.failed_item(entry.id, outcome))
             else:
                 # One call scored them all: an equal share each is the honest time of one.
@@ -208,11 +207,7 @@ class EvaluationService:
     # --- two side by side -----------------------------------------------------------------------
 
     async def _compare(self, lab: Lab, request: CompareRequest, sides: Sequence[ScoreRequest], keep: Keep) -> Body:
-        outcomes = await self._scorer.score(sides)
-        for outcome in outcomes:
-            if isinstance(outcome, Unscored):
-                self._metrics.unscored.labels(outcome.code).inc()
-        a, b = (or_raise(outcome) for outcome in outcomes)
+        a, b = (or_raise(outcome) for outcome in await self._scorer.score(sides))
         verdict = compare(a.reward, b.reward)
         row = ComparisonRow(
             comparison_id=new_comparison_id(),

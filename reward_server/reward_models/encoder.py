@@ -8,7 +8,7 @@ This module imports no model library; `load_encoder` imports the adapter it need
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Protocol
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_server.errors import EncoderUnavailable
+from reward_server.reward_models.anchor_shelf import AnchorShelf
 
 __all__ = ["PACKAGED", "EncoderMatcher", "EncoderUnavailable", "TextEncoder", "Vectors", "load_encoder"]
 
@@ -59,8 +60,16 @@ class EncoderMatcher:
     Anchors are authored texts: there are finitely many, so their matrices are kept for good.
     """
 
-    def __init__(self, encoder: TextEncoder, cache_size: int = 50_000) -> None:
+    def __init__(
+        self,
+        encoder: TextEncoder,
+        cache_size: int = 50_000,
+        looked_up: Callable[[int, int], None] | None = None,
+        shelf: AnchorShelf | None = None,
+    ) -> None:
         self._encoder = encoder
+        self._shelf = shelf
+        self._looked_up = looked_up
         self._cache_size = cache_size
         self._cache: OrderedDict[str, Vectors] = OrderedDict()
         self._anchors: dict[tuple[str, ...], NDArray[np.float64]] = {}
@@ -86,13 +95,24 @@ class EncoderMatcher:
     def _anchor_matrix(self, anchors: tuple[str, ...]) -> NDArray[np.float64]:
         matrix = self._anchors.get(anchors)
         if matrix is None:
-            matrix = np.ascontiguousarray(self._encoder.encode(anchors).astype(np.float64).T)
+            matrix = np.ascontiguousarray(self._anchor_vectors(anchors).astype(np.float64).T)
             self._anchors[anchors] = matrix
         return matrix
+
+    def _anchor_vectors(self, anchors: tuple[str, ...]) -> Vectors:
+        if self._shelf is None:
+            return self._encoder.encode(anchors)
+        vectors = self._shelf.find(self.version, anchors, self._encoder.width)
+        if vectors is None:
+            vectors = self._encoder.encode(anchors)
+            self._shelf.keep(self.version, anchors, vectors)
+        return vectors
 
     def _vectors(self, texts: Sequence[str]) -> Vectors:
         found = self._cached(texts)
         missing = [text for text in dict.fromkeys(texts) if text not in found]
+        if self._looked_up is not None:
+            self._looked_up(len(found), len(missing))
         if missing:
             # Encoding runs outside the lock: two threads may encode the same text once each, with equal results.
             fresh = dict(zip(missing, self._encoder.encode(missing), strict=True))

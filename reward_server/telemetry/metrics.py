@@ -68,6 +68,11 @@ class Metrics:
             "labs_store_errors", "Requests that failed because the database was not available.", registry=registry
         )
 
+    def encoder_looked_up(self, hits: int, misses: int) -> None:
+        """Texts that the encoder's cache had, and those it had not."""
+        self.encoder_texts.labels("hit").inc(hits)
+        self.encoder_texts.labels("miss").inc(misses)
+
     def render(self) -> bytes:
         """The page that Prometheus reads."""
         return generate_latest(self.registry)

@@ -19,7 +19,7 @@ from tests.contract.house import COLLECTIONS, Client, House, Json, running_house
 
 @pytest.fixture(scope="session")
 def matcher() -> Matcher:
-    return load_matcher(Settings.model_fields["encoder"].default)
+    return load_matcher(Settings())
 
 
 @pytest.fixture(scope="session")

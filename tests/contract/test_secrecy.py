@@ -126,12 +126,18 @@ async def _fail(labs: Client, house: House) -> list[httpx2.Response]:
     house.failure = lambda request: JudgeFailed()
     seen = [await labs.turn(episode, "Hello?"), await labs.call("POST", "/evaluate", evaluation)]
     seen.append(await labs.call("POST", "/batch/evaluate", {"items": [{"id": "a", **evaluation}]}))
+    house.failure = _explode  # type: ignore[assignment]
+    seen += [await labs.turn(episode, "Hello!"), await labs.call("POST", "/evaluate", evaluation)]
     house.failure = lambda request: None
     house.matcher.broken = True  # its error text holds a canary
     seen += [await labs.turn(episode, "Hello there, how are you?"), await labs.call("POST", "/evaluate", evaluation)]
     seen.append(await labs.call("POST", "/batch/evaluate", {"items": [{"id": "a", **evaluation}]}))
     house.matcher.broken = False
     return seen
+
+
+def _explode(request: object) -> None:
+    raise KeyError("quokka-internal")
 
 
 @pytest.mark.parametrize("full_scores", [False, True])

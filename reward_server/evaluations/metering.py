@@ -1,0 +1,51 @@
+"""Counts what scoring could not do: conversations without a reward, criteria that no judge decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reward_server.scoring.scored import Scored, Unscored
+from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.transcript import Transcript
+from reward_server.telemetry.metrics import Metrics
+from scenarios.library import Vault
+from trainer_client.wire import Message, Role
+
+
+class MeteredScorer:
+    """The scorer, counted. Labels are codes and kinds of checks, never a criterion."""
+
+    def __init__(self, scorer: Scorer, vault: Vault, metrics: Metrics) -> None:
+        self._scorer = scorer
+        self._vault = vault
+        self._metrics = metrics
+
+    @property
+    def scoring_version(self) -> str:
+        """Names everything a reward depends on besides the request."""
+        return self._scorer.scoring_version
+
+    @property
+    def judge(self) -> str:
+        """What decides here, for the metadata of an evaluation."""
+        return self._scorer.judge
+
+    def read(self, collection: str, scenario: str, messages: Sequence[Message], agent_role: Role) -> Transcript:
+        """The transcript of messages, its tool calls checked against the scenario's tools."""
+        return self._scorer.read(collection, scenario, messages, agent_role)
+
+    async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
+        """One outcome per request, in order."""
+        outcomes = await self._scorer.score(requests)
+        for request, outcome in zip(requests, outcomes, strict=True):
+            if isinstance(outcome, Unscored):
+                self._metrics.unscored.labels(outcome.code).inc()
+            elif outcome.abstained:
+                self._count_abstentions(request, outcome.abstained)
+        return outcomes
+
+    def _count_abstentions(self, request: ScoreRequest, abstained: Sequence[str]) -> None:
+        rubric = self._vault.open(request.collection, request.scenario).secrets.rubric
+        for criterion in rubric.criteria:
+            if criterion.id in abstained:
+                self._metrics.judge_abstentions.labels(criterion.check.kind).inc()

@@ -1,0 +1,58 @@
+"""/metrics: what the operator needs to see, without a word of anybody's."""
+
+from __future__ import annotations
+
+import re
+
+from reward_server.errors import JudgeFailed
+from tests.contract.house import WHERE, Client, House, Json
+
+EVALUATION = {**WHERE, "messages": [{"role": "assistant", "content": "How did it happen?"}]}
+
+
+async def value(labs: Client, name: str, **labels: str) -> float:
+    wanted = ",".join(f'{label}="{text}"' for label, text in sorted(labels.items()))
+    series = name + (f"{{{wanted}}}" if wanted else "")
+    page = (await labs.http.get("/metrics")).text
+    found = re.search(rf"^{re.escape(series)} (\S+)$", page, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+async def test_episodes_and_turns_are_counted(labs: Client, episode: Json) -> None:
+    await labs.say(episode, "How did it happen?")
+    log = await labs.log(episode)
+    await labs.say(episode, *log[:2])
+    await labs.say(episode, "When do you need it back?", terminate=True)
+    assert await value(labs, "labs_episodes_started_total") == 1
+    assert await value(labs, "labs_turns_total") == 2
+    assert await value(labs, "labs_episodes_ended_total", terminal_reason="client_terminated") == 1
+
+
+async def test_evaluations_are_counted_by_door(labs: Client) -> None:
+    sides = {f"response_{side}": {"messages": EVALUATION["messages"]} for side in "ab"}
+    await labs.ok("POST", "/evaluate", EVALUATION)
+    await labs.ok("POST", "/batch/evaluate", {"items": [{"id": i, **EVALUATION} for i in "xyz"]})
+    await labs.ok("POST", "/compare", {**WHERE, **sides})
+    counts = {source: await value(labs, "labs_evaluations_total", source=source) for source in ("evaluate", "batch")}
+    assert counts == {"evaluate": 1, "batch": 3}
+    assert await value(labs, "labs_evaluations_total", source="compare") == 1
+
+
+async def test_conversations_without_a_reward_are_counted(labs: Client, house: House, episode: Json) -> None:
+    house.failure = lambda request: JudgeFailed()
+    await labs.turn(episode, "How did it happen?")
+    await labs.call("POST", "/evaluate", EVALUATION)
+    await labs.ok("POST", "/batch/evaluate", {"items": [{"id": "a", **EVALUATION}]})
+    assert await value(labs, "labs_unscored_total", code="judge_failed") == 3
+
+
+async def test_criteria_that_no_judge_decides_are_counted_by_kind(labs: Client) -> None:
+    before = await value(labs, "labs_judge_abstentions_total", kind="judge")
+    await labs.ok("POST", "/evaluate", EVALUATION)
+    assert await value(labs, "labs_judge_abstentions_total", kind="judge") == before + 1
+
+
+async def test_a_lost_database_is_counted(labs: Client, house: House) -> None:
+    await house.store.close()
+    await labs.call("GET", "/episodes")
+    assert await value(labs, "labs_store_errors_total") == 1
