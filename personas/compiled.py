@@ -68,9 +68,9 @@ class CompiledCommitment:
     """Sentences of its longest reply."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class CompiledCase:
-    """One persona in one scenario, ready to be played and to be replayed."""
+    """One persona in one scenario, ready to be played and to be replayed. Equal to itself alone."""
 
     name: str
     role: str

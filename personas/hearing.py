@@ -7,21 +7,19 @@ least what the live persona opened.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from personas.acts import Reading, read_turn
+from personas.acts import Reading
 from personas.case import Tier
-from personas.compiled import CompiledCase, CompiledCommitment, CompiledTopic
+from personas.compiled import CompiledCase, CompiledTopic
 from personas.matcher import Matcher
-from personas.matching import Similarity
 from personas.state import PersonaState
-from personas.wording import content_words, overlap
+from personas.understanding import Understood, texts_to_compare, understand
+from personas.wording import overlap
 
 __all__ = ["AgentTurn", "Asked", "Heard", "Hearing", "PersonaState", "advance", "hear", "hear_with", "texts_to_compare"]
 
-EMPATHY_COSINE = 0.68
 SAME_PHRASE = 0.67
 RAPPORT_CEILING = 3.0
 RAPPORT_FLOOR = -2.0
@@ -85,46 +83,41 @@ class Hearing:
         return not (self.asked or self.unmatched or self.commitments or self.empathy or self.reading.check_ins)
 
 
-def texts_to_compare(reading: Reading) -> tuple[str, ...]:
-    """The texts of a turn that `hear_with` looks up."""
-    return () if reading.garbled or reading.meta else (*reading.questions, *reading.statements)
-
-
 def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, matcher: Matcher, reserve: float = 0.0) -> Hearing:
     """What the persona hears; blocking, because the matcher may run a model."""
-    similarity = Similarity(case, matcher, texts_to_compare(read_turn(turn.text)))
-    return hear_with(case, state, turn, similarity, reserve)
+    [understood] = understand(case, matcher, (turn.text,))
+    return hear_with(case, state, turn, understood, reserve)
 
 
 def hear_with(
-    case: CompiledCase, state: PersonaState, turn: AgentTurn, similarity: Similarity, reserve: float = 0.0
+    case: CompiledCase, state: PersonaState, turn: AgentTurn, understood: Understood, reserve: float = 0.0
 ) -> Hearing:
-    """As `hear`, with the similarities at hand."""
-    reading = read_turn(turn.text)
+    """As `hear`, with the meaning of the words at hand."""
+    reading = understood.reading
     if reading.garbled or reading.meta:
         unclear = reading.meta or bool(reading.sentences) or not turn.tools
         return Hearing(reading, (), (), off_topic=False, rapport=_rapport(state, reading, None), unclear=unclear)
-    empathy = _new_empathy(case, state, reading, similarity)
+    empathy = next((phrase for phrase in understood.comforts if _is_new(phrase, state)), None)
     rapport = _rapport(state, reading, empathy)
     asked: dict[str, Asked] = {}
-    unmatched: list[str] = []
-    for question in reading.questions:
-        found = similarity.match(question)
-        if found is None:
-            if question not in reading.check_ins and not _offers(case, question, similarity):
-                unmatched.append(question)
-        elif found.topic_id not in asked:
+    for question in understood.questions:
+        found = question.match
+        if found is not None and found.topic_id not in asked:
             topic = case.by_id[found.topic_id]
             repeated = topic.id in state.said and state.asked.get(topic.id, 0) > 0
             is_open = gate_open(topic, state, rapport, reserve)
-            asked[topic.id] = Asked(topic.id, question, found.score, is_open, repeated)
-    commitments = _commitments(case, state, reading, similarity)
+            asked[topic.id] = Asked(topic.id, question.text, found.score, is_open, repeated)
+    commitments = tuple(
+        Heard(commitment.id, quote, early=any(topic not in state.said for topic in commitment.after))
+        for commitment, quote in understood.commitments
+    )
+    unmatched = tuple(question.text for question in understood.questions if question.stray)
     return Hearing(
         reading,
         tuple(asked.values()),
         commitments,
         off_topic=bool(unmatched) and not asked and not commitments,
-        unmatched=tuple(unmatched),
+        unmatched=unmatched,
         empathy=empathy,
         rapport=rapport,
     )
@@ -150,52 +143,9 @@ def _rapport(state: PersonaState, reading: Reading, empathy: str | None) -> floa
     return max(RAPPORT_FLOOR, min(RAPPORT_CEILING, state.rapport + gain) - loss)
 
 
-def _new_empathy(case: CompiledCase, state: PersonaState, reading: Reading, similarity: Similarity) -> str | None:
-    if reading.rude:
-        return None
-    span = case.empathy_span
-    for sentence in (s.text for s in reading.sentences):
-        lexical = sentence in reading.empathy
-        if not lexical:
-            if sentence not in reading.statements:
-                continue
-            if similarity.row(sentence)[span.start : span.stop].max(initial=0.0) < EMPATHY_COSINE:
-                continue
-        phrase = " ".join(content_words(sentence)) or sentence.lower()
-        if not any(phrase == seen or overlap(phrase, seen) >= SAME_PHRASE for seen in state.empathy):
-            return phrase
-    return None
-
-
-def _commitments(
-    case: CompiledCase, state: PersonaState, reading: Reading, similarity: Similarity
-) -> tuple[Heard, ...]:
-    found: list[Heard] = []
-    for commitment in case.commitments:
-        sentences = (*reading.statements, *reading.questions) if commitment.also_questions else reading.statements
-        quote = next((s for s in sentences if _makes(commitment, s, similarity)), None)
-        if quote is not None:
-            early = any(topic not in state.said for topic in commitment.after)
-            found.append(Heard(commitment.id, quote, early))
-    return tuple(found)
-
-
-def _offers(case: CompiledCase, question: str, similarity: Similarity) -> bool:
-    """Whether a question is a commitment in the form of one ("Shall we book you in for today?")."""
-    return any(c.also_questions and _makes(c, question, similarity) for c in case.commitments)
-
-
-def _makes(commitment: CompiledCommitment, sentence: str, similarity: Similarity) -> bool:
-    if _any_match(commitment.unless, sentence):
-        return False
-    if _any_match(commitment.patterns, sentence):
-        return True
-    span = commitment.span
-    return bool(similarity.row(sentence)[span.start : span.stop].max(initial=0.0) >= commitment.threshold)
-
-
-def _any_match(patterns: tuple[re.Pattern[str], ...], text: str) -> bool:
-    return any(pattern.search(text) for pattern in patterns)
+def _is_new(phrase: str, state: PersonaState) -> bool:
+    """Whether a sympathetic phrase has not been heard in the same or nearly the same words."""
+    return not any(phrase == seen or overlap(phrase, seen) >= SAME_PHRASE for seen in state.empathy)
 
 
 def annoyance_of(state: PersonaState, hearing: Hearing) -> float:

@@ -29,8 +29,6 @@ class Similarity:
     """Cosines of conversation texts with the anchors of a case, computed in one call of the matcher."""
 
     def __init__(self, case: CompiledCase, matcher: Matcher, texts: Iterable[str]) -> None:
-        self._case = case
-        self._found: dict[str, Match | None] = {}
         wanted = tuple(dict.fromkeys(texts))
         self._row = {text: i for i, text in enumerate(wanted)}
         self._matrix: NDArray[np.float64] = matcher.cosine(wanted, case.anchors) if wanted else np.zeros((0, 0))
@@ -39,12 +37,6 @@ class Similarity:
         """The cosines of one text with every anchor."""
         row: NDArray[np.float64] = self._matrix[self._row[text]]
         return row
-
-    def match(self, question: str) -> Match | None:
-        """What a question is about; worked out once, because replay needs it twice."""
-        if question not in self._found:
-            self._found[question] = match(self._case, question, self.row(question))
-        return self._found[question]
 
 
 @dataclass(frozen=True, slots=True)

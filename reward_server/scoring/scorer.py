@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import structlog
 
-from personas.acts import read_turn
-from personas.hearing import texts_to_compare
 from personas.matcher import Matcher
 from personas.replay import replay
 from personas.temperament import Temperament
+from personas.understanding import not_yet_understood
 from reward_server.errors import CollectionNotFound, JudgeFailed, LabsError, ScenarioNotFound
 from reward_server.judges.base import Case, Status, Verdict
 from reward_server.judges.panel import Panel
@@ -81,6 +81,7 @@ class Scorer:
     ) -> None:
         self._library = library
         self._matcher = matcher
+        self._prefetching = matcher if isinstance(matcher, Prefetching) else None
         self._panel = panel
         self._threads = threads
         self._version = scoring_version(library, matcher, panel, temperaments or {})
@@ -118,9 +119,16 @@ class Scorer:
         return [self._attempt(request) for request in requests]
 
     def _prefetch(self, requests: Sequence[ScoreRequest]) -> None:
-        if isinstance(self._matcher, Prefetching):
-            turns = [turn for request in requests for turn in request.transcript.turns]
-            self._matcher.prefetch([text for turn in turns for text in texts_to_compare(read_turn(turn.agent))])
+        """Have the sentences that are new encoded together, for all transcripts."""
+        if self._prefetching is None:
+            return
+        sentences: list[str] = []
+        for request in requests:
+            with suppress(LabsError):  # which `_attempt` will meet again
+                case = self._open(request.collection, request.scenario).case
+                sentences += not_yet_understood(case, self._matcher, [turn.agent for turn in request.transcript.turns])
+        if sentences:
+            self._prefetching.prefetch(sentences)
 
     def _attempt(self, request: ScoreRequest) -> _Open | Scored | Unscored:
         try:

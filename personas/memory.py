@@ -1,0 +1,46 @@
+"""A bounded memory of results that depend on their key alone: what was used longest ago is forgotten first.
+
+Scoring a conversation so far reads the same turns again in every turn, so what a text means is worked out once.
+Safe to share between threads: two that miss at the same time compute the same value twice.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from threading import Lock
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Memory(Generic[K, V]):
+    """At most `size` values."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = Lock()
+
+    def recall(self, keys: Iterable[K]) -> dict[K, V]:
+        """What is known of the keys."""
+        values, found = self._values, {}
+        with self._lock:
+            for key in keys:
+                if key in values:
+                    values.move_to_end(key)
+                    found[key] = values[key]
+        return found
+
+    def keep(self, fresh: Mapping[K, V]) -> None:
+        """Remember values, and forget others for them."""
+        with self._lock:
+            for key, value in fresh.items():
+                self._values[key] = value
+                self._values.move_to_end(key)
+            while len(self._values) > self._size:
+                self._values.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._values)

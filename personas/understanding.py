@@ -1,0 +1,131 @@
+"""What an agent's words mean in a case, whatever the state: topics asked about, commitments made, comfort given.
+
+The part of hearing that needs the text encoder and the patterns. It depends on case, matcher and text alone, so
+it is remembered: the turn of an episode and every replay that scores it share the work. What the words are
+worth in a state (gates, repetition, rapport) is `hearing`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from personas.acts import Reading, read_turn
+from personas.compiled import CompiledCase, CompiledCommitment
+from personas.matcher import Matcher
+from personas.matching import Match, Similarity, match
+from personas.memory import Memory
+from personas.wording import content_words
+
+__all__ = ["Question", "Understood", "not_yet_understood", "texts_to_compare", "understand"]
+
+EMPATHY_COSINE = 0.68
+KEPT_TEXTS = 16_384
+KEPT_CHARS = 4_000
+"""Longer texts are understood anew each time, so that their number bounds the size of the memory."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Question:
+    """One thing asked."""
+
+    text: str
+    match: Match | None
+    stray: bool
+    """It is about nothing in the case, and neither steers the talk nor offers anything."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Understood:
+    """The meaning of an agent's text. Private: it names topics and commitments."""
+
+    reading: Reading
+    questions: tuple[Question, ...] = ()
+    commitments: tuple[tuple[CompiledCommitment, str], ...] = ()
+    """Each commitment that is made, with the first sentence that makes it."""
+    comforts: tuple[str, ...] = ()
+    """The gist of every sympathetic sentence."""
+
+
+_known: Memory[tuple[CompiledCase, Matcher, str], Understood] = Memory(KEPT_TEXTS)
+
+
+def texts_to_compare(reading: Reading) -> tuple[str, ...]:
+    """The texts of a turn that are compared with the case."""
+    return () if reading.garbled or reading.meta else (*reading.questions, *reading.statements)
+
+
+def understand(case: CompiledCase, matcher: Matcher, texts: Sequence[str]) -> list[Understood]:
+    """The meaning of each text; blocking, because the matcher may run a model, at most once for all of them."""
+    keys = [(case, matcher, text) for text in texts]
+    known = _known.recall(keys)
+    missing = dict.fromkeys(key for key in keys if key not in known)
+    if missing:
+        readings = {key: read_turn(key[-1]) for key in missing}
+        similarity = Similarity(case, matcher, (t for reading in readings.values() for t in texts_to_compare(reading)))
+        fresh = {key: _understood(case, reading, similarity) for key, reading in readings.items()}
+        _known.keep({key: value for key, value in fresh.items() if len(key[-1]) <= KEPT_CHARS})
+        known |= fresh
+    return [known[key] for key in keys]
+
+
+def not_yet_understood(case: CompiledCase, matcher: Matcher, texts: Sequence[str]) -> list[str]:
+    """The sentences that understanding the texts will compare with the case."""
+    known = _known.recall((case, matcher, text) for text in texts)
+    return [t for text in texts if (case, matcher, text) not in known for t in texts_to_compare(read_turn(text))]
+
+
+def _understood(case: CompiledCase, reading: Reading, similarity: Similarity) -> Understood:
+    if reading.garbled or reading.meta:
+        return Understood(reading)
+    return Understood(
+        reading,
+        questions=tuple(_question(case, question, reading, similarity) for question in reading.questions),
+        commitments=tuple(_commitments(case, reading, similarity)),
+        comforts=tuple(_comforts(case, reading, similarity)),
+    )
+
+
+def _question(case: CompiledCase, question: str, reading: Reading, similarity: Similarity) -> Question:
+    found = match(case, question, similarity.row(question))
+    stray = found is None and question not in reading.check_ins and not _offers(case, question, similarity)
+    return Question(question, found, stray)
+
+
+def _comforts(case: CompiledCase, reading: Reading, similarity: Similarity) -> Iterable[str]:
+    if reading.rude:
+        return
+    span = case.empathy_span
+    for sentence in (s.text for s in reading.sentences):
+        if sentence not in reading.empathy:
+            if sentence not in reading.statements:
+                continue
+            if similarity.row(sentence)[span.start : span.stop].max(initial=0.0) < EMPATHY_COSINE:
+                continue
+        yield " ".join(content_words(sentence)) or sentence.lower()
+
+
+def _commitments(
+    case: CompiledCase, reading: Reading, similarity: Similarity
+) -> Iterable[tuple[CompiledCommitment, str]]:
+    for commitment in case.commitments:
+        sentences = (*reading.statements, *reading.questions) if commitment.also_questions else reading.statements
+        quote = next((s for s in sentences if _makes(commitment, s, similarity)), None)
+        if quote is not None:
+            yield commitment, quote
+
+
+def _offers(case: CompiledCase, question: str, similarity: Similarity) -> bool:
+    """Whether a question is a commitment in the form of one ("Shall we book you in for today?")."""
+    return any(c.also_questions and _makes(c, question, similarity) for c in case.commitments)
+
+
+def _makes(commitment: CompiledCommitment, sentence: str, similarity: Similarity) -> bool:
+    span = commitment.span
+    alike = similarity.row(sentence)[span.start : span.stop].max(initial=0.0) >= commitment.threshold
+    return bool(alike or _any_match(commitment.patterns, sentence)) and not _any_match(commitment.unless, sentence)
+
+
+def _any_match(patterns: tuple[re.Pattern[str], ...], text: str) -> bool:
+    return any(pattern.search(text) for pattern in patterns)

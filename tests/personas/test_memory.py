@@ -1,0 +1,43 @@
+"""The bounded memory."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from personas.memory import Memory
+
+
+def test_what_is_known_comes_back_and_nothing_else() -> None:
+    memory: Memory[str, int | None] = Memory(4)
+    memory.keep({"a": 1, "b": None})
+    assert memory.recall(["b", "c", "a", "a"]) == {"a": 1, "b": None}
+
+
+def test_what_was_used_longest_ago_is_forgotten_first() -> None:
+    memory: Memory[str, int] = Memory(3)
+    memory.keep({"a": 1, "b": 2, "c": 3})
+    memory.recall(["a"])
+    memory.keep({"d": 4, "c": 5})
+    assert memory.recall("abcd") == {"a": 1, "c": 5, "d": 4}
+
+
+def test_more_than_fits_at_once_leaves_the_last() -> None:
+    memory: Memory[int, int] = Memory(2)
+    memory.keep({n: n for n in range(5)})
+    assert memory.recall(range(5)) == {3: 3, 4: 4}
+
+
+def test_threads_share_it() -> None:
+    memory: Memory[int, int] = Memory(50)
+
+    def use(thread: int) -> bool:
+        for n in range(400):
+            key = (n * (thread + 1)) % 97
+            if memory.recall([key]).get(key, key) != key:
+                return False
+            memory.keep({key: key})
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(use, range(8)))
+    assert len(memory) == 50
