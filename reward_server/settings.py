@@ -38,6 +38,9 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(default=DEFAULT_PORT, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
     data: Path = Field(default_factory=_default_data, description="Directory for everything the server keeps.")
+    cache: Path | None = Field(
+        default=None, description="Directory for what can be made again; default: inside `data`."
+    )
     database_url: SecretStr | None = Field(
         default=None, description="Database, such as sqlite:////var/lib/labs/labs.sqlite; default: inside `data`."
     )
@@ -62,7 +65,7 @@ class Settings(BaseSettings):
         default="auto", description="`auto` is console on a terminal and JSON otherwise."
     )
 
-    @field_validator("data", "scenarios")
+    @field_validator("data", "cache", "scenarios")
     @classmethod
     def _expand_home(cls, path: Path | None) -> Path | None:
         try:
@@ -108,6 +111,11 @@ class Settings(BaseSettings):
         from reward_server.store.engine import sqlite_url
 
         return sqlite_url(self.data / "labs.sqlite")
+
+    @property
+    def anchors(self) -> Path:
+        """Directory of the vectors of authored texts."""
+        return (self.cache or self.data / "cache") / "anchors"
 
     @property
     def max_body_bytes(self) -> int:

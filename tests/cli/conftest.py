@@ -6,15 +6,16 @@ import pytest
 
 from personas.matcher import Matcher
 from reward_server import engine
+from reward_server.settings import Settings
 
 
 @pytest.fixture(scope="session")
 def matcher() -> Matcher:
     """The packaged encoder, loaded once."""
-    return engine.load_matcher("packaged")
+    return engine.load_matcher(Settings())
 
 
 @pytest.fixture
 def shared_encoder(matcher: Matcher, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands get the loaded encoder instead of loading their own."""
-    monkeypatch.setattr(engine, "load_matcher", lambda encoder: matcher)
+    monkeypatch.setattr(engine, "load_matcher", lambda settings: matcher)

@@ -21,7 +21,7 @@ COLLECTION, SCENARIO = "my-collection", "my-scenario"
 @pytest.fixture(scope="session")
 def matcher() -> Matcher:
     """The packaged encoder, loaded once."""
-    return load_matcher("packaged")
+    return load_matcher(Settings())
 
 
 @pytest.fixture(scope="session")
