@@ -1,0 +1,73 @@
+"""The bundled client against the real server: both sides mean the same contract."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+import httpx2
+import pytest
+
+from reward_server.errors import JudgeFailed
+from tests.contract.house import COLLECTION, SCENARIO, House
+from trainer_client import AsyncLabsClient, BadRequest, NotFound, ProviderFailed, Unauthenticated
+from trainer_client.batch import FailedItem, ScoredItem
+from trainer_client.retry import RetryPolicy
+from trainer_client.rollout import play_async
+
+QUESTIONS = ("How did it happen?", "When do you need it back?", "Then I will put in a new tube.")
+
+
+@pytest.fixture
+async def client(house: House) -> AsyncIterator[AsyncLabsClient]:
+    key = await house.key()
+    house.end_development_mode()
+    transport = httpx2.ASGITransport(app=house.app)
+    policy = RetryPolicy(attempts=1)
+    async with AsyncLabsClient("http://labs.test", key, transport=transport, retry=policy) as made:
+        yield made
+
+
+def asks_in_turn(messages: Sequence[dict[str, str]]) -> str:
+    """An agent that has three questions."""
+    return QUESTIONS[sum(message["role"] == "assistant" for message in messages) % 3]
+
+
+async def test_many_episodes_at_once(client: AsyncLabsClient) -> None:
+    rollouts = await play_async(client, asks_in_turn, COLLECTION, SCENARIO, seeds=range(6), max_turns=3, concurrency=6)
+    assert len(rollouts.rollouts) == 6
+    for rollout in rollouts.rollouts:
+        assert rollout.ok, rollout.error
+        assert rollout.turns == 3
+        evaluated = await client.evaluate(COLLECTION, SCENARIO, rollout.messages)
+        assert evaluated.reward == rollout.reward > 0
+
+
+async def test_catalog_batch_and_compare(client: AsyncLabsClient) -> None:
+    catalog = await client.catalog()
+    assert [collection.slug for collection in catalog.collections] == [COLLECTION, "front-desk"]
+    good = [{"role": "assistant", "content": "How did it happen?"}, {"role": "user", "content": "I rode over glass."}]
+    bad = [{"role": "assistant", "content": "Buy a new bike."}]
+    where = {"collection_slug": COLLECTION, "scenario_slug": SCENARIO}
+    items = [{"id": str(i), **where, "messages": good} for i in range(130)]
+    outcome = await client.batch_evaluate([*items, {"id": "none", **where, "messages": []}])
+    assert len(outcome.results) == 131
+    assert isinstance(outcome.results[0], ScoredItem)
+    failed = outcome.results[-1]
+    assert isinstance(failed, FailedItem)
+    assert failed.code == "invalid_request"
+    compared = await client.compare(COLLECTION, SCENARIO, good, bad)
+    assert compared.margin >= 0
+
+
+async def test_errors_are_typed(client: AsyncLabsClient, house: House) -> None:
+    with pytest.raises(NotFound):
+        await client.create_episode(COLLECTION, "unknown")
+    with pytest.raises(BadRequest):
+        await client.create_episode(COLLECTION, SCENARIO, max_turns=50)
+    house.failure = lambda request: JudgeFailed()
+    with pytest.raises(ProviderFailed):
+        await client.evaluate(COLLECTION, SCENARIO, [{"role": "assistant", "content": "Hi"}])
+    transport = httpx2.ASGITransport(app=house.app)
+    async with AsyncLabsClient("http://labs.test", "lab_wrong", transport=transport) as stranger:
+        with pytest.raises(Unauthenticated):
+            await stranger.catalog()
