@@ -66,7 +66,7 @@ _INJECTIONS = tuple(
         r"<\|?/?(?:im_start|im_end|system|endoftext)\|?>|\[/?(?:INST|SYSTEM)\]",
     )
 )
-_ROLE_LINE = re.compile(r"^\s*(?:SYSTEM|(?i:assistant|human))\s*:\s+\S+(?: \S+){2}", re.MULTILINE)
+_ROLE_LINE = re.compile(r"^[^\S\n]*(?:SYSTEM|(?i:assistant|human))\s*:\s+\S+(?: \S+){2}", re.MULTILINE)
 """Lines that pose as other speakers of a chat log."""
 
 
