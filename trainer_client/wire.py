@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 MAX_CONTENT_CHARACTERS = 10_000
+MAX_OBJECT_CHARACTERS = 20_000
+"""Of a tool call's input: characters of its keys and texts, and one for each value."""
 MAX_BATCH_ITEMS = 100
 MAX_TURNS = 50
 MAX_NORMALIZATION_WINDOWS = 5
@@ -34,18 +36,25 @@ WindowSpec = Annotated[str, StringConstraints(pattern=r"^\d+[dwmn]$", max_length
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
-    """Refuse what other JSON readers choke on: infinities, NaN and integers beyond 64 bits."""
+    """Refuse what other JSON readers choke on, infinities, NaN and integers beyond 64 bits, and what is too much."""
     pending: list[object] = [value]
+    size = 0
     while pending:
         item = pending.pop()
+        size += 1
         if isinstance(item, dict):
+            size += sum(map(len, item))
             pending.extend(item.values())
         elif isinstance(item, list | tuple):
             pending.extend(item)
+        elif isinstance(item, str):
+            size += len(item)
         elif isinstance(item, float) and not math.isfinite(item):
             raise ValueError("numbers must be finite")
         elif isinstance(item, int) and not -(2**63) <= item < 2**63:
             raise ValueError("integers must fit in 64 bits")
+        if size > MAX_OBJECT_CHARACTERS:
+            raise ValueError("the object is too large")
     return value
 
 

@@ -244,6 +244,15 @@ async def test_a_malformed_call_is_bad_input(labs: Client, episode: Json, calls:
     assert_error(await labs.turn(episode, message), 400, "invalid_request")
 
 
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [({"summary": "x" * 19_000}, 200), ({"summary": "x" * 20_000}, 400), ({"a": [0] * 20_000}, 400)],
+)
+async def test_the_input_of_a_call_is_bounded(labs: Client, episode: Json, value: Json, status: int) -> None:
+    message = agent(ASK_CAUSE, {"name": "job_sheet", "input": value})
+    assert (await labs.turn(episode, message)).status_code == status
+
+
 # --- failures -------------------------------------------------------------------------------------
 
 
