@@ -156,7 +156,7 @@ def _clauses(question: str) -> list[str]:
     start = 0
     for cut in cuts:
         left, right = _trimmed(question[start:cut]), _trimmed(question[cut:])
-        if _stands_alone(left) and _stands_alone(right):
+        if _stands_alone(left) and _stands_alone(right) and not lexicon.SUBORDINATE.match(left.lower()):
             clauses.append(f"{left}?")
             start = cut
     clauses.append(_trimmed(question[start:], end="") if start else question.strip())

@@ -104,7 +104,8 @@ def hear_with(
         found = question.match
         if found is not None and found.topic_id not in asked:
             topic = case.by_id[found.topic_id]
-            repeated = topic.id in state.said and state.asked.get(topic.id, 0) > 0
+            # An offer in the form of a question moves on, even if it touches what was told before.
+            repeated = topic.id in state.said and state.asked.get(topic.id, 0) > 0 and not question.offers
             is_open = gate_open(topic, state, rapport, reserve)
             asked[topic.id] = Asked(topic.id, question.text, found.score, is_open, repeated)
     commitments = tuple(

@@ -77,6 +77,9 @@ CLAUSE_BREAK = re.compile(
 )
 """Where a sentence may hold a second question."""
 
+SUBORDINATE = re.compile(rf"{_LEAD_IN}(?:when|where|while|whenever|wherever) {_SUBJECT}\b[^,;]*$")
+"""A clause that leads in to a question and asks nothing itself ("When you get there, what do you see?")."""
+
 OPEN_QUESTION = re.compile(
     rf"{_LEAD_IN}(?:(?:can|could|would|will) you (?:please |maybe |just |also |perhaps )?)?"
     + any_of(

@@ -90,8 +90,18 @@ class Record:
         return f"<Record: {len(self.turns)} turns>"
 
 
-def replay(case: CompiledCase, opening: str | None, exchanges: Sequence[Exchange], matcher: Matcher) -> Record:
-    """The record of a transcript; blocking, because the matcher may run a model."""
+def replay(
+    case: CompiledCase,
+    opening: str | None,
+    exchanges: Sequence[Exchange],
+    matcher: Matcher,
+    max_turns: int | None = None,
+) -> Record:
+    """The record of a transcript; blocking, because the matcher may run a model.
+
+    Nothing is elicited after `max_turns`: no episode is that long, so going on asking for ever must not pay in a
+    transcript that a client wrote. What the agent does there still counts.
+    """
     heard = understand(case, matcher, [exchange.agent.text for exchange in exchanges])
     lines = told(case, matcher, [_asked(case, e.persona, meant) for e, meant in zip(exchanges, heard, strict=True)])
     state = PersonaState(said=dict.fromkeys(_opened_with(case, opening), 0))
@@ -101,7 +111,7 @@ def replay(case: CompiledCase, opening: str | None, exchanges: Sequence[Exchange
     for exchange, meant, found in zip(exchanges, heard, lines, strict=True):
         hearing = hear_with(case, state, exchange.agent, meant)
         now = state.turn + 1
-        credits = _credits(state, hearing, found, now)
+        credits = _credits(state, hearing, found, now) if max_turns is None or now <= max_turns else []
         for each in hearing.commitments:
             one = Made(now, each.quote, each.early, frozenset(state.said))
             made[each.commitment_id] = (*made.get(each.commitment_id, ()), one)

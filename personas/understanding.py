@@ -34,6 +34,8 @@ class Question:
     match: Match | None
     stray: bool
     """It is about nothing in the case, and neither steers the talk nor offers anything."""
+    offers: bool
+    """It makes a commitment in the form of a question."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -89,8 +91,9 @@ def _understood(case: CompiledCase, reading: Reading, similarity: Similarity) ->
 
 def _question(case: CompiledCase, question: str, reading: Reading, similarity: Similarity) -> Question:
     found = match(case, question, similarity.row(question))
-    stray = found is None and question not in reading.check_ins and not _offers(case, question, similarity)
-    return Question(question, found, stray)
+    offers = _offers(case, question, similarity)
+    stray = found is None and question not in reading.check_ins and not offers
+    return Question(question, found, stray, offers)
 
 
 def _comforts(case: CompiledCase, reading: Reading, similarity: Similarity) -> Iterable[str]:

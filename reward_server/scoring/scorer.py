@@ -144,7 +144,9 @@ class Scorer:
     def _judge(self, request: ScoreRequest) -> _Open | Scored:
         scenario = self._open(request.collection, request.scenario)
         transcript = request.transcript
-        record = replay(scenario.case, transcript.opening, transcript.exchanges(), self._matcher)
+        record = replay(
+            scenario.case, transcript.opening, transcript.exchanges(), self._matcher, scenario.card.max_turns
+        )
         case = Case(scenario, transcript, record)
         criteria = considered(scenario.secrets.rubric, request.config)
         verdicts = self._panel.compute(case, criteria)

@@ -28,6 +28,8 @@ CHATTER = [
 ]
 CREDITABLE = {t.id for t in compiled().topics if t.creditable}
 
+OFFERED = {"patterns": (r"\bshall we scan\b",), "also_questions": True}
+
 
 def random_turn(rng: random.Random) -> str:
     """One to five sentences, mostly questions of the case."""
@@ -87,6 +89,27 @@ def test_an_interrogation_earns_one_answer_even_if_the_client_writes_many() -> N
     record = replay(compiled(), "Hello.", [Exchange(AgentTurn(text), everything)], BagMatcher())
     assert len(record.elicited) == 1
     assert record.acts.interrogation == 1
+
+
+def test_nothing_is_elicited_after_the_last_turn_an_episode_could_have() -> None:
+    asking = Exchange(AgentTurn("What about the popping noise?"), "It made a loud crack, like a dry twig.")
+    exchanges = [Exchange(AgentTurn("Hello."), "Hi."), Exchange(AgentTurn("Well."), "Yes?"), asking]
+    assert set(replay(compiled(), "Hello.", exchanges, BagMatcher(), max_turns=3).elicited) == {"noise"}
+    late = replay(compiled(), "Hello.", exchanges, BagMatcher(), max_turns=2)
+    assert late.elicited == {}
+    assert len(late.turns) == 3
+
+
+def test_an_offer_in_the_form_of_a_question_does_not_repeat_what_it_touches() -> None:
+    scan, *others = CASE.commitments
+    case = compiled(CASE.model_copy(update={"commitments": (scan.model_copy(update=OFFERED), *others)}))
+    for text, repeated in (("What about the popping noise?", 1), ("Shall we scan it for the popping noise?", 0)):
+        play = Play(case=case)
+        play.say("What about the popping noise?")
+        play.say(text)
+        record = play.record()
+        assert [asked.topic_id for asked in record.turns[1].hearing.asked] == ["noise"]
+        assert record.acts.repeated_question == repeated
 
 
 def test_agent_text_never_counts_as_disclosure() -> None:

@@ -148,3 +148,10 @@ async def test_asking_everything_at_once_pays_less_than_asking_in_turn(scorer: S
     at_once = (f"{ASK_PLACE} {ASK_START} {ASK_BUDGET} Did you take any photos?", ALL_FACTS)
     in_turn = (ASK_PLACE, TELL_PLACE, ASK_START, TELL_START, ASK_BUDGET, TELL_BUDGET)
     assert await reward(scorer, at_once, RewardConfig()) < await reward(scorer, in_turn, RewardConfig())
+
+
+async def test_asking_for_longer_than_an_episode_lasts_does_not_pay(scorer: Scorer) -> None:
+    talk: tuple[Said, ...] = (ASK_PLACE, TELL_PLACE, ASK_START, TELL_START)
+    waiting: tuple[Said, ...] = tuple(line for n in range(12) for line in (f"Let me see page {n}.", "Yes."))
+    assert await reward(scorer, talk, RewardConfig()) > 0
+    assert await reward(scorer, (*waiting, *talk), RewardConfig()) == 0.0

@@ -40,7 +40,7 @@ class Marker:
 
     async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[Mark]:
         """One mark per play, in order."""
-        collection, slug = scenario.collection, scenario.card.slug
+        collection, slug, cap = scenario.collection, scenario.card.slug, scenario.card.max_turns
         messages = [[Message.model_validate(message) for message in play.messages] for play in plays]
         transcripts = [self._scorer.read(collection, slug, each, "assistant") for each in messages]
         requests = [ScoreRequest(collection, slug, transcript) for transcript in transcripts]
@@ -54,7 +54,7 @@ class Marker:
                     values={v.criterion_id: v.value for v in outcome.verdicts},
                     evidence={name: "; ".join(places) for name, places in cited.items()},
                     flags=outcome.flags,
-                    record=replay(scenario.case, transcript.opening, transcript.exchanges(), self._matcher),
+                    record=replay(scenario.case, transcript.opening, transcript.exchanges(), self._matcher, cap),
                 )
             )
         return marks
