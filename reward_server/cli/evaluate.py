@@ -56,6 +56,8 @@ def evaluate(
         f"{summary['scored']} of {summary['conversations']} conversations scored, {mean}report in {out / 'report.md'}",
         highlight=False,
     )
+    if "warning" in summary:
+        console.print(summary["warning"], highlight=False)
     for code, count in summary["errors"].items():
         console.print(f"  not scored: {count} × {code}", highlight=False)
     if not summary["scored"]:

@@ -192,6 +192,14 @@ def test_the_summary_compares_chosen_and_rejected_answers() -> None:
     assert summarise(found, "x", "sv_1")["pairs"] == {"pairs": 2, "chosen_higher": 1, "ties": 1, "rejected_higher": 0}
 
 
+def test_a_run_that_tells_nothing_apart_says_so(tmp_path: Path) -> None:
+    equal = summarise([result(1, 0.0), result(2, 0.0)], "x", "sv_1")
+    write_report(tmp_path, equal, [0.0, 0.0])
+    assert "tells nothing apart" in (tmp_path / "report.md").read_text()
+    assert "warning" not in summarise([result(1, 0.0), result(2, 0.1)], "x", "sv_1")
+    assert "warning" not in summarise([result(1, 0.0)], "x", "sv_1")
+
+
 def test_the_report_has_figures_and_plots(tmp_path: Path) -> None:
     summary = summarise([result(1, 0.2), result(2, 0.6)], "talks.jsonl", "sv_1")
     write_report(tmp_path, summary, [0.2, 0.6])

@@ -16,6 +16,10 @@ from reward_server.jobs.evaluation.results import Result
 
 HISTOGRAM = "reward_histogram.png"
 DIMENSIONS = "dimensions.png"
+_ALL_EQUAL = (
+    "Every conversation got the same reward, so this run tells nothing apart. A scenario pays for drawing out what its "
+    "own persona knows; conversations held with somebody else do not contain that, however good they are."
+)
 _QUANTILES = {"p10": 0.10, "p50": 0.50, "p90": 0.90}
 
 
@@ -35,6 +39,8 @@ def summarise(results: Iterable[Result], source: str, scoring_version: str) -> d
         "dimensions": _by_dimension(scored),
         "scenarios": _by_scenario(scored),
     }
+    if len(scored) > 1 and summary["rewards"]["std"] == 0:
+        summary["warning"] = _ALL_EQUAL
     pairs = _pairs(scored)
     if pairs:
         summary["pairs"] = pairs
@@ -96,6 +102,8 @@ def _markdown(summary: Mapping[str, Any], plots: bool) -> str:
         f"under scoring version `{summary['scoring_version']}`.",
         "",
     ]
+    if "warning" in summary:
+        lines += [f"**{summary['warning']}**", ""]
     if plots:
         rows = {"reward": summary["rewards"], "agent turns": summary["turns"], **summary["dimensions"]}
         lines += [*_table("figure", rows), "", f"![Rewards]({HISTOGRAM})", "", f"![Dimensions]({DIMENSIONS})", ""]
