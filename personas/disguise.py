@@ -17,11 +17,15 @@ _ACCENTS = re.compile("[\u0300-\u036f\ufe00-\ufe0f]")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
+_BOMBS = str.maketrans({"\ufdfa": " ", "\ufdfb": " "})
+"""Single characters whose compatibility form is a whole sentence: a page of them would be a book."""
+
+
 def undisguised(text: str) -> str:
     """The text as a reader would see it; plain ASCII comes back as it is."""
     if text.isascii():
         return text
-    text = unicodedata.normalize("NFKC", text)
+    text = unicodedata.normalize("NFKC", text.translate(_BOMBS))
     text = "".join(character for character in text if unicodedata.category(character) != "Cf")
     text = _ACCENTS.sub("", text)
     letters = _LETTER.findall(text)

@@ -41,6 +41,7 @@ async def _run(settings: Settings) -> None:
     import uvicorn
 
     from reward_server.app import create_app
+    from reward_server.cli.http_protocol import BoundedHttpProtocol
 
     listener = bind(settings.host, settings.port)
     try:
@@ -49,6 +50,7 @@ async def _run(settings: Settings) -> None:
         async with app.router.lifespan_context(app):
             config = uvicorn.Config(
                 app,
+                http=BoundedHttpProtocol,
                 lifespan="off",
                 log_config=None,
                 access_log=False,
