@@ -7,6 +7,7 @@ reading depends on the text alone, never on the case, so it is the same for the 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -48,6 +49,8 @@ class Reading:
     questions: tuple[str, ...]
     """One entry per thing asked: joined questions are split."""
     statements: tuple[str, ...]
+    rest: tuple[Sentence, ...]
+    """Questions and statements beyond those: too many to compare, but what they promise is not overlooked."""
     empathy: tuple[str, ...]
     """Sentences with an expression of sympathy, respect or encouragement."""
     check_ins: frozenset[str]
@@ -92,7 +95,18 @@ def split_sentences(text: str) -> list[str]:
         else:
             pieces.append(_BULLET.sub("", piece))
         glue = bool(_ABBREVIATION.search(piece))
-    return [piece[:MAX_SENTENCE_CHARS] for piece in pieces if piece]
+    return [part for piece in pieces for part in _portions(piece)]
+
+
+def _portions(piece: str) -> Iterator[str]:
+    """A sentence, in portions if it is too long for one: nothing is hidden behind its beginning."""
+    while len(piece) > MAX_SENTENCE_CHARS:
+        cut = piece.rfind(" ", 1, MAX_SENTENCE_CHARS)
+        cut = cut if cut > 0 else MAX_SENTENCE_CHARS
+        yield piece[:cut]
+        piece = piece[cut:].lstrip()
+    if piece:
+        yield piece
 
 
 def _is_noise(text: str, words: list[str]) -> bool:
@@ -186,13 +200,18 @@ def read_turn(text: str) -> Reading:
     for sentence in sentences:
         if sentence.kind is Kind.QUESTION:
             questions += _clauses(sentence.text)
+    statements = [sentence.text for sentence in sentences if sentence.kind is Kind.STATEMENT]
     check_ins = frozenset(q for q in questions if lexicon.CHECK_IN.match(_bare(q)))
     spoken = [s.text for s in sentences if s.kind in (Kind.QUESTION, Kind.STATEMENT)]
     lows = [s.lower() for s in spoken]
     return Reading(
         sentences=sentences,
         questions=tuple(questions[:MAX_QUESTIONS]),
-        statements=tuple(s.text for s in sentences if s.kind is Kind.STATEMENT)[:MAX_STATEMENTS],
+        statements=tuple(statements[:MAX_STATEMENTS]),
+        rest=(
+            *(Sentence(text, Kind.STATEMENT) for text in statements[MAX_STATEMENTS:]),
+            *(Sentence(text, Kind.QUESTION) for text in questions[MAX_QUESTIONS:]),
+        ),
         empathy=tuple(s for s, low in zip(spoken, lows, strict=True) if manners.EMPATHY.search(low)),
         check_ins=check_ins,
         rude=any(_rude(low) for low in lows),

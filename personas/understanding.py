@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from personas.acts import Reading, read_turn
+from personas.acts import Kind, Reading, read_turn
 from personas.compiled import CompiledCase, CompiledCommitment
 from personas.matcher import Matcher
 from personas.matching import Match, Similarity, match
@@ -115,6 +115,9 @@ def _commitments(
     for commitment in case.commitments:
         sentences = (*reading.statements, *reading.questions) if commitment.also_questions else reading.statements
         quote = next((s for s in sentences if _makes(commitment, s, similarity)), None)
+        if quote is None:
+            rest = (s.text for s in reading.rest if s.kind is Kind.STATEMENT or commitment.also_questions)
+            quote = next((s for s in rest if _worded(commitment, s)), None)
         if quote is not None:
             yield commitment, quote
 
@@ -127,7 +130,13 @@ def _offers(case: CompiledCase, question: str, similarity: Similarity) -> bool:
 def _makes(commitment: CompiledCommitment, sentence: str, similarity: Similarity) -> bool:
     span = commitment.span
     alike = similarity.row(sentence)[span.start : span.stop].max(initial=0.0) >= commitment.threshold
-    return bool(alike or _any_match(commitment.patterns, sentence)) and not _any_match(commitment.unless, sentence)
+    if alike:
+        return not _any_match(commitment.unless, sentence)
+    return _worded(commitment, sentence)
+
+
+def _worded(commitment: CompiledCommitment, sentence: str) -> bool:
+    return _any_match(commitment.patterns, sentence) and not _any_match(commitment.unless, sentence)
 
 
 def _any_match(patterns: tuple[re.Pattern[str], ...], text: str) -> bool:

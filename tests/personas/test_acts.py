@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from personas.acts import Kind, read_turn, split_sentences
+from personas.acts import MAX_SENTENCE_CHARS, MAX_STATEMENTS, Kind, read_turn, split_sentences
 
 
 @pytest.mark.parametrize(
@@ -223,3 +223,17 @@ def test_asking_for_a_credit_card_is_talk_for_the_persona_and_not_about_the_scor
 def test_sympathy_may_name_what_is_hard_first() -> None:
     assert read_turn("Cleaning up after it every time must be really frustrating.").empathy
     assert not read_turn("Cleaning it every time must be part of the routine.").empathy
+
+
+def test_a_long_sentence_is_read_to_its_end() -> None:
+    text = f"Well, {'and so on and on, ' * 40}I will book you for next week."
+    parts = split_sentences(text)
+    assert " ".join(parts) == text
+    assert max(map(len, parts)) <= MAX_SENTENCE_CHARS
+    assert "".join(split_sentences("a" * 1000)) == "a" * 1000
+
+
+def test_what_is_too_much_to_compare_is_kept_apart() -> None:
+    reading = read_turn(" ".join(f"I wrote down number {n}." for n in range(30)) + " May I go on?" * 14)
+    assert len(reading.statements) == MAX_STATEMENTS
+    assert [s.text for s in reading.rest] == [f"I wrote down number {n}." for n in range(24, 30)] + ["May I go on?"] * 2

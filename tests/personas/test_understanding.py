@@ -82,3 +82,11 @@ def test_what_is_private_shows_in_no_repr() -> None:
     [meant] = understand(compiled(), BagMatcher(), [ASK])
     assert "noise" not in repr(meant).replace(ASK, "")
     assert "noise" not in repr(meant.questions[0]).replace(ASK, "")
+
+
+@pytest.mark.parametrize("before", ["I see. " * 40, "Well, " + "and so on and on, " * 30])
+def test_a_promise_is_heard_however_much_stands_before_it(before: str) -> None:
+    [meant] = understand(compiled(), BagMatcher(), [f"{before}you should stop taking the tablets."])
+    assert [commitment.id for commitment, _ in meant.commitments] == ["stop_tablets"]
+    [hedged] = understand(compiled(), BagMatcher(), [f"{before}don't stop taking the tablets."])
+    assert hedged.commitments == ()
