@@ -32,6 +32,10 @@ def evaluate(
     agent_speaker: Annotated[
         list[str] | None, typer.Option(help="Name of the agent where rows name speakers; may be repeated.")
     ] = None,
+    persona_answers: Annotated[
+        bool,
+        typer.Option("--persona-answers", help="Let the scenario's persona answer instead of the recorded partner."),
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for results and report.", file_okay=False)] = Path("evaluation"),
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
@@ -49,7 +53,7 @@ def evaluate(
     library = _library(root, collection, scenario)
     task = Task(collection, scenario, format_name, Speakers(speakers))
     console = Console()
-    summary = _run(source, task, library, out, limit, resume, console)
+    summary = _run(source, task, library, out, limit, resume, persona_answers, console)
     figures = summary["rewards"]
     mean = f"mean reward {figures['mean']:.3f}, " if figures else ""
     console.print(
@@ -80,9 +84,18 @@ def _library(root: Path | None, collection: str | None, scenario: str | None) ->
 
 
 def _run(
-    source: Path, task: Task, library: Library, out: Path, limit: int | None, resume: bool, console: Console
+    source: Path,
+    task: Task,
+    library: Library,
+    out: Path,
+    limit: int | None,
+    resume: bool,
+    persona_answers: bool,
+    console: Console,
 ) -> dict[str, Any]:
+    from personas.library import load_temperaments
     from reward_server.engine import offline_engine
+    from reward_server.jobs.evaluation.recast import Recast
     from reward_server.jobs.evaluation.report import summarise, write_report
     from reward_server.jobs.evaluation.results import ResultsFile
     from reward_server.jobs.evaluation.rows import read_rows
@@ -92,11 +105,13 @@ def _run(
     columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with offline_engine(load_settings(), library) as engine:
         scorer = engine.scorer
+        recast = Recast(library.vault, load_temperaments(), engine.matcher) if persona_answers else None
         with ResultsFile(out, scorer.scoring_version, resume) as results, Progress(*columns, console=console) as bar:
             total = sum(1 for _ in islice(read_rows(source), limit))
             row = bar.add_task("rows", total=total)
             rows = islice(read_rows(source), limit)
-            asyncio.run(Evaluation(scorer, task, results).run(rows, lambda n: bar.update(row, completed=n)))
+            evaluation = Evaluation(scorer, task, results, recast)
+            asyncio.run(evaluation.run(rows, lambda n: bar.update(row, completed=n)))
             bar.update(row, completed=total)
             summary = summarise(results.read(), source.name, scorer.scoring_version)
             rewards = [result["reward"] for result in results.read() if result["status"] == "success"]

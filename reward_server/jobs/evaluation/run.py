@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.jobs.evaluation.formats import ANYONE, BadRow, Conversation, Speakers, convert
+from reward_server.jobs.evaluation.recast import Recast
 from reward_server.jobs.evaluation.results import Result, ResultsFile, result_key
 from reward_server.jobs.evaluation.rows import Row
 from reward_server.scoring.scored import Scored, Unscored
@@ -46,8 +47,9 @@ class _Item:
 class Evaluation:
     """One run over one file."""
 
-    def __init__(self, scorer: Scorer, task: Task, results: ResultsFile) -> None:
+    def __init__(self, scorer: Scorer, task: Task, results: ResultsFile, recast: Recast | None = None) -> None:
         self._scorer = scorer
+        self._recast = recast
         self._task = task
         self._results = results
 
@@ -98,7 +100,8 @@ class Evaluation:
         return self._task.collection, self._task.scenario
 
     def _item(self, row: Row, talk: Conversation, collection: str | None, scenario: str | None) -> _Item:
-        base: Result = {"key": result_key(row.number, talk.part, collection, scenario, talk.messages)}
+        part = f"{talk.part}, answered by the persona" if self._recast else talk.part
+        base: Result = {"key": result_key(row.number, part, collection, scenario, talk.messages)}
         base |= {"row": row.number, "collection_slug": collection, "scenario_slug": scenario}
         if talk.part:
             base["part"] = talk.part
@@ -108,6 +111,8 @@ class Evaluation:
             return _Item(base, code="no_scenario", message="give --collection and --scenario, or name them in the row")
         try:
             transcript = self._scorer.read(collection, scenario, _messages(talk), "assistant")
+            if self._recast is not None:
+                transcript = self._recast.answered(collection, scenario, transcript)
         except LabsError as error:
             return _Item(base, code=error.code, message=error.message)
         return _Item({**base, "turns": len(transcript.turns)}, ScoreRequest(collection, scenario, transcript))
