@@ -27,7 +27,7 @@ Body = dict[str, Any]
 Keep = Callable[[UnitOfWork, Body], Awaitable[None]]
 """Stores the answer; to be called in the transaction that stores its effect."""
 Work = Callable[[Keep], Coroutine[Any, Any, Body]]
-"""Does what a request asks for, keeps the answer, and returns it."""
+"""Does what a request asks for, keeps the answer with its effect if there is one, and returns it."""
 
 
 def fingerprint(*parts: object) -> str:
@@ -113,13 +113,22 @@ class Idempotency:
                 raise IdempotencyMismatch
             return stored.body
 
+        kept = False
+
         async def keep(unit: UnitOfWork, body: Body) -> None:
+            nonlocal kept
+            kept = True
             now = self._clock.now()
             await unit.answers.put(
                 StoredAnswer(lab_id=lab_id, key=key, fingerprint=digest, status=200, body=body, created_at=now)
             )
 
-        return await work(keep)
+        body = await work(keep)
+        if not kept:
+            # It changed nothing: a turn that was answered before, or by a request that this one joined.
+            async with self._store.transaction() as unit:
+                await keep(unit, body)
+        return body
 
 
 async def _keep_nothing(_unit: UnitOfWork, _body: Body) -> None:

@@ -73,6 +73,15 @@ async def test_the_same_key_with_another_body_is_409(labs: Client, episode: Json
     assert (await labs.read(episode))["turn"] == 1
 
 
+async def test_a_key_is_used_up_by_a_turn_that_was_answered_before(labs: Client, episode: Json) -> None:
+    first = await labs.say(episode, FIRST)
+    history = (await labs.log(episode))[:2]
+    assert stored(await labs.say(episode, *history, key="k1")) == stored(first)
+    assert stored(await labs.say(episode, *history, key="k1")) == stored(first)
+    assert_error(await labs.turn(episode, SECOND, key="k1"), 409, "idempotency_mismatch")
+    assert (await labs.read(episode))["turn"] == 1
+
+
 async def test_keys_are_kept_for_24_hours(labs: Client, house: House) -> None:
     headers = {"Idempotency-Key": "k1"}
     first = await labs.ok("POST", "/evaluate", EVALUATION, headers=headers)
