@@ -354,3 +354,8 @@ async def test_a_cursor_of_another_lab_is_400(house: House) -> None:
 @pytest.mark.parametrize("status", ["", "done", "ACTIVE", "active,complete"])
 async def test_an_unknown_status_is_400(labs: Client, status: Any) -> None:
     assert_error(await labs.call("GET", f"/episodes?status={status}"), 400, "invalid_request")
+
+
+@pytest.mark.parametrize("slug", ["%00", "bike-shop%00", "x" * 129])
+async def test_an_impossible_collection_is_400(labs: Client, slug: str) -> None:
+    assert_error(await labs.call("GET", f"/episodes?collection_slug={slug}"), 400, "invalid_request")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of, within
@@ -78,12 +78,18 @@ async def end_episode(request: Request, lab: Caller, episode_id: EpisodeId) -> R
     return answer(request, await services_of(request).episodes.end(lab, episode_id))
 
 
+def _without_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("text may not hold NUL characters")
+    return text
+
+
 class EpisodeQuery(BaseModel):
     """Query of the list."""
 
     limit: int = Field(default=20, ge=1, le=100)
     cursor: str | None = None
-    collection_slug: str | None = Field(default=None, max_length=128)
+    collection_slug: Annotated[str, AfterValidator(_without_nul)] | None = Field(default=None, max_length=128)
     status: EpisodeStatus | None = None
 
 
