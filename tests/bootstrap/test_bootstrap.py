@@ -87,7 +87,7 @@ def test_an_environment_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     venv = tmp_path / ".venv"
     venv.mkdir()
     (venv / "theirs").touch()
-    with pytest.raises(SystemExit, match="that ./labs did not make"):
+    with pytest.raises(SystemExit, match=r"that \./labs did not make"):
         load().create_venv(venv, tmp_path / "log")
     assert (venv / "theirs").exists()
 
