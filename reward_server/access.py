@@ -1,12 +1,18 @@
-"""What a lab may see of the catalog: unknown things are not found, known ones may be out of bounds."""
+"""What a lab may see, of the catalog and of an answer.
+
+Unknown collections and scenarios are not found, known ones may be out of bounds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from reward_server.coordination.idempotency import Body
 from reward_server.coordination.lab import Lab
 from reward_server.errors import CollectionNotFound, Forbidden, ScenarioNotFound
 from scenarios.library import Catalog, PublicCollection, PublicScenario
+
+FULL_SCORES_ONLY = "score_breakdown"
 
 
 def visible_collections(lab: Lab, catalog: Catalog) -> Iterator[PublicCollection]:
@@ -30,3 +36,8 @@ def scenario_for(lab: Lab, catalog: Catalog, collection: str, scenario: str) -> 
     if found is None:
         raise ScenarioNotFound
     return found
+
+
+def for_key(lab: Lab, body: Body) -> Body:
+    """The body as this key may see it: answers are stored whole, and a lab may have several keys."""
+    return body if lab.full_scores else {name: value for name, value in body.items() if name != FULL_SCORES_ONLY}

@@ -31,17 +31,17 @@ from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.routes import catalog, episodes, evaluate, operations
 from reward_server.clock import Clock, SystemClock
+from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import load_pepper
 from reward_server.coordination.rate_limiter import RateLimiter
 from reward_server.engine import build_scorer, load_matcher, load_scenarios
-from reward_server.episodes.idempotency import Idempotency, Outliving
 from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import Stage
 from reward_server.errors import ConfigurationError, StoreUnavailable
-from reward_server.evaluations.metering import MeteredScorer
 from reward_server.evaluations.service import EvaluationService
+from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate

@@ -1,1 +1,1 @@
-"""What requests share while they run: who is asking, how often, and which turns are being answered."""
+"""What requests share: who is asking, how often, which turns are being answered, which answers were given."""

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from reward_server.access import FULL_SCORES_ONLY
 from reward_server.clock import to_iso
-from reward_server.coordination.lab import Lab
+from reward_server.coordination.idempotency import Body
 from reward_server.episodes.history import Line
-from reward_server.episodes.idempotency import Body
 from reward_server.episodes.machine import log_of
 from reward_server.episodes.scores import TurnScore
 from reward_server.store.records import EpisodeRow, TurnRow
 from scenarios.schema import ScenarioCard, Tool
-
-FULL_SCORES_ONLY = "score_breakdown"
-
-
-def for_key(lab: Lab, body: Body) -> Body:
-    """The body as this key may see it: answers are stored whole, and a lab may have several keys."""
-    return body if lab.full_scores else {name: value for name, value in body.items() if name != FULL_SCORES_ONLY}
 
 
 def created(episode: EpisodeRow, card: ScenarioCard) -> Body:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from reward_server.episodes.history import Line
 from reward_server.episodes.machine import agent_role
-from reward_server.evaluations.metering import MeteredScorer
 from reward_server.scoring.breakdown import breakdown
 from reward_server.scoring.config import read_config
+from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import ScoreRequest
 from reward_server.store.records import EpisodeRow

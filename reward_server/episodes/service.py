@@ -15,13 +15,13 @@ from functools import partial
 
 from personas.hearing import AgentTurn
 from personas.simulator import Reply
-from reward_server.access import scenario_for
+from reward_server.access import for_key, scenario_for
 from reward_server.clock import Clock
+from reward_server.coordination.idempotency import Body, Idempotency, Keep, fingerprint
 from reward_server.coordination.in_flight import InFlightTurns
 from reward_server.coordination.lab import Lab
 from reward_server.episodes import documents, machine
 from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
-from reward_server.episodes.idempotency import Body, Idempotency, Keep, fingerprint
 from reward_server.episodes.scores import TurnScore, TurnScorer
 from reward_server.episodes.stage import Stage, choose_persona
 from reward_server.errors import (
@@ -143,7 +143,7 @@ class EpisodeService:
 
         work = partial(self._turn, lab, episode_id, request, content)
         body = await self._idempotency.answer(lab.lab_id, key, content, work)
-        return documents.for_key(lab, body)
+        return for_key(lab, body)
 
     async def _turn(
         self, lab: Lab, episode_id: str, request: TurnRequest, content: Callable[[], object], keep: Keep

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reward_server.episodes.documents import FULL_SCORES_ONLY
-from reward_server.episodes.idempotency import Body
+from reward_server.access import FULL_SCORES_ONLY
+from reward_server.coordination.idempotency import Body
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.evaluations.windows import Standing, standings
 from reward_server.scoring.breakdown import breakdown

@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from reward_server.access import scenario_for
+from reward_server.access import for_key, scenario_for
 from reward_server.clock import Clock
+from reward_server.coordination.idempotency import Body, Idempotency, Keep
 from reward_server.coordination.lab import Lab
-from reward_server.episodes.documents import for_key
-from reward_server.episodes.idempotency import Body, Idempotency, Keep
 from reward_server.errors import LabsError
 from reward_server.evaluations import documents
-from reward_server.evaluations.metering import MeteredScorer
 from reward_server.evaluations.windows import Standing, WindowReader
 from reward_server.ids import new_comparison_id, new_evaluation_id
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import read_config
+from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.scored import Scored, Unscored, or_raise
 from reward_server.scoring.scorer import ScoreRequest
 from reward_server.store.records import ComparisonRow, EvaluationRow, EvaluationSource

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from reward_server.episodes.idempotency import Outliving, fingerprint
+from reward_server.coordination.idempotency import Outliving, fingerprint
 
 
 def test_equal_values_have_equal_fingerprints() -> None:
