@@ -14,7 +14,6 @@
     │   ├── NotFound                not_found
     │   │   ├── CollectionNotFound      collection_not_found
     │   │   ├── ScenarioNotFound        scenario_not_found
-    │   │   ├── PersonaNotFound         persona_not_found
     │   │   └── EpisodeNotFound         episode_not_found
     │   ├── Conflict                conflict
     │   │   ├── HistoryMismatch         history_mismatch
@@ -163,13 +162,6 @@ class ScenarioNotFound(NotFound):
 
     code = "scenario_not_found"
     default_message = "There is no such scenario in this collection."
-
-
-class PersonaNotFound(NotFound):
-    """Unknown persona slug."""
-
-    code = "persona_not_found"
-    default_message = "There is no such persona."
 
 
 class EpisodeNotFound(NotFound):

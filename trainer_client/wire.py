@@ -18,15 +18,6 @@ MAX_OBJECT_CHARACTERS = 20_000
 MAX_BATCH_ITEMS = 100
 MAX_TURNS = 50
 MAX_NORMALIZATION_WINDOWS = 5
-FAMILIES = (
-    "success_metrics",
-    "failure_metrics",
-    "best_practices",
-    "rubrics",
-    "discovery",
-    "output_similarity",
-    "decision_match",
-)
 
 SlugField = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Reward = Annotated[float, Field(ge=0.0, le=1.0)]

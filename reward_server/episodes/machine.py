@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from reward_server.episodes.history import Line
-from reward_server.errors import EpisodeComplete, EpisodeNotFound
+from reward_server.errors import EpisodeNotFound
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
 from trainer_client.wire import Role
 
@@ -33,13 +33,6 @@ def require_alive(episode: EpisodeRow, now: datetime) -> None:
     """Raise `EpisodeNotFound` when the episode has expired."""
     if episode.status_at(now) is EpisodeStatus.EXPIRED:
         raise EpisodeNotFound
-
-
-def require_playable(episode: EpisodeRow, now: datetime) -> None:
-    """Raise unless the episode takes another turn."""
-    require_alive(episode, now)
-    if episode.status is EpisodeStatus.COMPLETE:
-        raise EpisodeComplete
 
 
 def agent_role(observation_role: str) -> Role:
