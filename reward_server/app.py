@@ -33,7 +33,7 @@ from reward_server.api.routes import catalog, episodes, evaluate, operations
 from reward_server.clock import Clock, SystemClock
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.pepper import load_pepper
+from reward_server.coordination.pepper import pepper_of
 from reward_server.coordination.rate_limiter import RateLimiter
 from reward_server.engine import build_scorer, load_matcher, load_scenarios
 from reward_server.episodes.scores import TurnScorer
@@ -114,7 +114,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     await migrate(settings.database)
     store = await Store.open(settings.database)
     stack.push_async_callback(store.close)
-    pepper = await asyncio.to_thread(_pepper, settings)
+    pepper = await asyncio.to_thread(pepper_of, settings)
     keys = KeyRing(store, ports.clock, pepper)
     open_access = await _may_be_open(settings, keys)
     library, matcher = await _knowledge(settings, ports, metrics)
@@ -166,12 +166,6 @@ async def _knowledge(settings: Settings, ports: Ports, metrics: Metrics) -> tupl
     if matcher is None:
         matcher = await asyncio.to_thread(load_matcher, settings, metrics.encoder_looked_up)
     return library, matcher
-
-
-def _pepper(settings: Settings) -> bytes:
-    if settings.pepper is not None:
-        return settings.pepper.get_secret_value().encode()
-    return load_pepper(settings.data)
 
 
 async def _may_be_open(settings: Settings, keys: KeyRing) -> bool:

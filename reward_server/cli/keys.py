@@ -18,7 +18,7 @@ from rich.table import Table
 from reward_server.clock import SystemClock
 from reward_server.coordination.key_ring import KeyRing, NewKey
 from reward_server.coordination.lab import PLAN_RATES, Plan
-from reward_server.coordination.pepper import load_pepper
+from reward_server.coordination.pepper import pepper_of
 from reward_server.engine import load_scenarios
 from reward_server.settings import load_settings
 from reward_server.store.migrate import migrate
@@ -95,7 +95,7 @@ def list_keys(data: Data = None) -> None:
 def revoke(
     key_id: Annotated[str, typer.Argument(help="The key's id, as `labs keys list` shows it.")], data: Data = None
 ) -> None:
-    """End a key; running servers notice within seconds."""
+    """End a key; running servers notice within a second."""
 
     async def work(ring: KeyRing) -> None:
         await ring.revoke(key_id)
@@ -124,7 +124,6 @@ async def _run(data: Path | None, work: Callable[[KeyRing], Awaitable[Result]]) 
     await migrate(settings.database)
     store = await Store.open(settings.database)
     try:
-        pepper = settings.pepper.get_secret_value().encode() if settings.pepper else load_pepper(settings.data)
-        return await work(KeyRing(store, SystemClock(), pepper))
+        return await work(KeyRing(store, SystemClock(), pepper_of(settings)))
     finally:
         await store.close()

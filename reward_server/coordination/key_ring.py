@@ -92,7 +92,7 @@ class KeyRing:
         return _lab(row)
 
     async def revoke(self, key_id: str) -> None:
-        """End a key, here at once and elsewhere within seconds; one that was revoked before stays so."""
+        """End a key, here at once and elsewhere within a second; one that was revoked before stays so."""
         async with self._store.transaction() as work:
             if await work.keys.get(key_id) is None:
                 raise NotFound("There is no such API key.")

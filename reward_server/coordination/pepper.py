@@ -11,9 +11,17 @@ import secrets
 from pathlib import Path
 
 from reward_server.errors import ConfigurationError
+from reward_server.settings import Settings
 
 FILE_NAME = "pepper"
 _BYTES = 32
+
+
+def pepper_of(settings: Settings) -> bytes:
+    """The secret of this server: the one that is set, else the one of its data directory; blocking."""
+    if settings.pepper is not None:
+        return settings.pepper.get_secret_value().encode()
+    return load_pepper(settings.data)
 
 
 def load_pepper(data: Path) -> bytes:
