@@ -43,6 +43,7 @@ def doctor(
     table = Table("", "check", "found", "what to do")
     failed = False
     for name, check in CHECKS.items():
+        typer.echo(f"looking at {name} ...", err=True)
         try:
             finding = check(settings)
         except LabsError as error:
@@ -103,9 +104,21 @@ def _port(settings: Settings) -> Finding:
     with socket.socket() as probe:
         probe.settimeout(1.0)
         taken = settings.is_loopback and settings.port and probe.connect_ex((settings.host, settings.port)) == 0
-    if taken:
-        return Finding("port", f"{settings.port} is in use", "fine if that is Labs; else choose another with --port")
-    return Finding("port", f"{settings.port} is free")
+    if not taken:
+        return Finding("port", f"{settings.port} is free")
+    if _is_labs(settings):
+        return Finding("port", f"Labs is running on {settings.port}")
+    return Finding("port", f"{settings.port} is in use by another program", "choose another with --port")
+
+
+def _is_labs(settings: Settings) -> bool:
+    import httpx2
+
+    try:
+        answer = httpx2.get(f"http://{settings.host}:{settings.port}/healthz", timeout=2.0)
+    except httpx2.HTTPError:
+        return False
+    return answer.status_code == httpx2.codes.OK and "request_id" in answer.text
 
 
 CHECKS: dict[str, Callable[[Settings], Finding]] = {

@@ -64,6 +64,8 @@ def evaluate(
         console.print(summary["warning"], highlight=False)
     for code, count in summary["errors"].items():
         console.print(f"  not scored: {count} × {code}", highlight=False)
+    for error in summary["first_errors"][:3]:
+        console.print(f"    {error}", highlight=False)
     if not summary["scored"]:
         raise LabsError("nothing was scored")
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from reward_server.clock import SystemClock
 from reward_server.coordination.key_ring import KeyRing, NewKey
@@ -69,26 +67,27 @@ def create(
 
 @app.command("list")
 def list_keys(data: Data = None) -> None:
-    """List the keys, without their secrets."""
+    """List the keys, one a line, without their secrets."""
 
     async def work(ring: KeyRing) -> list[KeyRow]:
         return await ring.list()
 
-    table = Table(box=None, pad_edge=False)
-    for heading in ("key", "lab", "name", "plan", "collections", "full scores", "created", "revoked"):
-        table.add_column(heading, no_wrap=heading == "key", overflow="fold")
     for row in _with_ring(data, work):
-        table.add_row(
-            row.key_id,
-            row.lab_id,
-            row.name,
-            f"{row.plan} {row.rate_per_minute or ''}".strip(),
-            ", ".join(row.collections) if row.collections is not None else "all",
-            "yes" if row.full_scores else "no",
-            f"{row.created_at:%Y-%m-%d %H:%M}",
-            f"{row.revoked_at:%Y-%m-%d %H:%M}" if row.revoked_at else "",
-        )
-    Console().print(table)
+        typer.echo(_line(row))
+
+
+def _line(row: KeyRow) -> str:
+    """One key on one line, so that it can be searched and cut."""
+    parts = [row.key_id, f"lab={row.lab_id}", f"name={row.name}", f"plan={row.plan}"]
+    if row.rate_per_minute is not None:
+        parts.append(f"rate={row.rate_per_minute}")
+    parts.append(f"collections={'all' if row.collections is None else ','.join(row.collections)}")
+    if row.full_scores:
+        parts.append("full-scores")
+    parts.append(f"created={row.created_at:%Y-%m-%dT%H:%MZ}")
+    if row.revoked_at is not None:
+        parts.append(f"revoked={row.revoked_at:%Y-%m-%dT%H:%MZ}")
+    return "  ".join(parts)
 
 
 @app.command()

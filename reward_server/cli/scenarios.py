@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,8 +57,8 @@ def new(name: Annotated[str, typer.Argument(metavar="COLLECTION/SLUG")], root: R
             typer.echo(f"wrote {path}")
     except ValueError as error:
         raise LabsError(str(error)) from None
-    where = f" --dir {root}" if root else ""
-    typer.echo(f"next: labs scenarios check {name}{where}")
+    where = f" --dir {shlex.quote(str(root))}" if root else ""
+    typer.echo(f"next: ./labs scenarios check {name}{where}")
 
 
 @app.command()

@@ -11,14 +11,19 @@ import math
 import socket
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reward_server.errors import ConfigurationError
 from reward_server.settings import Settings, load_settings
 
+if TYPE_CHECKING:
+    from reward_server.api.context import Services
+    from scenarios.library import Catalog
+
 BACKLOG = 2048
+EXAMPLE = ("customer-support", "leaking-blender")
 
 
 def serve(
@@ -63,8 +68,7 @@ async def _run(settings: Settings) -> None:
             while not server.started and not serving.done():  # noqa: ASYNC110 (uvicorn has no event for this)
                 await asyncio.sleep(0.02)
             if server.started:
-                open_access = app.state.services.gatekeeper.open_access
-                typer.echo(banner(settings, listener.getsockname()[1], open_access=open_access))
+                typer.echo(banner(settings, listener.getsockname()[1], app.state.services))
                 sys.stdout.flush()  # whoever reads a pipe waits for these lines
             await serving
     finally:
@@ -91,14 +95,16 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def banner(settings: Settings, port: int, *, open_access: bool) -> str:
-    """What a new user needs: the URL, a line to paste, and whether a key is needed."""
+def banner(settings: Settings, port: int, services: Services) -> str:
+    """What a new user needs: the URL, a line to paste that works, and whether a key is needed."""
     shown = f"[{settings.host}]" if ":" in settings.host else settings.host
     if settings.host in ("0.0.0.0", "::"):  # noqa: S104 (compared, not bound)
         shown = "127.0.0.1"
     url = f"http://{shown}:{port}"
+    open_access = services.gatekeeper.open_access
     auth = "" if open_access else " -H 'Authorization: Bearer lab_YOUR_KEY'"
-    body = '{"collection_slug": "customer-support", "scenario_slug": "leaking-blender"}'
+    collection, scenario = example(services.catalog)
+    body = f'{{"collection_slug": "{collection}", "scenario_slug": "{scenario}"}}'
     lines = [
         f"Labs is ready at {url}   (API {url}/api/v1, docs {url}/docs, data {settings.data})",
         "Development mode: no API key exists, so calls need none." if open_access else "Calls need an API key.",
@@ -106,3 +112,11 @@ def banner(settings: Settings, port: int, *, open_access: bool) -> str:
         f"  curl -s {url}/api/v1/episodes{auth} -H 'Content-Type: application/json' -d '{body}'",
     ]
     return "\n".join(lines)
+
+
+def example(catalog: Catalog) -> tuple[str, str]:
+    """The scenario of the README if it is served, else the first there is."""
+    if catalog.find(*EXAMPLE) is not None:
+        return EXAMPLE
+    collection = next(iter(catalog.collections))
+    return collection, next(iter(catalog.collections[collection].scenarios))

@@ -20,6 +20,7 @@ _ALL_EQUAL = (
     "Every conversation got the same reward, so this run tells nothing apart. A scenario pays for drawing out what its "
     "own persona knows; conversations held with somebody else do not contain that, however good they are."
 )
+FIRST_ERRORS = 10
 _QUANTILES = {"p10": 0.10, "p50": 0.50, "p90": 0.90}
 
 
@@ -33,6 +34,11 @@ def summarise(results: Iterable[Result], source: str, scoring_version: str) -> d
         "conversations": len(everything),
         "scored": len(scored),
         "errors": dict(Counter(result["code"] for result in everything if result["status"] == "error").most_common()),
+        "first_errors": [
+            f"row {result['row']}: {result.get('message') or result['code']}"
+            for result in everything
+            if result["status"] == "error"
+        ][:FIRST_ERRORS],
         "rewards": _figures([result["reward"] for result in scored]),
         "turns": _figures([result["turns"] for result in scored]),
         "flags": dict(Counter(flag for result in scored for flag in result["flags"]).most_common()),
@@ -113,6 +119,8 @@ def _markdown(summary: Mapping[str, Any], plots: bool) -> str:
             lines += [f"## {title}", "", "| what | count |", "|---|---|"]
             lines += [f"| {name} | {count} |" for name, count in summary[key].items()]
             lines.append("")
+        if key == "errors" and summary["first_errors"]:
+            lines += ["The first of them:", "", *(f"- {error}" for error in summary["first_errors"]), ""]
     return "\n".join(lines)
 
 

@@ -80,7 +80,7 @@ class Evaluation:
         try:
             conversations = self._read(row)
         except BadRow as error:
-            base = {"key": result_key(row.number, "", collection, scenario, []), "row": row.number}
+            base = {"key": result_key(row.number, "", collection, scenario, []), "row": row.number, **_own_id(row.data)}
             yield _Item(base, code="bad_row", message=str(error))
             return
         for conversation in conversations:
@@ -105,8 +105,7 @@ class Evaluation:
         base |= {"row": row.number, "collection_slug": collection, "scenario_slug": scenario}
         if talk.part:
             base["part"] = talk.part
-        if isinstance(row.data, Mapping) and isinstance(row.data.get("id"), str | int):
-            base["id"] = row.data["id"]
+        base |= _own_id(row.data)
         if collection is None or scenario is None:
             return _Item(base, code="no_scenario", message="give --collection and --scenario, or name them in the row")
         try:
@@ -129,6 +128,13 @@ class Evaluation:
             }
         code = outcome.code if outcome else item.code
         return {**item.base, "status": "error", "code": code, "message": outcome.message if outcome else item.message}
+
+
+def _own_id(data: Any) -> Result:
+    """The id that a row brings along, if it brings one."""
+    if isinstance(data, Mapping) and isinstance(data.get("id"), str | int):
+        return {"id": data["id"]}
+    return {}
 
 
 def _messages(talk: Conversation) -> list[Message]:
