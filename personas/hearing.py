@@ -14,6 +14,7 @@ from personas.acts import Reading
 from personas.case import Tier
 from personas.compiled import CompiledCase, CompiledTopic
 from personas.matcher import Matcher
+from personas.matching import Match
 from personas.state import PersonaState
 from personas.understanding import Understood, texts_to_compare, understand
 from personas.wording import overlap
@@ -21,6 +22,8 @@ from personas.wording import overlap
 __all__ = ["AgentTurn", "Asked", "Heard", "Hearing", "PersonaState", "advance", "hear", "hear_with", "texts_to_compare"]
 
 SAME_PHRASE = 0.67
+SAME_QUESTION = 0.60
+"""A question less close than this to what was told already is taken for another question."""
 RAPPORT_CEILING = 3.0
 RAPPORT_FLOOR = -2.0
 EMPATHY_GAIN = 1.0
@@ -69,7 +72,7 @@ class Hearing:
     off_topic: bool
     """It asks, and nothing it asks is about the case or about the talk itself."""
     unmatched: tuple[str, ...] = ()
-    """Questions about nothing in the case, check-ins left out."""
+    """Questions about nothing the case can answer now, check-ins left out."""
     empathy: str | None = None
     """A sympathetic sentence in a wording not heard before."""
     rapport: float = 0.0
@@ -100,9 +103,11 @@ def hear_with(
     empathy = next((phrase for phrase in understood.comforts if _is_new(phrase, state)), None)
     rapport = _rapport(state, reading, empathy)
     asked: dict[str, Asked] = {}
+    # A weak likeness to what was told is no repetition; what else it may be about, the case does not say.
+    vague = {q.text for q in understood.questions if q.match and _is_vague(q.match, state)}
     for question in understood.questions:
         found = question.match
-        if found is not None and found.topic_id not in asked:
+        if found is not None and found.topic_id not in asked and question.text not in vague:
             topic = case.by_id[found.topic_id]
             # An offer in the form of a question moves on, even if it touches what was told before.
             repeated = topic.id in state.said and state.asked.get(topic.id, 0) > 0 and not question.offers
@@ -112,16 +117,22 @@ def hear_with(
         Heard(commitment.id, quote, early=any(topic not in state.said for topic in commitment.after))
         for commitment, quote in understood.commitments
     )
-    unmatched = tuple(question.text for question in understood.questions if question.stray)
+    stray = any(question.stray for question in understood.questions)
+    steering = {q.text for q in understood.questions if q.offers} | reading.check_ins
+    unmatched = tuple(q.text for q in understood.questions if q.stray or q.text in vague - steering)
     return Hearing(
         reading,
         tuple(asked.values()),
         commitments,
-        off_topic=bool(unmatched) and not asked and not commitments,
+        off_topic=stray and not vague and not asked and not commitments,
         unmatched=unmatched,
         empathy=empathy,
         rapport=rapport,
     )
+
+
+def _is_vague(found: Match, state: PersonaState) -> bool:
+    return found.topic_id in state.said and found.score < SAME_QUESTION
 
 
 def gate_open(topic: CompiledTopic, state: PersonaState, rapport: float, reserve: float) -> bool:

@@ -112,6 +112,19 @@ def test_an_offer_in_the_form_of_a_question_does_not_repeat_what_it_touches() ->
         assert record.acts.repeated_question == repeated
 
 
+def test_a_question_only_a_little_like_an_answered_one_is_another_question() -> None:
+    play = Play()
+    play.say("What about the popping noise?")
+    vague = "Did you hear popping balloon noise yesterday upstairs?"
+    reply = play.say(vague)
+    assert reply.text in CASE.unknown
+    assert reply.state.annoyance == 0.0
+    acts = play.record().acts
+    assert (acts.repeated_question, acts.off_topic) == (0, 0)
+    fresh = Play()
+    assert "noise" in fresh.say(vague).disclosed
+
+
 def test_agent_text_never_counts_as_disclosure() -> None:
     text = "What about the popping noise? It made a loud crack, like a dry twig."
     record = replay(
