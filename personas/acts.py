@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from itertools import pairwise
 
 from personas import lexicon, manners
 from personas.disguise import undisguised
@@ -55,6 +56,8 @@ class Reading:
     """Sentences with an expression of sympathy, respect or encouragement."""
     check_ins: frozenset[str]
     """Those of `questions` that only steer the talk ("Does that make sense?")."""
+    closings: frozenset[str]
+    """Those that ask for a word on the statement before them ("What do you say?"): they are about no topic."""
     rude: bool
     farewell: bool
     garbled: bool
@@ -201,7 +204,8 @@ def read_turn(text: str) -> Reading:
         if sentence.kind is Kind.QUESTION:
             questions += _clauses(sentence.text)
     statements = [sentence.text for sentence in sentences if sentence.kind is Kind.STATEMENT]
-    check_ins = frozenset(q for q in questions if lexicon.CHECK_IN.match(_bare(q)))
+    closings = frozenset(_closings(sentences))
+    check_ins = closings | frozenset(q for q in questions if lexicon.CHECK_IN.match(_bare(q)))
     spoken = [s.text for s in sentences if s.kind in (Kind.QUESTION, Kind.STATEMENT)]
     lows = [s.lower() for s in spoken]
     return Reading(
@@ -214,6 +218,7 @@ def read_turn(text: str) -> Reading:
         ),
         empathy=tuple(s for s, low in zip(spoken, lows, strict=True) if manners.EMPATHY.search(low)),
         check_ins=check_ins,
+        closings=closings,
         rude=any(_rude(low) for low in lows),
         farewell=not (set(questions) - check_ins) and any(manners.FAREWELL.search(low.rstrip(" .!")) for low in lows),
         garbled=all(s.kind is Kind.NOISE for s in sentences),
@@ -222,6 +227,13 @@ def read_turn(text: str) -> Reading:
         interrogation=len(questions) - len(check_ins) > QUESTIONS_A_TURN,
         open_question=any(lexicon.OPEN_QUESTION.match(q.lower()) for q in questions if q not in check_ins),
     )
+
+
+def _closings(sentences: tuple[Sentence, ...]) -> Iterator[str]:
+    for before, sentence in pairwise(sentences):
+        fresh = before.kind is not Kind.QUESTION and sentence.kind is Kind.QUESTION
+        if fresh and lexicon.CLOSING.match(_bare(sentence.text)):
+            yield sentence.text
 
 
 def _rude(low: str) -> bool:

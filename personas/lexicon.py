@@ -118,3 +118,19 @@ CHECK_IN = re.compile(
     + "$"
 )
 """Small questions that steer the talk and are about nothing in particular; never off topic."""
+
+CLOSING = re.compile(
+    r"^(?:and |so |ok,? |okay,? |right,? |now,? )?"
+    + any_of(
+        r"what do you (?:say|think|reckon)(?: (?:about|of|to) (?:that|this|it))?",
+        r"(?:is|would|will|are you) (?:that|this|it|you)?(?: be)? ?(?:all )?(?:ok|okay|alright|right|fine|good|"
+        r"acceptable|agreeable|happy|comfortable)(?: (?:for|with|by) (?:you|that|this|it))?",
+        r"(?:does|would|could|will|do) (?:that|this|it|you) (?:all )?(?:work|suit|help|do|sound (?:good|fair|ok|okay|"
+        r"alright|right|reasonable)|make sense|agree|seem (?:fair|reasonable|ok|okay|right))"
+        r"(?: (?:for|to|with) (?:you|that|this))?",
+        r"how does (?:that|this|it) (?:sound|seem|look)(?: to you)?",
+        r"(?:deal|agreed|fair enough|sounds? good)",
+    )
+    + "$"
+)
+"""Asks for a word on the statement before it."""

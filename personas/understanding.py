@@ -21,6 +21,8 @@ from personas.wording import content_words
 __all__ = ["Question", "Understood", "not_yet_understood", "texts_to_compare", "understand"]
 
 EMPATHY_COSINE = 0.68
+OFFER_MATCH = 0.70
+"""An offer in the form of a question asks for a topic, too, only if it is at least as close to it as this."""
 KEPT_TEXTS = 16_384
 KEPT_CHARS = 4_000
 """Longer texts are understood anew each time, so that their number bounds the size of the memory."""
@@ -92,6 +94,8 @@ def _understood(case: CompiledCase, reading: Reading, similarity: Similarity) ->
 def _question(case: CompiledCase, question: str, reading: Reading, similarity: Similarity) -> Question:
     found = match(case, question, similarity.row(question))
     offers = _offers(case, question, similarity)
+    if question in reading.closings or (offers and found is not None and found.score < OFFER_MATCH):
+        found = None
     stray = found is None and question not in reading.check_ins and not offers
     return Question(question, found, stray, offers)
 

@@ -237,3 +237,25 @@ def test_what_is_too_much_to_compare_is_kept_apart() -> None:
     reading = read_turn(" ".join(f"I wrote down number {n}." for n in range(30)) + " May I go on?" * 14)
     assert len(reading.statements) == MAX_STATEMENTS
     assert [s.text for s in reading.rest] == [f"I wrote down number {n}." for n in range(24, 30)] + ["May I go on?"] * 2
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        "What do you say?",
+        "What do you think?",
+        "Is that alright?",
+        "Would that work for you?",
+        "Does that sound good?",
+        "Would you be comfortable with that?",
+    ],
+)
+def test_a_closing_after_a_statement_asks_for_a_word_on_it(closing: str) -> None:
+    assert read_turn(f"We could collect it on Monday. {closing}").closings == {closing}
+    assert read_turn(f"We could pay 8,700. {closing}").check_ins == {closing}
+    assert read_turn(f"When did it start? {closing}").closings == frozenset()
+
+
+@pytest.mark.parametrize("question", ["What do you say to your children?", "Is that the right leg?", "What helps?"])
+def test_a_question_of_its_own_is_no_closing(question: str) -> None:
+    assert read_turn(f"I see. {question}").closings == frozenset()

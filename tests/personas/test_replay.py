@@ -112,6 +112,24 @@ def test_an_offer_in_the_form_of_a_question_does_not_repeat_what_it_touches() ->
         assert record.acts.repeated_question == repeated
 
 
+def test_an_offer_in_the_form_of_a_question_is_answered_as_an_offer() -> None:
+    scan, *others = CASE.commitments
+    case = compiled(CASE.model_copy(update={"commitments": (scan.model_copy(update=OFFERED), *others)}))
+    play = Play(case=case)
+    play.say("Hello there, I see.")
+    reply = play.say("Shall we scan it because of that odd noise?")
+    assert reply.text == CASE.commitments[0].reply_early[0]
+    assert play.record().turns[1].hearing.asked == ()
+
+
+def test_a_closing_after_an_offer_is_no_question_about_the_unknown() -> None:
+    play = Play()
+    play.say("What about the popping noise?")
+    reply = play.say("I will book an MRI scan of your knee. What do you say?")
+    assert reply.text in CASE.commitments[0].reply
+    assert play.record().acts.off_topic == 0
+
+
 def test_a_question_only_a_little_like_an_answered_one_is_another_question() -> None:
     play = Play()
     play.say("What about the popping noise?")
