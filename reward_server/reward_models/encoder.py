@@ -7,15 +7,14 @@ This module imports no model library; `load_encoder` imports the adapter it need
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from personas.memory import Memory
 from reward_server.errors import EncoderUnavailable
 from reward_server.reward_models.anchor_shelf import AnchorShelf
 
@@ -70,10 +69,8 @@ class EncoderMatcher:
         self._encoder = encoder
         self._shelf = shelf
         self._looked_up = looked_up
-        self._cache_size = cache_size
-        self._cache: OrderedDict[str, Vectors] = OrderedDict()
+        self._known: Memory[str, Vectors] = Memory(cache_size)
         self._anchors: dict[tuple[str, ...], NDArray[np.float64]] = {}
-        self._lock = Lock()
 
     @property
     def version(self) -> str:
@@ -84,7 +81,8 @@ class EncoderMatcher:
         """Cosine similarities, shape (len(texts), len(anchors)), rounded to three decimals."""
         if not texts or not anchors:
             return np.zeros((len(texts), len(anchors)), dtype=np.float64)
-        vectors = self._vectors(texts).astype(np.float64)
+        known = self._vectors(texts)
+        vectors = np.stack([known[text] for text in texts]).astype(np.float64)
         similarities: NDArray[np.float64] = np.round(vectors @ self._anchor_matrix(tuple(anchors)), 3)
         return similarities + 0.0  # turns -0.0 into 0.0, which would print differently
 
@@ -108,34 +106,14 @@ class EncoderMatcher:
             self._shelf.keep(self.version, anchors, vectors)
         return vectors
 
-    def _vectors(self, texts: Sequence[str]) -> Vectors:
-        found = self._cached(texts)
+    def _vectors(self, texts: Sequence[str]) -> dict[str, Vectors]:
+        found = self._known.recall(texts)
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         if self._looked_up is not None:
             self._looked_up(len(found), len(missing))
         if missing:
-            # Encoding runs outside the lock: two threads may encode the same text once each, with equal results.
-            fresh = dict(zip(missing, self._encoder.encode(missing), strict=True))
-            self._remember(fresh)
-            found.update(fresh)
-        if not texts:
-            return np.zeros((0, self._encoder.width), dtype=np.float32)
-        return np.stack([found[text] for text in texts])
-
-    def _cached(self, texts: Sequence[str]) -> dict[str, Vectors]:
-        found: dict[str, Vectors] = {}
-        with self._lock:
-            for text in texts:
-                vector = self._cache.get(text)
-                if vector is not None:
-                    self._cache.move_to_end(text)
-                    found[text] = vector
+            # Two threads may encode the same text once each, with equal results. A view would keep a whole batch alive.
+            fresh = {text: row.copy() for text, row in zip(missing, self._encoder.encode(missing), strict=True)}
+            self._known.keep(fresh)
+            found |= fresh
         return found
-
-    def _remember(self, fresh: dict[str, Vectors]) -> None:
-        with self._lock:
-            for text, vector in fresh.items():
-                self._cache[text] = vector.copy()  # a view would keep its whole batch alive
-                self._cache.move_to_end(text)
-            while len(self._cache) > self._cache_size:
-                self._cache.popitem(last=False)

@@ -1,17 +1,17 @@
 """The all-MiniLM-L6-v2 encoder from the packaged weights, as a plain torch forward pass.
 
-Texts are grouped by exact token count, so nothing is padded; measured on CPU, a row of such a batch is
-then bit for bit the row computed alone, given a minimal product size. That is checked again on load on the
-machine at hand; where it does not hold, texts are encoded one at a time. The weights are verified by
-hash. Nothing is downloaded.
+The tokens of many texts are the rows of one matrix, sorted by the texts' lengths; only attention looks at one length
+after the other. So nothing is padded, and measured on CPU, a text's vector is bit for bit the one computed
+alone, given a minimal number of rows. That is checked again on load on the machine at hand; where it does not
+hold, texts are encoded one at a time. The weights are verified by hash. Nothing is downloaded.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from threading import local
 from typing import NamedTuple
@@ -27,8 +27,8 @@ from reward_server.reward_models.encoder import EncoderUnavailable, Vectors
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MAX_TOKENS = 256
-TOKENS_PER_BATCH = 4096  # measured: speed is flat from 2,048 to 8,192
-MIN_PRODUCT_ROWS = 16  # measured: below 4 rows the library takes another kernel, whose sums are ordered differently
+TOKENS_PER_PACK = 4096  # measured: speed is flat from 2,048 to 8,192
+MIN_ROWS = 16  # measured: below 4 rows the library takes another kernel, whose sums are ordered differently
 LAYERS, HEADS, WIDTH = 6, 12, 384
 NORM_EPSILON = 1e-12
 
@@ -46,6 +46,9 @@ class _Layer(NamedTuple):
     output_norm: tuple[Tensor, Tensor]
 
 
+Tokens = list[int]
+
+
 class MiniLmEncoder:
     """Mean-pooled, unit-length sentence vectors in fp32."""
 
@@ -60,7 +63,7 @@ class MiniLmEncoder:
         self._segment = weights["embeddings.token_type_embeddings.weight"][0]
         self._embedding_norm = (weights["embeddings.LayerNorm.weight"], weights["embeddings.LayerNorm.bias"])
         self._layers = [_layer(weights, f"encoder.layer.{number}.") for number in range(LAYERS)]
-        self._batches_are_exact = self._measure_exactness()
+        self._packs_are_exact = self._measure_exactness()
 
     @property
     def version(self) -> str:
@@ -76,42 +79,40 @@ class MiniLmEncoder:
         """Unit vectors, shape (len(texts), 384)."""
         _use_one_thread()
         vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
-        groups: defaultdict[int, list[tuple[int, list[int]]]] = defaultdict(list)
-        for index, text in enumerate(texts):
-            # A lone surrogate cannot be tokenised; such a character carries no meaning here anyway.
-            ids = self._tokenizer.encode(text.encode("utf-8", "replace").decode()).ids
-            groups[len(ids)].append((index, ids))
-        for length, rows in groups.items():
-            size = max(1, TOKENS_PER_BATCH // length) if self._batches_are_exact else 1
-            for start in range(0, len(rows), size):
-                part = rows[start : start + size]
-                vectors[[index for index, _ in part]] = self._forward([ids for _, ids in part]).numpy()
+        # A lone surrogate cannot be tokenised; such a character carries no meaning here anyway.
+        rows = [self._tokenizer.encode(text.encode("utf-8", "replace").decode()).ids for text in texts]
+        by_length = sorted(range(len(rows)), key=lambda index: len(rows[index]))
+        for pack in _packs(by_length, rows, TOKENS_PER_PACK if self._packs_are_exact else 1):
+            vectors[pack] = self._forward([rows[index] for index in pack]).numpy()
         return vectors
 
     @torch.inference_mode()
-    def _forward(self, rows: list[list[int]]) -> Tensor:
-        repeats = -(-MIN_PRODUCT_ROWS // (len(rows) * len(rows[0])))
-        ids = torch.tensor(rows * repeats)
-        count, length = ids.shape
-        hidden = _norm(self._words[ids] + self._positions[:length] + self._segment, self._embedding_norm)
+    def _forward(self, rows: Sequence[Tokens]) -> Tensor:
+        """The vectors of texts that are sorted by length."""
+        filler = MIN_ROWS - sum(map(len, rows))
+        filled = [*rows, [0] * filler] if filler > 0 else rows
+        runs = [(length, len(list(run))) for length, run in groupby(map(len, filled))]
+        ids = torch.tensor([token for row in filled for token in row])
+        positions = torch.cat([self._positions[:length].repeat(count, 1) for length, count in runs])
+        hidden = _norm(self._words[ids] + positions + self._segment, self._embedding_norm)
         for layer in self._layers:
-            packed = F.linear(hidden, *layer.qkv).view(count, length, 3, HEADS, WIDTH // HEADS)
-            query, key, value = packed.permute(2, 0, 3, 1, 4)
-            mixed = F.scaled_dot_product_attention(query, key, value).transpose(1, 2).reshape(count, length, WIDTH)
+            mixed = _attention(F.linear(hidden, *layer.qkv), runs)
             hidden = _norm(hidden + F.linear(mixed, *layer.attended), layer.attention_norm)
             widened = F.gelu(F.linear(hidden, *layer.wide))
             hidden = _norm(hidden + F.linear(widened, *layer.narrow), layer.output_norm)
-        return F.normalize(hidden[: len(rows)].mean(1), dim=1)
+        means = torch.cat([part.mean(1) for part in _by_run(hidden, runs)])
+        return F.normalize(means[: len(rows)], dim=1)
 
     def _measure_exactness(self) -> bool:
         _use_one_thread()
-        for length, count in ((2, 9), (3, 64), (12, 17), (23, 3)):
-            rows = [[101, *(1996 + 37 * row + step for step in range(length - 2)), 102] for row in range(count)]
-            batch = self._forward(rows)
-            for row in (0, count // 2, count - 1):
-                if not torch.equal(self._forward([rows[row]])[0], batch[row]):
-                    return False
-        return True
+        counts = {2: 9, 3: 64, 12: 17, 23: 3, 70: 1}
+        rows = [
+            [101, *(1996 + 37 * row + step for step in range(length - 2)), 102]
+            for length, count in counts.items()
+            for row in range(count)
+        ]
+        packed = self._forward(rows)
+        return all(torch.equal(self._forward([row])[0], vector) for row, vector in zip(rows, packed, strict=True))
 
 
 def load_packaged() -> MiniLmEncoder:
@@ -157,6 +158,40 @@ def _layer(weights: dict[str, Tensor], prefix: str) -> _Layer:
         narrow=pair("output.dense"),
         output_norm=pair("output.LayerNorm"),
     )
+
+
+def _packs(order: Sequence[int], rows: Sequence[Tokens], tokens: int) -> Iterator[list[int]]:
+    """Parts of the order with at most so many tokens each, but at least one text."""
+    pack: list[int] = []
+    size = 0
+    for index in order:
+        if pack and size + len(rows[index]) > tokens:
+            yield pack
+            pack, size = [], 0
+        pack.append(index)
+        size += len(rows[index])
+    if pack:
+        yield pack
+
+
+def _by_run(packed: Tensor, runs: Sequence[tuple[int, int]]) -> Iterator[Tensor]:
+    """Per run of `count` texts of one `length` its rows, shape (count, length, …)."""
+    start = 0
+    for length, count in runs:
+        stop = start + length * count
+        yield packed[start:stop].view(count, length, -1)
+        start = stop
+
+
+def _attention(packed: Tensor, runs: Sequence[tuple[int, int]]) -> Tensor:
+    """Each text attends to itself alone."""
+    mixed: list[Tensor] = []
+    for part in _by_run(packed, runs):
+        count, length, _ = part.shape
+        query, key, value = part.view(count, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(query, key, value)
+        mixed.append(attended.transpose(1, 2).reshape(count * length, WIDTH))
+    return torch.cat(mixed)
 
 
 def _norm(hidden: Tensor, parameters: tuple[Tensor, Tensor]) -> Tensor:

@@ -62,6 +62,20 @@ def test_a_vector_is_bitwise_the_same_in_any_batch_and_order(encoder: TextEncode
             assert np.array_equal(vector, alone[text])
 
 
+def test_long_texts_fill_more_than_one_pack(encoder: TextEncoder) -> None:
+    texts = [f"{number} " * 300 for number in range(20)]
+    assert np.array_equal(encoder.encode(texts), np.stack([encoder.encode([text])[0] for text in texts]))
+    assert encoder.encode([]).shape == (0, 384)
+
+
+def test_a_machine_whose_packs_are_not_exact_encodes_one_at_a_time(
+    encoder: TextEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = encoder.encode(TEXTS)
+    monkeypatch.setattr(encoder, "_packs_are_exact", False)
+    assert np.array_equal(encoder.encode(TEXTS), packed)
+
+
 def test_threads_agree_with_each_other(encoder: TextEncoder) -> None:
     alone = encoder.encode(TEXTS)
     with ThreadPoolExecutor(4) as pool:
