@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from reward_server.clock import Clock
+from reward_server.coordination.lab import Lab
 from reward_server.errors import IdempotencyMismatch, LabsError
 from reward_server.store.records import StoredAnswer
 from reward_server.store.store import Store, UnitOfWork
@@ -83,17 +84,18 @@ class Idempotency:
         self._outliving = outliving
         self._running: dict[tuple[str, str], _Running] = {}
 
-    async def answer(self, lab_id: str, key: str | None, content: Callable[[], object], work: Work) -> Body:
+    async def answer(self, lab: Lab, key: str | None, content: Callable[[], object], work: Work) -> Body:
         """The answer to a request; `work` runs unless an equal request with this key was or is being answered.
 
-        `content` is all that makes requests equal; it is asked for only when there is a key.
+        `content` is all that makes requests equal; it is asked for only when there is a key. What an API key may use
+        is part of it, so that no key gets an answer that another key of its lab was allowed to have.
         """
         if key is None:
             return await self._outliving.run(work(_keep_nothing))
-        digest = fingerprint(content())
-        running = self._running.get((lab_id, key))
+        digest = fingerprint(content(), lab.collections)
+        running = self._running.get((lab.lab_id, key))
         if running is None:
-            running = self._begin(lab_id, key, digest, work)
+            running = self._begin(lab.lab_id, key, digest, work)
         elif running.fingerprint != digest:
             raise IdempotencyMismatch
         return await asyncio.shield(running.task)

@@ -94,7 +94,7 @@ class EpisodeService:
         _check_config(request.config or EpisodeConfig(), scenario)
         read_config(request.reward_config)
         work = partial(self._create, lab, request, scenario)
-        return await self._idempotency.answer(lab.lab_id, key, lambda: ("episodes", request.model_dump()), work)
+        return await self._idempotency.answer(lab, key, lambda: ("episodes", request.model_dump()), work)
 
     async def _create(self, lab: Lab, request: CreateEpisodeRequest, scenario: PublicScenario, keep: Keep) -> Body:
         config = request.config or EpisodeConfig()
@@ -142,7 +142,7 @@ class EpisodeService:
             return "turn", episode_id, request.model_dump(exclude={"id"})
 
         work = partial(self._turn, lab, episode_id, request, content)
-        body = await self._idempotency.answer(lab.lab_id, key, content, work)
+        body = await self._idempotency.answer(lab, key, content, work)
         return for_key(lab, body)
 
     async def _turn(

@@ -282,3 +282,13 @@ async def test_an_answer_that_takes_too_long_is_503_and_can_be_fetched_later(lab
     retry = asyncio.create_task(labs.say(episode, *messages))
     house.matcher.open()
     assert (await retry)["turn"] == 1
+
+
+async def test_a_key_without_access_gets_no_answer_of_another_key_of_its_lab(house: House) -> None:
+    everything, little = await house.key(), await house.key(collections=["front-desk"])
+    batch, header = {"items": [{"id": "1", **EVALUATION}]}, {"Idempotency-Key": "shared"}
+    async with house.client(everything) as client:
+        answered = await client.ok("POST", "/batch/evaluate", batch, headers=header)
+        assert answered["results"][0]["status"] == "success"
+    async with house.client(little) as client:
+        assert_error(await client.call("POST", "/batch/evaluate", batch, headers=header), 409, "idempotency_mismatch")
