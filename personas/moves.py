@@ -16,6 +16,8 @@ from personas.state import PersonaState
 from personas.temperament import Temperament
 
 MAX_SENTENCES = 4
+MAX_WITH_REACTION = 6
+"""A promise heard beside a question is not passed over: the reaction to it may make the reply this long."""
 
 
 class Act(StrEnum):
@@ -84,13 +86,14 @@ def decide(
         return (Move(Act.NOT_UNDERSTOOD),)
     answers = _answers(case, temperament, state, hearing)
     reactions = _reactions(case, state, turn, hearing)
+    # Thanks for praise come at once, everything else after the answer.
+    body = (*reactions, *answers) if _thanks(hearing, reactions) else (*answers, *reactions)
     closing = _closing(case, hearing, after, answers, reactions)
     if closing is not None:
         # Last words follow what was asked for and offered, but no small talk.
         said_before = _volunteered(case, state) if closing is Act.WAIT else ()
-        return (*_fit(case, (*said_before, *answers, *reactions), MAX_SENTENCES - 1), Move(closing))
+        return (*_fit(case, (*said_before, *body), MAX_SENTENCES - 1), Move(closing))
     manner = _manner(hearing)
-    body = (*answers, *reactions)
     told_first = _volunteered(case, state)
     if not (body or manner or told_first):
         body = _small_talk(hearing)
@@ -164,6 +167,12 @@ def _reactions(case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing
     return (Move(Act.FOLLOWING),) if silent and (hearing.commitments or turn.tools) else ()
 
 
+def _thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
+    """Whether what the persona reacts to is kindness."""
+    kind = {heard.commitment_id for heard in hearing.commitments if heard.quote in hearing.reading.empathy}
+    return any(move.act is Act.REPLY and move.about in kind for move in reactions)
+
+
 def _closing(
     case: CompiledCase, hearing: Hearing, after: PersonaState, answers: tuple[Move, ...], reactions: tuple[Move, ...]
 ) -> Act | None:
@@ -184,12 +193,17 @@ def _small_talk(hearing: Hearing) -> tuple[Move, ...]:
     return (Move(Act.WARMED if hearing.empathy else Act.NUDGE),)
 
 
+_REACTIONS = frozenset({Act.REPLY, Act.REPLY_EARLY, Act.TOOL_REPLY})
 _RANK = {Act.VOLUNTEER: 0, Act.HURT: 1, Act.TOO_MANY: 1, Act.REPLY: 2, Act.REPLY_EARLY: 2, Act.TOOL_REPLY: 2}
 
 
 def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int) -> tuple[Move, ...]:
     """Drops the least important moves until the reply is short; the first answer always stays."""
     first = next((m for m in moves if m.act is Act.TELL), moves[0] if moves else None)
+    reaction = next((m for m in moves if m.act in _REACTIONS), None)
+    if first is not None and reaction is not None:
+        both = sum(_sentences(case, move) for move in {first, reaction})
+        budget = max(budget, min(both, budget + MAX_WITH_REACTION - MAX_SENTENCES))
     kept: set[Move] = set()
     for move in sorted(moves, key=lambda m: -1 if m is first else _RANK.get(m.act, 3)):
         length = _sentences(case, move)

@@ -6,6 +6,7 @@ Receives the texts of facts only through the moves that may tell them.
 from __future__ import annotations
 
 import hashlib
+import re
 
 from personas.compiled import CompiledCase
 from personas.moves import Act, Move
@@ -18,6 +19,14 @@ _PLAIN_STARTS = words_of(
     only or our perhaps she since so some someone something sometimes still that that's the their there there's they
     they're this to two three until usually we we're what when whenever with yes you your"""
 )
+
+_ACTION = re.compile(
+    r"(?:hold on|hang on|wait|one (?:moment|second|sec|minute)|just a (?:moment|second|sec|minute)|give me a|let me|"
+    r"let's see|bear with me|hm+|oh|huh|ah|(?:okay|ok|right),? (?:let me|i'm|hold on|one )|i'm (?:just )?"
+    r"(?:turning|looking (?:at|up)|checking|opening|going|having a look|trying))\b",
+    re.IGNORECASE,
+)
+"""A wording that begins like this tells what is being done or noticed now: it cannot be told a second time."""
 
 _FIRST_PERSON = frozenset({"i", "i'm", "i've", "i'd", "i'll"})
 
@@ -80,7 +89,10 @@ class Voice:
         if topic.again:
             return topic.again
         first = draw(self._seed, f"says|{topic.id}", len(topic.says))
-        other = topic.says[(first + 1) % len(topic.says)]
+        others = [topic.says[(first + i) % len(topic.says)] for i in range(1, len(topic.says) + 1)]
+        other = next((wording for wording in others if not _ACTION.match(wording)), None)
+        if other is None:
+            return self._pick(self._phrases.again_tired, "again_tired")
         return self._joined(self._pick(self._phrases.again, "again"), other)
 
     def _reply(self, move: Move) -> str:

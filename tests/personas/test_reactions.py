@@ -1,0 +1,63 @@
+"""What a persona says to promises and praise that come with a question, and to a question that comes again."""
+
+from __future__ import annotations
+
+import pytest
+
+from personas.case import Commitment, Fact
+from personas.compiled import CompiledCase
+from tests.personas.cast import CASE, Play, compiled
+
+NOISE = "What about the popping noise?"
+STOP = "You should stop taking the tablets."
+LONG_REPLY = "Stop them? Really? Fine. I'll leave them in the drawer."
+LOUD = "It cracked. Loud as a twig."
+PRAISE = Commitment(id="praise", patterns=(r"\bwell done\b",), reply=("Really? Nobody says that.",))
+ACTION = "Hold on, I'm turning it over... It made a loud crack."
+CALM = "Something cracked loudly when I landed."
+
+
+def case_with(noise: tuple[str, ...] = (LOUD,), again: str | None = None) -> CompiledCase:
+    """The case of this room with another wording of the noise, a long reply and praise."""
+
+    def reworded(fact: Fact) -> Fact:
+        return fact.model_copy(update={"says": noise, "again": again}) if fact.id == "noise" else fact
+
+    scan, stop = CASE.commitments
+    commitments = (scan, stop.model_copy(update={"reply": (LONG_REPLY,)}), PRAISE)
+    return compiled(CASE.model_copy(update={"facts": tuple(map(reworded, CASE.facts)), "commitments": commitments}))
+
+
+@pytest.mark.parametrize("text", [f"{STOP} {NOISE}", f"{NOISE} {STOP}"])
+def test_a_promise_beside_a_question_is_answered_after_the_question(text: str) -> None:
+    play = Play(case=case_with())
+    play.say("Hello there, I see.")
+    reply = play.say(text)
+    assert reply.disclosed == ("noise",)
+    assert reply.text.endswith(f"{LOUD} {LONG_REPLY}")
+
+
+def test_thanks_for_praise_come_before_the_answer() -> None:
+    play = Play(case=case_with())
+    play.say("Hello there, I see.")
+    reply = play.say(f"Well done. {NOISE}")
+    assert reply.text.startswith(PRAISE.reply[0])
+    assert LOUD.split(". ")[1] in reply.text
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_was_done_while_telling_is_not_done_again(seed: int) -> None:
+    play = Play(seed=seed, case=case_with((ACTION, CALM)))
+    play.say(NOISE)
+    again = play.say(NOISE).text
+    assert "turning it over" not in again
+    assert CALM[1:] in again
+
+
+def test_a_fact_told_only_by_an_action_is_repeated_by_its_own_second_wording_or_not_at_all() -> None:
+    play = Play(case=case_with((ACTION,), again="A loud crack, I said."))
+    play.say(NOISE)
+    assert play.say(NOISE).text == "A loud crack, I said."
+    play = Play(case=case_with((ACTION,)))
+    play.say(NOISE)
+    assert "crack" not in play.say(NOISE).text
