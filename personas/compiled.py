@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from personas.acts import split_sentences
 from personas.anchors import AskGrid, Span, Texts
 from personas.case import Commitment, Denial, Fact, Gate, PersonaCase, Tier, Topic
 from personas.manners import EMPATHY_ANCHORS, SMALL_TALK
-from personas.wording import content_words, grams, normal, stem, stem_line, stems, tokens
+from personas.marks import marks_of
+from personas.wording import content_stems, grams, normal, stem_line, stems, tokens
 
 _WORD = re.compile(r"[A-Za-z']+")
 
@@ -42,8 +43,12 @@ class CompiledTopic:
     """Normal forms of everything that would give the fact away."""
     protected: frozenset[str]
     """Word grams that occur in no other line of the case."""
+    gists: tuple[frozenset[str], ...]
+    """Per wording the stems of its content words."""
     length: int
     """Sentences of its longest wording."""
+    marks: tuple[frozenset[str], ...] = ()
+    """Per wording: the words that give it away in any sentence; may be none."""
 
     @property
     def creditable(self) -> bool:
@@ -95,14 +100,25 @@ class CompiledCase:
     """Words of the case that are written small inside a sentence: no names."""
     harmless: frozenset[str] = frozenset()
     """Normal forms of the sentences that are no fact's content: partial answers, nudges, replies."""
+    told_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Normal forms of the sentences of all wordings -> the topics they belong to."""
 
     def __repr__(self) -> str:
         return "<CompiledCase: private>"
 
     def volunteered_in(self, text: str) -> tuple[str, ...]:
         """Volunteered facts that a text tells, in so many words or in most of them."""
-        line, words = normal(text), {stem(word) for word in content_words(text)}
-        return tuple(t.id for t in self.volunteered if contains(t, line) or _covers(words, t.says))
+        line, words = normal(text), content_stems(text)
+        return tuple(t.id for t in self.volunteered if contains(t, line) or _covers(words, t.gists))
+
+
+def _told_in(topics: Iterable[CompiledTopic]) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for topic in topics:
+        for line in (*topic.says, topic.again or ""):
+            for sentence in map(normal, split_sentences(line)):
+                found[sentence] = found.get(sentence, frozenset()) | {topic.id}
+    return found
 
 
 def contains(topic: CompiledTopic, normal_text: str) -> bool:
@@ -110,12 +126,8 @@ def contains(topic: CompiledTopic, normal_text: str) -> bool:
     return any(wording in normal_text for wording in topic.normals)
 
 
-def _covers(words: set[str], wordings: Iterable[str]) -> bool:
-    for wording in wordings:
-        needed = {stem(word) for word in content_words(wording)}
-        if needed and len(needed & words) >= 0.6 * len(needed):
-            return True
-    return False
+def _covers(words: frozenset[str], gists: Iterable[frozenset[str]]) -> bool:
+    return any(len(needed & words) >= 0.6 * len(needed) for needed in gists if needed)
 
 
 class _Columns:
@@ -173,6 +185,14 @@ def _other_lines(case: PersonaCase) -> Iterable[str]:
         yield from (line for line in (fact.partial, fact.answer) if line)
 
 
+def _marks(case: PersonaCase, item: Fact | Denial, texts: Topic) -> tuple[frozenset[str], ...]:
+    """Per wording what gives it away, and cannot be said in the opening, in another topic, in a half answer."""
+    others = (line for other in _askable(case) if other is not item for line in _revealing(other))
+    partial = (line for fact in case.facts for line in (fact.partial, fact.answer) if line)
+    elsewhere = (*case.openings, *case.unknown, *case.nudges, *others, *partial, *texts.asks)
+    return tuple(marks_of(wording, elsewhere) for wording in item.says)
+
+
 def _protected(case: PersonaCase, other: Iterable[str]) -> dict[str, frozenset[str]]:
     """Per topic: the word grams that give it away and occur in no other line."""
     free = frozenset().union(*(grams(line) for line in other))
@@ -217,6 +237,7 @@ def _compile_topic(
         wording_span=columns.wordings.add(item.says),
         normals=tuple(dict.fromkeys(normal(w) for w in _revealing(item))),
         protected=protected,
+        gists=tuple(content_stems(wording) for wording in item.says),
         length=_longest(item.says),
     )
 
@@ -246,7 +267,11 @@ def compile_case(
     other = (*_other_lines(case), *(line for lines in replies.values() for line in lines))
     weights, protected = _keyword_weights(merged), _protected(case, other)
     compiled = tuple(
-        _compile_topic(item, merged[item.id], columns, weights, protected[item.id]) for item in _askable(case)
+        replace(
+            _compile_topic(item, merged[item.id], columns, weights, protected[item.id]),
+            marks=_marks(case, item, merged[item.id]),
+        )
+        for item in _askable(case)
     )
     commitments = tuple(_compile_commitment(item, columns.anchors) for item in case.commitments)
     empathy, small_talk = columns.anchors.add(EMPATHY_ANCHORS), columns.anchors.add(SMALL_TALK)
@@ -271,4 +296,5 @@ def compile_case(
         volunteered=tuple(topic for topic in compiled if topic.tier is Tier.VOLUNTEERED),
         common_words=_common_words((*other, *columns.wordings.texts, *columns.anchors.texts)),
         harmless=frozenset(normal(sentence) for line in other for sentence in split_sentences(line)),
+        told_in=_told_in(compiled),
     )

@@ -55,7 +55,7 @@ def test_whatever_a_live_persona_told_because_of_a_question_is_credited(slug: st
             if reply.ended:
                 break
         record = play.record()
-        assert {topic: record.elicited[topic].turn for topic in earned} == earned
+        assert {topic: found.turn for topic, found in record.elicited.items()} == earned
         assert set(play.state.said) <= set(record.spoken)
         assert record.rapport == play.state.rapport
         told_in_all += len(earned)
