@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from reward_server import __version__
 from reward_server.errors import LabsError
@@ -40,17 +38,16 @@ def doctor(
 ) -> None:
     """Check Python, the encoder, the scenarios, the data folder, the database and the port."""
     settings = load_settings({"data": data})
-    table = Table("", "check", "found", "what to do")
     failed = False
     for name, check in CHECKS.items():
-        typer.echo(f"looking at {name} ...", err=True)
         try:
             finding = check(settings)
         except LabsError as error:
             finding = Finding(name, "not usable", error.message)
         failed = failed or finding.mend is not None
-        table.add_row("[red]✗[/red]" if finding.mend else "[green]✓[/green]", name, finding.detail, finding.mend or "")
-    Console().print(table)
+        typer.echo(f"{'✗' if finding.mend else '✓'} {name:<10} {finding.detail}")
+        if finding.mend:
+            typer.echo(f"    {finding.mend}")
     if failed:
         raise typer.Exit(1)
 
