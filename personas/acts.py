@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 from itertools import pairwise
 
 from personas import lexicon, manners
 from personas.disguise import undisguised
+from personas.memory import remembered
 from personas.wording import FUNCTION_WORDS, content_words, plain, tokens
 
 MAX_SENTENCE_CHARS = 320
@@ -195,7 +195,7 @@ def _bare(text: str) -> str:
     return text.lower().strip(" .?!,\"'")
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096, longest=10_000)
 def read_turn(text: str) -> Reading:
     """What an agent turn does; cached, because scoring reads the same turns again and again."""
     sentences = tuple(Sentence(piece, _kind(piece)) for piece in split_sentences(text))

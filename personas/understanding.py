@@ -15,7 +15,7 @@ from personas.acts import Kind, Reading, read_turn
 from personas.compiled import CompiledCase, CompiledCommitment
 from personas.matcher import Matcher
 from personas.matching import Match, Similarity, match
-from personas.memory import Memory
+from personas.memory import KEPT_CHARS, Memory
 from personas.wording import content_words
 
 __all__ = ["Question", "Understood", "not_yet_understood", "texts_to_compare", "understand"]
@@ -24,8 +24,6 @@ EMPATHY_COSINE = 0.68
 OFFER_MATCH = 0.70
 """An offer in the form of a question asks for a topic, too, only if it is at least as close to it as this."""
 KEPT_TEXTS = 16_384
-KEPT_CHARS = 4_000
-"""Longer texts are understood anew each time, so that their number bounds the size of the memory."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -45,7 +45,7 @@ _SUFFIXES = ("ations", "ation", "ings", "ing", "edly", "ies", "ied", "ers", "ed"
 
 def plain(text: str) -> str:
     """Curly quotes and hard spaces made plain; nothing else changes."""
-    return text.translate(_QUOTES)
+    return text if text.isascii() else text.translate(_QUOTES)
 
 
 def tokens(text: str) -> list[str]:
@@ -55,7 +55,7 @@ def tokens(text: str) -> list[str]:
 
 def normal(text: str) -> str:
     """Words separated and surrounded by single spaces, so that `in` compares whole words."""
-    return f" {' '.join(word.replace(chr(39), '') for word in tokens(text))} "
+    return f" {' '.join(tokens(text)).replace(chr(39), '')} "
 
 
 def content_words(text: str) -> list[str]:
@@ -81,6 +81,11 @@ def stem(word: str) -> str:
 def stems(text: str) -> tuple[str, ...]:
     """The stems of all words, in order."""
     return tuple(stem(word) for word in tokens(text))
+
+
+def content_stems(text: str) -> frozenset[str]:
+    """The stems of the words that carry meaning."""
+    return frozenset(stem(word) for word in content_words(text))
 
 
 def stem_line(words: Iterable[str]) -> str:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from personas.acts import Reading
 from personas.disguise import undisguised
+from personas.memory import remembered
 from personas.replay import Record
 from personas.wording import normal, plain
 from reward_server.scoring.transcript import Transcript, leaves
@@ -103,7 +103,7 @@ def _agent_texts(transcript: Transcript) -> Iterable[str]:
             yield from (leaf for leaf in leaves(dict(use.input)) if isinstance(leaf, str))
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192, longest=10_000)
 def injects(text: str) -> bool:
     """Whether a text speaks to the scorer, the prompt or the chat template; cached, as turns are read again."""
     shown = plain(undisguised(text))
@@ -125,13 +125,20 @@ def _in_scope(record: Record) -> bool:
 
 def is_degenerate(transcript: Transcript) -> bool:
     """Whether there is nothing of the agent's own in it."""
-    said = [normal(undisguised(turn.agent)) for turn in transcript.turns]
-    if len(said) >= TURNS_TO_JUDGE_BY and len(set(said)) == 1:
+    turns = transcript.turns
+    first = _bare(turns[0].agent) if turns else ""
+    if len(turns) >= TURNS_TO_JUDGE_BY and all(_bare(turn.agent) == first for turn in turns):
         return True
     heard = [normal(transcript.opening or "")]
-    for turn, text in zip(transcript.turns, said, strict=True):
+    for turn in turns:
+        text = _bare(turn.agent)
         # A silent turn that calls a tool does something; an echo is a whole line or a piece of one.
         if not (any(text in line for line in heard) if text.strip() else not turn.valid_tools):
             return False
         heard.append(normal(turn.persona or ""))
     return True
+
+
+def _bare(text: str) -> str:
+    """Its words alone, as a reader sees them."""
+    return normal(undisguised(text))

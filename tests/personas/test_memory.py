@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from personas.memory import Memory
+from personas.memory import Memory, remembered
 
 
 def test_what_is_known_comes_back_and_nothing_else() -> None:
@@ -41,3 +41,19 @@ def test_threads_share_it() -> None:
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(use, range(8)))
     assert len(memory) == 50
+
+
+def test_a_function_of_texts_is_asked_once_unless_the_text_is_long() -> None:
+    asked: list[str] = []
+
+    @remembered(2, longest=3)
+    def shout(text: str) -> str:
+        """Louder."""
+        asked.append(text)
+        return text.upper()
+
+    assert [shout(text) for text in ("ab", "ab", "abcd", "abcd", "b", "c", "ab")] == [
+        *("AB", "AB", "ABCD", "ABCD", "B", "C", "AB"),
+    ]
+    assert asked == ["ab", "abcd", "abcd", "b", "c", "ab"]
+    assert shout.__doc__ == "Louder."

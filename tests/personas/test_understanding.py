@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from personas.understanding import KEPT_CHARS, not_yet_understood, understand
+from personas.memory import KEPT_CHARS
+from personas.understanding import not_yet_understood, understand
 from tests.personas.cast import BagMatcher, compiled
 
 ASK = "What about the popping noise?"
