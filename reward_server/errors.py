@@ -22,6 +22,7 @@
     │   ├── BodyTooLarge            body_too_large
     │   ├── BodyTooSlow             body_too_slow
     │   └── RateLimited             rate_limited (+ retry_after_s)
+    │       └── BudgetExhausted         budget_exhausted: the lab's tokens or money of the day
     ├── ProviderFailed              provider_failed: something we asked did not answer usefully
     │   ├── JudgeFailed                 judge_failed
     │   └── PersonaFailed               persona_failed
@@ -222,6 +223,13 @@ class RateLimited(ClientError):
     def __init__(self, message: str | None = None, *, retry_after_s: int = 1) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class BudgetExhausted(RateLimited):
+    """The lab has spent what it may on language models for now."""
+
+    code = "budget_exhausted"
+    default_message = "This lab has used up its budget for language-model judges for today."
 
 
 # --- our side -----------------------------------------------------------------------------------

@@ -52,6 +52,34 @@ class Settings(BaseSettings):
     )
     scenarios: Path | None = Field(default=None, description="Collections to serve instead of the packaged ones.")
 
+    encoder_precision: Literal["auto", "fp32", "bf16"] = Field(
+        default="auto", description="Numbers of learned scoring; `auto` is bf16 where it is exact per text, else fp32."
+    )
+
+    llm_provider: Literal["none", "anthropic", "openai", "vllm"] = Field(
+        default="none", description="Who is asked by LLM judges; `vllm` is any OpenAI-compatible URL."
+    )
+    llm_model: str | None = Field(default=None, min_length=1, description="Model of the LLM judges; has no default.")
+    llm_base_url: str | None = Field(default=None, min_length=1, description="URL of the provider; needed for vllm.")
+    llm_api_key: SecretStr | None = Field(
+        default=None, description="Key of the provider; default: ANTHROPIC_API_KEY or OPENAI_API_KEY."
+    )
+    llm_samples: int = Field(default=1, ge=1, le=16, description="How often an LLM judge is asked; gives a spread.")
+    llm_deadline_s: Seconds = Field(default=30.0, description="Time for one question with all its retries.")
+    llm_retries: int = Field(default=2, ge=0, le=10, description="Further attempts after one that failed in passing.")
+    llm_concurrency: int = Field(default=16, ge=1, le=4096, description="Questions on their way at once.")
+    llm_daily_tokens: int | None = Field(default=None, ge=1, description="Tokens a lab may use a day (UTC).")
+    llm_daily_usd: float | None = Field(
+        default=None, gt=0.0, allow_inf_nan=False, description="Money a lab may use a day (UTC); needs both prices."
+    )
+    llm_usd_per_mtok_in: float | None = Field(default=None, ge=0.0, allow_inf_nan=False, description="Price of input.")
+    llm_usd_per_mtok_out: float | None = Field(
+        default=None, ge=0.0, allow_inf_nan=False, description="Price of output, in USD per million tokens."
+    )
+    persona_wording: Literal["templates", "llm"] = Field(
+        default="templates", description="Who words what a persona says; facts are always picked by the engine."
+    )
+
     max_body_mb: float = Field(default=16.0, gt=0.0, le=1024.0, description="Largest request body, in megabytes.")
     max_concurrency: int = Field(default=256, ge=1, le=100_000, description="Requests in work before 503.")
     scoring_threads: int = Field(default=2, ge=1, le=256, description="Threads that score conversations.")
@@ -101,6 +129,14 @@ class Settings(BaseSettings):
             raise ValueError("scenarios: there is no such directory")
         if self.batch_deadline_s < self.request_deadline_s:
             raise ValueError("batch_deadline_s: must not be shorter than request_deadline_s")
+        if self.llm_provider != "none" and self.llm_model is None:
+            raise ValueError(f"llm_model: must name a model of {self.llm_provider}")
+        if self.llm_provider == "none" and self.persona_wording == "llm":
+            raise ValueError("llm_provider: must be set where persona_wording is llm")
+        if self.llm_provider == "vllm" and self.llm_base_url is None:
+            raise ValueError("llm_base_url: must be given for vllm, such as http://127.0.0.1:8000/v1")
+        if self.llm_daily_usd is not None and None in (self.llm_usd_per_mtok_in, self.llm_usd_per_mtok_out):
+            raise ValueError("llm_daily_usd: needs llm_usd_per_mtok_in and llm_usd_per_mtok_out")
         return self
 
     @property
@@ -116,6 +152,16 @@ class Settings(BaseSettings):
     def anchors(self) -> Path:
         """Directory of the vectors of authored texts."""
         return (self.cache or self.data / "cache") / "anchors"
+
+    @property
+    def reward_models(self) -> Path:
+        """Directory of the learned reward models."""
+        return self.data / "reward-models"
+
+    @property
+    def calibrations(self) -> Path:
+        """Directory of the calibrations."""
+        return self.data / "calibrations"
 
     @property
     def max_body_bytes(self) -> int:

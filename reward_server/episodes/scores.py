@@ -46,7 +46,8 @@ class TurnScorer:
             agent_role(episode.observation_role),
         )
         config = read_config(given or episode.reward_config)
-        [outcome] = await self._scorer.score([ScoreRequest(episode.collection, episode.scenario, transcript, config)])
+        request = ScoreRequest(episode.collection, episode.scenario, transcript, config, episode.lab_id)
+        [outcome] = await self._scorer.score([request])
         scored = or_raise(outcome)
         return TurnScore(scored.reward, scored.scores, breakdown(scored))
 

@@ -93,7 +93,7 @@ class EvaluationService:
     async def compare(self, lab: Lab, request: CompareRequest, key: str | None) -> Body:
         """Score two conversations of one scenario."""
         scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
-        sides = [self._score_request(request, side.messages) for side in (request.response_a, request.response_b)]
+        sides = [self._score_request(lab, request, side.messages) for side in (request.response_a, request.response_b)]
         work = partial(self._compare, lab, request, sides)
         return await self._idempotency.answer(lab, key, lambda: ("compare", request.model_dump()), work)
 
@@ -158,12 +158,14 @@ class EvaluationService:
         """All that can be wrong with a request is found here."""
         scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
         self._windows.check(request)
-        return self._score_request(request, request.messages)
+        return self._score_request(lab, request, request.messages)
 
-    def _score_request(self, request: EvaluateRequest | CompareRequest, messages: Sequence[Message]) -> ScoreRequest:
+    def _score_request(
+        self, lab: Lab, request: EvaluateRequest | CompareRequest, messages: Sequence[Message]
+    ) -> ScoreRequest:
         config = read_config(request.reward_config)
         transcript = self._scorer.read(request.collection_slug, request.scenario_slug, messages, request.agent_role)
-        return ScoreRequest(request.collection_slug, request.scenario_slug, transcript, config)
+        return ScoreRequest(request.collection_slug, request.scenario_slug, transcript, config, lab.lab_id)
 
     def _evaluated(
         self, lab: Lab, request: EvaluateRequest, outcome: Scored | Unscored, source: EvaluationSource, moment: datetime

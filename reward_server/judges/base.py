@@ -52,6 +52,8 @@ class Verdict:
     evidence: tuple[Evidence, ...]
     judge: str
     judge_version: str
+    spread: float | None = None
+    """Standard deviation of `value` over samples of the judge; None where it is not known."""
 
     def __repr__(self) -> str:
         return f"<Verdict: {self.status}>"
@@ -65,6 +67,7 @@ class Verdict:
             "evidence": [{"turn": e.turn, "role": e.role, "quote": e.quote} for e in self.evidence],
             "judge": self.judge,
             "judge_version": self.judge_version,
+            **({} if self.spread is None else {"spread": self.spread}),
         }
 
 
@@ -75,6 +78,8 @@ class Case:
     scenario: SealedScenario
     transcript: Transcript
     record: Record
+    lab_id: str = "offline"
+    """Who pays for what is asked about it."""
 
     def __repr__(self) -> str:
         return f"<Case: {self.scenario.name}, {len(self.transcript.turns)} turns>"

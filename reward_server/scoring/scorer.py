@@ -48,6 +48,8 @@ class ScoreRequest:
     scenario: str
     transcript: Transcript
     config: RewardConfig = field(default_factory=RewardConfig)
+    lab_id: str = "offline"
+    """Who pays for what is asked about it."""
 
 
 @runtime_checkable
@@ -147,7 +149,7 @@ class Scorer:
         record = replay(
             scenario.case, transcript.opening, transcript.exchanges(), self._matcher, scenario.card.max_turns
         )
-        case = Case(scenario, transcript, record)
+        case = Case(scenario, transcript, record, request.lab_id)
         criteria = considered(scenario.secrets.rubric, request.config)
         verdicts = self._panel.compute(case, criteria)
         questions = tuple(criterion for criterion in criteria if criterion.id not in verdicts)

@@ -1,0 +1,1 @@
+"""Language models behind one interface: structured answers or a typed failure, never a guess."""

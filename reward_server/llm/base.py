@@ -1,0 +1,181 @@
+"""What a language model is to the rest of the server: a question in, a structured answer out, or a typed failure.
+
+Adapters (`anthropic_provider`, `openai_provider`) speak to one provider once: no retries, no cache. Everything that
+surrounds a call (deadline, retries, breaker, concurrency, budget, single flight) lives in `caller`. Nothing here
+knows what is asked, and nothing here turns a failure into an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from reward_server.errors import ProviderFailed
+
+
+class FailureKind(StrEnum):
+    """The ways in which asking a language model can fail; metric labels and operators' logs carry these words."""
+
+    RATE_LIMITED = "rate_limited"
+    """429 of the provider."""
+    OVERLOADED = "overloaded"
+    """529, 503 or another 5xx."""
+    TIMEOUT = "timeout"
+    """No response within the deadline of one attempt (connect or read)."""
+    RESET = "reset"
+    """The connection broke."""
+    HANG = "hang"
+    """The response began and never ended: the deadline of the whole question has passed."""
+    REFUSED = "refused"
+    """The model declined to answer; no verdict on the transcript."""
+    TRUNCATED = "truncated"
+    """The answer stopped at the token limit or the context window."""
+    MALFORMED = "malformed"
+    """Not JSON, or JSON of another shape."""
+    WRONG_IDS = "wrong_ids"
+    """Answers to questions nobody asked, or some missing or doubled."""
+    OUT_OF_RANGE = "out_of_range"
+    """A turn that does not exist, a score outside [0, 1]."""
+    NOT_FINITE = "not_finite"
+    """NaN or an infinity where a number belongs."""
+    TOO_LARGE = "too_large"
+    """An answer, or a question, far beyond what fits."""
+    EMPTY = "empty"
+    """Nothing was answered."""
+    FOREIGN_QUOTE = "foreign_quote"
+    """Evidence that stands in no agent turn."""
+    UNAUTHORISED = "unauthorised"
+    """The provider refuses our key or knows no such model: an operator has to act."""
+    BREAKER_OPEN = "breaker_open"
+    """Not asked: this provider has been failing."""
+
+
+TRANSIENT = frozenset(
+    {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED, FailureKind.TIMEOUT, FailureKind.RESET, FailureKind.EMPTY}
+)
+"""Worth another attempt as it is. What the model said wrong is asked again at most once."""
+
+
+class LlmFailed(ProviderFailed):
+    """A language model gave no usable answer. The message to a caller never says what was asked or answered."""
+
+    def __init__(self, kind: FailureKind, *, retry_after_s: float | None = None) -> None:
+        super().__init__()
+        self.kind = kind
+        self.retry_after_s = retry_after_s
+        """What the provider asked for, if it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call, as the provider counted them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the input tokens, those read from the provider's prompt cache."""
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Question:
+    """One structured question. `system` is the fixed, cacheable part; `user` holds the data. Private: no repr."""
+
+    system: str
+    user: str
+    schema: type[BaseModel]
+    """The shape of the answer; sent as a strict JSON schema."""
+    max_tokens: int = 2048
+    temperature: float | None = None
+    """Sent only to providers that take one."""
+    seed: int | None = None
+    logprobs: bool = False
+    """Ask for the alternatives of each token, where the provider has them."""
+
+    def __repr__(self) -> str:
+        return f"<Question: {self.schema.__name__}, {len(self.system) + len(self.user)} characters>"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChoice:
+    """One token of an answer and how likely its alternatives were."""
+
+    token: str = field(repr=False)
+    alternatives: Mapping[str, float] = field(repr=False)
+    """Natural logarithms of probabilities, by token; includes the chosen one."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer:
+    """What a language model answered."""
+
+    parsed: BaseModel
+    """An instance of the question's schema."""
+    text: str
+    model: str
+    """The model that the provider says answered."""
+    usage: Usage = Usage()
+    tokens: tuple[TokenChoice, ...] = ()
+    """Of the answer text, in order; empty where the provider gives none."""
+
+    def __repr__(self) -> str:
+        return f"<Answer: {type(self.parsed).__name__} of {self.model}>"
+
+
+class ChatProvider(Protocol):
+    """One model of one provider, asked once per call."""
+
+    @property
+    def name(self) -> str:
+        """The provider: `anthropic`, `openai`, `vllm`."""
+
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
+
+    @property
+    def has_logprobs(self) -> bool:
+        """Whether answers can carry `tokens`."""
+
+    async def complete(self, question: Question, timeout_s: float) -> Answer:
+        """One attempt; raises `LlmFailed`. Cancelling the call closes the connection."""
+
+    async def close(self) -> None:
+        """Release connections."""
+
+
+class LanguageModel(Protocol):
+    """A provider with everything that belongs around it; what judges and personas use."""
+
+    @property
+    def name(self) -> str:
+        """Provider and model, such as `anthropic/claude-…`."""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever answers may: provider, model, endpoint, sampling settings."""
+
+    @property
+    def has_logprobs(self) -> bool:
+        """Whether answers can carry `tokens`."""
+
+    async def ask(self, question: Question, *, lab_id: str, sample: int = 0) -> Answer:
+        """The answer, within the deadline. `sample` tells repeated questions of one kind apart.
+
+        Raises:
+            LlmFailed: after retries; never a made-up answer.
+            BudgetExhausted: the lab has spent its tokens or money of the day; nothing was sent.
+        """
+
+    def describe(self) -> Mapping[str, Any]:
+        """What operators may see: provider, model, limits; no secrets."""

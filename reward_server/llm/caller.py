@@ -1,0 +1,1 @@
+"""What surrounds a call of a language model: deadline, retries, breaker, concurrency, budget, single flight."""

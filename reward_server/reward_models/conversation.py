@@ -1,0 +1,38 @@
+"""A conversation as learned models see it: marked turns and the scenario they were played in.
+
+The same form at training time and in service, whatever the conversation came from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+Party = Literal["agent", "persona"]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message."""
+
+    party: Party
+    text: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Conversation:
+    """Who said what, in order, and in which scenario."""
+
+    turns: tuple[Said, ...]
+    scenario: str = ""
+    """The public name and description of the scenario; empty where there is none."""
+
+    def __repr__(self) -> str:
+        return f"<Conversation: {len(self.turns)} messages>"
+
+    @property
+    def digest(self) -> str:
+        """A hash of everything in it, by which equal conversations are known."""
+        parts = [self.scenario, *(f"{said.party}\1{said.text}" for said in self.turns)]
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
