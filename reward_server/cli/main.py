@@ -26,7 +26,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    epilog="Settings come from options or from LABS_… in the environment, for example LABS_PORT=9000 labs serve.",
+    epilog="Settings come from options or from LABS_… in the environment, for example LABS_PORT=9000 labs serve. "
+    "In a checkout, ./labs test runs all checks and ./labs learner is the bundled learner.",
 )
 app.command("serve")(serve.serve)
 app.command("doctor")(doctor.doctor)

@@ -234,11 +234,11 @@ class EpisodeService:
         async with self._store.reading() as unit:
             # One more than asked for tells whether there is a next page.
             rows = await unit.episodes.page(
-                lab.lab_id, limit + 1, now=now, after=after, collection=collection, status=status
+                lab.lab_id, limit + 1, now=now, after=after, collections=_asked_for(lab, collection), status=status
             )
-            shown = [row for row in rows[:limit] if lab.may_use(row.collection)]
-            turns = [await unit.episodes.turns(lab.lab_id, row.episode_id) for row in shown]
-        bodies = [documents.transcript(row, found, now) for row, found in zip(shown, turns, strict=True)]
+            shown = rows[:limit]
+            turns = await unit.episodes.turns_of(lab.lab_id, [row.episode_id for row in shown])
+        bodies = [documents.transcript(row, turns[row.episode_id], now) for row in shown]
         last = rows[limit - 1] if len(rows) > limit else None
         following = EpisodeCursor(created_at=last.created_at, episode_id=last.episode_id) if last else None
         return Page(bodies, following)
@@ -285,6 +285,13 @@ def _recall(loaded: _Loaded, messages: Sequence[Line]) -> Body | None:
     except LabsError:
         return None
     return loaded.turns[aligned.turn - 1].answer if isinstance(aligned, AnsweredTurn) else None
+
+
+def _asked_for(lab: Lab, collection: str | None) -> Sequence[str] | None:
+    """The collections that a list shows: the one asked for, if the key may use it, else all it may use."""
+    if collection is None:
+        return lab.collections
+    return [collection] if lab.may_use(collection) else []
 
 
 def _check_config(config: EpisodeConfig, scenario: PublicScenario) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, bindparam, insert, or_, select, update
@@ -24,6 +25,12 @@ _TURNS = (
     .join(_EPISODE, _EPISODE.c.episode_id == _TURN.c.episode_id)
     .where(_EPISODE.c.lab_id == bindparam("lab_id"), _TURN.c.episode_id == bindparam("episode_id"))
     .order_by(_TURN.c.turn)
+)
+_TURNS_OF_MANY = (
+    select(_TURN)
+    .join(_EPISODE, _EPISODE.c.episode_id == _TURN.c.episode_id)
+    .where(_EPISODE.c.lab_id == bindparam("lab_id"), _TURN.c.episode_id.in_(bindparam("episode_ids", expanding=True)))
+    .order_by(_TURN.c.episode_id, _TURN.c.turn)
 )
 _ADD_TURN = insert(_TURN)
 _STEP = (
@@ -65,6 +72,18 @@ class Episodes:
             lambda connection: [TurnRow(**row) for row in connection.execute(_TURNS, wanted).mappings()]
         )
 
+    async def turns_of(self, lab_id: str, episode_ids: Sequence[str]) -> dict[str, list[TurnRow]]:
+        """The answered turns of several of the lab's episodes, each in order."""
+        wanted = {"lab_id": lab_id, "episode_ids": list(episode_ids)}
+
+        def work(connection: Connection) -> dict[str, list[TurnRow]]:
+            found: dict[str, list[TurnRow]] = {episode_id: [] for episode_id in episode_ids}
+            for row in connection.execute(_TURNS_OF_MANY, wanted).mappings():
+                found[row["episode_id"]].append(TurnRow(**row))
+            return found
+
+        return await self._session.run(work)
+
     async def append_turn(self, episode: EpisodeRow, turn: TurnRow) -> None:
         """Store a turn and the episode as it stands after it.
 
@@ -88,13 +107,13 @@ class Episodes:
         *,
         now: datetime,
         after: EpisodeCursor | None = None,
-        collection: str | None = None,
+        collections: Sequence[str] | None = None,
         status: EpisodeStatus | None = None,
     ) -> list[EpisodeRow]:
-        """The lab's episodes, newest first, beginning after a cursor."""
+        """The lab's episodes in these collections (None: in all), newest first, beginning after a cursor."""
         statement = select(_EPISODE).where(_EPISODE.c.lab_id == lab_id)
-        if collection is not None:
-            statement = statement.where(_EPISODE.c.collection == collection)
+        if collections is not None:
+            statement = statement.where(_EPISODE.c.collection.in_(collections))
         if status is not None:
             statement = statement.where(_has_status(status, now))
         if after is not None:

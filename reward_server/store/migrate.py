@@ -76,7 +76,9 @@ def _alone(url: str) -> Iterator[None]:
     try:
         lock = _lock(database)
     except OSError as error:
-        raise ConfigurationError(f"{database.parent} cannot be written: {error.strerror}") from error
+        raise ConfigurationError(
+            f"{database.parent} cannot be written ({error.strerror}): give another folder with --data or LABS_DATA"
+        ) from error
     try:
         yield
     finally:

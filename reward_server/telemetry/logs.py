@@ -12,7 +12,7 @@ from typing import Literal, TextIO
 
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
 
 from reward_server.telemetry.redaction import redact
 
@@ -44,7 +44,7 @@ def configure_logging(level: str, log_format: LogFormat = "auto", stream: TextIO
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder()],
+            foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder(), _without_colors],
             processors=_rendering(console=console, colors=console and stream.isatty()),
         )
     )
@@ -53,6 +53,12 @@ def configure_logging(level: str, log_format: LogFormat = "auto", stream: TextIO
     root.setLevel(level.upper())
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _without_colors(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """The web server says everything twice: the second time with terminal colours."""
+    event.pop("color_message", None)
+    return event
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:

@@ -208,6 +208,20 @@ async def test_an_episode_of_a_collection_out_of_bounds_is_403(house: House) -> 
         assert (await other.ok("GET", "/episodes"))["data"] == []
 
 
+async def test_pages_count_only_what_the_key_may_use(house: House) -> None:
+    async with (
+        house.client(await house.key()) as one,
+        house.client(await house.key(collections=["front-desk"])) as other,
+    ):
+        wanted = await one.ok("POST", "/episodes", OTHER)
+        for _ in range(3):
+            await one.create()
+        page = await other.ok("GET", "/episodes?limit=1")
+        assert [episode["episode_id"] for episode in page["data"]] == [wanted["episode_id"]]
+        assert "next_cursor" not in page
+        assert (await other.ok("GET", "/episodes?collection_slug=bike-shop"))["data"] == []
+
+
 # --- two labs -------------------------------------------------------------------------------------
 
 

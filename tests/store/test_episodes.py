@@ -146,7 +146,20 @@ async def test_pages_can_be_of_one_collection(store: Store) -> None:
     other = an_episode(collection="tutoring")
     await add(store, an_episode(), other)
     async with store.reading() as work:
-        assert await work.episodes.page("acme", 10, now=NOW, collection="tutoring") == [other]
+        assert await work.episodes.page("acme", 10, now=NOW, collections=["tutoring"]) == [other]
+        assert await work.episodes.page("acme", 10, now=NOW, collections=[]) == []
+
+
+async def test_turns_of_several_episodes_come_apart_and_in_order(store: Store) -> None:
+    long, short, foreign = an_episode(), an_episode(), an_episode(lab_id="rival")
+    await add(store, long, short, foreign)
+    await play(store, await play(store, long))
+    await play(store, foreign)
+    async with store.reading() as work:
+        found = await work.episodes.turns_of("acme", [short.episode_id, long.episode_id, foreign.episode_id])
+        assert found[long.episode_id] == await work.episodes.turns("acme", long.episode_id)
+    assert [turn.turn for turn in found[long.episode_id]] == [1, 2]
+    assert found[short.episode_id] == found[foreign.episode_id] == []
 
 
 @pytest.mark.parametrize("status", EpisodeStatus)

@@ -63,6 +63,14 @@ def test_configuring_again_replaces_the_output() -> None:
     assert (len(lines(first)), len(lines(second))) == (0, 1)
 
 
+def test_the_web_servers_coloured_copy_of_a_message_is_left_out() -> None:
+    stream = io.StringIO()
+    configure_logging("info", "json", stream)
+    logging.getLogger("uvicorn.error").info("Started", extra={"color_message": "\x1b[36mStarted\x1b[0m"})
+    assert json.loads(stream.getvalue())["event"] == "Started"
+    assert "color_message" not in stream.getvalue()
+
+
 @pytest.mark.parametrize("log_format", ["json", "console", "auto"])
 def test_records_of_other_libraries_are_redacted_too(log_format: LogFormat) -> None:
     stream = io.StringIO()
