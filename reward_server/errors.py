@@ -248,6 +248,11 @@ class JudgeFailed(ProviderFailed):
     code = "judge_failed"
     default_message = "A judge failed. Nothing was recorded; the same request may be sent again."
 
+    def __init__(self, message: str | None = None, *, kind: str = "unsound") -> None:
+        super().__init__(message)
+        self.kind = kind
+        """How it failed, in a word for metrics and operators; never shown to the caller."""
+
 
 class PersonaFailed(ProviderFailed):
     """The persona gave no reply that may be shown."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from reward_server.errors import LabsError
 from reward_server.judges.base import (
     AskedJudge,
     Case,
@@ -84,14 +85,14 @@ async def _asked(judge: AskedJudge, cases: Sequence[tuple[Case, Sequence[Criteri
 
 
 def _together(earlier: Outcome, answer: Outcome) -> Outcome:
-    if isinstance(earlier, JudgeFailed):
+    if isinstance(earlier, LabsError):
         return earlier
-    return answer if isinstance(answer, JudgeFailed) else (*earlier, *answer)
+    return answer if isinstance(answer, LabsError) else (*earlier, *answer)
 
 
 def _accepted(case: Case, criteria: Sequence[Criterion], answer: Outcome) -> Outcome:
     """The answer if it decides what was asked, within range, on evidence that exists; else a failure."""
-    if isinstance(answer, JudgeFailed):
+    if isinstance(answer, LabsError):
         return answer
     if [verdict.criterion_id for verdict in answer] != [criterion.id for criterion in criteria]:
         return JudgeFailed()

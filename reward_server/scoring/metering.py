@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from reward_server.errors import JudgeFailed
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.scoring.transcript import Transcript
@@ -40,6 +41,8 @@ class MeteredScorer:
         for request, outcome in zip(requests, outcomes, strict=True):
             if isinstance(outcome, Unscored):
                 self._metrics.unscored.labels(outcome.code).inc()
+                if isinstance(outcome.error, JudgeFailed):
+                    self._metrics.judge_failures.labels(outcome.error.kind).inc()
             elif outcome.abstained:
                 self._count_abstentions(request, outcome.abstained)
         return outcomes

@@ -21,7 +21,7 @@ from personas.replay import replay
 from personas.temperament import Temperament
 from personas.understanding import not_yet_understood
 from reward_server.errors import CollectionNotFound, JudgeFailed, LabsError, ScenarioNotFound
-from reward_server.judges.base import Case, Status, Verdict
+from reward_server.judges.base import Case, Outcome, Status, Verdict
 from reward_server.judges.panel import Panel
 from reward_server.scoring.aggregate import aggregate, considered
 from reward_server.scoring.config import RewardConfig
@@ -108,7 +108,8 @@ class Scorer:
 
         async def job(part: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
             async with turnstile:
-                return await self._finish(await loop.run_in_executor(self._threads, self._compute, part))
+                computed = await loop.run_in_executor(self._threads, self._compute, part)
+            return await self._finish(computed)  # waiting for others holds up no thread
 
         starts = range(0, len(requests), TRANSCRIPTS_PER_JOB)
         done = await asyncio.gather(*(job(requests[start : start + TRANSCRIPTS_PER_JOB]) for start in starts))
@@ -172,8 +173,8 @@ class Scorer:
         return [_answered(each, next(answers)) if isinstance(each, _Open) else each for each in outcomes]
 
 
-def _answered(waiting: _Open, answer: tuple[Verdict, ...] | JudgeFailed) -> Scored | Unscored:
-    if isinstance(answer, JudgeFailed):
+def _answered(waiting: _Open, answer: Outcome) -> Scored | Unscored:
+    if isinstance(answer, LabsError):
         return Unscored(answer)
     try:
         return _total(waiting.case, waiting.config, {**waiting.verdicts, **{v.criterion_id: v for v in answer}})

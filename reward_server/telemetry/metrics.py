@@ -61,6 +61,12 @@ class Metrics:
             ("kind",),
             registry=registry,
         )
+        self.judge_failures = Counter(
+            "labs_judge_failures",
+            "Conversations that a judge failed on, by how it failed.",
+            ("kind",),
+            registry=registry,
+        )
         self.encoder_texts = Counter(
             "labs_encoder_texts", "Texts encoded (`miss`) or found in the cache (`hit`).", ("cache",), registry=registry
         )

@@ -1,0 +1,89 @@
+"""Keeps what language models decided, so that the same transcript has the same reward through every door.
+
+Two layers: a bounded memory and a durable store behind it. A key is a hash over everything that the decision
+depends on, and over nothing else: no lab, no nonce, no time. The first decision on a key stays. Failures are
+never kept, and an entry that cannot be read is not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import structlog
+
+from personas.memory import Memory
+from reward_server.errors import Unavailable
+
+REMEMBERED = 8192
+
+log = structlog.get_logger(__name__)
+
+
+class VerdictStore(Protocol):
+    """Where decisions outlive the process: JSON texts by key (64 hexadecimal digits)."""
+
+    async def get_many(self, keys: Sequence[str]) -> Mapping[str, str]:
+        """What is kept of these keys; the others are missing. Raises `Unavailable`."""
+
+    async def put_many(self, bodies: Mapping[str, str]) -> None:
+        """Keep these; a key that is there already keeps its body. Raises `Unavailable`."""
+
+
+def key_of(parts: Mapping[str, Any]) -> str:
+    """The key of a decision that depends on `parts` (JSON types) and on nothing else."""
+    canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+class VerdictCache:
+    """Decisions by key; the first one stays."""
+
+    def __init__(self, store: VerdictStore | None = None, size: int = REMEMBERED) -> None:
+        self._store = store
+        self._memory: Memory[str, str] = Memory(size)
+
+    async def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
+        """The decisions that are known, as JSON values."""
+        wanted = list(dict.fromkeys(keys))
+        texts = self._memory.recall(wanted)
+        missing = [key for key in wanted if key not in texts]
+        if missing and self._store is not None:
+            try:
+                texts |= await self._store.get_many(missing)
+            except Unavailable:
+                log.warning("verdicts_not_read")
+        self._memory.keep({key: texts[key] for key in missing if key in texts})
+        read = {key: _read(text) for key, text in texts.items()}
+        return {key: value for key, value in read.items() if value is not None}
+
+    async def settle(self, key: str, decision: Any, usable: Callable[[Any], bool]) -> Any:
+        """Keep a decision and return the one that holds: an earlier usable one, if somebody was faster."""
+        earlier = _read(self._memory.recall([key]).get(key))
+        if usable(earlier):
+            return earlier
+        text = json.dumps(decision, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        self._memory.keep({key: text})
+        if self._store is None:
+            return decision
+        try:
+            await self._store.put_many({key: text})
+            stored = (await self._store.get_many([key])).get(key)
+        except Unavailable:
+            log.warning("verdict_not_kept")
+            return decision
+        kept = _read(stored)
+        if stored is None or not usable(kept):
+            return decision
+        self._memory.keep({key: stored})
+        return kept
+
+
+def _read(text: str | None) -> Any:
+    """The JSON value of a text; None for one that is damaged."""
+    try:
+        return None if text is None else json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None
