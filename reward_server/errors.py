@@ -18,7 +18,8 @@
     │   ├── Conflict                conflict
     │   │   ├── HistoryMismatch         history_mismatch
     │   │   ├── IdempotencyMismatch     idempotency_mismatch
-    │   │   └── TurnInProgress          turn_in_progress
+    │   │   ├── TurnInProgress          turn_in_progress
+    │   │   └── CalibrationMismatch     calibration_mismatch
     │   ├── BodyTooLarge            body_too_large
     │   ├── BodyTooSlow             body_too_slow
     │   └── RateLimited             rate_limited (+ retry_after_s)
@@ -198,6 +199,13 @@ class TurnInProgress(Conflict):
 
     code = "turn_in_progress"
     default_message = "Another turn of this episode is being answered."
+
+
+class CalibrationMismatch(Conflict):
+    """A calibration that was fitted for other rewards than those served."""
+
+    code = "calibration_mismatch"
+    default_message = "This calibration was fitted for another scoring version or reward model."
 
 
 class BodyTooLarge(ClientError):
