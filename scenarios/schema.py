@@ -7,14 +7,16 @@ the card. Only `scoring`, `episodes`, `judges` and `jobs` of the server may impo
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from personas.case import Identifier, Line, PersonaCase, PrivateModel, Slug, Topic
 
 DimensionName = Annotated[str, StringConstraints(pattern=r"^D[1-9]_[A-Z][A-Za-z]+$", max_length=48)]
+PluginName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
 
 
@@ -169,6 +171,23 @@ class JudgeCheck(PrivateModel):
     question: Text
 
 
+class PluginCheck(PrivateModel):
+    """Own: decided by a judge plug-in that the operator has installed and named."""
+
+    name: PluginName
+    options: dict[str, Any] = Field(default_factory=dict)
+    """What the plug-in wants to be told; a JSON object."""
+
+    @field_validator("options")
+    @classmethod
+    def _is_json(cls, options: dict[str, Any]) -> dict[str, Any]:
+        try:
+            json.dumps(options, allow_nan=False)
+        except (TypeError, ValueError):
+            raise ValueError("`options` must be a JSON object: text, numbers, booleans, lists, mappings") from None
+        return options
+
+
 class Check(PrivateModel):
     """Exactly one way to decide a criterion."""
 
@@ -181,6 +200,7 @@ class Check(PrivateModel):
     length: LengthCheck | None = None
     similar: SimilarCheck | None = None
     judge: JudgeCheck | None = None
+    plugin: PluginCheck | None = None
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
@@ -192,6 +212,22 @@ class Check(PrivateModel):
     def kind(self) -> str:
         """The name of the one kind that is set."""
         return next(iter(self.model_fields_set))
+
+
+class Fallback(PrivateModel):
+    """A dearer check, asked only where the one before it abstains or is unsure."""
+
+    unsure: tuple[float, float]
+    """The values of the check before that are too close to call, both ends included."""
+    check: Check
+
+    @field_validator("unsure")
+    @classmethod
+    def _is_a_band(cls, unsure: tuple[float, float]) -> tuple[float, float]:
+        low, high = unsure
+        if not 0.0 <= low <= high <= 1.0:
+            raise ValueError("`unsure` is [low, high] with 0 <= low <= high <= 1")
+        return unsure
 
 
 class Criterion(PrivateModel):
@@ -209,6 +245,13 @@ class Criterion(PrivateModel):
     about: Text
     """What it means, for authors and operators; never sent."""
     check: Check
+    fallback: tuple[Fallback, ...] = Field(default=(), max_length=3)
+    """Who is asked where `check` is unsure, cheap first."""
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Its own check and those of its fallbacks, in order."""
+        return (self.check, *(fallback.check for fallback in self.fallback))
 
     @model_validator(mode="after")
     def _failure_caps(self) -> Self:
@@ -238,6 +281,36 @@ class Rubric(PrivateModel):
     def _weights_sum_to_one(self) -> Self:
         if abs(sum(d.weight for d in self.dimensions) - 1.0) > 1e-6:
             raise ValueError("the weights of the dimensions must sum to 1")
+        return self
+
+
+class RewardPart(PrivateModel):
+    """One judge of a composite reward."""
+
+    judge: PluginName
+    """`rubric`, `reward_model`, or the name of a plug-in."""
+    weight: float = Field(default=1.0, ge=0.0, le=1e6, allow_inf_nan=False)
+    at_least: float | None = Field(default=None, ge=0.0, le=1.0)
+    """Of the first part of `gated`: what it has to reach for the others to count."""
+
+
+class CompositeReward(PrivateModel):
+    """A reward put together from several judges; a request's own `composite` wins over it."""
+
+    combine: Literal["weighted_sum", "min", "product", "gated"]
+    parts: tuple[RewardPart, ...] = Field(min_length=1, max_length=8)
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        if len({part.judge for part in self.parts}) < len(self.parts):
+            raise ValueError("each judge may be named once")
+        gated = self.combine == "gated"
+        if gated and len(self.parts) < 2:
+            raise ValueError("`gated` needs a gate and at least one further part")
+        if [part.at_least is not None for part in self.parts] != [gated, *[False] * (len(self.parts) - 1)]:
+            raise ValueError("`at_least` belongs to the first part of `gated`, and nowhere else")
+        if self.combine != "min" and not any(part.weight > 0 for part in self.parts[gated:]):
+            raise ValueError("at least one weight must be greater than 0")
         return self
 
 
@@ -274,6 +347,8 @@ class ScenarioSecrets(PrivateModel):
     persona: PersonaCase
     tools: tuple[ToolSecrets, ...] = ()
     rubric: Rubric
+    reward: CompositeReward | None = None
+    """Who makes up the reward; the rubric alone unless it is given."""
     exam: Exam
 
 

@@ -8,16 +8,18 @@ contract does not say null (only `Window.z` may be null).
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 MAX_CONTENT_CHARACTERS = 10_000
 MAX_OBJECT_CHARACTERS = 20_000
 """Of a tool call's input: characters of its keys and texts, and one for each value."""
 MAX_BATCH_ITEMS = 100
+MAX_GROUP_MEMBERS = 64
 MAX_TURNS = 50
 MAX_NORMALIZATION_WINDOWS = 5
+MAX_COMPOSITE_PARTS = 8
 
 SlugField = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Reward = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -109,11 +111,45 @@ class QualityWeights(RequestModel):
     decision_match: Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=True)] = 0.0
 
 
+class CompositePart(RequestModel):
+    """One judge of a composite reward."""
+
+    judge: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+    """`rubric`, `reward_model`, or the name of a plug-in of the server."""
+    weight: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False, strict=True)] = 1.0
+    """Relative to the other parts; `min` takes no notice of it, nor does the gate of `gated` have one."""
+    at_least: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)] | None = None
+    """Of the first part of `gated`: what it has to reach for the other parts to count."""
+
+
+class Composite(RequestModel):
+    """A reward put together from several judges. Caps and gates of the scenario hold for it as for any other."""
+
+    combine: Literal["weighted_sum", "min", "product", "gated"]
+    parts: Annotated[list[CompositePart], Field(min_length=1, max_length=MAX_COMPOSITE_PARTS)]
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        names = [part.judge for part in self.parts]
+        if len(set(names)) < len(names):
+            raise ValueError("each judge may be named once")
+        gated = self.combine == "gated"
+        if gated and len(self.parts) < 2:
+            raise ValueError("`gated` needs a gate and at least one further part")
+        if [part.at_least is not None for part in self.parts] != [gated, *[False] * (len(self.parts) - 1)]:
+            raise ValueError("`at_least` belongs to the first part of `gated`, and nowhere else")
+        if self.combine != "min" and not any(part.weight > 0 for part in self.parts[gated:]):
+            raise ValueError("at least one weight must be greater than 0")
+        return self
+
+
 class RewardConfig(RequestModel):
     """How the reward is put together for this request. The server refuses empty or all-zero weights."""
 
     quality_weights: QualityWeights | None = None
     skip_safety_gate: Annotated[bool, Field(strict=True)] = False
+    composite: Composite | None = None
+    """Instead of the rubric's reward, or of the composite that the scenario itself asks for."""
 
 
 class EpisodeConfig(RequestModel):
@@ -329,6 +365,58 @@ class CompareResponse(ResponseModel):
     scores_a: dict[str, Reward] | None = None
     scores_b: dict[str, Reward] | None = None
     scoring_version: str
+    request_id: str
+
+
+# --- POST /rank ----------------------------------------------------------------------------------
+
+
+class GroupMember(Candidate):
+    """One member of a group to be ranked."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+class RankRequest(RequestModel):
+    """POST /rank; ids must differ."""
+
+    collection_slug: SlugField
+    scenario_slug: SlugField
+    responses: Annotated[list[GroupMember], Field(min_length=2, max_length=MAX_GROUP_MEMBERS)]
+    agent_role: Role = "assistant"
+    reward_config: RewardConfig | None = None
+
+    @field_validator("responses")
+    @classmethod
+    def _ids_differ(cls, responses: list[GroupMember]) -> list[GroupMember]:
+        if len({member.id for member in responses}) < len(responses):
+            raise ValueError("ids must differ")
+        return responses
+
+
+class RankedMember(ResponseModel):
+    """A member's score, which compares inside its group alone, and its place: 1 is best, equal scores share one."""
+
+    id: str
+    score: Reward
+    rank: Annotated[int, Field(ge=1, le=MAX_GROUP_MEMBERS)]
+
+
+class RankMetadata(ResponseModel):
+    """How a ranking was made: by each member's own reward (`local`), or side by side (`llm`)."""
+
+    scenario_name: str
+    evaluation_time_ms: float
+    judge: Literal["local", "llm"]
+
+
+class RankResponse(ResponseModel):
+    """Answer of POST /rank; results in input order."""
+
+    results: list[RankedMember]
+    relative: Literal[True]
+    scoring_version: str
+    metadata: RankMetadata
     request_id: str
 
 

@@ -35,6 +35,10 @@ class TurnScorer:
     def __init__(self, scorer: MeteredScorer) -> None:
         self._scorer = scorer
 
+    def check(self, given: RewardConfig | None) -> None:
+        """Refuse, before any work, a config that cannot be scored by (`InvalidRewardConfig`)."""
+        self._scorer.check(read_config(given))
+
     async def score(self, episode: EpisodeRow, log: Sequence[Line], given: RewardConfig | None) -> TurnScore:
         """The reward of the log; a judge's failure is raised. A turn's own config wins over the episode's."""
         if not episode.score_turns:
@@ -49,7 +53,8 @@ class TurnScorer:
         request = ScoreRequest(episode.collection, episode.scenario, transcript, config, episode.lab_id)
         [outcome] = await self._scorer.score([request])
         scored = or_raise(outcome)
-        return TurnScore(scored.reward, scored.scores, breakdown(scored))
+        # A composite without the rubric has no dimensions to show.
+        return TurnScore(scored.reward, scored.scores or None, breakdown(scored) if scored.scores else None)
 
 
 def _message(line: Line) -> Message:

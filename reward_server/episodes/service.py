@@ -34,7 +34,6 @@ from reward_server.errors import (
     TurnInProgress,
 )
 from reward_server.ids import IdPrefix, is_id, new_episode_id
-from reward_server.scoring.config import read_config
 from reward_server.scoring.transcript import IGNORED_ROLES, PARTIES, valid_tool_ids
 from reward_server.store.records import EpisodeCursor, EpisodeRow, EpisodeStatus, TurnRow
 from reward_server.store.store import Store
@@ -92,7 +91,7 @@ class EpisodeService:
         """Begin an episode."""
         scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
         _check_config(request.config or EpisodeConfig(), scenario)
-        read_config(request.reward_config)
+        self._scorer.check(request.reward_config)
         work = partial(self._create, lab, request, scenario)
         return await self._idempotency.answer(lab, key, lambda: ("episodes", request.model_dump()), work)
 
@@ -136,7 +135,7 @@ class EpisodeService:
         if request.id is not None and request.id != episode_id:
             raise InvalidRequest(errors=[FieldProblem(("id",), "Must equal the episode in the path.")])
         _check_roles(request.messages)
-        read_config(request.reward_config)
+        self._scorer.check(request.reward_config)
 
         def content() -> object:
             return "turn", episode_id, request.model_dump(exclude={"id"})

@@ -67,6 +67,7 @@ def reward_config(given: RewardConfig | None) -> dict[str, Any] | None:
 
 
 def verdicts(scored: Scored) -> list[dict[str, Any]]:
-    """The reasons, for the operator alone: verdicts, and the gates that closed."""
+    """The reasons, for the operator alone: verdicts, the parts of a composite, and the gates that closed."""
+    parts = [{"part": name, "value": value} for name, value in scored.parts.items()]
     gates = [{"gate": gate.name, "cap": gate.cap} for gate in scored.gates]
-    return [verdict.to_json() for verdict in scored.verdicts] + gates
+    return [verdict.to_json() for verdict in scored.verdicts] + parts + gates

@@ -105,7 +105,7 @@ class EvaluationService:
         [outcome] = await self._score_all(lab, [request], EvaluationSource.EVALUATE)
         if isinstance(outcome, LabsError):
             raise outcome
-        body = self._body(outcome, standing, _ms(started)) | {"scoring_version": self._scorer.scoring_version}
+        body = self._body(outcome, standing, _ms(started)) | {"scoring_version": outcome.scored.scoring_version}
         await self._store_rows([outcome.row], body, keep)
         return body
 
@@ -130,7 +130,10 @@ class EvaluationService:
                 # One call scored them all: an equal share each is the honest time of one.
                 item = self._body(outcome, standing, round(elapsed / len(requests), 3))
                 results.append({"id": entry.id, "status": "success", **item})
-        body: Body = {"results": results, "scoring_version": self._scorer.scoring_version, "total_time_ms": elapsed}
+        # One call scored them all, with one version; where it scored none, the present one is as good as any.
+        versions = [outcome.scored.scoring_version for outcome in outcomes.values() if isinstance(outcome, _Evaluated)]
+        version = versions[0] if versions else self._scorer.scoring_version
+        body: Body = {"results": results, "scoring_version": version, "total_time_ms": elapsed}
         rows = [outcome.row for outcome in outcomes.values() if isinstance(outcome, _Evaluated)]
         await self._store_rows(rows, body, keep)
         return body
@@ -164,6 +167,7 @@ class EvaluationService:
         self, lab: Lab, request: EvaluateRequest | CompareRequest, messages: Sequence[Message]
     ) -> ScoreRequest:
         config = read_config(request.reward_config)
+        self._scorer.check(config)
         transcript = self._scorer.read(request.collection_slug, request.scenario_slug, messages, request.agent_role)
         return ScoreRequest(request.collection_slug, request.scenario_slug, transcript, config, lab.lab_id)
 
@@ -181,7 +185,7 @@ class EvaluationService:
             scenario=request.scenario_slug,
             reward=outcome.reward,
             scores=dict(outcome.scores),
-            scoring_version=self._scorer.scoring_version,
+            scoring_version=outcome.scoring_version,
             normalization_key=request.normalization_key,
             messages=documents.messages(request.messages),
             agent_role=request.agent_role,
@@ -198,6 +202,8 @@ class EvaluationService:
             "evaluation_time_ms": elapsed_ms,
             "judge": self._scorer.judge,
         }
+        if outcome.scored.uncertainty is not None:
+            metadata["uncertainty"] = outcome.scored.uncertainty
         return documents.evaluation(outcome.row.evaluation_id, outcome.request, outcome.scored, standing, metadata)
 
     async def _store_rows(self, rows: Sequence[EvaluationRow], body: Body, keep: Keep) -> None:
@@ -221,7 +227,7 @@ class EvaluationService:
             margin=verdict.margin,
             scores_a=dict(a.scores),
             scores_b=dict(b.scores),
-            scoring_version=self._scorer.scoring_version,
+            scoring_version=a.scoring_version,
             agent_role=request.agent_role,
             reward_config=documents.reward_config(request.reward_config),
             messages_a=documents.messages(request.response_a.messages),

@@ -2,28 +2,32 @@
 
 A criterion whose `given` facts were not elicited is unmet without asking anyone. A kind that no judge
 here decides abstains; that is visible to the operator and never guessed. A verdict from outside that
-does not fit the question or cites words nobody said is a failure of that judge, not a verdict.
+does not fit the question or cites words nobody said is a failure of that judge, not a verdict. Where a
+criterion has fallbacks, the next judge is asked only where the one before is unsure (`cascade`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from reward_server.errors import LabsError
-from reward_server.judges.base import (
-    AskedJudge,
-    Case,
-    ComputedJudge,
-    JudgeFailed,
-    Outcome,
-    Status,
-    Verdict,
-    occurs,
-)
+from reward_server.errors import BudgetExhausted, LabsError
+from reward_server.judges.base import AskedJudge, Case, ComputedJudge, JudgeFailed, Outcome, Status, Verdict
+from reward_server.judges.cascade import OpenQuestion, at_step, better, check_at, route, settles
+from reward_server.judges.soundness import is_sound
 from scenarios.schema import Criterion
 
 Verdicts = Mapping[str, Verdict]
 """By criterion id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What could be decided here and now, and what is left."""
+
+    verdicts: Verdicts
+    open: tuple[OpenQuestion, ...]
 
 
 class Panel:
@@ -48,32 +52,107 @@ class Panel:
         """Names and versions of all judges; part of the scoring version."""
         return ",".join(f"{judge.name}={judge.version}" for judge in self._judges)
 
-    def compute(self, case: Case, criteria: Sequence[Criterion]) -> Verdicts:
-        """Everything that can be decided here and now; blocking. The rest is `open_questions`."""
+    def missing_plugin(self, criteria: Iterable[Criterion]) -> str | None:
+        """The first plug-in that a check of the criteria needs and that is not here."""
+        checks = [check_at(c, step) for c in criteria for step in range(1 + len(c.fallback))]
+        return next((c.plugin.name for c in checks if c.plugin and not self._is_decided(route(c))), None)
+
+    def compute(self, case: Case, criteria: Sequence[Criterion]) -> Judged:
+        """Everything that can be decided here and now; blocking. The rest is to be asked.
+
+        Raises:
+            JudgeFailed: a computed judge of a plug-in failed.
+        """
         verdicts: dict[str, Verdict] = {}
+        questions: list[OpenQuestion] = []
         for criterion in criteria:
-            kind = criterion.check.kind
-            if kind not in self._computed and kind not in self._asked:
-                verdicts[criterion.id] = Verdict(criterion.id, Status.ABSTAINED, None, (), "none", "1")
+            if not self._is_known(criterion):
+                verdicts[criterion.id] = _abstained(criterion)
             elif any(fact not in case.record.elicited for fact in criterion.given):
                 verdicts[criterion.id] = Verdict(criterion.id, Status.UNMET, 0.0, (), "state", "given")
-            elif kind in self._computed:
-                verdicts[criterion.id] = self._computed[kind].decide(case, criterion)
-        return verdicts
+            else:
+                found = self._decide(case, OpenQuestion(criterion, 0))
+                if isinstance(found, OpenQuestion):
+                    questions.append(found)
+                else:
+                    verdicts[criterion.id] = found
+        return Judged(verdicts, tuple(questions))
 
-    async def ask(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> list[Outcome]:
-        """Per case the verdicts on its open criteria, which all have a judge to be asked, or the failure."""
-        outcomes: list[Outcome] = [() for _ in cases]
-        for judge in dict.fromkeys(self._asked.values()):
-            batch = [
-                (index, case, wanted)
-                for index, (case, criteria) in enumerate(cases)
-                if (wanted := [c for c in criteria if c.check.kind in judge.kinds])
-            ]
-            answers = await _asked(judge, [(case, wanted) for _, case, wanted in batch]) if batch else []
-            for (index, case, wanted), answer in zip(batch, answers, strict=True):
-                outcomes[index] = _together(outcomes[index], _accepted(case, wanted, answer))
-        return outcomes
+    async def ask(self, cases: Sequence[tuple[Case, Sequence[OpenQuestion]]]) -> list[Outcome]:
+        """Per case the verdicts on its open questions, in their order, or the failure."""
+        states = [_State(case, list(questions)) for case, questions in cases]
+        while any(state.open for state in states):
+            # A round: each judge is asked once, about everything that waits for it.
+            judges = dict.fromkeys(self._asked[q.route] for state in states for q in state.open)
+            await asyncio.gather(*(self._round(judge, states) for judge in judges))
+        return [state.outcome for state in states]
+
+    def _is_decided(self, kind: str) -> bool:
+        return kind in self._computed or kind in self._asked
+
+    def _is_known(self, criterion: Criterion) -> bool:
+        return any(self._is_decided(route(check_at(criterion, i))) for i in range(1 + len(criterion.fallback)))
+
+    def _decide(self, case: Case, question: OpenQuestion) -> Verdict | OpenQuestion:
+        """Goes from step to step until one settles it or somebody has to be asked; blocking."""
+        criterion, standing = question.criterion, question.standing
+        for step in range(question.step, 1 + len(criterion.fallback)):
+            kind = route(check_at(criterion, step))
+            if kind in self._asked:
+                return OpenQuestion(criterion, step, standing)
+            if kind in self._computed:
+                found = self._computed[kind].decide(case, at_step(criterion, step))
+                standing = better(standing, found)
+                if settles(criterion, step, found):
+                    break
+        return standing or _abstained(criterion)
+
+    async def _round(self, judge: AskedJudge, states: Sequence[_State]) -> None:
+        batch = [(state, mine) for state in states if (mine := [q for q in state.open if q.route in judge.kinds])]
+        answers = await _asked(judge, [(state.case, [q.asked for q in mine]) for state, mine in batch])
+        for (state, mine), answer in zip(batch, answers, strict=True):
+            accepted = _accepted(state.case, [q.asked for q in mine], answer)
+            if isinstance(accepted, LabsError):
+                state.failure = state.failure or accepted
+                continue
+            for question, verdict in zip(mine, accepted, strict=True):
+                await self._settle(state, question, verdict)
+
+    async def _settle(self, state: _State, question: OpenQuestion, verdict: Verdict) -> None:
+        """Keep a verdict, or go on to the next step."""
+        criterion, standing = question.criterion, better(question.standing, verdict)
+        found: Verdict | OpenQuestion = standing
+        if not settles(criterion, question.step, verdict) and question.step < len(criterion.fallback):
+            following = OpenQuestion(criterion, question.step + 1, standing)
+            try:
+                # A cheap check behind one that is asked is unusual, but it may run a model.
+                found = await asyncio.to_thread(self._decide, state.case, following)
+            except JudgeFailed as failure:
+                state.failure = state.failure or failure
+        state.slots[state.slots.index(question)] = found
+
+
+class _State:
+    """How far the questions of one case have come."""
+
+    def __init__(self, case: Case, questions: Sequence[OpenQuestion]) -> None:
+        self.case = case
+        self.slots: list[OpenQuestion | Verdict] = list(questions)
+        self.failure: JudgeFailed | BudgetExhausted | None = None
+
+    @property
+    def open(self) -> list[OpenQuestion]:
+        """What is still to be asked; nothing once anything has failed."""
+        return [] if self.failure else [slot for slot in self.slots if isinstance(slot, OpenQuestion)]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The verdicts, or the failure."""
+        return self.failure or tuple(slot for slot in self.slots if isinstance(slot, Verdict))
+
+
+def _abstained(criterion: Criterion) -> Verdict:
+    return Verdict(criterion.id, Status.ABSTAINED, None, (), "none", "1")
 
 
 async def _asked(judge: AskedJudge, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
@@ -84,27 +163,11 @@ async def _asked(judge: AskedJudge, cases: Sequence[tuple[Case, Sequence[Criteri
     return answers if len(answers) == len(cases) else [JudgeFailed()] * len(cases)
 
 
-def _together(earlier: Outcome, answer: Outcome) -> Outcome:
-    if isinstance(earlier, LabsError):
-        return earlier
-    return answer if isinstance(answer, LabsError) else (*earlier, *answer)
-
-
 def _accepted(case: Case, criteria: Sequence[Criterion], answer: Outcome) -> Outcome:
     """The answer if it decides what was asked, within range, on evidence that exists; else a failure."""
     if isinstance(answer, LabsError):
         return answer
-    if [verdict.criterion_id for verdict in answer] != [criterion.id for criterion in criteria]:
+    if len(answer) != len(criteria):
         return JudgeFailed()
-    return answer if all(_sound(case, verdict) for verdict in answer) else JudgeFailed()
-
-
-def _sound(case: Case, verdict: Verdict) -> bool:
-    if verdict.status is Status.ABSTAINED:
-        return verdict.value is None
-    if verdict.value is None or not 0.0 <= verdict.value <= 1.0:
-        return False
-    if verdict.value == 0.0:
-        return verdict.status is Status.UNMET
-    fits = verdict.status is (Status.MET if verdict.value == 1.0 else Status.PARTIAL)
-    return fits and bool(verdict.evidence) and occurs(case.transcript, verdict.evidence)
+    sound = all(is_sound(case, criterion, each) for criterion, each in zip(criteria, answer, strict=True))
+    return answer if sound else JudgeFailed()

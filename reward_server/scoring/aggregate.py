@@ -3,13 +3,17 @@
 Pure arithmetic. A dimension is what was earned of the points that could be; criteria nobody could decide
 leave both sides, and a dimension that has lost too many of its points to them is absent. Weights of
 families scale points, and with them how much a dimension counts. Sums are exact (`fsum`), so no order matters.
+
+Spreads of verdicts s are carried through to first order, verdicts taken as independent (GUM, JCGM 100:2008,
+equation 10): std(S_d)^2 = sum((w_f points s)^2) / (sum of w_f positive points decided)^2, 0 where S_d is clipped
+from outside [0, 1], and std(R)^2 = sum((W_d std(S_d))^2) / (sum W_d)^2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum
+from math import fsum, sqrt
 
 from reward_server.judges.base import Status, Verdict
 from reward_server.scoring.config import RewardConfig
@@ -29,6 +33,8 @@ class Aggregate:
     """Of the failure criteria that fired."""
     coverage: float
     """Share of the positive points in play that was decided."""
+    uncertainty: float | None = None
+    """Standard deviation of the reward before caps; None where no verdict has a spread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,8 @@ class _Part:
     weight: float
     plain_weight: float
     """Its weight in the rubric, whatever families run."""
+    std: float | None
+    """Standard deviation of the score; None where no verdict has a spread."""
 
 
 def considered(rubric: Rubric, config: RewardConfig) -> tuple[Criterion, ...]:
@@ -52,15 +60,27 @@ def aggregate(rubric: Rubric, verdicts: Mapping[str, Verdict], config: RewardCon
     criteria = considered(rubric, config)
     parts = [part for each in rubric.dimensions if (part := _dimension(each, rubric, criteria, verdicts, config))]
     if any(part.weight > 0 for part in parts):
-        parts = [part for part in parts if part.weight > 0]
-        reward = fsum(part.weight * part.score for part in parts) / fsum(part.weight for part in parts)
+        weighted = [(part, part.weight) for part in parts if part.weight > 0]
     elif parts:
         # Only penalties were asked for: dimensions start from 1 and count as the rubric weighs them.
-        reward = fsum(part.plain_weight * part.score for part in parts) / fsum(part.plain_weight for part in parts)
+        weighted = [(part, part.plain_weight) for part in parts]
     else:
         return None
-    caps = tuple(c.cap for c in criteria if c.cap is not None and verdicts[c.id].status is Status.MET)
-    return Aggregate(reward, {part.name: part.score for part in parts}, caps, _coverage(criteria, verdicts, config))
+    total = fsum(weight for _, weight in weighted)
+    return Aggregate(
+        reward=fsum(weight * part.score for part, weight in weighted) / total,
+        dimensions={part.name: part.score for part, _ in weighted},
+        caps=fired_caps(criteria, verdicts),
+        coverage=_coverage(criteria, verdicts, config),
+        uncertainty=_root_of_squares(
+            [None if part.std is None else weight / total * part.std for part, weight in weighted]
+        ),
+    )
+
+
+def fired_caps(criteria: Sequence[Criterion], verdicts: Mapping[str, Verdict]) -> tuple[float, ...]:
+    """The caps of the failure criteria that fired."""
+    return tuple(c.cap for c in criteria if c.cap is not None and verdicts[c.id].status is Status.MET)
 
 
 def _dimension(
@@ -79,12 +99,26 @@ def _dimension(
     everything = [c for c in rubric.criteria if c.dimension == dimension.name]
     unweighted = fsum(c.points for c in everything if c.points > 0)
     earned = fsum(config.weights[c.family] * c.points * (verdicts[c.id].value or 0.0) for c in decided)
+    spread = _root_of_squares([_spread(c, verdicts[c.id], config) for c in decided])
     if in_play > 0:
-        return _Part(
-            dimension.name, _clipped(earned / known), dimension.weight * in_play / unweighted, dimension.weight
-        )
-    scale = unweighted or fsum(abs(c.points) for c in everything) or 1.0
-    return _Part(dimension.name, _clipped(1.0 + earned / scale), 0.0, dimension.weight)
+        raw, scale, weight = earned / known, known, dimension.weight * in_play / unweighted
+    else:
+        scale = unweighted or fsum(abs(c.points) for c in everything) or 1.0
+        raw, weight = 1.0 + earned / scale, 0.0
+    score = _clipped(raw)
+    # What is clipped from beyond the limits does not move with its verdicts.
+    std = None if spread is None else spread / scale if abs(score - raw) < 1e-9 else 0.0
+    return _Part(dimension.name, score, weight, dimension.weight, std)
+
+
+def _spread(criterion: Criterion, verdict: Verdict, config: RewardConfig) -> float | None:
+    return None if verdict.spread is None else config.weights[criterion.family] * criterion.points * verdict.spread
+
+
+def _root_of_squares(known: Sequence[float | None]) -> float | None:
+    """The root of the sum of squares of those that are known; None where none is."""
+    squares = [each * each for each in known if each is not None]
+    return sqrt(fsum(squares)) if squares else None
 
 
 def _positive(criteria: Sequence[Criterion], config: RewardConfig) -> float:

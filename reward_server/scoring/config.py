@@ -1,4 +1,4 @@
-"""How a request wants its reward put together: the weight of each criterion family, and the safety gate.
+"""How a request wants its reward put together: weights of criterion families, the safety gate, a composite.
 
 The domain's form of the wire's `reward_config`. Weights are relative, so they are scaled to a largest of 1.
 A family with weight 0 does not run at all.
@@ -14,16 +14,19 @@ from typing import Any
 from pydantic import ValidationError
 
 from reward_server.errors import FieldProblem, InvalidRewardConfig
+from reward_server.scoring.compose import Composite, composite_of
 from scenarios.schema import Family
 from trainer_client import wire
 
 
 @dataclass(frozen=True, slots=True)
 class RewardConfig:
-    """Weights by family, largest 1, and whether the safety gate is skipped."""
+    """Weights by family, largest 1, whether the safety gate is skipped, and who is heard."""
 
     weights: Mapping[Family, float] = field(default_factory=lambda: dict.fromkeys(Family, 1.0))
     skip_safety_gate: bool = False
+    composite: Composite | None = None
+    """Which judges make up the reward; None leaves it to the scenario."""
 
     def runs(self, family: Family) -> bool:
         """Whether criteria of the family are decided at all."""
@@ -31,12 +34,16 @@ class RewardConfig:
 
 
 def read_config(given: wire.RewardConfig | Mapping[str, Any] | None) -> RewardConfig:
-    """The config of a request; `InvalidRewardConfig` if weights are empty, all zero, negative or unknown."""
+    """The config of a request; `InvalidRewardConfig` if weights are empty, all zero, negative or unknown.
+
+    Whether this server has the judges of a composite is for the scorer to say (`Scorer.check`).
+    """
     if given is None:
         return RewardConfig()
     parsed = given if isinstance(given, wire.RewardConfig) else _parsed(given)
+    composite = None if parsed.composite is None else composite_of(parsed.composite)
     if parsed.quality_weights is None:
-        return RewardConfig(skip_safety_gate=parsed.skip_safety_gate)
+        return RewardConfig(skip_safety_gate=parsed.skip_safety_gate, composite=composite)
     weights = {family: float(getattr(parsed.quality_weights, family.value)) for family in Family}
     largest = max(weights.values())
     if not all(math.isfinite(weight) and weight >= 0.0 for weight in weights.values()):
@@ -44,7 +51,7 @@ def read_config(given: wire.RewardConfig | Mapping[str, Any] | None) -> RewardCo
     if largest <= 0.0:
         raise _invalid("At least one weight must be greater than 0.")
     scaled = {family: weight / largest for family, weight in weights.items()}
-    return RewardConfig(scaled, parsed.skip_safety_gate)
+    return RewardConfig(scaled, parsed.skip_safety_gate, composite)
 
 
 def _parsed(given: Mapping[str, Any]) -> wire.RewardConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reward_server.errors import JudgeFailed
+from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.scoring.transcript import Transcript
@@ -23,7 +24,7 @@ class MeteredScorer:
 
     @property
     def scoring_version(self) -> str:
-        """Names everything a reward depends on besides the request."""
+        """Names everything a reward depends on besides the request, as of now; `Scored` has that of its own."""
         return self._scorer.scoring_version
 
     @property
@@ -34,6 +35,10 @@ class MeteredScorer:
     def read(self, collection: str, scenario: str, messages: Sequence[Message], agent_role: Role) -> Transcript:
         """The transcript of messages, its tool calls checked against the scenario's tools."""
         return self._scorer.read(collection, scenario, messages, agent_role)
+
+    def check(self, config: RewardConfig) -> None:
+        """Refuse, before any work, a config that names a judge which is not here (`InvalidRewardConfig`)."""
+        self._scorer.check(config)
 
     async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
         """One outcome per request, in order."""

@@ -6,7 +6,7 @@ Only `reward` and `scores` are for the agent's side. Everything else is the oper
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reward_server.errors import LabsError
 from reward_server.judges.base import Verdict
@@ -27,7 +27,7 @@ class Scored:
 
     reward: float
     scores: Mapping[str, float]
-    """By dimension, in the rubric's order; absent dimensions are missing."""
+    """By dimension, in the rubric's order; absent dimensions are missing, all of them where no rubric was needed."""
     verdicts: tuple[Verdict, ...]
     caps: tuple[float, ...]
     """Of the failure criteria that fired."""
@@ -36,6 +36,13 @@ class Scored:
     coverage: float
     """Share of the positive points in play that was decided."""
     moments: Mapping[str, Moments]
+    scoring_version: str = ""
+    """Of the judges that made it, whatever is active by now."""
+    uncertainty: float | None = None
+    """Standard deviation of the reward before caps and gates, carried through from judges that know theirs; None
+    where none does. Model uncertainty: what more samples or more data would lower."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """Of a composite: what each judge came to, by its name; for the operator."""
 
     def __repr__(self) -> str:
         return f"<Scored: {self.reward}>"

@@ -1,8 +1,9 @@
 """The one path from transcripts to rewards; a single conversation is a batch of one.
 
-A reward is a pure function of transcript, scenario and config: replay, judges, arithmetic, caps. It does not
-depend on what else is in the batch. Computing runs in the scoring threads, a few transcripts at a time, so
-that a large batch neither blocks the event loop nor starves other callers. Each request fails alone.
+A reward is a pure function of transcript, scenario, config and judges: replay, verdicts, estimates, arithmetic,
+caps. It does not depend on what else is in the batch. Computing runs in the scoring threads, a few transcripts at
+a time, so that a large batch neither blocks the event loop nor starves other callers. Each request fails alone.
+A call is scored with the conversation judges of its beginning; what is activated meanwhile is for the next one.
 """
 
 from __future__ import annotations
@@ -17,15 +18,27 @@ from typing import Protocol, runtime_checkable
 import structlog
 
 from personas.matcher import Matcher
-from personas.replay import replay
+from personas.replay import Acts, Record, replay
 from personas.temperament import Temperament
 from personas.understanding import not_yet_understood
-from reward_server.errors import CollectionNotFound, JudgeFailed, LabsError, ScenarioNotFound
+from reward_server.errors import CollectionNotFound, JudgeFailed, LabsError, ScenarioError, ScenarioNotFound
 from reward_server.judges.base import Case, Outcome, Status, Verdict
+from reward_server.judges.cascade import OpenQuestion
+from reward_server.judges.estimate import Estimate
 from reward_server.judges.panel import Panel
-from reward_server.scoring.aggregate import aggregate, considered
+from reward_server.scoring.aggregate import Aggregate, aggregate, considered, fired_caps
+from reward_server.scoring.compose import RUBRIC, RUBRIC_ALONE, Composite, Value, combine, composite_of
 from reward_server.scoring.config import RewardConfig
-from reward_server.scoring.gates import closed_gates
+from reward_server.scoring.estimates import (
+    Judges,
+    Panelists,
+    Snapshot,
+    estimates_of,
+    missing_judge,
+    reads_record,
+    refused,
+)
+from reward_server.scoring.gates import Gate, closed_gates
 from reward_server.scoring.scored import Moments, Scored, Unscored
 from reward_server.scoring.transcript import Transcript
 from reward_server.scoring.version import scoring_version
@@ -34,6 +47,8 @@ from scenarios.schema import Criterion, Rubric
 from trainer_client.wire import Message, Role
 
 TRANSCRIPTS_PER_JOB = 12
+CASES_PER_ESTIMATE = 128
+"""So many cases a conversation judge is given at once: enough to fill any batch, few enough to let others in."""
 JOBS_PER_CALL = 2
 UNDECIDABLE = "No judge of this server can decide what these weights ask for."
 
@@ -66,8 +81,24 @@ class _Open:
 
     case: Case
     config: RewardConfig
+    composite: Composite
+    criteria: tuple[Criterion, ...]
+    gates: tuple[Gate, ...]
     verdicts: Mapping[str, Verdict]
-    questions: tuple[Criterion, ...]
+    questions: tuple[OpenQuestion, ...]
+
+    @property
+    def waits(self) -> bool:
+        """Whether anybody is still to be heard."""
+        return bool(self.questions) or self.composite.judges != (RUBRIC,)
+
+
+def _nobody() -> Judges:
+    return {}
+
+
+NOT_REPLAYED = Record((), {}, {}, {}, Acts(), 0.0)
+"""The record of a case that nobody reads the record of."""
 
 
 class Scorer:
@@ -80,18 +111,24 @@ class Scorer:
         panel: Panel,
         threads: Executor,
         temperaments: Mapping[str, Temperament] | None = None,
+        *,
+        conversation_judges: Snapshot = _nobody,
     ) -> None:
         self._library = library
         self._matcher = matcher
         self._prefetching = matcher if isinstance(matcher, Prefetching) else None
         self._panel = panel
         self._threads = threads
-        self._version = scoring_version(library, matcher, panel, temperaments or {})
+        self._temperaments = temperaments or {}
+        self._snapshot = conversation_judges
+        self._seated: tuple[Mapping[str, str] | None, str] = None, ""
+        """Versions of the conversation judges last seen, and the scoring version they make: hashing takes a while."""
+        self._require_judges()
 
     @property
     def scoring_version(self) -> str:
-        """Names everything a reward depends on besides the request."""
-        return self._version
+        """Names everything a reward depends on besides the request, as of now; `Scored` has that of its own."""
+        return self._present().scoring_version
 
     @property
     def judge(self) -> str:
@@ -102,24 +139,53 @@ class Scorer:
         """The transcript of messages, its tool calls checked against the scenario's tools."""
         return Transcript.from_messages(messages, agent_role, self._open(collection, scenario).card.tools)
 
+    def check(self, config: RewardConfig) -> None:
+        """Refuse, before any work, a config that names a judge which is not here.
+
+        Raises:
+            InvalidRewardConfig: of a composite; what a scenario names was looked at when the server started.
+        """
+        missing = config.composite and missing_judge(config.composite, self._present().judges)
+        if missing:
+            raise refused(missing)
+
     async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
         """One outcome per request, in order."""
         loop, turnstile = asyncio.get_running_loop(), asyncio.Semaphore(JOBS_PER_CALL)
+        panelists = self._present()
 
-        async def job(part: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
+        async def compute(part: Sequence[ScoreRequest]) -> list[_Open | Scored | Unscored]:
             async with turnstile:
-                computed = await loop.run_in_executor(self._threads, self._compute, part)
-            return await self._finish(computed)  # waiting for others holds up no thread
+                return await loop.run_in_executor(self._threads, self._compute, part, panelists)
 
         starts = range(0, len(requests), TRANSCRIPTS_PER_JOB)
-        done = await asyncio.gather(*(job(requests[start : start + TRANSCRIPTS_PER_JOB]) for start in starts))
-        return [outcome for part in done for outcome in part]
+        parts = await asyncio.gather(*(compute(requests[start : start + TRANSCRIPTS_PER_JOB]) for start in starts))
+        return await self._finish([outcome for part in parts for outcome in part], panelists)
+
+    def _present(self) -> Panelists:
+        """The conversation judges of this moment, and the version they make."""
+        judges = self._snapshot()
+        versions = {name: judge.version for name, judge in judges.items()}
+        if versions != self._seated[0]:
+            version = scoring_version(self._library, self._matcher, self._panel, self._temperaments, versions)
+            self._seated = versions, version
+        return Panelists(judges, self._seated[1])
+
+    def _require_judges(self) -> None:
+        """A scenario that asks for judges which are not here is found out at start, not by its first lab."""
+        vault, judges = self._library.vault, self._present().judges
+        for collection, scenario in vault.names():
+            secrets = vault.open(collection, scenario).secrets
+            missing = secrets.reward and missing_judge(composite_of(secrets.reward), judges)
+            missing = missing or self._panel.missing_plugin(secrets.rubric.criteria)
+            if missing:
+                raise ScenarioError(f"{collection}/{scenario} needs the judge `{missing}`, which this server lacks")
 
     # --- in a scoring thread ----------------------------------------------------------------------
 
-    def _compute(self, requests: Sequence[ScoreRequest]) -> list[_Open | Scored | Unscored]:
-        self._prefetch(requests)
-        return [self._attempt(request) for request in requests]
+    def _compute(self, requests: Sequence[ScoreRequest], panelists: Panelists) -> list[_Open | Scored | Unscored]:
+        self._prefetch([request for request in requests if self._is_replayed(request, panelists.judges)])
+        return [self._attempt(request, panelists) for request in requests]
 
     def _prefetch(self, requests: Sequence[ScoreRequest]) -> None:
         """Have the sentences that are new encoded together, for all transcripts."""
@@ -133,9 +199,9 @@ class Scorer:
         if sentences:
             self._prefetching.prefetch(sentences)
 
-    def _attempt(self, request: ScoreRequest) -> _Open | Scored | Unscored:
+    def _attempt(self, request: ScoreRequest, panelists: Panelists) -> _Open | Scored | Unscored:
         try:
-            return self._judge(request)
+            return self._judge(request, panelists)
         except LabsError as error:
             return Unscored(error)
         except Exception as error:  # noqa: BLE001 (a request boundary: one transcript must not fail its batch)
@@ -144,19 +210,42 @@ class Scorer:
             log.error("score_failed", scenario=where, error=type(error).__name__)  # noqa: TRY400
             return Unscored(LabsError())
 
-    def _judge(self, request: ScoreRequest) -> _Open | Scored:
-        scenario = self._open(request.collection, request.scenario)
-        transcript = request.transcript
-        record = replay(
-            scenario.case, transcript.opening, transcript.exchanges(), self._matcher, scenario.card.max_turns
-        )
+    def _judge(self, request: ScoreRequest, panelists: Panelists) -> _Open | Scored:
+        scenario, transcript, config = self._sealed(request), request.transcript, request.config
+        composite = self._composite(request)
+        missing = missing_judge(composite, panelists.judges)
+        if missing:
+            # The scenario's own was there at start: that it has gone since is no mistake of the caller's.
+            raise refused(missing) if config.composite else JudgeFailed()
+        record = NOT_REPLAYED
+        if self._is_replayed(request, panelists.judges):
+            exchanges = transcript.exchanges()
+            record = replay(scenario.case, transcript.opening, exchanges, self._matcher, scenario.card.max_turns)
         case = Case(scenario, transcript, record, request.lab_id)
-        criteria = considered(scenario.secrets.rubric, request.config)
-        verdicts = self._panel.compute(case, criteria)
-        questions = tuple(criterion for criterion in criteria if criterion.id not in verdicts)
-        if questions:
-            return _Open(case, request.config, verdicts, questions)
-        return _total(case, request.config, verdicts)
+        criteria = _wanted(scenario.secrets.rubric, config, composite)
+        judged = self._panel.compute(case, criteria)
+        gates = closed_gates(transcript, record, config.skip_safety_gate)
+        half = _Open(case, config, composite, criteria, gates, judged.verdicts, judged.open)
+        return half if half.waits else _total(half, judged.verdicts, {}, panelists.scoring_version)
+
+    def _composite(self, request: ScoreRequest) -> Composite:
+        """What makes up the reward: a request's word wins over the scenario's."""
+        if request.config.composite is not None:
+            return request.config.composite
+        reward = self._sealed(request).secrets.reward
+        return RUBRIC_ALONE if reward is None else composite_of(reward)
+
+    def _is_replayed(self, request: ScoreRequest, judges: Judges) -> bool:
+        """Whether anything that is asked for rests on the replay."""
+        if not request.config.skip_safety_gate:
+            return True
+        with suppress(LabsError):  # which `_attempt` will meet again
+            heard = [judges.get(name) for name in self._composite(request).judges]
+            return any(judge is None or reads_record(judge) for judge in heard)
+        return False
+
+    def _sealed(self, request: ScoreRequest) -> SealedScenario:
+        return self._open(request.collection, request.scenario)
 
     def _open(self, collection: str, scenario: str) -> SealedScenario:
         try:
@@ -167,39 +256,94 @@ class Scorer:
 
     # --- back on the event loop -------------------------------------------------------------------
 
-    async def _finish(self, outcomes: Sequence[_Open | Scored | Unscored]) -> list[Scored | Unscored]:
+    async def _finish(
+        self, outcomes: Sequence[_Open | Scored | Unscored], panelists: Panelists
+    ) -> list[Scored | Unscored]:
         waiting = [outcome for outcome in outcomes if isinstance(outcome, _Open)]
-        answers = iter(await self._panel.ask([(each.case, each.questions) for each in waiting]) if waiting else [])
-        return [_answered(each, next(answers)) if isinstance(each, _Open) else each for each in outcomes]
+        if not waiting:
+            return [outcome for outcome in outcomes if not isinstance(outcome, _Open)]
+        answers, heard = await asyncio.gather(
+            self._panel.ask([(each.case, each.questions) for each in waiting]),
+            asyncio.gather(*(self._estimates(name, waiting, panelists.judges) for name in panelists.judges)),
+        )
+        estimates = dict(zip(panelists.judges, heard, strict=True))
+        finished = iter(
+            _finished(each, answer, {name: found[i] for name, found in estimates.items()}, panelists.scoring_version)
+            for i, (each, answer) in enumerate(zip(waiting, answers, strict=True))
+        )
+        return [next(finished) if isinstance(each, _Open) else each for each in outcomes]
+
+    async def _estimates(
+        self, name: str, waiting: Sequence[_Open], judges: Judges
+    ) -> list[Estimate | LabsError | None]:
+        """What a judge says of each case that wants to hear it; None for the others."""
+        asking = [i for i, each in enumerate(waiting) if name in each.composite.judges]
+        cases = [waiting[i].case for i in asking]
+        parts = [cases[start : start + CASES_PER_ESTIMATE] for start in range(0, len(cases), CASES_PER_ESTIMATE)]
+        loop, found = asyncio.get_running_loop(), []
+        for part in parts:
+            found += await loop.run_in_executor(self._threads, estimates_of, judges[name], part)
+        said = dict(zip(asking, found, strict=True))
+        return [said.get(i) for i in range(len(waiting))]
 
 
-def _answered(waiting: _Open, answer: Outcome) -> Scored | Unscored:
+def _wanted(rubric: Rubric, config: RewardConfig, composite: Composite) -> tuple[Criterion, ...]:
+    """The criteria to be decided: all that run, or those that cap, or none where only others are heard."""
+    if RUBRIC in composite.judges:
+        return considered(rubric, config)
+    return () if config.skip_safety_gate else tuple(c for c in considered(rubric, config) if c.cap is not None)
+
+
+def _finished(
+    half: _Open, answer: Outcome, estimates: Mapping[str, Estimate | LabsError | None], scoring_version: str
+) -> Scored | Unscored:
     if isinstance(answer, LabsError):
         return Unscored(answer)
+    known: dict[str, Estimate] = {}
+    for name, estimate in estimates.items():
+        if isinstance(estimate, LabsError):
+            return Unscored(estimate)
+        if estimate is not None:
+            known[name] = estimate
     try:
-        return _total(waiting.case, waiting.config, {**waiting.verdicts, **{v.criterion_id: v for v in answer}})
+        return _total(half, {**half.verdicts, **{v.criterion_id: v for v in answer}}, known, scoring_version)
     except LabsError as error:
         return Unscored(error)
 
 
-def _total(case: Case, config: RewardConfig, verdicts: Mapping[str, Verdict]) -> Scored:
-    rubric = case.scenario.secrets.rubric
-    total = aggregate(rubric, verdicts, config)
-    if total is None:
-        raise JudgeFailed(UNDECIDABLE)
-    gates = closed_gates(case.transcript, case.record, config.skip_safety_gate)
-    reward = min(total.reward, *total.caps, *(gate.cap for gate in gates), 1.0)
-    ordered = tuple(verdicts[criterion.id] for criterion in considered(rubric, config))
+def _total(
+    half: _Open, verdicts: Mapping[str, Verdict], estimates: Mapping[str, Estimate], scoring_version: str
+) -> Scored:
+    rubric = half.case.scenario.secrets.rubric
+    total = _rubric_total(half, verdicts)
+    values = {RUBRIC: Value(total.reward, total.uncertainty)} if RUBRIC in half.composite.judges else {}
+    values |= {name: Value(estimate.value, estimate.epistemic) for name, estimate in estimates.items()}
+    whole = combine(half.composite, values)
+    reward = min(whole.value, *total.caps, *(gate.cap for gate in half.gates), 1.0)
+    ordered = tuple(verdicts[criterion.id] for criterion in half.criteria)
     return Scored(
         reward=round(reward, 4),
         scores={name: round(score, 4) for name, score in total.dimensions.items()},
         verdicts=ordered,
         caps=total.caps,
-        gates=gates,
+        gates=half.gates,
         abstained=tuple(v.criterion_id for v in ordered if v.status is Status.ABSTAINED),
         coverage=round(total.coverage, 4),
         moments=_moments(rubric, verdicts),
+        scoring_version=scoring_version,
+        uncertainty=None if whole.std is None else round(whole.std, 4),
+        parts={} if half.composite.judges == (RUBRIC,) else {name: round(v.value, 4) for name, v in values.items()},
     )
+
+
+def _rubric_total(half: _Open, verdicts: Mapping[str, Verdict]) -> Aggregate:
+    """The rubric's part; only its caps where the composite is made of others."""
+    if RUBRIC not in half.composite.judges:
+        return Aggregate(0.0, {}, fired_caps(half.criteria, verdicts), 1.0)
+    total = aggregate(half.case.scenario.secrets.rubric, verdicts, half.config)
+    if total is None:
+        raise JudgeFailed(UNDECIDABLE)
+    return total
 
 
 def _moments(rubric: Rubric, verdicts: Mapping[str, Verdict]) -> dict[str, Moments]:

@@ -22,14 +22,21 @@ ENGINE = ("personas", "reward_server.judges", "reward_server.scoring", "reward_s
 """The packages whose program text decides rewards."""
 
 
-def scoring_version(library: Library, matcher: Matcher, panel: Panel, temperaments: Mapping[str, Temperament]) -> str:
-    """`sv_` and 12 hexadecimal digits."""
+def scoring_version(
+    library: Library,
+    matcher: Matcher,
+    panel: Panel,
+    temperaments: Mapping[str, Temperament],
+    conversation_judges: Mapping[str, str] | None = None,
+) -> str:
+    """`sv_` and 12 hexadecimal digits; `conversation_judges` are versions by name, the active reward model's too."""
     parts = {
         "engine": engine_digest(),
         "scenarios": library.digest,
         "temperaments": {slug: each.model_dump(mode="json") for slug, each in temperaments.items()},
         "encoder": matcher.version,
         "judges": panel.version,
+        "conversation_judges": dict(conversation_judges or {}),
     }
     canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return f"sv_{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"

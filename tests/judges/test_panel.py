@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from reward_server.judges.base import Case, Evidence, JudgeFailed, Outcome, Status, Verdict
+from reward_server.judges.cascade import OpenQuestion
 from reward_server.judges.panel import Panel
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
@@ -43,13 +44,13 @@ def a_verdict(
 def test_every_kind_has_its_judge() -> None:
     case = a_case(*GOOD)
     criteria = case.scenario.secrets.rubric.criteria
-    verdicts = a_panel().compute(case, criteria)
+    verdicts = a_panel().compute(case, criteria).verdicts
     assert list(verdicts) == [criterion.id for criterion in criteria]
     assert {v.judge for v in verdicts.values()} == {"state", "rule", "local", "none"}
 
 
 def test_a_kind_without_a_judge_abstains() -> None:
-    verdict = a_panel().compute(a_case(ASK_PLACE, TELL_PLACE), [JUDGED])["tone"]
+    verdict = a_panel().compute(a_case(ASK_PLACE, TELL_PLACE), [JUDGED]).verdicts["tone"]
     assert verdict.status is Status.ABSTAINED
     assert verdict.value is None
 
@@ -57,18 +58,20 @@ def test_a_kind_without_a_judge_abstains() -> None:
 def test_a_criterion_whose_given_facts_are_missing_is_unmet_and_nobody_is_asked() -> None:
     oracle = Oracle((a_verdict(),))
     criterion = a_criterion({"judge": {"question": "?"}}, id="tone", given=["place", "start"])
-    verdict = a_panel(oracle).compute(a_case(ASK_PLACE, TELL_PLACE), [criterion])["tone"]
+    verdict = a_panel(oracle).compute(a_case(ASK_PLACE, TELL_PLACE), [criterion]).verdicts["tone"]
     assert verdict.status is Status.UNMET
     assert oracle.asked == 0
 
 
 def test_a_criterion_to_be_asked_about_is_left_open() -> None:
-    assert "tone" not in a_panel(Oracle((a_verdict(),))).compute(a_case(ASK_PLACE, TELL_PLACE), [JUDGED])
+    judged = a_panel(Oracle((a_verdict(),))).compute(a_case(ASK_PLACE, TELL_PLACE), [JUDGED])
+    assert judged.verdicts == {}
+    assert [question.criterion.id for question in judged.open] == ["tone"]
 
 
 async def ask(*answers: Outcome, cases: int = 1) -> list[Outcome]:
     case = a_case(ASK_PLACE, TELL_PLACE)
-    return await a_panel(Oracle(*answers)).ask([(case, [JUDGED])] * cases)
+    return await a_panel(Oracle(*answers)).ask([(case, [OpenQuestion(JUDGED, 0)])] * cases)
 
 
 @pytest.mark.parametrize(

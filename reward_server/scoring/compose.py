@@ -1,0 +1,154 @@
+"""Composite rewards: several judges' numbers on one conversation made into one.
+
+Pure arithmetic on values in [0, 1]. With values v, weights w and W the sum of the weights:
+
+- `weighted_sum`: sum(w_i v_i) / W, so it stays within [0, 1] whatever the weights are.
+- `product`: prod(v_i ^ (w_i / W)), the weighted geometric mean: a part at 0 makes it 0, equal parts leave it alone.
+- `min`: the lowest value; it has no weights.
+- `gated`: the weighted mean of all parts but the first. While the first, the gate, is below its `at_least`, the
+  reward is at most the gate's value.
+
+Uncertainty is carried through to first order, parts taken as independent (GUM, JCGM 100:2008, equation 10):
+std(R)^2 = sum((dR/dv_i)^2 std_i^2). Parts whose std is not known add nothing; if none is known there is none.
+Caps and gates of the scenario are applied to what comes out, elsewhere and always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum, prod, sqrt
+from typing import Literal, Protocol
+
+Combine = Literal["weighted_sum", "min", "product", "gated"]
+RUBRIC = "rubric"
+"""The part that is the rubric's own reward."""
+
+
+class PartLike(Protocol):
+    """A part as a request or a scenario writes it; both are validated where they are read."""
+
+    @property
+    def judge(self) -> str:
+        """`rubric`, or the name of a conversation judge."""
+
+    @property
+    def weight(self) -> float:
+        """Not negative, finite."""
+
+    @property
+    def at_least(self) -> float | None:
+        """Of the gate: what it has to reach."""
+
+
+class CompositeLike(Protocol):
+    """A composite as a request or a scenario writes it."""
+
+    @property
+    def combine(self) -> Combine:
+        """How the parts become one."""
+
+    @property
+    def parts(self) -> Sequence[PartLike]:
+        """The parts; their order matters for `gated` alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One judge of a composite."""
+
+    judge: str
+    weight: float = 1.0
+    at_least: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """How the reward is put together; parts that cannot count are left out, so nobody computes them."""
+
+    combine: Combine
+    parts: tuple[Part, ...]
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Who has to be heard."""
+        return tuple(part.judge for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a part came to."""
+
+    value: float
+    std: float | None = None
+    """Standard deviation; None where it is not known."""
+
+
+RUBRIC_ALONE = Composite("weighted_sum", (Part(RUBRIC),))
+"""What holds where neither the request nor the scenario says otherwise."""
+
+
+def composite_of(given: CompositeLike) -> Composite:
+    """The composite that a request or a scenario asks for."""
+    parts = tuple(Part(part.judge, part.weight, part.at_least) for part in given.parts)
+    if given.combine != "min":
+        gate = parts[: given.combine == "gated"]
+        parts = (*gate, *(part for part in parts[len(gate) :] if part.weight > 0))
+    return Composite(given.combine, parts)
+
+
+def combine(composite: Composite, values: Mapping[str, Value]) -> Value:
+    """The composite reward before caps; `values` has every part's judge."""
+    heard = [values[part.judge] for part in composite.parts]
+    value, shares = _RULES[composite.combine](composite.parts, heard)
+    known = any(each.std is not None for each in heard)
+    return Value(value, sqrt(fsum(share * share for share in shares)) if known else None)
+
+
+Combined = tuple[float, Sequence[float]]
+"""The number, and for each part that moves it dR/dv times its std."""
+
+
+def _weighted_sum(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
+    total = fsum(part.weight for part in parts)
+    pairs = list(zip(parts, heard, strict=True))
+    value = fsum(part.weight * each.value for part, each in pairs) / total
+    return value, [part.weight / total * (each.std or 0.0) for part, each in pairs]
+
+
+def _product(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
+    total = fsum(part.weight for part in parts)
+    powers = [part.weight / total for part in parts]
+    factors = [each.value**power for each, power in zip(heard, powers, strict=True)]
+    value = prod(factors)
+    shares = []
+    for i, (each, power) in enumerate(zip(heard, powers, strict=True)):
+        std = each.std or 0.0
+        if each.value > 0.0:
+            shares.append(value * power / each.value * std)
+        else:
+            # The slope at 0 is not finite: what one std more would bring takes its place.
+            shares.append(prod(factors[:i] + factors[i + 1 :]) * min(std, 1.0) ** power)
+    return value, shares
+
+
+def _min(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
+    del parts
+    lowest = min(each.value for each in heard)
+    return lowest, [max(each.std or 0.0 for each in heard if each.value == lowest)]
+
+
+def _gated(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
+    gate, least = heard[0], parts[0].at_least or 0.0
+    value, shares = _weighted_sum(parts[1:], heard[1:])
+    if gate.value < least and gate.value < value:
+        return gate.value, [gate.std or 0.0]
+    return value, shares
+
+
+_RULES: Mapping[Combine, Callable[[Sequence[Part], Sequence[Value]], Combined]] = {
+    "weighted_sum": _weighted_sum,
+    "min": _min,
+    "product": _product,
+    "gated": _gated,
+}

@@ -1,0 +1,82 @@
+"""Hears the judges of whole conversations, and takes nothing from them that is no number.
+
+A judge is given all cases of a call at once. What it raises fails the requests that asked for it and no other;
+an estimate outside [0, 1], or that is no number at all, is a failure: it is never clipped into a reward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+import structlog
+
+from reward_server.errors import InvalidRewardConfig, JudgeFailed, LabsError
+from reward_server.judges.base import Case
+from reward_server.judges.estimate import ConversationJudge, Estimate
+from reward_server.scoring.compose import RUBRIC, Composite
+
+log = structlog.get_logger(__name__)
+
+Judges = Mapping[str, ConversationJudge]
+"""By the name that composites call them."""
+Snapshot = Callable[[], Judges]
+"""Gives the judges of this moment; what it gave stays as it is, because another model may be activated any time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panelists:
+    """The conversation judges that a call is scored with, and the scoring version that they make."""
+
+    judges: Judges
+    scoring_version: str
+
+
+def missing_judge(composite: Composite, judges: Judges) -> str | None:
+    """The first part of a composite that nobody here can give."""
+    return next((name for name in composite.judges if name != RUBRIC and name not in judges), None)
+
+
+def refused(missing: str) -> InvalidRewardConfig:
+    """The error for a request whose composite names a judge that is not here."""
+    return InvalidRewardConfig(f"reward_config.composite: no judge `{missing}` is available on this server.")
+
+
+def reads_record(judge: ConversationJudge) -> bool:
+    """Whether a judge looks at what replaying a case brought to light; one that does not, says so."""
+    return bool(getattr(judge, "reads_record", True))
+
+
+def estimates_of(judge: ConversationJudge, cases: Sequence[Case]) -> list[Estimate | LabsError]:
+    """One sound estimate per case, or why there is none; blocking."""
+    try:
+        found = list(judge.estimate(cases))
+    except LabsError as error:
+        return [error] * len(cases)
+    except Exception as error:  # noqa: BLE001 (a provider boundary: a judge may be anybody's program)
+        # Only the kind of error: its message may quote the conversation.
+        log.error("judge_failed", judge=judge.name, error=type(error).__name__)  # noqa: TRY400
+        return [JudgeFailed()] * len(cases)
+    if len(found) != len(cases):
+        log.error("judge_failed", judge=judge.name, error="WrongCount")
+        return [JudgeFailed()] * len(cases)
+    return [_sound(judge, each) for each in found]
+
+
+def _sound(judge: ConversationJudge, given: object) -> Estimate | LabsError:
+    if isinstance(given, Estimate):
+        stds = [std for std in (given.epistemic, given.noise) if std is not None]
+        numbers = [given.value, *given.dimensions.values()]
+        if all(_is_share(each) for each in numbers) and all(_is_number(std) and std >= 0.0 for std in stds):
+            return given
+    log.error("judge_failed", judge=judge.name, error="NoEstimate")
+    return JudgeFailed()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float | int) and not isinstance(value, bool) and isfinite(value)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, float | int) and _is_number(value) and 0.0 <= value <= 1.0
