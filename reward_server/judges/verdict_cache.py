@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import Any, Protocol
 
 import structlog
@@ -18,6 +20,8 @@ from personas.memory import Memory
 from reward_server.errors import Unavailable
 
 REMEMBERED = 8192
+DECIDING = ("prompt", "inquiry", "reading", "weighting", "decision", "preflight", "pairwise")
+"""The modules whose program text makes an answer into a decision."""
 
 log = structlog.get_logger(__name__)
 
@@ -33,8 +37,10 @@ class VerdictStore(Protocol):
 
 
 def key_of(parts: Mapping[str, Any]) -> str:
-    """The key of a decision that depends on `parts` (JSON types) and on nothing else."""
-    canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    """The key of a decision that depends on `parts` (JSON types), on our program, and on nothing else."""
+    canonical = json.dumps(
+        {**parts, "program": _program()}, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
@@ -79,6 +85,14 @@ class VerdictCache:
             return decision
         self._memory.keep({key: stored})
         return kept
+
+
+@cache
+def _program() -> str:
+    """A hash over the text of the modules that decide: a version to be raised by hand would be forgotten one day."""
+    here = files("reward_server.judges")
+    texts = [(here / f"{name}.py").read_text(encoding="utf-8") for name in DECIDING]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 def _read(text: str | None) -> Any:

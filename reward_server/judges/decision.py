@@ -1,0 +1,101 @@
+"""What several answers of a language model come to: a value, how much the answers differ, and the evidence.
+
+The value is the mean over the samples of "met" (1 or 0), or of its probability where the model gives
+log-probabilities. Without evidence in any sample it is 0, however likely the model finds it. The spread is the
+sample standard deviation (n - 1) over the samples; a single sample has none, because the noise of one draw,
+sqrt(p (1 - p)), says how a coin falls and not how far p may be off.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reward_server.judges.base import Evidence, Status, Verdict, occurs
+from reward_server.judges.reading import Answered
+from reward_server.scoring.transcript import Transcript
+from scenarios.schema import Criterion
+
+MOST_QUOTES = 3
+KEPT_REASON = 400
+"""Characters of a reason that are kept for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One checked answer to an inquiry: per question what was answered, and how likely "met" was, if that is known."""
+
+    answers: tuple[Answered, ...] = field(repr=False)
+    likelihoods: tuple[float | None, ...]
+
+
+def decide_by(samples: Sequence[Sample], criteria: Sequence[Criterion]) -> Any:
+    """The decision as JSON, one entry per criterion."""
+    return [_entry(samples, index, criterion) for index, criterion in enumerate(criteria)]
+
+
+def _entry(samples: Sequence[Sample], index: int, criterion: Criterion) -> dict[str, Any]:
+    answers = [sample.answers[index] for sample in samples]
+    stated = [sample.likelihoods[index] for sample in samples]
+    evidence = list(dict.fromkeys(answer.evidence for answer in answers if answer.evidence is not None))
+    known = [p for p in stated if p is not None]
+    weighted = len(known) == len(stated)
+    values = known if weighted else [float(answer.met) for answer in answers]
+    if not evidence:
+        values = [0.0] * len(values)
+    value = statistics.fmean(values)
+    if criterion.cap is not None:
+        value = float(value > 0.5)  # a failure happened or it did not: more than half of the samples say so
+    return {
+        "value": round(value, 4),
+        "spread": round(statistics.stdev(values), 4) if len(values) > 1 else None,
+        "evidence": [[each.turn, each.quote] for each in evidence[:MOST_QUOTES]] if round(value, 4) > 0 else [],
+        "by": "logprobs" if weighted else "answers",
+        "reasons": [answer.reason[:KEPT_REASON] for answer in answers],
+    }
+
+
+def usable(decision: Any, count: int, transcript: Transcript) -> bool:
+    """Whether something that was kept is a decision on so many criteria about this transcript."""
+    return (
+        isinstance(decision, list)
+        and len(decision) == count
+        and all(isinstance(entry, dict) and _sound(entry, transcript) for entry in decision)
+    )
+
+
+def _sound(entry: dict[str, Any], transcript: Transcript) -> bool:
+    value, spread, evidence = entry.get("value"), entry.get("spread"), entry.get("evidence")
+    if not isinstance(value, float) or not 0.0 <= value <= 1.0 or not isinstance(evidence, list):
+        return False
+    if spread is not None and not (isinstance(spread, float) and math.isfinite(spread) and spread >= 0.0):
+        return False
+    if (value > 0) != bool(evidence) or entry.get("by") not in {"answers", "logprobs"}:
+        return False
+    return all(_is_quote(each) for each in evidence) and occurs(transcript, map(_evidence, evidence))
+
+
+def _is_quote(each: Any) -> bool:
+    return isinstance(each, list) and len(each) == 2 and isinstance(each[0], int) and isinstance(each[1], str)
+
+
+def _evidence(each: list[Any]) -> Evidence:
+    return Evidence(each[0], "agent", each[1])
+
+
+def verdicts_of(decision: Any, criteria: Sequence[Criterion], judge: str, version: str) -> list[Verdict]:
+    """The verdicts that a usable decision stands for; their version says what the value was computed by."""
+    return [
+        _verdict(entry, criterion, judge, f"{version};by={entry['by']}")
+        for entry, criterion in zip(decision, criteria, strict=True)
+    ]
+
+
+def _verdict(entry: dict[str, Any], criterion: Criterion, judge: str, version: str) -> Verdict:
+    value = entry["value"]
+    status = Status.MET if value == 1.0 else Status.PARTIAL if value > 0 else Status.UNMET
+    evidence = tuple(_evidence(each) for each in entry["evidence"])
+    return Verdict(criterion.id, status, value, evidence, judge, version, entry["spread"])

@@ -1,0 +1,152 @@
+"""The judge that asks a language model: one question per dimension of a transcript, the number computed here.
+
+A verdict rests on what the agent said: the model cites a turn and its words, the code checks them. What a model
+answers wrongly is asked once more; a failure stays a failure and never becomes a number. Decisions are kept under
+everything they depend on, so a transcript is judged once, whatever door it comes through. The model's reasons
+stay in the operator's record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+import structlog
+
+from reward_server.errors import BudgetExhausted, JudgeFailed
+from reward_server.judges.base import Case, Outcome, Verdict
+from reward_server.judges.decision import Sample, decide_by, usable, verdicts_of
+from reward_server.judges.inquiry import Inquiry, inquiries
+from reward_server.judges.preflight import condemned, offence_in
+from reward_server.judges.prompt import PROMPT_VERSION
+from reward_server.judges.reading import JudgeAnswer, read_answers
+from reward_server.judges.verdict_cache import VerdictCache
+from reward_server.judges.weighting import likelihoods
+from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed
+from scenarios.schema import Criterion
+
+ASKED_AGAIN = frozenset(
+    {
+        FailureKind.MALFORMED,
+        FailureKind.WRONG_IDS,
+        FailureKind.OUT_OF_RANGE,
+        FailureKind.NOT_FINITE,
+        FailureKind.TOO_LARGE,
+        FailureKind.TRUNCATED,
+        FailureKind.FOREIGN_QUOTE,
+    }
+)
+"""What the model, not the connection, got wrong: worth exactly one more question."""
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+
+class LlmJudge:
+    """Decides criteria of kind `judge`."""
+
+    name = "llm"
+    kinds = frozenset({"judge"})
+
+    def __init__(self, model: LanguageModel, cache: VerdictCache, samples: int = 1) -> None:
+        if samples < 1:
+            raise ValueError("a judge is asked at least once")
+        self._model = model
+        self._cache = cache
+        self._samples = samples
+        self._weighting = "logprobs" if model.has_logprobs else "answers"
+        self._secret = secrets.token_bytes(32)
+
+    @property
+    def version(self) -> str:
+        """Model, prompt, samples and weighting."""
+        return f"{self._model.version};prompt={PROMPT_VERSION};k={self._samples};{self._weighting}"
+
+    async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> list[Outcome]:
+        """Per case the verdicts in the order of its criteria, or its failure; all cases at once."""
+        return await asyncio.gather(*(self._attempt(case, criteria) for case, criteria in cases))
+
+    async def _attempt(self, case: Case, criteria: Sequence[Criterion]) -> Outcome:
+        try:
+            return await self._decide(case, criteria)
+        except BudgetExhausted as refusal:
+            return refusal
+        except LlmFailed as failure:
+            return self._failed(case, failure.kind.value)
+        except Exception as error:  # noqa: BLE001 (a provider boundary: one transcript must not fail its batch)
+            # Only the kind of error: its message may quote the rubric or the conversation.
+            return self._failed(case, "defect", error=type(error).__name__)
+
+    def _failed(self, case: Case, kind: str, **more: str) -> JudgeFailed:
+        log.warning("judge_failed", scenario=case.scenario.name, provider=self._model.name, kind=kind, **more)
+        return JudgeFailed(kind=kind)
+
+    async def _decide(self, case: Case, criteria: Sequence[Criterion]) -> tuple[Verdict, ...]:
+        offence = offence_in(case.transcript)
+        if offence is not None:
+            return tuple(condemned(criterion, offence, self.name) for criterion in criteria)
+        asked = inquiries(case, criteria, self.version, self._temperature)
+        known = await self._cache.get_many(inquiry.key for inquiry in asked)
+        decisions = await together(
+            [self._decision(case, inquiry, known.get(inquiry.key)) for inquiry in asked],
+        )
+        found: dict[str, Verdict] = {}
+        for inquiry, decision in zip(asked, decisions, strict=True):
+            for verdict in verdicts_of(decision, inquiry.criteria, self.name, self.version):
+                found[verdict.criterion_id] = verdict
+        return tuple(found[criterion.id] for criterion in criteria)
+
+    @property
+    def _temperature(self) -> float:
+        """One answer should be the likeliest; several have to differ as the model itself is unsure."""
+        return 0.0 if self._samples == 1 else 1.0
+
+    async def _decision(self, case: Case, inquiry: Inquiry, known: Any) -> Any:
+        """What is decided of one inquiry, as JSON: what is known, else what the model's samples come to."""
+
+        def fits(kept: Any) -> bool:
+            return usable(kept, len(inquiry.criteria), case.transcript)
+
+        if fits(known):
+            return known
+        samples = await together([self._sample(case, inquiry, number) for number in range(self._samples)])
+        return await self._cache.settle(inquiry.key, decide_by(samples, inquiry.criteria), fits)
+
+    async def _sample(self, case: Case, inquiry: Inquiry, number: int) -> Sample:
+        """One answer, asked for once more if the model made a mistake."""
+        try:
+            return await self._answer(case, inquiry, number, None)
+        except LlmFailed as failure:
+            if failure.kind not in ASKED_AGAIN:
+                raise
+            mistake = failure.kind
+        return await self._answer(case, inquiry, number, mistake)
+
+    async def _answer(self, case: Case, inquiry: Inquiry, number: int, mistake: FailureKind | None) -> Sample:
+        question = inquiry.question(self._secret, number, mistake, logprobs=self._model.has_logprobs)
+        answer = await self._model.ask(question, lab_id=case.lab_id, sample=number)
+        return _read(answer, inquiry, case)
+
+
+def _read(answer: Answer, inquiry: Inquiry, case: Case) -> Sample:
+    parsed = answer.parsed
+    if not isinstance(parsed, JudgeAnswer):
+        raise LlmFailed(FailureKind.MALFORMED)
+    answered = read_answers(parsed, inquiry.ids, case.transcript)
+    # The tokens follow the order of the answer's text, which may be another than that of the questions.
+    stated = likelihoods(answer.tokens, [each.met for each in parsed.verdicts])
+    by_id = {each.id: likelihood for each, likelihood in zip(parsed.verdicts, stated, strict=True)}
+    return Sample(tuple(answered), tuple(by_id[each] for each in inquiry.ids))
+
+
+async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """All results in order; the first failure cancels the rest and is raised, and so does being cancelled."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]

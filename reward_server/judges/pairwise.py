@@ -1,0 +1,149 @@
+"""Which of two conversations is better, asked in both orders: a win counts only if both orders agree.
+
+Models prefer a position (LLMBar, Zeng et al. 2024: consistency of some is below 50 %), so one order alone measures
+where a conversation stood. The pair is asked in an order of its own, by the transcripts' digests: swapping the
+arguments swaps the result and nothing else. It breaks ties of `/compare`; it never makes a number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import structlog
+
+from reward_server.errors import JudgeFailed
+from reward_server.judges.llm import ASKED_AGAIN, together
+from reward_server.judges.preflight import offence_in
+from reward_server.judges.prompt import PAIR_RULES, PROMPT_VERSION, system_text, transcript_json, user_text
+from reward_server.judges.reading import PairAnswer, read_pair
+from reward_server.judges.verdict_cache import VerdictCache, key_of
+from reward_server.llm.base import FailureKind, LanguageModel, LlmFailed, Question
+from reward_server.scoring.transcript import Transcript
+from scenarios.library import SealedScenario
+
+MAX_TOKENS = 2048
+
+Winner = Literal["a", "b", "tie"]
+Label = Literal["X", "Y", "neither"]
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """What both orders together say."""
+
+    winner: Winner
+    consistent: bool
+    """Whether the two orders said the same."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Side:
+    """A transcript and the line of JSON that the model is shown."""
+
+    transcript: Transcript
+    text: str
+
+
+class PairwiseJudge:
+    """Compares two transcripts of one scenario."""
+
+    def __init__(self, model: LanguageModel, cache: VerdictCache) -> None:
+        self._model = model
+        self._cache = cache
+        self._secret = secrets.token_bytes(32)
+
+    async def compare(
+        self, scenario: SealedScenario, a: Transcript, b: Transcript, lab_id: str = "offline"
+    ) -> Preference:
+        """Who is better.
+
+        Raises:
+            JudgeFailed: one of the two orders got no usable answer.
+            BudgetExhausted: the lab may not spend more today.
+        """
+        if offence_in(a) is not None or offence_in(b) is not None:
+            return Preference("tie", consistent=True)  # nothing that speaks to a judge is shown to one
+        try:
+            return await self._compare(scenario, a, b, lab_id)
+        except LlmFailed as failure:
+            kind = failure.kind.value
+            log.warning("judge_failed", scenario=scenario.name, provider=self._model.name, kind=kind)
+            raise JudgeFailed(kind=kind) from None
+
+    async def _compare(self, scenario: SealedScenario, a: Transcript, b: Transcript, lab_id: str) -> Preference:
+        side_a, side_b = _Side(a, transcript_json(a)), _Side(b, transcript_json(b))
+        if side_a.text == side_b.text:
+            return Preference("tie", consistent=True)
+        first, second = sorted((side_a, side_b), key=_digest)
+        system = _system(scenario)
+        key = key_of(
+            {
+                "what": "preference",
+                "judge": [self._model.version, PROMPT_VERSION],
+                "scenario": [scenario.name, scenario.version],
+                "system": system,
+                "transcripts": [first.text, second.text],
+            }
+        )
+        labels = (await self._cache.get_many([key])).get(key)
+        if not _usable(labels):
+            orders = ((first, second), (second, first))
+            asked = [self._ask(system, shown, lab_id, number) for number, shown in enumerate(orders)]
+            labels = await self._cache.settle(key, await together(asked), _usable)
+        said = [{"X": shown[0], "Y": shown[1]}.get(label) for label, shown in _shown(labels, first, second)]
+        if said[0] is not said[1]:
+            return Preference("tie", consistent=False)
+        return Preference("tie" if said[0] is None else "a" if said[0] is side_a else "b", consistent=True)
+
+    async def _ask(self, system: str, shown: tuple[_Side, _Side], lab_id: str, number: int) -> Label:
+        """The label of the better one in this order; asked once more if the model made a mistake."""
+        try:
+            return await self._answer(system, shown, lab_id, number, None)
+        except LlmFailed as failure:
+            if failure.kind not in ASKED_AGAIN:
+                raise
+            mistake = failure.kind
+        return await self._answer(system, shown, lab_id, number, mistake)
+
+    async def _answer(
+        self, system: str, shown: tuple[_Side, _Side], lab_id: str, number: int, mistake: FailureKind | None
+    ) -> Label:
+        question = Question(
+            system=system,
+            user=user_text({"X": shown[0].text, "Y": shown[1].text}, self._secret, mistake),
+            schema=PairAnswer,
+            max_tokens=2 * MAX_TOKENS if mistake is FailureKind.TRUNCATED else MAX_TOKENS,
+            temperature=0.0,
+            seed=number,
+        )
+        answer = await self._model.ask(question, lab_id=lab_id, sample=number)
+        if not isinstance(answer.parsed, PairAnswer):
+            raise LlmFailed(FailureKind.MALFORMED)
+        return read_pair(answer.parsed, (shown[0].transcript, shown[1].transcript))
+
+
+def _digest(side: _Side) -> str:
+    return hashlib.sha256(side.text.encode()).hexdigest()
+
+
+def _system(scenario: SealedScenario) -> str:
+    """The rules and what matters in this scenario, good and bad; weights are left to the rubric's arithmetic."""
+    items = [
+        {"counts": "for" if criterion.points > 0 else "against", "what": criterion.about}
+        for criterion in scenario.secrets.rubric.criteria
+    ]
+    return system_text(PAIR_RULES, scenario.card, "What matters:", items)
+
+
+def _shown(labels: Any, first: _Side, second: _Side) -> list[tuple[str, tuple[_Side, _Side]]]:
+    return [(labels[0], (first, second)), (labels[1], (second, first))]
+
+
+def _usable(labels: Any) -> bool:
+    """Whether something that was kept is the answers of two orders."""
+    return isinstance(labels, list) and len(labels) == 2 and all(each in ("X", "Y", "neither") for each in labels)

@@ -1,0 +1,39 @@
+"""What is decided about a transcript before a language model is asked anything about it.
+
+A transcript that talks to its scorer, or that is no conversation, is never sent: a model that was never asked
+cannot be talked into anything. What would earn points is not met and what would cost points is, on the
+offending line, so that addressing the judge never raises a reward, whatever the request's weights and gates.
+"""
+
+from __future__ import annotations
+
+from reward_server.judges.base import MAX_QUOTE, Evidence, Status, Verdict
+from reward_server.scoring.gates import injects, is_degenerate
+from reward_server.scoring.transcript import Transcript, Turn, leaves
+from scenarios.schema import Criterion
+
+VERSION = "preflight/1"
+
+
+def offence_in(transcript: Transcript) -> Evidence | None:
+    """The first agent line that speaks to the scorer, else the first line of what is no conversation."""
+    for number, turn in enumerate(transcript.turns, 1):
+        if injects(turn.agent):
+            line = next((each for each in turn.agent.splitlines() if injects(each)), turn.agent)
+            return Evidence(number, "agent", line[:MAX_QUOTE])
+        if any(injects(text) for text in _tool_texts(turn)):
+            return Evidence(number, "agent", turn.agent[:MAX_QUOTE])
+    if is_degenerate(transcript):
+        return Evidence(1, "agent", transcript.turns[0].agent[:MAX_QUOTE] if transcript.turns else "")
+    return None
+
+
+def condemned(criterion: Criterion, offence: Evidence, judge: str) -> Verdict:
+    """The verdict on a criterion about a transcript that is not sent: never to its advantage."""
+    if criterion.points > 0:
+        return Verdict(criterion.id, Status.UNMET, 0.0, (), judge, VERSION)
+    return Verdict(criterion.id, Status.MET, 1.0, (offence,), judge, VERSION)
+
+
+def _tool_texts(turn: Turn) -> list[str]:
+    return [leaf for use in turn.uses for leaf in leaves(dict(use.input)) if isinstance(leaf, str)]
