@@ -214,7 +214,8 @@ _SCALES: Mapping[Method, Callable[[Floats], Line]] = {
 
 
 def _pair_map(name: str, data: JudgedPairs) -> RewardMap:
-    margins = _varying(data.first[name] - data.second[name], name)
+    margins = data.first[name] - data.second[name]
+    _varying(np.concatenate([margins, -margins]), name)
     curve = Logistic(pivot=_pivot(data, name), temperature=_temperature(margins, data.outcomes, name))
     found = _judged_pairs(data, name)
     before, after = (_error(p, data.outcomes, data.groups) for p in (found.before, found.after))
