@@ -1,0 +1,1 @@
+"""Training and measuring learned reward models: the work behind `labs reward-model`."""

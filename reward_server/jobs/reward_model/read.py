@@ -1,0 +1,241 @@
+"""Reads labelled conversations and preference pairs from a file, each row strictly.
+
+    labelled    {"messages": [...], "score": 0.7}     or "scores": {"Empathy": 0.5, ...}, or "ratings": [0.6, 0.8]
+    pairs       {"chosen": [...], "rejected": [...]}  messages; with "prompt" (TRL) they follow it; or plain texts
+                {"chosen": "\\n\\nHuman: ...", ...}     the transcripts of hh-rlhf
+                {"input": {"messages": [...]}, "preferred_output": [...], "non_preferred_output": [...]}  OpenAI
+    any row     "scenario": text, "group" or "dialogue_id": name, "agent_role": "user"
+    pairs also  "margin": how much better, 0 is a tie; "tie": true
+
+Labels are used as they are: a wrong one would teach the model something wrong, so the first row that cannot be read
+ends the reading, with its number. Messages name no role but the ones of chat models.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal, get_args
+
+from reward_server.errors import InvalidRequest, LabsError
+from reward_server.jobs.evaluation.formats import BadRow, Speakers, convert
+from reward_server.jobs.evaluation.rows import Row, read_rows
+from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled, Preferred, fair_label, grouped
+from reward_server.reward_models.recorded import conversation_from
+
+Ties = Literal["drop", "half"]
+Fields = Mapping[str, Any]
+_LABELS = ("score", "reward", "scores", "ratings")
+_GROUPS = ("group", "dialogue_id", "conversation_id")
+_MAX_NAME = 200
+_KNOWN = (
+    "no known form: give `messages` with `score`, `scores` or `ratings`, or `chosen` and `rejected`, or "
+    "`preferred_output` and `non_preferred_output`"
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the rows of a file are to be understood."""
+
+    scale: tuple[float, float] = (0.0, 1.0)
+    """What labels mean 0 and 1."""
+    ties: Ties = "drop"
+    """Pairs without a winner: left out, or learned as one half."""
+
+    def __post_init__(self) -> None:
+        low, high = self.scale
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise InvalidRequest("--scale takes two numbers, the lower one first")
+        if self.ties not in get_args(Ties):
+            raise InvalidRequest("--ties must be drop or half")
+
+
+def read_dataset(path: Path, reading: Reading) -> Dataset:
+    """All rows of a JSONL, JSON or CSV file.
+
+    Raises:
+        InvalidRequest: a row cannot be read (its number is said), or there is none.
+    """
+    labelled: list[Labelled] = []
+    preferred: list[Preferred] = []
+    ties = 0
+    for row in read_rows(path):
+        try:
+            found = _read(row, reading)
+        except (BadRow, ValueError) as error:
+            raise InvalidRequest(f"row {row.number}: {error}") from None
+        except LabsError as error:
+            raise InvalidRequest(f"row {row.number}: {_said(error)}") from None
+        if isinstance(found, Labelled):
+            labelled.append(found)
+        elif found.tie and reading.ties == "drop":
+            ties += 1
+        else:
+            preferred.append(found)
+    if not labelled and not preferred:
+        raise InvalidRequest(f"{path.name} holds no usable row" + (", only ties" if ties else ""))
+    notes = (f"{ties} ties left out",) if ties else ()
+    return grouped(Dataset(tuple(labelled), _evenly_weighted(preferred), notes=notes))
+
+
+def _read(row: Row, reading: Reading) -> Labelled | Preferred:
+    if row.problem:
+        raise BadRow(row.problem)
+    if not isinstance(row.data, Mapping):
+        raise BadRow("a row must be an object")
+    data: Fields = row.data
+    if "messages" in data:
+        return _labelled(data, row.number, reading)
+    if {"chosen", "rejected"} <= set(data) or {"preferred_output", "non_preferred_output"} <= set(data):
+        return _preferred(data, row.number)
+    raise BadRow(_KNOWN)
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def _labelled(data: Fields, number: int, reading: Reading) -> Labelled:
+    given = [name for name in _LABELS if data.get(name) is not None]
+    if not given:
+        raise BadRow("no label: give `score`, `scores` or `ratings`")
+    conversation = _conversation(data["messages"], data)
+    ratings = tuple(_label(value, "ratings", reading) for value in _list(data.get("ratings"), "ratings"))
+    scores = _scores(data, ratings, reading)
+    return Labelled(conversation, scores, _group(data), number, ratings)
+
+
+def _scores(data: Fields, ratings: tuple[float, ...], reading: Reading) -> dict[str, float]:
+    """Labels by head; the overall one is that of the row, or the mean of its raters, or of its dimensions."""
+    named = data.get("scores") or {}
+    if not isinstance(named, Mapping):
+        raise BadRow("`scores` must be an object of numbers by dimension")
+    scores = {_name(name): _label(value, f"scores.{_name(name)}", reading) for name, value in named.items()}
+    own = data.get("score") if data.get("score") is not None else data.get("reward")
+    if own is not None:
+        scores[OVERALL] = _label(own, "score", reading)
+    elif ratings:
+        scores[OVERALL] = sum(ratings) / len(ratings)
+    elif scores and OVERALL not in scores:
+        scores[OVERALL] = sum(scores.values()) / len(scores)
+    if not scores:
+        raise BadRow("no label: `scores` is empty")
+    return scores
+
+
+def _label(value: Any, where: str, reading: Reading) -> float:
+    try:
+        return fair_label(value, *reading.scale)
+    except ValueError as error:
+        raise BadRow(f"`{where}` {error}") from None
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME or not name.isprintable():
+        raise BadRow("the name of a dimension must be a short printable text")
+    return name
+
+
+# --- pairs ----------------------------------------------------------------------------------------
+
+
+def _preferred(data: Fields, number: int) -> Preferred:
+    chosen, rejected = _sides(data)
+    margin = data.get("margin")
+    if margin is not None and (isinstance(margin, bool) or not isinstance(margin, int | float)):
+        raise BadRow("`margin` is not a number")
+    if margin is not None and not (math.isfinite(margin) and margin >= 0):
+        raise BadRow("`margin` must be a finite number that is not negative: it says how much better `chosen` is")
+    tie = data.get("tie") is True or margin == 0
+    if not tie and chosen.digest == rejected.digest:
+        raise BadRow("both sides are the same conversation: there is nothing to prefer")
+    weight = float(margin) if margin else 1.0
+    # A pair belongs to the prompt it answers, whatever follows.
+    return Preferred(chosen, rejected, _group(data), number, weight, tie)
+
+
+def _sides(data: Fields) -> tuple[Conversation, Conversation]:
+    if "preferred_output" in data:
+        source = data.get("input")
+        before = _list(source.get("messages") if isinstance(source, Mapping) else None, "input.messages")
+        return (
+            _conversation([*before, *_list(data["preferred_output"], "preferred_output")], data),
+            _conversation([*before, *_list(data["non_preferred_output"], "non_preferred_output")], data),
+        )
+    chosen, rejected = data["chosen"], data["rejected"]
+    if isinstance(chosen, str) and isinstance(rejected, str):
+        if data.get("prompt") is None:
+            first, second = convert(data, "hh")
+            return _conversation(first.messages, data), _conversation(second.messages, data)
+        chosen, rejected = ([{"role": "assistant", "content": text}] for text in (chosen, rejected))
+    before = _prompt(data.get("prompt"))
+    return (
+        _conversation([*before, *_list(chosen, "chosen")], data),
+        _conversation([*before, *_list(rejected, "rejected")], data),
+    )
+
+
+def _prompt(prompt: Any) -> list[Any]:
+    if isinstance(prompt, str):
+        return [{"role": "user", "content": prompt}]
+    return _list(prompt, "prompt")
+
+
+def _evenly_weighted(pairs: Sequence[Preferred]) -> tuple[Preferred, ...]:
+    """Margins as weights around 1, none more than four times the median or less than a quarter of it."""
+    margins = [pair.weight for pair in pairs if not pair.tie]
+    if not margins:
+        return tuple(pairs)
+    middle = median(margins)
+    return tuple(
+        Preferred(
+            pair.chosen,
+            pair.rejected,
+            pair.group,
+            pair.row,
+            1.0 if pair.tie else min(4.0, max(0.25, pair.weight / middle)),
+            pair.tie,
+        )
+        for pair in pairs
+    )
+
+
+# --- both -----------------------------------------------------------------------------------------
+
+
+def _conversation(messages: Any, data: Fields) -> Conversation:
+    role, scenario = data.get("agent_role", "assistant"), data.get("scenario") or ""
+    if role not in ("assistant", "user"):
+        raise BadRow("`agent_role` must be assistant or user")
+    if not isinstance(scenario, str):
+        raise BadRow("`scenario` must be a text")
+    speakers = Speakers(("user",) if role == "user" else ())
+    [found] = convert({"messages": _list(messages, "messages", needed=True)}, "openai", speakers)
+    conversation = conversation_from(found.messages, "assistant", scenario)
+    if not any(said.text.strip() for said in conversation.turns if said.party == "agent"):
+        raise BadRow("the agent says nothing")
+    return conversation
+
+
+def _group(data: Fields) -> str:
+    given = next((data[name] for name in _GROUPS if data.get(name) is not None), "")
+    if isinstance(given, bool) or not isinstance(given, str | int):
+        raise BadRow("`group` must be a name or a number")
+    return str(given)
+
+
+def _list(value: Any, where: str, *, needed: bool = False) -> list[Any]:
+    if value is None and not needed:
+        return []
+    if not isinstance(value, list | tuple) or (needed and not value):
+        raise BadRow(f"`{where}` must be a list" + (" with at least one message" if needed else ""))
+    return list(value)
+
+
+def _said(error: LabsError) -> str:
+    """The message without its full stop: it goes on a line with the row's number."""
+    return error.message[:1].lower() + error.message[1:].rstrip(".")

@@ -1,0 +1,45 @@
+"""Features of conversations, kept on disk: encoding is what training costs, the heads take seconds.
+
+Work is done and kept in small groups, so an interrupted run loses one group. Names of files follow from the features'
+version and the conversations, so nothing stale is ever found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from reward_server.reward_models.anchor_shelf import AnchorShelf
+from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.heads import Featuriser, Matrix
+
+GROUP = 64
+
+
+class FeatureShelf:
+    """Computes features once; `folder` may be removed at any time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._shelf = AnchorShelf(folder)
+
+    def features(
+        self,
+        featuriser: Featuriser,
+        conversations: Sequence[Conversation],
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> dict[str, Matrix]:
+        """The features of each conversation, by its digest; `on_progress` hears of done and all conversations."""
+        distinct = list({conversation.digest: conversation for conversation in conversations}.items())
+        found: dict[str, Matrix] = {}
+        for start in range(0, len(distinct), GROUP):
+            group = distinct[start : start + GROUP]
+            digests = [digest for digest, _ in group]
+            rows = self._shelf.find(featuriser.version, digests, featuriser.width)
+            if rows is None:
+                rows = np.ascontiguousarray(featuriser.features([conversation for _, conversation in group]))
+                self._shelf.keep(featuriser.version, digests, rows)
+            found |= dict(zip(digests, rows, strict=True))
+            on_progress(len(found), len(distinct))
+        return found

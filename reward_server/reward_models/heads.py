@@ -1,0 +1,93 @@
+"""The learned part of a reward model: one linear head per dimension and one for the whole, on fixed features.
+
+A head's output is its value: labels in [0, 1] are fitted as they are and the output is cut to [0, 1], with no sigmoid
+over it. Only a model that has seen nothing but preferences has no scale of its own; its value is the chance
+of winning against a conversation of average reward, sigmoid(r) (Bradley & Terry 1952).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reward_server.reward_models.conversation import Conversation
+
+Matrix = NDArray[np.float32]
+Exact = NDArray[np.float64]
+Link = Literal["identity", "preference"]
+
+
+class Featuriser(Protocol):
+    """Conversations in, features out. Blocking and thread-safe."""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever a feature may."""
+
+    @property
+    def width(self) -> int:
+        """How many features a conversation has."""
+
+    def features(self, conversations: Sequence[Conversation]) -> Matrix:
+        """Shape (len(conversations), width); a row depends on its own conversation alone."""
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Trained heads. Row h of `weights` and entry h of `bias` belong to `names[h]`; the first is the overall one."""
+
+    names: tuple[str, ...]
+    centre: Matrix
+    """Mean of each feature over the training conversations, shape (width,)."""
+    scale: Matrix
+    """What a centred feature is divided by, shape (width,)."""
+    weights: Matrix
+    """Shape (heads, width)."""
+    bias: Matrix
+    """Shape (heads,)."""
+    sharpness: float = 1.0
+    """Log-odds of being preferred per unit of difference of the overall head."""
+    link: Link = "identity"
+
+    @property
+    def width(self) -> int:
+        """The number of features."""
+        return int(self.centre.shape[0])
+
+    def standardised(self, features: Matrix) -> Exact:
+        """Features on the scale that the weights are for, shape (n, width)."""
+        return (features.astype(np.float64) - self.centre.astype(np.float64)) / self.scale.astype(np.float64)
+
+    def raw(self, features: Matrix) -> Exact:
+        """Outputs before cutting, shape (n, heads). A row is the same in any batch."""
+        weights, bias = self.weights.astype(np.float64), self.bias.astype(np.float64)
+        rows = self.standardised(features)
+        # One product per row: a product of matrices may order its sums by how many rows there are.
+        products = [weights @ row + bias for row in rows]
+        return np.array(products, dtype=np.float64).reshape(len(rows), len(self.names))
+
+    def values(self, features: Matrix) -> Exact:
+        """Values in [0, 1], shape (n, heads)."""
+        return self.valued(self.raw(features))
+
+    def valued(self, raw: Exact) -> Exact:
+        """Raw outputs as values in [0, 1]."""
+        if self.link == "preference":
+            return sigmoid(raw)
+        clipped: Exact = np.clip(raw, 0.0, 1.0)
+        return clipped
+
+    def chances(self, chosen: Matrix, rejected: Matrix) -> Exact:
+        """P(chosen is preferred), shape (n,): sigmoid of the scaled difference of the overall head."""
+        return sigmoid(self.sharpness * (self.raw(chosen)[:, 0] - self.raw(rejected)[:, 0]))
+
+
+def sigmoid(x: Exact) -> Exact:
+    """The logistic function, without overflow."""
+    tame = np.exp(-np.abs(x))
+    result: Exact = np.where(x >= 0, 1.0, tame) / (1.0 + tame)
+    return result

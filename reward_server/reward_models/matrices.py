@@ -1,0 +1,53 @@
+"""A part of a data set as matrices, the form in which heads are fitted and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from reward_server.reward_models.dataset import Dataset
+from reward_server.reward_models.heads import Matrix
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A part of a data set as matrices; NaN where a row has no label for a head."""
+
+    features: Matrix
+    """Shape (labelled, width)."""
+    labels: Matrix
+    """Shape (labelled, heads)."""
+    chosen: Matrix
+    """Shape (pairs, width)."""
+    rejected: Matrix
+    """Shape (pairs, width)."""
+    targets: Matrix
+    """1, or 1/2 for a tie; shape (pairs,)."""
+    weights: Matrix
+    """Shape (pairs,)."""
+
+    @property
+    def all_features(self) -> Matrix:
+        """The features of every conversation, shape (labelled + 2 pairs, width)."""
+        return np.concatenate([self.features, self.chosen, self.rejected])
+
+    @classmethod
+    def of(cls, dataset: Dataset, features: Mapping[str, Matrix], names: tuple[str, ...], width: int) -> Examples:
+        """The rows of a data set, in its order; `features` are by the conversations' digests."""
+
+        def stacked(digests: list[str]) -> Matrix:
+            rows = [features[digest] for digest in digests]
+            return np.stack(rows) if rows else np.zeros((0, width), dtype=np.float32)
+
+        labelled, pairs = dataset.labelled, dataset.preferred
+        labels = [[row.scores.get(name, np.nan) for name in names] for row in labelled]
+        return cls(
+            features=stacked([row.conversation.digest for row in labelled]),
+            labels=np.array(labels, dtype=np.float32).reshape(len(labelled), len(names)),
+            chosen=stacked([pair.chosen.digest for pair in pairs]),
+            rejected=stacked([pair.rejected.digest for pair in pairs]),
+            targets=np.array([0.5 if pair.tie else 1.0 for pair in pairs], dtype=np.float32),
+            weights=np.array([pair.weight for pair in pairs], dtype=np.float32),
+        )

@@ -1,0 +1,53 @@
+"""What can be said of a conversation without learning anything: length and answer-to-prompt similarity.
+
+They are the simple baselines that a learned model has to beat; a model that does not is of no use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.encoder import TextEncoder
+from reward_server.reward_models.heads import Matrix
+
+NAMES = ("length", "cosine")
+
+
+class PlainFeatures:
+    """Log of the agent's words, and cosine of the agent's last message with what it answers."""
+
+    width = len(NAMES)
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        self._encoder = encoder
+
+    @property
+    def version(self) -> str:
+        """Changes whenever a feature may."""
+        return f"plain/1+{self._encoder.version}"
+
+    def features(self, conversations: Sequence[Conversation]) -> Matrix:
+        """Shape (len(conversations), 2)."""
+        pairs = [_last_exchange(conversation) for conversation in conversations]
+        texts = [text for pair in pairs for text in pair]
+        vectors = self._encoder.encode(texts).astype(np.float64) if texts else np.zeros((0, 1))
+        cosines = np.einsum("nd,nd->n", vectors[0::2], vectors[1::2])
+        lengths = [np.log1p(_words(conversation)) for conversation in conversations]
+        return np.column_stack([lengths, cosines]).astype(np.float32).reshape(len(conversations), self.width)
+
+
+def _words(conversation: Conversation) -> int:
+    return sum(len(said.text.split()) for said in conversation.turns if said.party == "agent")
+
+
+def _last_exchange(conversation: Conversation) -> tuple[str, str]:
+    """What the agent said last, and what the persona had said before it."""
+    turns = conversation.turns
+    last = max((i for i, said in enumerate(turns) if said.party == "agent"), default=None)
+    if last is None:
+        return "", ""
+    before = next((said.text for said in reversed(turns[:last]) if said.party == "persona"), conversation.scenario)
+    return before, turns[last].text

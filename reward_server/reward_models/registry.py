@@ -1,0 +1,102 @@
+"""The reward models that a server has, and which of them serves.
+
+A folder with one sub-folder for each model, named after its id, and beside them `active.json`. Activating is
+replacing that one small file, so a reader sees the model before or the one after, never something between.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from reward_server.errors import NotFound
+from reward_server.reward_models import artefact
+from reward_server.reward_models.artefact import Artefact, Card, UnusableModel
+
+ACTIVE = "active.json"
+_ID = re.compile(r"rm_[0-9a-f]{12}")
+
+Stamp = tuple[int, int, int] | None
+"""Changes with `active.json`: time, size and inode; None while there is none."""
+
+
+class RewardModelNotFound(NotFound):
+    """Unknown id."""
+
+    code = "reward_model_not_found"
+    default_message = "There is no such reward model."
+
+
+@dataclass(frozen=True)
+class Registry:
+    """One folder of models."""
+
+    folder: Path
+
+    def cards(self) -> list[Card]:
+        """The cards of all models, newest first; a folder that holds none is passed over."""
+        found: list[Card] = []
+        for path in sorted(self.folder.glob("rm_*")):
+            with suppress(UnusableModel):
+                card = artefact.read_card(path)
+                if card.id == path.name:
+                    found.append(card)
+        return sorted(found, key=lambda card: (card.created, card.id), reverse=True)
+
+    def open(self, model_id: str) -> Artefact:
+        """A model, verified; `RewardModelNotFound`, or `UnusableModel` where its files are damaged."""
+        if not _ID.fullmatch(model_id) or not (self.folder / model_id).is_dir():
+            raise RewardModelNotFound(f"There is no reward model {model_id}." if _ID.fullmatch(model_id) else None)
+        return artefact.read(self.folder / model_id)
+
+    def add(self, found: Artefact) -> Artefact:
+        """Take a model in; one that is there already stays as it is."""
+        place = self.folder / found.id
+        if not place.exists():
+            artefact.copy(found, place)
+        return artefact.read(place)
+
+    def active_id(self) -> str | None:
+        """The id of the model that serves, or None.
+
+        Raises:
+            UnusableModel: the file that says so cannot be read.
+        """
+        try:
+            recorded = json.loads((self.folder / ACTIVE).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError):
+            raise UnusableModel(f"{self.folder / ACTIVE} cannot be read: activate a model again") from None
+        model_id = recorded.get("id") if isinstance(recorded, dict) else None
+        if not isinstance(model_id, str) or not _ID.fullmatch(model_id):
+            raise UnusableModel(f"{self.folder / ACTIVE} names no model: activate a model again")
+        return model_id
+
+    def activate(self, model_id: str) -> Artefact:
+        """Let a model serve from now on; it is verified first."""
+        found = self.open(model_id)
+        draft = self.folder / f".{ACTIVE}-{secrets.token_hex(6)}"
+        try:
+            draft.write_text(json.dumps({"id": model_id}) + "\n", encoding="utf-8")
+            os.replace(draft, self.folder / ACTIVE)
+        finally:
+            draft.unlink(missing_ok=True)
+        return found
+
+    def deactivate(self) -> None:
+        """Let no model serve."""
+        (self.folder / ACTIVE).unlink(missing_ok=True)
+
+    def stamp(self) -> Stamp:
+        """What to compare in order to notice that another model serves; costs one `stat`."""
+        try:
+            status = (self.folder / ACTIVE).stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
