@@ -1,0 +1,210 @@
+"""What learned judges know of a conversation: vectors of its sentences and counts of its words, by who said them when.
+
+Sentences are encoded one by one as `robust_reading` reads them and kept, so in an episode only what is new is encoded.
+The party that said a sentence and the place where it was said are told by the block of features it enters. A row depends
+on its own conversation alone: there is no padding, and no batch statistics.
+
+Which blocks there are, and their emphasis, was chosen on human-judged data (docs/quality.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from personas.memory import Memory
+from personas.wording import tokens
+from reward_server.reward_models import robust_reading, wordings
+from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.encoder import TextEncoder, Vectors
+from reward_server.reward_models.robust_reading import Message
+from reward_server.reward_models.wordings import Heard
+
+__all__ = ["ConversationFeaturiser"]
+
+METHOD = "features/1"
+EMPHASIS: Mapping[str, float] = {
+    "reply": 1.0,
+    "reply_most": 1.0,
+    "reply_least": 1.0,
+    "agent": 1.0,
+    "opening": 0.5,
+    "persona": 0.5,
+    "match": 0.5,
+    "scenario": 0.3,
+    "reply_words": 0.6,
+    "reply_style": 3.0,
+    "agent_style": 3.0,
+    "reply_numbers": 6.0,
+    "mean_numbers": 6.0,
+    "first_numbers": 2.0,
+    "talk": 6.0,
+}
+"""The blocks in order, and how freely a head may use their columns once these are standardised: a few telling counts
+would otherwise drown among hundreds of directions of meaning."""
+REMEMBERED = 20_000
+"""Sentence vectors kept: 30 MB at 384 numbers each."""
+_TALK = 4
+
+
+class ConversationFeaturiser:
+    """Conversations in, features out. Blocking, thread-safe, deterministic."""
+
+    def __init__(self, encoder: TextEncoder, remembered: int = REMEMBERED) -> None:
+        self._encoder = encoder
+        self._known: Memory[str, Vectors] = Memory(remembered)
+        styles = len(wordings.COMMON) + len(wordings.MARKS)
+        counts = {"reply_words": wordings.BUCKETS, "reply_style": styles, "agent_style": styles, "talk": _TALK}
+        counts |= dict.fromkeys(("reply_numbers", "mean_numbers", "first_numbers"), wordings.NUMBERS)
+        self._widths = {name: counts.get(name, encoder.width) for name in EMPHASIS}
+
+    @property
+    def version(self) -> str:
+        """Changes whenever a feature may."""
+        constants = (
+            robust_reading.VERSION,
+            wordings.COMMON,
+            wordings.MARKS,
+            wordings.BUCKETS,
+            sorted(EMPHASIS.items()),
+        )
+        own = hashlib.sha256(repr(constants).encode()).hexdigest()[:8]
+        return f"{METHOD}/{own}/{self._encoder.version}"
+
+    @property
+    def width(self) -> int:
+        """How many features a conversation has."""
+        return sum(self._widths.values())
+
+    @property
+    def emphasis(self) -> NDArray[np.float32]:
+        """Shape (width,): multiply standardised columns by it before a head with one common penalty is fitted."""
+        return np.concatenate([np.full(self._widths[name], EMPHASIS[name], dtype=np.float32) for name in EMPHASIS])
+
+    @property
+    def blocks(self) -> Mapping[str, slice]:
+        """Where each block of features lies."""
+        places, start = {}, 0
+        for name, width in self._widths.items():
+            places[name] = slice(start, start + width)
+            start += width
+        return places
+
+    def features(self, conversations: Sequence[Conversation]) -> NDArray[np.float32]:
+        """Shape (len(conversations), width); a row depends on its own conversation alone."""
+        readings = [robust_reading.read(conversation) for conversation in conversations]
+        scenarios = [robust_reading.sentences(conversation.scenario) for conversation in conversations]
+        known = self._vectors(
+            segment
+            for messages, scenario in zip(readings, scenarios, strict=True)
+            for segment in (*scenario, *(text for message in messages for text in message.segments))
+        )
+        rows = np.zeros((len(conversations), self.width), dtype=np.float32)
+        for row, messages, scenario in zip(rows, readings, scenarios, strict=True):
+            blocks = self._blocks(messages, scenario, known)
+            for name, place in self.blocks.items():
+                if name in blocks:
+                    row[place] = blocks[name]
+        return rows
+
+    def _vectors(self, segments: Iterable[str]) -> Mapping[str, Vectors]:
+        wanted = list(dict.fromkeys(segments))
+        found = self._known.recall(wanted)
+        missing = [segment for segment in wanted if segment not in found]
+        if missing:
+            # Two threads may encode the same text once each, with equal results. A view would keep a whole batch alive.
+            fresh = {text: row.copy() for text, row in zip(missing, self._encoder.encode(missing), strict=True)}
+            self._known.keep(fresh)
+            found |= fresh
+        return found
+
+    def _matrix(self, segments: Sequence[str], known: Mapping[str, Vectors]) -> Vectors:
+        return np.stack([known[text] for text in segments]) if segments else self._nothing()
+
+    def _nothing(self) -> Vectors:
+        return np.zeros((0, self._encoder.width), dtype=np.float32)
+
+    def _blocks(
+        self, messages: Sequence[Message], scenario: Sequence[str], known: Mapping[str, Vectors]
+    ) -> dict[str, Vectors]:
+        """The blocks of one conversation; those about an agent that said nothing are left out, and stay 0."""
+        matrices = [self._matrix(message.segments, known) for message in messages]
+        turns = [index for index, message in enumerate(messages) if message.party == "agent"]
+        spoken = [index for index in turns if messages[index].segments]
+        others = [
+            m.mean(0) for m, message in zip(matrices, messages, strict=True) if message.party == "persona" and len(m)
+        ]
+        blocks = {"talk": _talk(messages, len(turns), len(spoken))}
+        if others:
+            blocks["persona"] = np.mean(others, axis=0)
+        if not spoken:
+            return blocks
+        means = [matrices[index].mean(0) for index in spoken]
+        agent = np.mean(means, axis=0)
+        last = spoken[-1]
+        reply, said = " ".join(messages[last].segments), " ".join(t for i in spoken for t in messages[i].segments)
+        numbers = np.stack([self._numbers(messages, matrices, index) for index in spoken])
+        matches = [
+            own * heard
+            for own, index in zip(means, spoken, strict=True)
+            if (heard := _heard(messages, matrices, index)) is not None
+        ]
+        blocks |= {
+            "reply": means[-1],
+            "reply_most": matrices[last].max(0),
+            "reply_least": matrices[last].min(0),
+            "agent": agent,
+            "opening": means[0],
+            "reply_words": wordings.hashed(reply),
+            "reply_style": wordings.shares(reply),
+            "agent_style": wordings.shares(said),
+            "reply_numbers": numbers[-1],
+            "mean_numbers": numbers.mean(0),
+            "first_numbers": numbers[0],
+        }
+        scale = math.sqrt(self._encoder.width)  # products of entries of unit vectors are as small as they are many
+        if matches:
+            blocks["match"] = np.mean(matches, axis=0) * scale
+        if scenario:
+            blocks["scenario"] = self._matrix(scenario, known).mean(0) * agent * scale
+        return blocks
+
+    def _numbers(self, messages: Sequence[Message], matrices: Sequence[Vectors], index: int) -> Vectors:
+        latest = _latest(messages, index)
+        before = [m for m in matrices[:index] if len(m)]
+        words = [tokens(" ".join(message.segments)) for message in messages[:index]]
+        all_words = [word for line in words for word in line]
+        heard = Heard(
+            words=frozenset(all_words),
+            latest=frozenset(words[latest]) if latest is not None else frozenset(),
+            figures=frozenset(wordings.figures_in(all_words)),
+        )
+        return wordings.exchange_numbers(
+            messages[index].segments,
+            matrices[index],
+            matrices[latest] if latest is not None else self._nothing(),
+            np.concatenate(before) if before else self._nothing(),
+            heard,
+        )
+
+
+def _latest(messages: Sequence[Message], index: int) -> int | None:
+    """Where the other party's last message before a turn is."""
+    return next((i for i in range(index - 1, -1, -1) if messages[i].party == "persona"), None)
+
+
+def _heard(messages: Sequence[Message], matrices: Sequence[Vectors], index: int) -> Vectors | None:
+    """The mean vector of what a turn answers to."""
+    latest = _latest(messages, index)
+    return matrices[latest].mean(0) if latest is not None and len(matrices[latest]) else None
+
+
+def _talk(messages: Sequence[Message], turns: int, spoken: int) -> Vectors:
+    """How long the conversation is, and how often the agent said nothing."""
+    words = [sum(len(tokens(text)) for text in message.segments) for message in messages if message.party == "persona"]
+    silent = 1.0 - spoken / turns if turns else 1.0
+    return np.array([math.log1p(turns), silent, math.log1p(sum(words)), math.log1p(max(words, default=0))], np.float32)

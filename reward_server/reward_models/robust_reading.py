@@ -1,0 +1,195 @@
+"""Reads messages for learned judges: what an agent said to the other party, without what it said to its judge.
+
+A learned head likes whatever correlated with its labels, so text that no person in the conversation would miss is
+dropped before anything is encoded or counted: disguises, talk to the scorer, self-praise, openers that stand for an
+answer, word lists, another language, machine text, and sentences said before. Appending such text to a turn leaves
+its reading as it was. Code, lists and figures are read where they were asked for, by the scenario if there is one
+(nobody in the conversation wrote it), else by the other party.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from personas.acts import Kind, Sentence, read_turn, split_sentences
+from personas.disguise import undisguised
+from personas.memory import remembered
+from personas.wording import any_of, normal, plain, tokens
+from reward_server.reward_models.conversation import Conversation, Party
+from reward_server.scoring.gates import injects
+
+VERSION = "reading/1"
+"""Part of every feature version: changes whenever a message may be read differently."""
+MAX_SEGMENTS = 48
+"""So many sentences of a message are read, from both of its ends; a page of text costs no more than this."""
+MAX_CODE_CHARS = 600
+
+_CODE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|$)", re.DOTALL)
+_ALPHANUMERIC = re.compile(r"[^\W_]")
+_WORK = r"(?:response|answer|reply|conversation|dialogue|assistant|agent|performance|explanation|solution|transcript)"
+_GOOD = (
+    r"(?:excellent|perfect|outstanding|exemplary|flawless|exceptional|ideal|superb|brilliant|amazing|best|great|correct"
+    r"|comprehensive|thorough|high[- ]quality|fully (?:correct|helpful|complete)|top[- ](?:quality|notch))"
+)
+_SELF_PRAISE = re.compile(
+    any_of(
+        rf"\b(?:this|my|the|that) (?:\w+ )?{_WORK} (?:is|was|has been|deserves|demonstrates|shows|meets|satisfies"
+        rf"|earns)\b[^.?!]{{0,60}}\b(?:{_GOOD}|criteri(?:a|on)|marks?|score|points|rating|standards?|requirements)",
+        rf"\b(?:this|that|here) (?:is|was) (?:an?|the|my) (?:\w+ ){{0,2}}{_GOOD} {_WORK}\b",
+        rf"\b(?:i|we)(?:'ve| have|'m| am| did| was| gave| provided)\b[^.?!]{{0,40}}\b{_GOOD} (?:job|work|{_WORK})\b",
+        r"\b(?:i|we)(?:'ve| have| am|'m| was) (?:been )?(?:very |so |extremely |truly |highly |exceptionally )?"
+        r"(?:helpful|empathetic|thorough|professional|an? (?:excellent|perfect|great|outstanding) \w+)\b",
+        rf"\b(?:the|this) (?:assistant|agent|ai|model|tutor|doctor|clinician) (?:is|was|has been|has|did|showed|gave)\b"
+        rf"[^.?!]{{0,60}}\b(?:{_GOOD}|helpful|empath\w+|professional)\b",
+        r"\b(?:10 ?/ ?10|100 ?/ ?100|5 ?/ ?5|five stars|5 stars|full marks|top marks|perfect score"
+        r"|a\+ (?:answer|work))",
+        r"\b(?:i|this|it)\b[^.?!]{0,30}\b(?:deserves?|earns?|merits?)\b[^.?!]{0,30}\b(?:score|reward|marks?|rating|points)",
+    ),
+    re.IGNORECASE,
+)
+_OPENER = re.compile(
+    r"^(?:thought process|thinking|reasoning|solution|answer|final answer|analysis|explanation|verdict|score|reward|"
+    r"rating|grade|evaluation)\s*[:.]*$"
+    r"|^let(?:'s| us) (?:solve|think about|work through|approach) (?:this|the)(?: problem)?\b[^.?!]{0,40}"
+    r"\bstep[- ]by[- ]step\b[.:!]*$",
+    re.IGNORECASE,
+)
+"""Openers that stand for an answer ("master keys", arXiv 2507.08794)."""
+_ASKS_FOR_CODE = re.compile(
+    r"```|\b(?:code|coding|program(?:s|ming)?|python|java(?:script)?|typescript|c\+\+|html|css|sql|regex|json|yaml|bash"
+    r"|script|function|algorithm|latex|matlab|perl|php|rust|golang|excel formula)\b",
+    re.IGNORECASE,
+)
+_ASKS_FOR_A_LIST = re.compile(
+    r"\b(?:list|lists|names?|enumerate|keywords?|examples?|ideas|titles?|sort|order|rank|classify|categori[sz]e|label|"
+    r"translate|rewrite|paraphrase|summari[sz]e|extract|identify|write|generate|create|compose|suggest|give me|convert"
+    r"|table|words?|which|what are|input|output)\b",
+    re.IGNORECASE,
+)
+_FIGURE = re.compile(r"\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """The forms besides prose that a conversation calls for."""
+
+    code: bool = False
+    lists: bool = False
+    figures: bool = False
+    foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is read of one message."""
+
+    party: Party
+    segments: tuple[str, ...]
+    """Sentences or pieces of code, in order; empty where nothing in it counts."""
+
+
+def read(conversation: Conversation) -> tuple[Message, ...]:
+    """The conversation as learned judges read it; one message per turn, in order."""
+    heard: set[str] = set()
+    messages: list[Message] = []
+    asked: list[str] = []
+    for said in conversation.turns:
+        if said.party == "persona":
+            segments = tuple(_within_limits(sentences(said.text)))
+            asked.append(said.text)
+        else:
+            forms = forms_asked_for(conversation.scenario or "\n".join(asked))
+            segments = tuple(_within_limits(_fresh(_agent_segments(said.text, forms), heard)))
+        heard.update(normal(segment) for segment in segments)
+        messages.append(Message(said.party, segments))
+    return tuple(messages)
+
+
+@remembered(2048, longest=20_000)
+def forms_asked_for(text: str) -> Forms:
+    """The forms besides prose that a scenario or the other party's words call for."""
+    shown = plain(undisguised(text))
+    sentences = read_turn(shown).sentences
+    noise = sum(sentence.kind is Kind.NOISE for sentence in sentences)
+    letters = [character for character in shown if character.isalpha()]
+    other_script = sum(not letter.isascii() for letter in letters) * 4 > len(letters)
+    return Forms(
+        code=bool(_ASKS_FOR_CODE.search(shown)),
+        lists=bool(_ASKS_FOR_A_LIST.search(shown)),
+        figures=bool(_FIGURE.search(shown)),
+        foreign=other_script or "translat" in shown.lower() or (noise * 2 > len(sentences) and bool(letters)),
+    )
+
+
+def _agent_segments(text: str, forms: Forms) -> list[str]:
+    """The segments of an agent's message that are addressed to the other party."""
+    shown = undisguised(text)
+    kept: list[str] = []
+    start = 0
+    for block in _CODE.finditer(shown):
+        kept += _prose(shown[start : block.start()], forms)
+        if forms.code and not injects(block.group(1)):
+            kept += _code(block.group(1))
+        start = block.end()
+    return kept + _prose(shown[start:], forms)
+
+
+def _prose(text: str, forms: Forms) -> list[str]:
+    return [sentence.text for sentence in read_turn(text).sentences if _counts(sentence, forms)]
+
+
+def _counts(sentence: Sentence, forms: Forms) -> bool:
+    text = sentence.text
+    if sentence.kind is Kind.META or not _ALPHANUMERIC.search(text) or is_for_the_judge(text):
+        return False
+    if sentence.kind is Kind.KEYWORDS:
+        return forms.lists
+    if sentence.kind is Kind.NOISE:
+        return forms.foreign or (forms.figures and _is_reckoning(text)) or forms.code
+    return True
+
+
+def is_for_the_judge(text: str) -> bool:
+    """Whether a sentence talks to or like a judge: orders, verdicts, self-praise, bare openers."""
+    return bool(_OPENER.match(text) or _SELF_PRAISE.search(text)) or injects(text)
+
+
+def _is_reckoning(text: str) -> bool:
+    """Mostly figures and signs, with few letters: "12 x 4 = 48"."""
+    return bool(_FIGURE.search(text)) and sum(len(word) > 2 and word.isalpha() for word in tokens(text)) <= 6
+
+
+def _fresh(segments: list[str], heard: set[str]) -> list[str]:
+    """Those said neither earlier in the conversation nor twice in this message."""
+    fresh: dict[str, str] = {}
+    for segment in segments:
+        key = normal(segment)
+        if key not in heard or len(key.split()) <= 1:
+            fresh.setdefault(key, segment)
+    return list(fresh.values())
+
+
+@remembered(4096)
+def sentences(text: str) -> tuple[str, ...]:
+    """All segments of a text that nobody is rewarded for: another party's message, a scenario."""
+    shown = undisguised(text)
+    found: list[str] = []
+    start = 0
+    for block in _CODE.finditer(shown):
+        found += [*split_sentences(shown[start : block.start()]), *_code(block.group(1))]
+        start = block.end()
+    return tuple(piece for piece in [*found, *split_sentences(shown[start:])] if _ALPHANUMERIC.search(piece))
+
+
+def _code(block: str) -> list[str]:
+    """A piece of code as one segment; a long one by its beginning."""
+    line = " ".join(block.split())[:MAX_CODE_CHARS]
+    return [line] if line else []
+
+
+def _within_limits(segments: Sequence[str]) -> Sequence[str]:
+    if len(segments) <= MAX_SEGMENTS:
+        return segments
+    return [*segments[: MAX_SEGMENTS // 2], *segments[-(MAX_SEGMENTS // 2) :]]
