@@ -29,19 +29,22 @@ from reward_server.api.auth import Gatekeeper
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
-from reward_server.api.routes import catalog, episodes, evaluate, operations
+from reward_server.api.routes import catalog, episodes, evaluate, operations, rank
 from reward_server.clock import Clock, SystemClock
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import pepper_of
 from reward_server.coordination.rate_limiter import RateLimiter
-from reward_server.engine import build_scorer, load_matcher, load_scenarios
+from reward_server.engine import Guests, build_scorer, load_matcher, load_scenarios
 from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import Stage
 from reward_server.errors import ConfigurationError, StoreUnavailable
+from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
+from reward_server.judges.plugins import load_plugins
 from reward_server.scoring.metering import MeteredScorer
+from reward_server.scoring.rank import Ranker
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
@@ -67,7 +70,7 @@ class Ports:
     new_seed: Callable[[], int] = _random_seed
     matcher: Matcher | None = None
     library: Library | None = None
-    build_scorer: Callable[[Library, Matcher, Executor], Scorer] = build_scorer
+    build_scorer: Callable[[Library, Matcher, Executor, Guests], Scorer] = build_scorer
     log_stream: TextIO | None = None
     own_process: bool = True
     """Whether the process is the server's own, so that its heap may be tuned and its caches warmed."""
@@ -88,7 +91,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         lifespan=_lifespan(settings, ports, metrics),
     )
     errors.install(app)
-    for module in (catalog, episodes, evaluate, operations, docs):
+    for module in (catalog, episodes, evaluate, rank, operations, docs):
         app.include_router(module.router)
     app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics)
     return app
@@ -120,7 +123,8 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     library, matcher = await _knowledge(settings, ports, metrics)
     threads = ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring")
     stack.callback(threads.shutdown, cancel_futures=True)
-    scorer = MeteredScorer(ports.build_scorer(library, matcher, threads), library.vault, metrics)
+    guests = Guests(plugins=await asyncio.to_thread(load_plugins, settings.plugin_names))
+    scorer = MeteredScorer(ports.build_scorer(library, matcher, threads, guests), library.vault, metrics)
     outliving = Outliving()
     stack.push_async_callback(outliving.drain, settings.drain_s)
     idempotency = Idempotency(store, ports.clock, outliving)
@@ -151,6 +155,13 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             scorer=scorer,
             idempotency=idempotency,
             clock=ports.clock,
+            metrics=metrics,
+        ),
+        rankings=RankingService(
+            catalog=library.catalog,
+            scorer=scorer,
+            ranker=Ranker(scorer, library.vault),
+            idempotency=idempotency,
             metrics=metrics,
         ),
         metrics=metrics,

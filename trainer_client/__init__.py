@@ -10,6 +10,7 @@ from trainer_client.batch import BatchOutcome, FailedItem, ScoredItem
 from trainer_client.client import LabsClient
 from trainer_client.errors import (
     BadRequest,
+    BudgetExhausted,
     Conflict,
     ConnectionFailed,
     DeadlineExceeded,
@@ -38,6 +39,7 @@ __all__ = [
     "BadRequest",
     "BatchAgent",
     "BatchOutcome",
+    "BudgetExhausted",
     "ChatMessage",
     "Conflict",
     "ConnectionFailed",

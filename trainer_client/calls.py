@@ -31,6 +31,8 @@ from trainer_client.wire import (
     EvaluateRequest,
     EvaluateResponse,
     Message,
+    RankRequest,
+    RankResponse,
     RewardConfig,
     Role,
     ScenarioResponse,
@@ -217,6 +219,27 @@ def compare(
         reward_config=reward_config,
     )
     return _post("/compare", request, CompareResponse, idempotency_key)
+
+
+def rank(
+    collection_slug: str,
+    scenario_slug: str,
+    responses: Mapping[str, Sequence[MessageLike]],
+    *,
+    agent_role: Role = "assistant",
+    reward_config: RewardConfigLike | None = None,
+    idempotency_key: str | None = None,
+) -> Call[RankResponse]:
+    """POST /rank. The conversations of a group by id."""
+    request = _checked(
+        RankRequest,
+        collection_slug=collection_slug,
+        scenario_slug=scenario_slug,
+        responses=[{"id": name, "messages": _conversation(messages)} for name, messages in responses.items()],
+        agent_role=agent_role,
+        reward_config=reward_config,
+    )
+    return _post("/rank", request, RankResponse, idempotency_key)
 
 
 def _post(path: str, request: BaseModel, answer: type[AnswerT], key: str | None) -> Call[AnswerT]:

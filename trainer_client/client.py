@@ -26,6 +26,7 @@ from trainer_client.wire import (
     EpisodeList,
     EpisodeResponse,
     EvaluateResponse,
+    RankResponse,
     Role,
     ScenarioResponse,
     TurnResponse,
@@ -225,6 +226,28 @@ class LabsClient:
                 scenario_slug,
                 messages_a,
                 messages_b,
+                agent_role=agent_role,
+                reward_config=reward_config,
+                idempotency_key=idempotency_key,
+            )
+        )
+
+    def rank(
+        self,
+        collection_slug: str,
+        scenario_slug: str,
+        responses: Mapping[str, Sequence[MessageLike]],
+        *,
+        agent_role: Role = "assistant",
+        reward_config: RewardConfigLike | None = None,
+        idempotency_key: str | None = None,
+    ) -> RankResponse:
+        """How 2 to 64 conversations, by id, compare with each other; the scores mean nothing outside the group."""
+        return self._send(
+            calls.rank(
+                collection_slug,
+                scenario_slug,
+                responses,
                 agent_role=agent_role,
                 reward_config=reward_config,
                 idempotency_key=idempotency_key,

@@ -12,6 +12,7 @@
     │   ├── TurnInProgress        another turn of the episode is being answered
     │   └── IdempotencyMismatch   a key used again with another body
     ├── RateLimited           429      (retried)
+    │   └── BudgetExhausted       the lab's language-model budget of the day is used up (not retried)
     ├── ProviderFailed        502      (retried)
     ├── Unavailable           503, 504 (retried)
     ├── ServerError           500, or an answer that is not the contract's
@@ -110,9 +111,15 @@ class IdempotencyMismatch(Conflict):
 
 
 class RateLimited(LabsError):
-    """Too many requests, or a budget is used up."""
+    """Too many requests for now."""
 
     retryable = True
+
+
+class BudgetExhausted(RateLimited):
+    """The lab has used up what it may spend on language models today: trying again soon will not help."""
+
+    retryable = False
 
 
 class ProviderFailed(LabsError):
@@ -162,6 +169,7 @@ _BY_STATUS: dict[int, type[LabsError]] = {
 
 _BY_CODE: dict[tuple[int, str], type[LabsError]] = {
     (400, "episode_complete"): EpisodeComplete,
+    (429, "budget_exhausted"): BudgetExhausted,
     (409, "history_mismatch"): HistoryMismatch,
     (409, "turn_in_progress"): TurnInProgress,
     (409, "idempotency_mismatch"): IdempotencyMismatch,

@@ -20,6 +20,7 @@ from reward_server.clock import Clock
 from reward_server.coordination.lab import Lab
 from reward_server.episodes.service import EpisodeService
 from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLimited, Unavailable
+from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
 from reward_server.settings import Settings
 from reward_server.store.store import Store
@@ -47,6 +48,7 @@ class Services:
     cursors: CursorCodec
     episodes: EpisodeService
     evaluations: EvaluationService
+    rankings: RankingService
     metrics: Metrics
     encoder_version: str
 

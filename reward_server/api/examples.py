@@ -138,3 +138,17 @@ COMPARE_RESPONSE: Example = {
     "scoring_version": "sv_0123456789ab",
     "request_id": _REQUEST_ID,
 }
+RANK_REQUEST: Example = {
+    **_WHERE,
+    "responses": [
+        {"id": "first", "messages": _MESSAGES},
+        {"id": "second", "messages": [{"role": "assistant", "content": "Next, please."}]},
+    ],
+}
+RANK_RESPONSE: Example = {
+    "results": [{"id": "first", "score": 0.375, "rank": 1}, {"id": "second", "score": 0.05, "rank": 2}],
+    "relative": True,
+    "scoring_version": "sv_0123456789ab",
+    "metadata": {"scenario_name": "An example", "evaluation_time_ms": 18.2, "judge": "local"},
+    "request_id": _REQUEST_ID,
+}

@@ -27,6 +27,7 @@ EVERY_CALL = [
     ("POST", "/episodes/ep_aaaaaaaaaaaaaaaaaaaaaaaa/turns", {"messages": [{"role": "user", "content": "Hi"}]}),
     ("POST", "/evaluate", {**WHERE, "messages": [{"role": "assistant", "content": "Hi"}]}),
     ("POST", "/batch/evaluate", {"items": []}),
+    ("POST", "/rank", {**WHERE, "responses": []}),
     ("POST", "/compare", WHERE),
 ]
 

@@ -30,5 +30,5 @@ async def test_a_fuzzer_finds_no_server_error_and_nothing_undocumented(house: Ho
         )
         output, _ = await process.communicate()
     assert process.returncode == 0, output.decode()[-6000:]
-    assert "14/14" in output.decode()
+    assert "15/15" in output.decode()
     assert "request_failed" not in house.logs.getvalue()

@@ -1,0 +1,31 @@
+"""POST /rank: a group of finished conversations in, relative scores and places out."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from reward_server.api import examples
+from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of, within
+from reward_server.api.operation import Operation, operation
+from trainer_client.wire import RankRequest, RankResponse
+
+router = APIRouter(prefix=API_PREFIX, tags=["evaluation"])
+
+
+@router.post("/rank")
+@operation(
+    Operation(
+        RankResponse,
+        RankRequest,
+        errors=(403, 404, 502),
+        request_example=examples.RANK_REQUEST,
+        response_example=examples.RANK_RESPONSE,
+        retryable=True,
+    )
+)
+async def rank(request: Request, lab: Caller) -> Response:
+    """Rank 2 to 64 conversations of one scenario; the scores compare inside this group alone."""
+    services = services_of(request)
+    wanted = await body_as(RankRequest, request)
+    work = services.rankings.rank(lab, wanted, idempotency_key(request))
+    return answer(request, await within(services.settings.batch_deadline_s, work))

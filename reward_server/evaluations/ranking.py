@@ -1,0 +1,75 @@
+"""Ranks a group of conversations of one scenario and answers; keeps nothing but the answer to a retry.
+
+A score means something inside its group alone, so no evaluation is stored and nothing is looked up. A group is
+ranked whole or not at all: whatever fails for one member fails the request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+from reward_server.access import scenario_for
+from reward_server.coordination.idempotency import Body, Idempotency, Keep
+from reward_server.coordination.lab import Lab
+from reward_server.errors import FieldProblem, InvalidRequest
+from reward_server.scoring.config import read_config
+from reward_server.scoring.metering import MeteredScorer
+from reward_server.scoring.rank import Ranker
+from reward_server.scoring.scorer import ScoreRequest
+from reward_server.telemetry.metrics import Metrics
+from scenarios.library import Catalog
+from trainer_client.wire import RankRequest
+
+SOURCE = "rank"
+
+
+class RankingService:
+    """Ranks groups for labs."""
+
+    def __init__(
+        self, *, catalog: Catalog, scorer: MeteredScorer, ranker: Ranker, idempotency: Idempotency, metrics: Metrics
+    ) -> None:
+        self._catalog = catalog
+        self._scorer = scorer
+        self._ranker = ranker
+        self._idempotency = idempotency
+        self._metrics = metrics
+
+    async def rank(self, lab: Lab, request: RankRequest, key: str | None) -> Body:
+        """Scores and places of a group."""
+        scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
+        members = list(self._members(lab, request))
+        work = partial(self._rank, request, members, scenario.card.name)
+        return await self._idempotency.answer(lab, key, lambda: ("rank", request.model_dump()), work)
+
+    async def _rank(self, request: RankRequest, members: list[ScoreRequest], name: str, _keep: Keep) -> Body:
+        started = time.perf_counter()
+        ranking = await self._ranker.rank(members)
+        self._metrics.evaluations.labels(SOURCE).inc(len(members))
+        rows = zip(request.responses, ranking.scores, ranking.ranks, strict=True)
+        elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
+        return {
+            "results": [{"id": member.id, "score": score, "rank": place} for member, score, place in rows],
+            "relative": True,
+            "scoring_version": ranking.scoring_version,
+            "metadata": {"scenario_name": name, "evaluation_time_ms": elapsed_ms, "judge": ranking.judge},
+        }
+
+    def _members(self, lab: Lab, request: RankRequest) -> Iterator[ScoreRequest]:
+        config, where = read_config(request.reward_config), (request.collection_slug, request.scenario_slug)
+        self._scorer.check(config)
+        for index, member in enumerate(request.responses):
+            try:
+                transcript = self._scorer.read(*where, member.messages, request.agent_role)
+            except InvalidRequest as error:
+                raise _placed(error, index) from None
+            yield ScoreRequest(*where, transcript, config, lab.lab_id)
+
+
+def _placed(error: InvalidRequest, index: int) -> InvalidRequest:
+    """The same error, saying which member it is about."""
+    problems = error.errors or (FieldProblem(("messages",), error.message),)
+    placed = [FieldProblem(("responses", index, *problem.loc), problem.msg) for problem in problems]
+    return type(error)(error.message, placed)

@@ -1,0 +1,105 @@
+"""Ranks the members of a group: one score each that compares inside the group, and places from 1.
+
+Local judges give every member its own reward. With a group judge the members are compared side by side; what
+it says is capped by the gates and failure criteria of each member's own scoring, and members that talk to the
+scorer, or in which nothing happens, are not shown to it: they keep their reward, and come in below those that
+were. Equal transcripts are one member. Nothing here is remembered, and no member without a number gets one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from reward_server.errors import BodyTooLarge, JudgeFailed
+from reward_server.judges.preflight import offence_in
+from reward_server.judges.ruler import GroupJudge, digest_of
+from reward_server.llm.base import FailureKind, LlmFailed
+from reward_server.scoring.aggregate import considered
+from reward_server.scoring.scored import Scored, Unscored, or_raise
+from reward_server.scoring.scorer import ScoreRequest
+from scenarios.library import Vault
+
+TOO_LARGE = "The group is too large to be compared in one piece; send fewer or shorter responses."
+
+RankJudge = Literal["local", "llm"]
+
+
+class Scoring(Protocol):
+    """Scores each member alone."""
+
+    async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
+        """One outcome per request, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Scores and places, in the order of the members."""
+
+    scores: tuple[float, ...]
+    ranks: tuple[int, ...]
+    judge: RankJudge
+    scoring_version: str
+    """Of the members' own rewards, which the scores are or are capped by."""
+
+
+class Ranker:
+    """Ranks groups; holds nothing between them."""
+
+    def __init__(self, scorer: Scoring, vault: Vault, group_judge: GroupJudge | None = None) -> None:
+        self._scorer = scorer
+        self._vault = vault
+        self._group_judge = group_judge
+
+    async def rank(self, members: Sequence[ScoreRequest]) -> Ranking:
+        """The ranking of members of one scenario, config and lab.
+
+        Raises:
+            JudgeFailed: a member could not be scored, or the group not be compared; there are no partial numbers.
+            BodyTooLarge: the group does not fit into one question.
+            BudgetExhausted: the lab has spent what it may on language models.
+        """
+        digests = [digest_of(member.transcript) for member in members]
+        distinct = dict(zip(digests, members, strict=True))
+        outcomes = await self._scorer.score(list(distinct.values()))
+        rewards = {digest: or_raise(outcome) for digest, outcome in zip(distinct, outcomes, strict=True)}
+        version = next(iter(rewards.values())).scoring_version
+        scores = {digest: scored.reward for digest, scored in rewards.items()}
+        shown = {digest: member for digest, member in distinct.items() if offence_in(member.transcript) is None}
+        # One conversation alone compares with nothing: its own reward is all that can be said.
+        if self._group_judge is None or len(shown) < 2:
+            return _placed([scores[digest] for digest in digests], "local", version)
+        relative = await self._compare(self._group_judge, shown)
+        capped = {digest: _capped(value, rewards[digest]) for digest, value in relative.items()}
+        lowest = min(capped.values())
+        scores = {digest: capped.get(digest, min(reward, lowest)) for digest, reward in scores.items()}
+        return _placed([scores[digest] for digest in digests], "llm", version)
+
+    async def _compare(self, judge: GroupJudge, shown: Mapping[str, ScoreRequest]) -> Mapping[str, float]:
+        first = next(iter(shown.values()))
+        scenario = self._vault.open(first.collection, first.scenario)
+        criteria = considered(scenario.secrets.rubric, first.config)
+        group = {digest: member.transcript for digest, member in shown.items()}
+        try:
+            return await judge.relative(scenario, criteria, group, first.lab_id)
+        except LlmFailed as failure:
+            if failure.kind is FailureKind.TOO_LARGE:
+                raise BodyTooLarge(TOO_LARGE) from None
+            raise JudgeFailed(kind=failure.kind.value) from failure
+
+
+def _capped(value: float, scored: Scored) -> float:
+    return min(value, *scored.caps, *(gate.cap for gate in scored.gates), 1.0)
+
+
+def _placed(scores: Sequence[float], judge: RankJudge, scoring_version: str) -> Ranking:
+    rounded = tuple(round(score, 4) for score in scores)
+    return Ranking(rounded, places(rounded), judge, scoring_version)
+
+
+def places(scores: Sequence[float]) -> tuple[int, ...]:
+    """Competition ranking: equal scores share a place, and the next place is as far down as there are better ones."""
+    ordered = sorted(scores, reverse=True)
+    first = {score: place for place, score in reversed(list(enumerate(ordered, 1)))}
+    return tuple(first[score] for score in scores)
