@@ -1,8 +1,8 @@
 """What learned judges know of a conversation: vectors of its sentences and counts of its words, by who said them when.
 
 Sentences are encoded one by one as `robust_reading` reads them and kept, so in an episode only what is new is encoded.
-The party that said a sentence and the place where it was said are told by the block of features it enters. A row depends
-on its own conversation alone: there is no padding, and no batch statistics.
+Who said a sentence, and where, is told by the block of features it enters. A row depends on its own conversation
+alone: there is no padding, and there are no batch statistics.
 
 Which blocks there are, and their emphasis, was chosen on human-judged data (docs/quality.md).
 """

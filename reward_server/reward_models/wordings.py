@@ -20,7 +20,8 @@ from personas.wording import tokens
 
 Row = NDArray[np.float32]
 
-_COMMON = """i you he she they we it me your my not no don't do does can can't could couldn't should will would may might must
+_COMMON = """
+    i you he she they we it me your my not no don't do does can can't could couldn't should will would may might must
     sorry please help think sure want know feel people because but and or so if that this what how why when the a an is
     are be was have has there here okay yes well just really very some any most many like good bad right wrong try tell
     talk ask say need make thanks understand agree also maybe however important let's let great first next step again
@@ -54,7 +55,7 @@ def figures_in(words: Sequence[str]) -> list[str]:
 
 
 def shares(text: str) -> Row:
-    """Square roots of the shares of common words and marks (steadier than shares), shape (len(COMMON) + len(MARKS),)."""
+    """Square roots of the shares of common words and marks, steadier than shares; as long as COMMON and MARKS."""
     words = tokens(text)
     found, length = Counter(words), len(words) + SMOOTHING
     counts = [*(found[word] for word in COMMON), *(text.count(mark) for mark in MARKS)]
