@@ -6,7 +6,7 @@ of them. Importing this module loads no model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +16,11 @@ import scenarios.yamlfile
 from personas.library import load_temperaments
 from personas.matcher import Matcher
 from reward_server.errors import ScenarioError
+from reward_server.judges.base import AskedJudge, ComputedJudge
+from reward_server.judges.estimate import ConversationJudge
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
+from reward_server.judges.plugins import NO_PLUGINS, Plugins, load_plugins
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
 from reward_server.scoring.scorer import Scorer
@@ -42,10 +45,34 @@ def load_matcher(settings: Settings, looked_up: Callable[[int, int], None] | Non
     return EncoderMatcher(load_encoder(settings.encoder), looked_up=looked_up, shelf=shelf)
 
 
-def build_scorer(library: Library, matcher: Matcher, threads: Executor) -> Scorer:
-    """The scorer with every judge that needs no provider."""
-    panel = Panel([StateJudge(), RuleJudge(), LocalJudge(matcher)])
-    return Scorer(library, matcher, panel, threads, load_temperaments())
+def _no_reward_model() -> ConversationJudge | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Guests:
+    """The judges besides the embedded ones."""
+
+    asked: tuple[AskedJudge, ...] = ()
+    plugins: Plugins = NO_PLUGINS
+    reward_model: Callable[[], ConversationJudge | None] = _no_reward_model
+    """The learned model that is active at this moment; asked at the beginning of each call."""
+
+    def conversation_judges(self) -> Mapping[str, ConversationJudge]:
+        """Those that put a number on whole conversations, by the name that composites call them."""
+        active = self.reward_model()
+        return {**self.plugins.conversation, **({} if active is None else {REWARD_MODEL: active})}
+
+
+NO_GUESTS = Guests()
+REWARD_MODEL = "reward_model"
+
+
+def build_scorer(library: Library, matcher: Matcher, threads: Executor, guests: Guests = NO_GUESTS) -> Scorer:
+    """The scorer with the embedded judges and the guests."""
+    computed: list[ComputedJudge] = [StateJudge(), RuleJudge(), LocalJudge(matcher), *guests.plugins.computed]
+    panel = Panel(computed, [*guests.asked, *guests.plugins.asked])
+    return Scorer(library, matcher, panel, threads, load_temperaments(), conversation_judges=guests.conversation_judges)
 
 
 @dataclass(frozen=True)
@@ -59,6 +86,7 @@ class OfflineEngine:
 @contextmanager
 def offline_engine(settings: Settings, library: Library, matcher: Matcher | None = None) -> Iterator[OfflineEngine]:
     """An engine on its own threads, for the time of one command; it loads a matcher if none is handed in."""
+    guests = Guests(plugins=load_plugins(settings.plugin_names))
     matcher = matcher or load_matcher(settings)
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
-        yield OfflineEngine(matcher, build_scorer(library, matcher, threads))
+        yield OfflineEngine(matcher, build_scorer(library, matcher, threads, guests))

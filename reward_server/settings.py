@@ -80,6 +80,10 @@ class Settings(BaseSettings):
         default="templates", description="Who words what a persona says; facts are always picked by the engine."
     )
 
+    judge_plugins: str = Field(
+        default="", max_length=2000, description="Judge plug-ins to load: names of entry points, comma-separated."
+    )
+
     max_body_mb: float = Field(default=16.0, gt=0.0, le=1024.0, description="Largest request body, in megabytes.")
     max_concurrency: int = Field(default=256, ge=1, le=100_000, description="Requests in work before 503.")
     scoring_threads: int = Field(default=2, ge=1, le=256, description="Threads that score conversations.")
@@ -162,6 +166,11 @@ class Settings(BaseSettings):
     def calibrations(self) -> Path:
         """Directory of the calibrations."""
         return self.data / "calibrations"
+
+    @property
+    def plugin_names(self) -> tuple[str, ...]:
+        """The judge plug-ins to load; only what is named here is ever imported."""
+        return tuple(name for part in self.judge_plugins.split(",") if (name := part.strip()))
 
     @property
     def max_body_bytes(self) -> int:

@@ -27,7 +27,7 @@ from reward_server.clock import ManualClock
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import Plan
 from reward_server.coordination.pepper import load_pepper
-from reward_server.engine import build_scorer
+from reward_server.engine import Guests, build_scorer
 from reward_server.errors import LabsError
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
@@ -209,8 +209,8 @@ async def running_house(data: Path, matcher: Matcher, library: Library, **settin
     held, logs = HeldMatcher(matcher), io.StringIO()
     house: House
 
-    def scorer(library: Library, matcher: Matcher, threads: Executor) -> Any:
-        return HeldScorer(build_scorer(library, matcher, threads), house)
+    def scorer(library: Library, matcher: Matcher, threads: Executor, guests: Guests) -> Any:
+        return HeldScorer(build_scorer(library, matcher, threads, guests), house)
 
     ports = Ports(
         clock=ManualClock(),
