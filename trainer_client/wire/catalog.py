@@ -1,0 +1,46 @@
+"""What there is to train on, as far as the public may know."""
+
+from __future__ import annotations
+
+from trainer_client.wire.base import ResponseModel
+
+
+class ScenarioSummary(ResponseModel):
+    """A scenario as the catalog shows it."""
+
+    slug: str
+    name: str
+    description: str
+    dimensions: list[str]
+    max_turns: int
+    tools: int
+
+
+class CollectionSummary(ResponseModel):
+    """A collection as the catalog shows it."""
+
+    slug: str
+    name: str
+    description: str
+    version: str
+    scenarios: list[ScenarioSummary]
+
+
+class CatalogResponse(ResponseModel):
+    """Answer of GET /catalog and /collections."""
+
+    collections: list[CollectionSummary]
+    request_id: str
+
+
+class CollectionResponse(CollectionSummary):
+    """Answer of GET /collections/{slug}."""
+
+    request_id: str
+
+
+class ScenarioResponse(ScenarioSummary):
+    """Answer of GET /collections/{slug}/scenarios/{slug}: adds what `config.persona_slug` may be."""
+
+    personas: list[str]
+    request_id: str

@@ -1,0 +1,114 @@
+"""Episodes: create, play, read, list, end."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from trainer_client.wire.base import (
+    MAX_TURNS,
+    JsonObject,
+    Message,
+    Observation,
+    RequestModel,
+    ResponseModel,
+    Reward,
+    Role,
+    SlugField,
+    TerminalReason,
+)
+from trainer_client.wire.reward import RewardConfig
+
+
+class EpisodeConfig(RequestModel):
+    """`config` of POST /episodes."""
+
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True)] | None = None
+    max_turns: Annotated[int, Field(ge=1, le=MAX_TURNS, strict=True)] | None = None
+    observation_role: Role | None = None
+    persona_slug: SlugField | None = None
+    metadata: JsonObject | None = None
+
+
+class CreateEpisodeRequest(RequestModel):
+    """POST /episodes."""
+
+    collection_slug: SlugField
+    scenario_slug: SlugField
+    score_turns: Annotated[bool, Field(strict=True)] = True
+    config: EpisodeConfig | None = None
+    reward_config: RewardConfig | None = None
+
+
+class ToolDefinition(ResponseModel):
+    """A tool the agent may call."""
+
+    id: str
+    type: Literal["artifact", "decision"]
+    name: str
+    mode: Literal["json_schema", "options"]
+    description: str | None = None
+    json_schema: dict[str, Any] | None = None
+    options: list[str] | None = None
+
+
+class CreateEpisodeResponse(ResponseModel):
+    """Answer of POST /episodes."""
+
+    episode_id: str
+    initial_observation: Observation
+    tools: list[ToolDefinition]
+    max_turns: int
+    expires_at: str
+    request_id: str
+
+
+class TurnRequest(RequestModel):
+    """POST /episodes/{id}/turns."""
+
+    id: str | None = None
+    """Accepted for compatibility; must equal the id in the path when given."""
+    messages: Annotated[list[Message], Field(min_length=1, max_length=2 * MAX_TURNS + 32)]
+    reward_config: RewardConfig | None = None
+    terminate: Annotated[bool, Field(strict=True)] = False
+
+
+class TurnResponse(ResponseModel):
+    """Answer of POST /episodes/{id}/turns."""
+
+    turn: Annotated[int, Field(ge=1, le=MAX_TURNS)]
+    observation: Observation
+    reward: Reward
+    reward_delta: float
+    scores: dict[str, Reward] | None = None
+    score_breakdown: dict[str, str] | None = None
+    episode_complete: bool
+    terminal_reason: TerminalReason | None = None
+    request_id: str
+
+
+class EpisodeResponse(ResponseModel):
+    """Answer of GET and DELETE /episodes/{id}."""
+
+    episode_id: str
+    collection_slug: str
+    scenario_slug: str
+    status: Literal["active", "complete", "expired"]
+    turn: int
+    max_turns: int
+    messages: list[Message]
+    rewards: list[Reward]
+    terminal_reason: TerminalReason | None = None
+    metadata: dict[str, Any] | None = None
+    created_at: str
+    expires_at: str
+    request_id: str | None = None
+
+
+class EpisodeList(ResponseModel):
+    """Answer of GET /episodes."""
+
+    data: list[EpisodeResponse]
+    next_cursor: str | None = None
+    request_id: str

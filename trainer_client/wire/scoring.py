@@ -1,0 +1,190 @@
+"""Scores of finished conversations: one, a batch, two side by side, a group."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, field_validator
+
+from trainer_client.wire.base import (
+    MAX_BATCH_ITEMS,
+    MAX_GROUP_MEMBERS,
+    MAX_NORMALIZATION_WINDOWS,
+    Message,
+    RequestModel,
+    ResponseModel,
+    Reward,
+    Role,
+    SlugField,
+    WindowSpec,
+)
+from trainer_client.wire.reward import RewardConfig
+
+
+class EvaluateRequest(RequestModel):
+    """POST /evaluate."""
+
+    collection_slug: SlugField
+    scenario_slug: SlugField
+    messages: Annotated[list[Message], Field(min_length=1, max_length=512)]
+    agent_role: Role = "assistant"
+    reward_config: RewardConfig | None = None
+    normalization_key: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
+    normalization_windows: Annotated[list[WindowSpec], Field(max_length=MAX_NORMALIZATION_WINDOWS)] | None = None
+
+
+class Window(ResponseModel):
+    """One normalisation window: population statistics of earlier rewards with the same key."""
+
+    z: float | None
+    mean: float
+    std: float
+    n: int
+
+
+class EvaluationMetadata(ResponseModel):
+    """How an evaluation was made."""
+
+    scenario_name: str
+    evaluation_time_ms: float
+    judge: str
+    uncertainty: float | None = None
+    calibrated: float | None = None
+    """The reward on the scale of the calibration that `reward_config.calibration` names."""
+    calibration_id: str | None = None
+
+
+class EvaluateResponse(ResponseModel):
+    """Answer of POST /evaluate."""
+
+    evaluation_id: str
+    reward: Reward
+    scores: dict[str, Reward] | None = None
+    score_breakdown: dict[str, str] | None = None
+    scoring_version: str
+    normalized: dict[str, Window] | None = None
+    metadata: EvaluationMetadata
+    request_id: str
+
+
+class BatchItem(EvaluateRequest):
+    """One item of POST /batch/evaluate. The server validates items one by one: one bad item is one error."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+class BatchRequest(RequestModel):
+    """POST /batch/evaluate; ids must differ."""
+
+    items: Annotated[list[BatchItem], Field(min_length=1, max_length=MAX_BATCH_ITEMS)]
+
+
+class BatchSuccess(ResponseModel):
+    """A scored item."""
+
+    id: str
+    status: Literal["success"]
+    evaluation_id: str
+    reward: Reward
+    scores: dict[str, Reward] | None = None
+    score_breakdown: dict[str, str] | None = None
+    normalized: dict[str, Window] | None = None
+    metadata: EvaluationMetadata
+
+
+class BatchError(ResponseModel):
+    """An item without a reward, and why."""
+
+    id: str
+    status: Literal["error"]
+    message: str
+    code: str
+
+
+class BatchResponse(ResponseModel):
+    """Answer of POST /batch/evaluate; results in input order."""
+
+    results: list[Annotated[BatchSuccess | BatchError, Field(discriminator="status")]]
+    scoring_version: str
+    total_time_ms: float
+    request_id: str
+
+
+class Candidate(RequestModel):
+    """One side of a comparison."""
+
+    messages: Annotated[list[Message], Field(min_length=1, max_length=512)]
+
+
+class CompareRequest(RequestModel):
+    """POST /compare."""
+
+    collection_slug: SlugField
+    scenario_slug: SlugField
+    response_a: Candidate
+    response_b: Candidate
+    agent_role: Role = "assistant"
+    reward_config: RewardConfig | None = None
+
+
+class CompareResponse(ResponseModel):
+    """Answer of POST /compare."""
+
+    comparison_id: str
+    winner: Literal["a", "b", "tie"]
+    reward_a: Reward
+    reward_b: Reward
+    margin: Reward
+    scores_a: dict[str, Reward] | None = None
+    scores_b: dict[str, Reward] | None = None
+    scoring_version: str
+    request_id: str
+
+
+class GroupMember(Candidate):
+    """One member of a group to be ranked."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+class RankRequest(RequestModel):
+    """POST /rank; ids must differ."""
+
+    collection_slug: SlugField
+    scenario_slug: SlugField
+    responses: Annotated[list[GroupMember], Field(min_length=2, max_length=MAX_GROUP_MEMBERS)]
+    agent_role: Role = "assistant"
+    reward_config: RewardConfig | None = None
+
+    @field_validator("responses")
+    @classmethod
+    def _ids_differ(cls, responses: list[GroupMember]) -> list[GroupMember]:
+        if len({member.id for member in responses}) < len(responses):
+            raise ValueError("ids must differ")
+        return responses
+
+
+class RankedMember(ResponseModel):
+    """A member's score, which compares inside its group alone, and its place: 1 is best, equal scores share one."""
+
+    id: str
+    score: Reward
+    rank: Annotated[int, Field(ge=1, le=MAX_GROUP_MEMBERS)]
+
+
+class RankMetadata(ResponseModel):
+    """How a ranking was made: by each member's own reward (`local`), or side by side (`llm`)."""
+
+    scenario_name: str
+    evaluation_time_ms: float
+    judge: Literal["local", "llm"]
+
+
+class RankResponse(ResponseModel):
+    """Answer of POST /rank; results in input order."""
+
+    results: list[RankedMember]
+    relative: Literal[True]
+    scoring_version: str
+    metadata: RankMetadata
+    request_id: str
