@@ -16,7 +16,7 @@ import jsonschema
 
 from personas.case import Tier
 from scenarios.patterns import pattern_problem
-from scenarios.schema import CollectionFile, Criterion, Family, ScenarioFile, Tool
+from scenarios.schema import Check, CollectionFile, Criterion, Family, ScenarioFile, Tool, ToolCheck
 
 Loc = tuple[str | int, ...]
 
@@ -70,6 +70,7 @@ def all_remarks(file: ScenarioFile, collection: CollectionFile) -> list[Remark]:
         *_balance(file),
         *_references(file, names),
         *_paid_for(file),
+        *_fallbacks(file),
         *_patterns(file),
         *_similar(file),
         *_tools(file, names),
@@ -138,11 +139,38 @@ def _dimension(criteria: tuple[Criterion, ...], loc: Loc, name: str) -> Iterator
 
 def _paid_for(file: ScenarioFile) -> Iterator[Remark]:
     for i, criterion in enumerate(file.private.rubric.criteria):
-        state = criterion.check.kind in _STATE_KINDS
-        if criterion.points > 0 and not state and not criterion.given:
-            kind = criterion.check.kind
+        kinds = [check.kind for check in criterion.checks if check.kind not in _STATE_KINDS]
+        if criterion.points > 0 and kinds and not criterion.given:
+            kind = kinds[0]
             advice = "add `given: [fact, …]` so that empty talk earns nothing"
             yield Remark((*_CRITERIA, i), f"`{criterion.id}` pays for `{kind}` alone: {advice}")
+
+
+# --- fallbacks ------------------------------------------------------------------------------------
+
+
+def _checks(file: ScenarioFile) -> Iterator[tuple[Loc, Check]]:
+    """Every check with its place, those of fallbacks too."""
+    for i, criterion in enumerate(file.private.rubric.criteria):
+        yield (*_CRITERIA, i, "check"), criterion.check
+        for j, fallback in enumerate(criterion.fallback):
+            yield (*_CRITERIA, i, "fallback", j, "check"), fallback.check
+
+
+def _fallbacks(file: ScenarioFile) -> Iterator[Remark]:
+    """Cheap first, each judge once, and only where there is doubt."""
+    for i, criterion in enumerate(file.private.rubric.criteria):
+        loc: Loc = (*_CRITERIA, i, "fallback")
+        kinds = [check.kind for check in criterion.checks]
+        if len(set(kinds)) < len(kinds):
+            yield Remark(loc, f"`{criterion.id}` asks the same kind of judge twice: each kind once")
+        if "judge" in kinds[:-1]:
+            yield Remark(loc, f"`{criterion.id}` asks the LLM before a cheaper check: `judge` comes last")
+        for j, fallback in enumerate(criterion.fallback):
+            low, high = fallback.unsure
+            if low <= 0.0 or high >= 1.0:
+                message = "values of 0 and 1 are sure: `unsure` lies between them, both excluded"
+                yield Remark((*loc, j, "unsure"), message)
 
 
 # --- references -----------------------------------------------------------------------------------
@@ -150,24 +178,23 @@ def _paid_for(file: ScenarioFile) -> Iterator[Remark]:
 
 def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
     for i, criterion in enumerate(file.private.rubric.criteria):
-        loc: Loc = (*_CRITERIA, i)
-        check = criterion.check
-        yield from _earnable(criterion.given, names, (*loc, "given"))
+        yield from _earnable(criterion.given, names, (*_CRITERIA, i, "given"))
+    for loc, check in _checks(file):
         if check.elicited:
-            yield from _earnable(check.elicited.facts, names, (*loc, "check", "elicited", "facts"))
+            yield from _earnable(check.elicited.facts, names, (*loc, "elicited", "facts"))
         if check.pace:
-            yield from _earnable(check.pace.facts, names, (*loc, "check", "pace", "facts"))
+            yield from _earnable(check.pace.facts, names, (*loc, "pace", "facts"))
         if check.committed:
-            here: Loc = (*loc, "check", "committed")
+            here: Loc = (*loc, "committed")
             yield from _known(check.committed.any_of, names.commitments, "commitment", (*here, "any_of"))
             yield from _known(check.committed.after, names.sayable, "sayable fact or denial", (*here, "after"))
             yield from _known(check.committed.before, names.sayable, "sayable fact or denial", (*here, "before"))
         if check.tool:
-            here = (*loc, "check", "tool")
+            here = (*loc, "tool")
             yield from _known((check.tool.tool,), names.tools, "tool", (*here, "tool"))
             yield from _known(check.tool.after, names.sayable, "sayable fact or denial", (*here, "after"))
             yield from _known(check.tool.before, names.sayable, "sayable fact or denial", (*here, "before"))
-            yield from _tool_values(criterion, names, here)
+            yield from _tool_values(check.tool, names, here)
 
 
 def _earnable(ids: Iterable[str], names: Names, loc: Loc) -> Iterator[Remark]:
@@ -186,10 +213,9 @@ def _known(ids: Iterable[str], known: Iterable[str], what: str, loc: Loc) -> Ite
             yield Remark(loc, f"there is no {what} `{name}`: correct the id")
 
 
-def _tool_values(criterion: Criterion, names: Names, loc: Loc) -> Iterator[Remark]:
-    check = criterion.check.tool
-    tool = names.tools.get(check.tool) if check else None
-    if check is None or tool is None:
+def _tool_values(check: ToolCheck, names: Names, loc: Loc) -> Iterator[Remark]:
+    tool = names.tools.get(check.tool)
+    if tool is None:
         return
     if tool.options is not None:
         for value in check.value:
@@ -218,20 +244,19 @@ def _pattern_lists(file: ScenarioFile) -> Iterator[tuple[Loc, tuple[str, ...]]]:
     for i, commitment in enumerate(file.private.persona.commitments):
         yield (*_PERSONA, "commitments", i, "patterns"), commitment.patterns
         yield (*_PERSONA, "commitments", i, "unless"), commitment.unless
-    for i, criterion in enumerate(file.private.rubric.criteria):
-        loc: Loc = (*_CRITERIA, i, "check")
-        if criterion.check.says:
-            yield (*loc, "says", "any"), criterion.check.says.any
-            yield (*loc, "says", "all"), criterion.check.says.all
-        if criterion.check.tool:
-            for field, patterns in criterion.check.tool.contains.items():
+    for loc, check in _checks(file):
+        if check.says:
+            yield (*loc, "says", "any"), check.says.any
+            yield (*loc, "says", "all"), check.says.all
+        if check.tool:
+            for field, patterns in check.tool.contains.items():
                 yield (*loc, "tool", "contains", field), patterns
 
 
 def _similar(file: ScenarioFile) -> Iterator[Remark]:
-    for i, criterion in enumerate(file.private.rubric.criteria):
-        check = criterion.check.similar
-        loc: Loc = (*_CRITERIA, i, "check", "similar")
+    for place, checked in _checks(file):
+        check = checked.similar
+        loc = (*place, "similar")
         if check and check.floor >= check.full:
             yield Remark(loc, "`floor` must be below `full`: the score rises from one to the other")
         if check and len(set(check.exemplars)) < 2:
