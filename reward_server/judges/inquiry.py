@@ -1,7 +1,8 @@
 """What is asked of a language model about one dimension of a transcript, and the key its decision is kept under.
 
-All `judge` criteria of a dimension are asked together, whichever of them a request wants, so that a verdict does
-not depend on the request's weights. The model sees ids that mean nothing (c1, c2, …), never the author's.
+All `judge` criteria of a dimension are asked together, whichever of them a request wants, and so are all those that
+other checks fall back on, so that a verdict does not depend on the request's weights. The model sees ids that
+mean nothing (c1, c2, …), never the author's.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reward_server.judges.base import Case
+from reward_server.judges.cascade import at_step, check_at
 from reward_server.judges.prompt import JUDGE_RULES, system_text, transcript_json, user_text
 from reward_server.judges.reading import JudgeAnswer
 from reward_server.judges.verdict_cache import key_of
@@ -53,22 +55,31 @@ class Inquiry:
         )
 
 
+def name_of(criterion: Criterion) -> tuple[str, str]:
+    """What tells the questions of a rubric apart: a criterion may have one of its own and others to fall back on."""
+    return criterion.id, "" if criterion.check.judge is None else criterion.check.judge.question
+
+
 def inquiries(case: Case, criteria: Sequence[Criterion], version: str, temperature: float) -> list[Inquiry]:
     """What has to be asked to decide `criteria`; `LlmFailed` if the transcript is too long to be sent."""
     transcript = transcript_json(case.transcript)
-    groups: dict[tuple[str, ...], tuple[Criterion, ...]] = {}
-    for dimension in dict.fromkeys(criterion.dimension for criterion in criteria):
-        wanted = [criterion for criterion in criteria if criterion.dimension == dimension]
-        own = tuple(c for c in case.scenario.secrets.rubric.criteria if c.dimension == dimension and _asks(c))
-        others = tuple(c for c in wanted if c not in own)  # asked in place of a cheaper check that was unsure
-        for group in (own if len(others) < len(wanted) else (), others):
-            if group:
-                groups[tuple(criterion.id for criterion in group)] = group
-    return [_inquiry(case, group, transcript, version, temperature) for group in groups.values()]
+    groups = [
+        group
+        for dimension in dict.fromkeys(criterion.dimension for criterion in criteria)
+        for group in _groups(case, dimension, [c for c in criteria if c.dimension == dimension])
+    ]
+    return [_inquiry(case, group, transcript, version, temperature) for group in groups]
 
 
-def _asks(criterion: Criterion) -> bool:
-    return criterion.check.judge is not None
+def _groups(case: Case, dimension: str, wanted: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
+    """The questions asked together: those that stand first in their criteria, those to fall back on, any others."""
+    own = [c for c in case.scenario.secrets.rubric.criteria if c.dimension == dimension]
+    first = tuple(at_step(c, 0) for c in own if c.check.judge)
+    later = tuple(at_step(c, n) for c in own for n in range(1, 1 + len(c.fallback)) if check_at(c, n).judge)
+    names = {name_of(criterion) for criterion in (*first, *later)}
+    others = tuple(c for c in wanted if name_of(c) not in names)
+    asked = {name_of(criterion) for criterion in wanted}
+    return [group for group in (first, later, others) if not asked.isdisjoint(map(name_of, group))]
 
 
 def _inquiry(case: Case, group: tuple[Criterion, ...], transcript: str, version: str, temperature: float) -> Inquiry:

@@ -18,7 +18,7 @@ import structlog
 from reward_server.errors import BudgetExhausted, JudgeFailed
 from reward_server.judges.base import Case, Outcome, Verdict
 from reward_server.judges.decision import Sample, decide_by, usable, verdicts_of
-from reward_server.judges.inquiry import Inquiry, inquiries
+from reward_server.judges.inquiry import Inquiry, inquiries, name_of
 from reward_server.judges.preflight import condemned, offence_in
 from reward_server.judges.prompt import PROMPT_VERSION
 from reward_server.judges.reading import JudgeAnswer, read_answers
@@ -93,11 +93,11 @@ class LlmJudge:
         decisions = await together(
             [self._decision(case, inquiry, known.get(inquiry.key)) for inquiry in asked],
         )
-        found: dict[str, Verdict] = {}
+        found: dict[tuple[str, str], Verdict] = {}
         for inquiry, decision in zip(asked, decisions, strict=True):
-            for verdict in verdicts_of(decision, inquiry.criteria, self.name, self.version):
-                found[verdict.criterion_id] = verdict
-        return tuple(found[criterion.id] for criterion in criteria)
+            verdicts = verdicts_of(decision, inquiry.criteria, self.name, self.version)
+            found.update(zip(map(name_of, inquiry.criteria), verdicts, strict=True))
+        return tuple(found[name_of(criterion)] for criterion in criteria)
 
     @property
     def _temperature(self) -> float:
