@@ -29,7 +29,7 @@ from reward_server.api.auth import Gatekeeper
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
-from reward_server.api.routes import catalog, episodes, evaluate, operations, rank
+from reward_server.api.routes import calibrations, catalog, episodes, evaluate, operations, rank
 from reward_server.clock import Clock, SystemClock
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
@@ -40,9 +40,11 @@ from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import Stage
 from reward_server.errors import ConfigurationError, StoreUnavailable
+from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
 from reward_server.judges.plugins import load_plugins
+from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.scorer import Scorer
@@ -91,7 +93,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         lifespan=_lifespan(settings, ports, metrics),
     )
     errors.install(app)
-    for module in (catalog, episodes, evaluate, rank, operations, docs):
+    for module in (calibrations, catalog, episodes, evaluate, rank, operations, docs):
         app.include_router(module.router)
     app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics)
     return app
@@ -128,6 +130,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     outliving = Outliving()
     stack.push_async_callback(outliving.drain, settings.drain_s)
     idempotency = Idempotency(store, ports.clock, outliving)
+    shelf = CalibrationShelf(settings.calibrations)
     await _own(stack, _purge_answers(store, ports.clock))
     if ports.own_process:
         await _own(stack, _warm(library, matcher))
@@ -156,7 +159,9 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             idempotency=idempotency,
             clock=ports.clock,
             metrics=metrics,
+            calibrator=Calibrator(shelf),
         ),
+        calibrations=shelf,
         rankings=RankingService(
             catalog=library.catalog,
             scorer=scorer,

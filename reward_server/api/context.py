@@ -22,6 +22,7 @@ from reward_server.episodes.service import EpisodeService
 from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLimited, Unavailable
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
+from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.settings import Settings
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
@@ -49,6 +50,7 @@ class Services:
     episodes: EpisodeService
     evaluations: EvaluationService
     rankings: RankingService
+    calibrations: CalibrationShelf
     metrics: Metrics
     encoder_version: str
 

@@ -138,6 +138,28 @@ COMPARE_RESPONSE: Example = {
     "scoring_version": "sv_0123456789ab",
     "request_id": _REQUEST_ID,
 }
+CALIBRATIONS: Example = {
+    "calibrations": [
+        {
+            "id": "cal_0123456789ab",
+            "method": "isotonic",
+            "uses_labels": True,
+            "n": 640,
+            "scoring_version": "sv_0123456789ab",
+            "data_hash": "0" * 64,
+            "range": [0.0, 1.0],
+            "rewards": [
+                {
+                    "name": "reward",
+                    "ece_before": {"value": 0.15, "low": 0.127, "high": 0.173},
+                    "ece_after": {"value": 0.021, "low": 0.004, "high": 0.042},
+                }
+            ],
+            "created_at": "2026-01-01T12:00:00Z",
+        }
+    ],
+    "request_id": _REQUEST_ID,
+}
 RANK_REQUEST: Example = {
     **_WHERE,
     "responses": [

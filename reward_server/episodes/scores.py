@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reward_server.episodes.history import Line
 from reward_server.episodes.machine import agent_role
 from reward_server.scoring.breakdown import breakdown
-from reward_server.scoring.config import read_config
+from reward_server.scoring.config import read_config, without_calibration
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import ScoreRequest
@@ -37,7 +37,7 @@ class TurnScorer:
 
     def check(self, given: RewardConfig | None) -> None:
         """Refuse, before any work, a config that cannot be scored by (`InvalidRewardConfig`)."""
-        self._scorer.check(read_config(given))
+        self._scorer.check(without_calibration(read_config(given)))
 
     async def score(self, episode: EpisodeRow, log: Sequence[Line], given: RewardConfig | None) -> TurnScore:
         """The reward of the log; a judge's failure is raised. A turn's own config wins over the episode's."""
@@ -49,7 +49,7 @@ class TurnScorer:
             [_message(line) for line in log],
             agent_role(episode.observation_role),
         )
-        config = read_config(given or episode.reward_config)
+        config = without_calibration(read_config(given or episode.reward_config))
         request = ScoreRequest(episode.collection, episode.scenario, transcript, config, episode.lab_id)
         [outcome] = await self._scorer.score([request])
         scored = or_raise(outcome)

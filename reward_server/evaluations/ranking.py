@@ -14,7 +14,7 @@ from reward_server.access import scenario_for
 from reward_server.coordination.idempotency import Body, Idempotency, Keep
 from reward_server.coordination.lab import Lab
 from reward_server.errors import FieldProblem, InvalidRequest
-from reward_server.scoring.config import read_config
+from reward_server.scoring.config import read_config, without_calibration
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.scorer import ScoreRequest
@@ -58,7 +58,8 @@ class RankingService:
         }
 
     def _members(self, lab: Lab, request: RankRequest) -> Iterator[ScoreRequest]:
-        config, where = read_config(request.reward_config), (request.collection_slug, request.scenario_slug)
+        config = without_calibration(read_config(request.reward_config))
+        where = request.collection_slug, request.scenario_slug
         self._scorer.check(config)
         for index, member in enumerate(request.responses):
             try:

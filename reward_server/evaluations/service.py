@@ -18,10 +18,11 @@ from reward_server.coordination.idempotency import Body, Idempotency, Keep
 from reward_server.coordination.lab import Lab
 from reward_server.errors import LabsError
 from reward_server.evaluations import documents
+from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.windows import Standing, WindowReader
 from reward_server.ids import new_comparison_id, new_evaluation_id
 from reward_server.scoring.compare import compare
-from reward_server.scoring.config import read_config
+from reward_server.scoring.config import read_config, without_calibration
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.scored import Scored, Unscored, or_raise
 from reward_server.scoring.scorer import ScoreRequest
@@ -51,6 +52,7 @@ class _Evaluated:
     scored: Scored
     row: EvaluationRow
     scenario_name: str
+    calibrated: Body
 
 
 _Outcome = _Evaluated | LabsError
@@ -68,6 +70,7 @@ class EvaluationService:
         idempotency: Idempotency,
         clock: Clock,
         metrics: Metrics,
+        calibrator: Calibrator,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -75,10 +78,12 @@ class EvaluationService:
         self._idempotency = idempotency
         self._clock = clock
         self._metrics = metrics
+        self._calibrator = calibrator
         self._windows = WindowReader(store, clock)
 
     async def evaluate(self, lab: Lab, request: EvaluateRequest, key: str | None) -> Body:
         """Score one conversation."""
+        await self._calibrator.fetch([request.reward_config])
         self._prepare(lab, request)
         work = partial(self._evaluate, lab, request)
         body = await self._idempotency.answer(lab, key, lambda: ("evaluate", request.model_dump()), work)
@@ -93,6 +98,7 @@ class EvaluationService:
     async def compare(self, lab: Lab, request: CompareRequest, key: str | None) -> Body:
         """Score two conversations of one scenario."""
         scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
+        without_calibration(read_config(request.reward_config))
         sides = [self._score_request(lab, request, side.messages) for side in (request.response_a, request.response_b)]
         work = partial(self._compare, lab, request, sides)
         return await self._idempotency.answer(lab, key, lambda: ("compare", request.model_dump()), work)
@@ -112,6 +118,7 @@ class EvaluationService:
     async def _batch(self, lab: Lab, entries: Sequence[BatchEntry], keep: Keep) -> Body:
         started = time.perf_counter()
         requests = [entry for entry in entries if isinstance(entry, BatchItem)]
+        await self._calibrator.fetch(request.reward_config for request in requests)
         standing = await self._windows.read(lab.lab_id, requests)
         outcomes = dict(
             zip(
@@ -168,6 +175,7 @@ class EvaluationService:
     ) -> ScoreRequest:
         config = read_config(request.reward_config)
         self._scorer.check(config)
+        self._calibrator.check(config, self._scorer.scoring_version)
         transcript = self._scorer.read(request.collection_slug, request.scenario_slug, messages, request.agent_role)
         return ScoreRequest(request.collection_slug, request.scenario_slug, transcript, config, lab.lab_id)
 
@@ -176,6 +184,10 @@ class EvaluationService:
     ) -> _Outcome:
         if isinstance(outcome, Unscored):
             return outcome.error
+        try:
+            calibrated = self._calibrator.shown(request.reward_config, outcome)
+        except LabsError as error:  # another model was activated, or the file went, while this was scored
+            return error
         self._metrics.evaluations.labels(source.value).inc()
         scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
         row = EvaluationRow(
@@ -194,7 +206,7 @@ class EvaluationService:
             source=source,
             created_at=moment,
         )
-        return _Evaluated(request, outcome, row, scenario.card.name)
+        return _Evaluated(request, outcome, row, scenario.card.name, calibrated)
 
     def _body(self, outcome: _Evaluated, standing: Standing, elapsed_ms: float) -> Body:
         metadata: Body = {
@@ -204,6 +216,7 @@ class EvaluationService:
         }
         if outcome.scored.uncertainty is not None:
             metadata["uncertainty"] = outcome.scored.uncertainty
+        metadata |= outcome.calibrated
         return documents.evaluation(outcome.row.evaluation_id, outcome.request, outcome.scored, standing, metadata)
 
     async def _store_rows(self, rows: Sequence[EvaluationRow], body: Body, keep: Keep) -> None:

@@ -1,4 +1,4 @@
-"""How a request wants its reward put together: weights of criterion families, the safety gate, a composite.
+"""How a request wants its reward put together: criterion families, the safety gate, a composite, caution.
 
 The domain's form of the wire's `reward_config`. Weights are relative, so they are scaled to a largest of 1.
 A family with weight 0 does not run at all.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -17,6 +17,8 @@ from reward_server.errors import FieldProblem, InvalidRewardConfig
 from reward_server.scoring.compose import Composite, composite_of
 from scenarios.schema import Family
 from trainer_client import wire
+
+_ONLY_EVALUATIONS = "A calibrated reward is part of the answers of /evaluate and /batch/evaluate alone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,15 @@ class RewardConfig:
     skip_safety_gate: bool = False
     composite: Composite | None = None
     """Which judges make up the reward; None leaves it to the scenario."""
+    risk_aversion: float = 0.0
+    """How many standard deviations the reward is cut by."""
+    calibration: str | None = None
+    """Whose scale the reward is shown on, too; changes no reward."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the reward is the one that everybody gets who asks for nothing."""
+        return replace(self, calibration=None) == RewardConfig()
 
     def runs(self, family: Family) -> bool:
         """Whether criteria of the family are decided at all."""
@@ -42,8 +53,14 @@ def read_config(given: wire.RewardConfig | Mapping[str, Any] | None) -> RewardCo
         return RewardConfig()
     parsed = given if isinstance(given, wire.RewardConfig) else _parsed(given)
     composite = None if parsed.composite is None else composite_of(parsed.composite)
+    plain = RewardConfig(
+        skip_safety_gate=parsed.skip_safety_gate,
+        composite=composite,
+        risk_aversion=parsed.risk_aversion,
+        calibration=parsed.calibration,
+    )
     if parsed.quality_weights is None:
-        return RewardConfig(skip_safety_gate=parsed.skip_safety_gate, composite=composite)
+        return plain
     weights = {family: float(getattr(parsed.quality_weights, family.value)) for family in Family}
     largest = max(weights.values())
     if not all(math.isfinite(weight) and weight >= 0.0 for weight in weights.values()):
@@ -51,7 +68,14 @@ def read_config(given: wire.RewardConfig | Mapping[str, Any] | None) -> RewardCo
     if largest <= 0.0:
         raise _invalid("At least one weight must be greater than 0.")
     scaled = {family: weight / largest for family, weight in weights.items()}
-    return RewardConfig(scaled, parsed.skip_safety_gate, composite)
+    return replace(plain, weights=scaled)
+
+
+def without_calibration(config: RewardConfig) -> RewardConfig:
+    """The same config; `InvalidRewardConfig` where the answer has no place for a calibrated reward."""
+    if config.calibration is not None:
+        raise InvalidRewardConfig(errors=[FieldProblem(("reward_config", "calibration"), _ONLY_EVALUATIONS)])
+    return config
 
 
 def _parsed(given: Mapping[str, Any]) -> wire.RewardConfig:

@@ -21,7 +21,14 @@ from personas.matcher import Matcher
 from personas.replay import Acts, Record, replay
 from personas.temperament import Temperament
 from personas.understanding import not_yet_understood
-from reward_server.errors import CollectionNotFound, JudgeFailed, LabsError, ScenarioError, ScenarioNotFound
+from reward_server.errors import (
+    CollectionNotFound,
+    InvalidRewardConfig,
+    JudgeFailed,
+    LabsError,
+    ScenarioError,
+    ScenarioNotFound,
+)
 from reward_server.judges.base import Case, Outcome, Status, Verdict
 from reward_server.judges.cascade import OpenQuestion
 from reward_server.judges.estimate import Estimate
@@ -51,6 +58,7 @@ CASES_PER_ESTIMATE = 128
 """So many cases a conversation judge is given at once: enough to fill any batch, few enough to let others in."""
 JOBS_PER_CALL = 2
 UNDECIDABLE = "No judge of this server can decide what these weights ask for."
+UNCERTAINTY_UNKNOWN = "reward_config.risk_aversion: no judge that made this reward knows its uncertainty."
 
 log = structlog.get_logger(__name__)
 
@@ -319,7 +327,8 @@ def _total(
     values = {RUBRIC: Value(total.reward, total.uncertainty)} if RUBRIC in half.composite.judges else {}
     values |= {name: Value(estimate.value, estimate.epistemic) for name, estimate in estimates.items()}
     whole = combine(half.composite, values)
-    reward = min(whole.value, *total.caps, *(gate.cap for gate in half.gates), 1.0)
+    value = _cautious(whole, half.config.risk_aversion, gated=bool(half.gates))
+    reward = min(value, *total.caps, *(gate.cap for gate in half.gates), 1.0)
     ordered = tuple(verdicts[criterion.id] for criterion in half.criteria)
     return Scored(
         reward=round(reward, 4),
@@ -334,6 +343,18 @@ def _total(
         uncertainty=None if whole.std is None else round(whole.std, 4),
         parts={} if half.composite.judges == (RUBRIC,) else {name: round(v.value, 4) for name, v in values.items()},
     )
+
+
+def _cautious(whole: Value, risk_aversion: float, *, gated: bool) -> float:
+    """The lower confidence bound max(0, R - k std) where one is asked for; a missing std is not taken for 0."""
+    if risk_aversion == 0.0:
+        return whole.value
+    if gated:
+        # Judges were not asked about it, so they have no doubts: an attack would buy the std back.
+        return 0.0
+    if whole.std is None:
+        raise InvalidRewardConfig(UNCERTAINTY_UNKNOWN)
+    return max(0.0, whole.value - risk_aversion * whole.std)
 
 
 def _rubric_total(half: _Open, verdicts: Mapping[str, Verdict]) -> Aggregate:

@@ -37,7 +37,7 @@ def test_the_committed_document_is_that_of_the_code(document: Json) -> None:
 
 def test_it_is_openapi_3_1(document: Json) -> None:
     assert document["openapi"].startswith("3.1")
-    assert len(operations(document)) == 15
+    assert len(operations(document)) == 16
 
 
 def test_every_reference_leads_somewhere(document: Json) -> None:

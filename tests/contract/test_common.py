@@ -28,6 +28,7 @@ EVERY_CALL = [
     ("POST", "/evaluate", {**WHERE, "messages": [{"role": "assistant", "content": "Hi"}]}),
     ("POST", "/batch/evaluate", {"items": []}),
     ("POST", "/rank", {**WHERE, "responses": []}),
+    ("GET", "/calibrations", None),
     ("POST", "/compare", WHERE),
 ]
 

@@ -25,6 +25,7 @@ from trainer_client.wire.base import (
     ToolCall,
     WindowSpec,
 )
+from trainer_client.wire.calibrations import CalibratedReward, CalibrationError, CalibrationList, CalibrationSummary
 from trainer_client.wire.catalog import (
     CatalogResponse,
     CollectionResponse,
@@ -86,6 +87,10 @@ __all__ = [
     "BatchRequest",
     "BatchResponse",
     "BatchSuccess",
+    "CalibratedReward",
+    "CalibrationError",
+    "CalibrationList",
+    "CalibrationSummary",
     "Candidate",
     "CatalogResponse",
     "CollectionResponse",

@@ -1,0 +1,39 @@
+"""GET /calibrations: what `reward_config.calibration` may name."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter, Request, Response
+
+from reward_server.api import examples
+from reward_server.api.context import API_PREFIX, Body, Caller, answer, services_of
+from reward_server.api.operation import Operation, operation
+from reward_server.reward_models.calibration import Calibration
+from trainer_client.wire import CalibrationList
+
+router = APIRouter(prefix=API_PREFIX, tags=["learned models"])
+
+
+@router.get("/calibrations")
+@operation(Operation(CalibrationList, response_example=examples.CALIBRATIONS))
+async def list_calibrations(request: Request, _lab: Caller) -> Response:
+    """The calibrations of this server, newest first, also those of other scoring versions."""
+    found = await asyncio.to_thread(services_of(request).calibrations.all)
+    return answer(request, {"calibrations": [_summary(each) for each in found]})
+
+
+def _summary(calibration: Calibration) -> Body:
+    owner = "scoring_version" if calibration.belongs_to.startswith("sv_") else "reward_model_id"
+    rewards = [each.model_dump(include={"name", "ece_before", "ece_after"}) for each in calibration.maps]
+    return {
+        "id": calibration.id,
+        "method": calibration.method,
+        "uses_labels": not calibration.is_scaling,
+        "n": calibration.n,
+        owner: calibration.belongs_to,
+        "data_hash": calibration.data_hash,
+        "range": calibration.range,
+        "rewards": [{name: value for name, value in each.items() if value is not None} for each in rewards],
+        "created_at": calibration.created.isoformat().replace("+00:00", "Z"),
+    }

@@ -1,0 +1,51 @@
+"""GET /calibrations: on which other scales this server can show a reward."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from trainer_client.wire.base import ResponseModel
+
+
+class CalibrationError(ResponseModel):
+    """An expected calibration error with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class CalibratedReward(ResponseModel):
+    """One named reward of a calibration; `reward` is the one that evaluations answer with."""
+
+    name: str
+    ece_before: CalibrationError | None = None
+    ece_after: CalibrationError | None = None
+    """Over rows that the map had not seen; absent where there were no labels."""
+
+
+class CalibrationSummary(ResponseModel):
+    """A calibration: fitted once, never changed."""
+
+    id: str
+    method: Literal["temperature", "isotonic", "z_score", "min_max", "percentile"]
+    uses_labels: bool
+    """False: it only rescales, and says nothing about how good a conversation is."""
+    n: int
+    """Rows or pairs it was fitted on."""
+    scoring_version: str | None = None
+    """Of the rewards it was fitted on; it is refused for others."""
+    reward_model_id: str | None = None
+    """Instead, where it was fitted on the values of a learned model."""
+    data_hash: str
+    range: tuple[float, float]
+    """What calibrated numbers lie in."""
+    rewards: list[CalibratedReward]
+    created_at: str
+
+
+class CalibrationList(ResponseModel):
+    """Answer of GET /calibrations."""
+
+    calibrations: list[CalibrationSummary]
+    request_id: str
