@@ -165,7 +165,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         rankings=RankingService(
             catalog=library.catalog,
             scorer=scorer,
-            ranker=Ranker(scorer, library.vault),
+            ranker=Ranker(scorer, library.vault, metrics),
             idempotency=idempotency,
             metrics=metrics,
         ),

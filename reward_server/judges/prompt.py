@@ -85,15 +85,24 @@ def system_text(rules: str, card: ScenarioCard, heading: str, items: Sequence[Ma
 
 def transcript_json(transcript: Transcript) -> str:
     """The transcript on one line, the same for the same transcript; `LlmFailed` (too_large) if it cannot be sent."""
-    turns: list[dict[str, Any]] = [{"turn": 0, "persona": transcript.opening}] if transcript.opening else []
-    turns += [_turn(number, turn) for number, turn in enumerate(transcript.turns, 1)]
-    try:
-        text = json.dumps(turns, ensure_ascii=False)
-    except RecursionError:
-        raise LlmFailed(FailureKind.TOO_LARGE) from None
+    text = data_line(turns_of(transcript))
     if len(text) > MAX_TRANSCRIPT:
         raise LlmFailed(FailureKind.TOO_LARGE)
-    return _inert(text)
+    return text
+
+
+def turns_of(transcript: Transcript) -> list[dict[str, Any]]:
+    """The transcript turn by turn, as JSON types; turn 0 is the opening."""
+    opening: list[dict[str, Any]] = [{"turn": 0, "persona": transcript.opening}] if transcript.opening else []
+    return opening + [_turn(number, turn) for number, turn in enumerate(transcript.turns, 1)]
+
+
+def data_line(turns: Sequence[Mapping[str, Any]]) -> str:
+    """Turns on one line of inert JSON; `LlmFailed` (too_large) where they are nested too deep to be written."""
+    try:
+        return _inert(json.dumps(turns, ensure_ascii=False))
+    except RecursionError:
+        raise LlmFailed(FailureKind.TOO_LARGE) from None
 
 
 def user_text(labelled: Mapping[str, str], secret: bytes, mistake: FailureKind | None = None) -> str:

@@ -15,10 +15,11 @@ from typing import Literal, Protocol
 from reward_server.errors import BodyTooLarge, JudgeFailed
 from reward_server.judges.preflight import offence_in
 from reward_server.judges.ruler import GroupJudge, digest_of
-from reward_server.llm.base import FailureKind, LlmFailed
+from reward_server.llm.base import FailureKind
 from reward_server.scoring.aggregate import considered
 from reward_server.scoring.scored import Scored, Unscored, or_raise
 from reward_server.scoring.scorer import ScoreRequest
+from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Vault
 
 TOO_LARGE = "The group is too large to be compared in one piece; send fewer or shorter responses."
@@ -47,9 +48,10 @@ class Ranking:
 class Ranker:
     """Ranks groups; holds nothing between them."""
 
-    def __init__(self, scorer: Scoring, vault: Vault, group_judge: GroupJudge | None = None) -> None:
+    def __init__(self, scorer: Scoring, vault: Vault, metrics: Metrics, group_judge: GroupJudge | None = None) -> None:
         self._scorer = scorer
         self._vault = vault
+        self._metrics = metrics
         self._group_judge = group_judge
 
     async def rank(self, members: Sequence[ScoreRequest]) -> Ranking:
@@ -83,10 +85,11 @@ class Ranker:
         group = {digest: member.transcript for digest, member in shown.items()}
         try:
             return await judge.relative(scenario, criteria, group, first.lab_id)
-        except LlmFailed as failure:
-            if failure.kind is FailureKind.TOO_LARGE:
+        except JudgeFailed as failure:
+            self._metrics.judge_failures.labels(failure.kind).inc()
+            if failure.kind == FailureKind.TOO_LARGE:
                 raise BodyTooLarge(TOO_LARGE) from None
-            raise JudgeFailed(kind=failure.kind.value) from failure
+            raise
 
 
 def _capped(value: float, scored: Scored) -> float:
