@@ -337,13 +337,15 @@ async def _break(mode: Mode, writer: asyncio.StreamWriter) -> None:
         return
     if mode is Mode.TIMEOUT:
         await asyncio.Event().wait()
-    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n")
-    writer.write(f"content-length: {HUGE_BYTES}\r\n\r\n{{".encode())
-    await writer.drain()
+    started = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
     if mode is Mode.HANG:
+        writer.write(started + b"content-length: 1000\r\n\r\n{")
+        await writer.drain()
         await asyncio.Event().wait()
+    # Chunked, so that the size shows only while it is read.
+    writer.write(started + b"transfer-encoding: chunked\r\n\r\n")
     for _ in range(HUGE_BYTES // len(CHUNK)):
-        writer.write(CHUNK)
+        writer.write(b"%x\r\n%b\r\n" % (len(CHUNK), CHUNK))
         await writer.drain()
 
 

@@ -29,7 +29,7 @@ class FailureKind(StrEnum):
     RESET = "reset"
     """The connection broke."""
     HANG = "hang"
-    """The response began and never ended: the deadline of the whole question has passed."""
+    """The response began and did not end in time."""
     REFUSED = "refused"
     """The model declined to answer; no verdict on the transcript."""
     TRUNCATED = "truncated"
@@ -49,25 +49,24 @@ class FailureKind(StrEnum):
     FOREIGN_QUOTE = "foreign_quote"
     """Evidence that stands in no agent turn."""
     UNAUTHORISED = "unauthorised"
-    """The provider refuses our key or knows no such model: an operator has to act."""
+    """The provider refuses our key, knows no such model or wants to be paid: an operator has to act."""
+    REJECTED = "rejected"
+    """The provider does not take this question, for a reason that is neither the key nor its size."""
     BREAKER_OPEN = "breaker_open"
     """Not asked: this provider has been failing."""
 
 
 TRANSIENT = frozenset(
-    {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED, FailureKind.TIMEOUT, FailureKind.RESET, FailureKind.EMPTY}
+    {
+        FailureKind.RATE_LIMITED,
+        FailureKind.OVERLOADED,
+        FailureKind.TIMEOUT,
+        FailureKind.RESET,
+        FailureKind.HANG,
+        FailureKind.EMPTY,
+    }
 )
 """Worth another attempt as it is. What the model said wrong is asked again at most once."""
-
-
-class LlmFailed(ProviderFailed):
-    """A language model gave no usable answer. The message to a caller never says what was asked or answered."""
-
-    def __init__(self, kind: FailureKind, *, retry_after_s: float | None = None) -> None:
-        super().__init__()
-        self.kind = kind
-        self.retry_after_s = retry_after_s
-        """What the provider asked for, if it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +84,18 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
         )
+
+
+class LlmFailed(ProviderFailed):
+    """A language model gave no usable answer. The message to a caller never says what was asked or answered."""
+
+    def __init__(self, kind: FailureKind, *, retry_after_s: float | None = None, usage: Usage | None = None) -> None:
+        super().__init__()
+        self.kind = kind
+        self.retry_after_s = retry_after_s
+        """What the provider asked for, if it did."""
+        self.usage = usage
+        """What the attempt used up all the same; None where the provider did not say."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -146,6 +157,10 @@ class ChatProvider(Protocol):
     @property
     def has_logprobs(self) -> bool:
         """Whether answers can carry `tokens`."""
+
+    @property
+    def endpoint(self) -> str:
+        """Where it is asked: scheme, host and path, without credentials."""
 
     async def complete(self, question: Question, timeout_s: float) -> Answer:
         """One attempt; raises `LlmFailed`. Cancelling the call closes the connection."""

@@ -1,1 +1,274 @@
-"""What surrounds a call of a language model: deadline, retries, breaker, concurrency, budget, single flight."""
+"""What surrounds a call of a language model: deadline, retries, breaker, concurrency, budget, single flight.
+
+Retries happen here and nowhere else: the adapters and their SDKs make one attempt per call. Everything counts against
+one deadline, waiting for a free place included. A failure leaves as what it is; nothing here makes up an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from reward_server.errors import BudgetExhausted
+from reward_server.llm.answers import strict_schema
+from reward_server.llm.base import TRANSIENT, Answer, ChatProvider, FailureKind, LlmFailed, Question, Usage
+from reward_server.llm.breaker import Breaker, State
+from reward_server.llm.budget import Booking, Budget
+from reward_server.llm.single_flight import SingleFlight
+
+VERSION = "1"
+"""Changes when the same provider may be asked differently, so that verdicts kept under the old one are not used."""
+
+BACK_OFF_S = 0.5
+MAX_BACK_OFF_S = 8.0
+SHARE_OF_AN_ATTEMPT = 0.5
+"""Of the time left, while there are attempts left: a lost request must not use up the whole deadline."""
+
+MISTAKES = frozenset({FailureKind.MALFORMED, FailureKind.NOT_FINITE, FailureKind.OUT_OF_RANGE})
+"""What a model said wrong and may say right when asked again, once."""
+
+Outcome = Answer | LlmFailed | BudgetExhausted
+
+
+class Meter(Protocol):
+    """Is told what happens; metrics implement it."""
+
+    def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
+        """One attempt ended: `answered`, `cancelled` or the kind of failure."""
+
+    def failed(self, provider: str, kind: str) -> None:
+        """A question got no answer."""
+
+    def shared(self, provider: str) -> None:
+        """A question was under way already."""
+
+    def refused(self, provider: str) -> None:
+        """A question was not sent: no budget."""
+
+    def breaker_moved(self, provider: str, is_open: bool) -> None:
+        """The breaker stands like this now."""
+
+
+class SilentMeter:
+    """A meter that nobody reads."""
+
+    def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
+        """Nothing."""
+
+    def failed(self, provider: str, kind: str) -> None:
+        """Nothing."""
+
+    def shared(self, provider: str) -> None:
+        """Nothing."""
+
+    def refused(self, provider: str) -> None:
+        """Nothing."""
+
+    def breaker_moved(self, provider: str, is_open: bool) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long, how often and how many at once."""
+
+    deadline_s: float = 30.0
+    retries: int = 2
+    """Further attempts after failures that may pass."""
+    concurrency: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """Time and randomness, handed in so that tests need neither."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    jitter: Callable[[], float] = field(default_factory=lambda: random.SystemRandom().random)
+    """Uniform in [0, 1)."""
+
+
+class Caller:
+    """A `LanguageModel`: one provider with everything that belongs around it."""
+
+    def __init__(
+        self,
+        provider: ChatProvider,
+        limits: Limits,
+        *,
+        budget: Budget | None = None,
+        breaker: Breaker | None = None,
+        meter: Meter | None = None,
+        chance: Chance | None = None,
+    ) -> None:
+        self._provider = provider
+        self._limits = limits
+        self._budget = budget
+        self._chance = chance or Chance()
+        self._breaker = breaker or Breaker(self._chance.monotonic)
+        self._meter = meter or SilentMeter()
+        self._places = asyncio.Semaphore(limits.concurrency)
+        self._flights: SingleFlight[Outcome] = SingleFlight()
+        self._settling: set[asyncio.Task[None]] = set()
+
+    @property
+    def name(self) -> str:
+        """Provider and model."""
+        return f"{self._provider.name}/{self._provider.model}"
+
+    @property
+    def version(self) -> str:
+        """Of provider, model, endpoint and the way they are asked."""
+        parts = (VERSION, self._provider.name, self._provider.model, self._provider.endpoint)
+        return f"llm_{_digest(*parts)[:12]}"
+
+    @property
+    def has_logprobs(self) -> bool:
+        """Whether answers can carry `tokens`."""
+        return self._provider.has_logprobs
+
+    def describe(self) -> Mapping[str, Any]:
+        """What operators may see."""
+        return {
+            "provider": self._provider.name,
+            "model": self._provider.model,
+            "endpoint": self._provider.endpoint,
+            "deadline_s": self._limits.deadline_s,
+            "retries": self._limits.retries,
+            "concurrency": self._limits.concurrency,
+            "budget": self._budget is not None,
+            "breaker": str(self._breaker.state),
+        }
+
+    async def ask(self, question: Question, *, lab_id: str, sample: int = 0) -> Answer:
+        """The answer, within the deadline; see `LanguageModel`."""
+        key = (lab_id, digest_of(question), sample)
+        if self._flights.is_under_way(key):
+            self._meter.shared(self._provider.name)
+        outcome = await self._flights.do(key, lambda: self._answered(question, lab_id))
+        if isinstance(outcome, Answer):
+            return outcome
+        # A copy for each who waits: one exception raised in several tasks would collect their tracebacks.
+        if isinstance(outcome, BudgetExhausted):
+            raise BudgetExhausted(retry_after_s=outcome.retry_after_s)
+        raise LlmFailed(outcome.kind, retry_after_s=outcome.retry_after_s)
+
+    async def close(self) -> None:
+        """Let what was used be settled, and close the connections."""
+        if self._settling:
+            await asyncio.wait(self._settling)
+        await self._provider.close()
+
+    async def _answered(self, question: Question, lab_id: str) -> Outcome:
+        outcome = await self._asked_until_answered(question, lab_id)
+        if isinstance(outcome, LlmFailed):
+            self._meter.failed(self._provider.name, outcome.kind)
+        elif isinstance(outcome, BudgetExhausted):
+            self._meter.refused(self._provider.name)
+        return outcome
+
+    async def _asked_until_answered(self, question: Question, lab_id: str) -> Outcome:
+        ends = self._chance.monotonic() + self._limits.deadline_s
+        again, mended = 0, False
+        while True:
+            outcome = await self._asked_once(question, lab_id, ends, last=again == self._limits.retries)
+            if not isinstance(outcome, LlmFailed):
+                return outcome
+            if outcome.kind in TRANSIENT and again < self._limits.retries:
+                delay = self._back_off_s(again, outcome)
+                again += 1
+            elif not mended and (outcome.kind in MISTAKES or outcome.retry_after_s == 0.0):
+                delay, mended = 0.0, True
+            else:
+                return outcome
+            if self._chance.monotonic() + delay >= ends:
+                return outcome
+            await self._chance.sleep(delay)
+
+    def _back_off_s(self, again: int, failed: LlmFailed) -> float:
+        """Exponential with full jitter, so that callers that failed together do not come back together."""
+        ceiling = min(MAX_BACK_OFF_S, BACK_OFF_S * 2.0**again)
+        return max(ceiling * self._chance.jitter(), failed.retry_after_s or 0.0)
+
+    async def _asked_once(self, question: Question, lab_id: str, ends: float, *, last: bool) -> Outcome:
+        """One attempt, from waiting for a place to settling what it cost."""
+        try:
+            async with asyncio.timeout(max(ends - self._chance.monotonic(), 0.0)):
+                await self._places.acquire()
+        except TimeoutError:
+            return LlmFailed(FailureKind.TIMEOUT)
+        try:
+            with self._breaker.watching():
+                return await self._paid_for(question, lab_id, ends, last=last)
+        except (LlmFailed, BudgetExhausted) as outcome:
+            return outcome.with_traceback(None)
+        finally:
+            self._places.release()
+            self._meter.breaker_moved(self._provider.name, self._breaker.state is not State.CLOSED)
+
+    async def _paid_for(self, question: Question, lab_id: str, ends: float, *, last: bool) -> Answer:
+        booking = None if self._budget is None else await self._budget.book(lab_id, question)
+        began = self._chance.monotonic()
+        left = max(ends - began, 0.001)
+        used, outcome = None, "cancelled"
+        try:
+            answer = await self._provider.complete(question, left if last else left * SHARE_OF_AN_ATTEMPT)
+            used, outcome = answer.usage, "answered"
+        except LlmFailed as failed:
+            used, outcome = failed.usage or Usage(), str(failed.kind)
+            raise
+        else:
+            return answer
+        finally:
+            self._meter.attempted(self._provider.name, outcome, self._chance.monotonic() - began, used or Usage())
+            if booking is not None and self._budget is not None:
+                await self._settle(self._budget, booking, _charged(booking, outcome, used))
+
+    async def _settle(self, budget: Budget, booking: Booking, usage: Usage) -> None:
+        """Settle, even if whoever waits for it leaves."""
+        settling = asyncio.create_task(budget.settle(booking, usage))
+        self._settling.add(settling)
+        settling.add_done_callback(self._settling.discard)
+        await asyncio.shield(settling)
+
+
+def _charged(booking: Booking, outcome: str, used: Usage | None) -> Usage:
+    """What a lab pays: what was used, else nothing.
+
+    An answer without usage costs its estimate. Whoever leaves pays for the reading: otherwise one could ask for
+    nothing by always leaving.
+    """
+    if outcome == "cancelled":
+        return Usage(input_tokens=booking.estimate.input_tokens)
+    if outcome == "answered" and used in (None, Usage()):
+        return booking.estimate
+    return used or Usage()
+
+
+def digest_of(question: Question) -> str:
+    """Of everything that may change the answer."""
+    return _digest(
+        question.system,
+        question.user,
+        question.schema.__qualname__,
+        str(strict_schema(question.schema)),
+        str(question.max_tokens),
+        str(question.temperature),
+        str(question.seed),
+        str(question.logprobs),
+    )
+
+
+def _digest(*parts: str) -> str:
+    """Of the parts with their lengths, so that no two lists of parts look alike."""
+    hashed = hashlib.sha256()
+    for part in parts:
+        content = part.encode("utf-8", "surrogatepass")
+        hashed.update(len(content).to_bytes(8, "big"))
+        hashed.update(content)
+    return hashed.hexdigest()

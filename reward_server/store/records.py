@@ -176,3 +176,19 @@ class Stats:
     n: int
     mean: float
     std: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """What was spent on language models. Money is in whole billionths of a US dollar, so that sums are exact."""
+
+    tokens: int = 0
+    nano_usd: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling:
+    """The most that may be spent; None means no limit."""
+
+    tokens: int | None = None
+    nano_usd: int | None = None

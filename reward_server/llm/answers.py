@@ -1,0 +1,126 @@
+"""The text of an answer, read strictly: exactly the shape that was asked for, or a typed failure.
+
+Nothing is coerced: `1` and `"true"` are no booleans, a missing or additional field is no answer, NaN is no number.
+No failure quotes what was answered, and none has the parser's error as its context: that holds the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from reward_server.llm.base import FailureKind, LlmFailed, Usage
+
+Schema = TypeVar("Schema", bound=BaseModel)
+
+_OUT_OF_RANGE = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
+_KEPT = frozenset({"type", "description", "enum", "const", "$ref", "required", "additionalProperties"})
+"""Keywords that every provider takes in a strict schema."""
+_SAID_IN_WORDS = {
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+}
+"""Limits that not every provider takes; they go into the description, and the answer is held to them here."""
+
+
+class _NotFiniteError(ValueError):
+    """NaN or an infinity in JSON, where the standard knows none."""
+
+
+def parse_answer(text: str, schema: type[Schema], usage: Usage | None = None) -> Schema:
+    """The answer as an instance of the schema. `usage` is what it cost, good or not.
+
+    Raises:
+        LlmFailed: `empty`, `not_finite`, `out_of_range` (a limit of the schema alone is broken) or `malformed`.
+    """
+    parsed, failure = _parsed(text, schema)
+    # Raised here, where no parser's error is being handled, so that none becomes the context.
+    if parsed is None:
+        raise LlmFailed(failure, usage=usage)
+    return parsed
+
+
+def _parsed(text: str, schema: type[Schema]) -> tuple[Schema | None, FailureKind]:
+    if not text.strip():
+        return None, FailureKind.EMPTY
+    try:
+        json.loads(text, parse_constant=_constant, parse_float=_finite, object_pairs_hook=_without_doubles)
+        parsed = schema.model_validate_json(text, strict=True, extra="forbid")
+    except _NotFiniteError:
+        return None, FailureKind.NOT_FINITE
+    except ValidationError as error:
+        kinds = {found["type"] for found in error.errors(include_input=False, include_context=False)}
+        return None, FailureKind.OUT_OF_RANGE if kinds <= _OUT_OF_RANGE else FailureKind.MALFORMED
+    except (ValueError, RecursionError):
+        return None, FailureKind.MALFORMED
+    return (parsed if _is_complete(parsed) else None), FailureKind.MALFORMED
+
+
+def _constant(word: str) -> float:
+    raise _NotFiniteError(word)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise _NotFiniteError("overflow")
+    return number
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name is used twice")
+    return members
+
+
+def _is_complete(value: Any) -> bool:
+    """Whether every field was answered: a default of ours would be an answer that nobody gave."""
+    if isinstance(value, BaseModel):
+        given = value.model_fields_set >= type(value).model_fields.keys()
+        return given and all(_is_complete(getattr(value, name)) for name in type(value).model_fields)
+    return all(map(_is_complete, value)) if isinstance(value, (list, tuple)) else True
+
+
+@cache
+def strict_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of an answer in the subset that providers take as strict.
+
+    Every field is required, no other is allowed; limits are said in words.
+
+    Raises:
+        TypeError: the shape has something that no strict schema can say, such as a mapping with free names.
+    """
+    return _strict(schema.model_json_schema())
+
+
+def _strict(node: Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(node.get("additionalProperties"), dict) or "prefixItems" in node:
+        raise TypeError("mappings with free names and tuples of fixed length have no strict schema")
+    strict = {name: value for name, value in node.items() if name in _KEPT}
+    words = [said.format(node[name]) for name, said in _SAID_IN_WORDS.items() if name in node]
+    if words:
+        strict["description"] = " ".join([*filter(None, [strict.get("description")]), f"({', '.join(words)})"])
+    if node.get("type") == "object":
+        properties = node.get("properties", {})
+        strict["properties"] = {name: _strict(inner) for name, inner in properties.items()}
+        strict["required"] = list(properties)
+        strict["additionalProperties"] = False
+    if "items" in node:
+        strict["items"] = _strict(node["items"])
+    if "$defs" in node:
+        strict["$defs"] = {name: _strict(inner) for name, inner in node["$defs"].items()}
+    choices: Iterable[Mapping[str, Any]] = node.get("anyOf") or node.get("oneOf") or node.get("allOf") or ()
+    if choices:
+        strict["anyOf"] = [_strict(inner) for inner in choices]
+    return strict

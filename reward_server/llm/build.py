@@ -1,0 +1,94 @@
+"""Builds the language model that the settings name, with one clear line where they cannot be used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from reward_server.clock import Clock, SystemClock
+from reward_server.errors import ConfigurationError
+from reward_server.llm.base import ChatProvider
+from reward_server.llm.budget import NANO_USD_PER_TOKEN, Budget, Ledger, Prices
+from reward_server.llm.caller import Caller, Limits, Meter
+from reward_server.settings import Settings
+from reward_server.store.records import Ceiling
+
+KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+"""Where a provider's key is looked for if LABS_LLM_API_KEY is not set. A server of one's own never gets these."""
+NO_KEY = "none"
+"""What is sent to a server that wants no key; the SDK insists on one."""
+NANO_USD_PER_USD = NANO_USD_PER_TOKEN * 1_000_000
+
+
+def language_model(
+    settings: Settings,
+    ledger: Ledger | None = None,
+    *,
+    meter: Meter | None = None,
+    clock: Clock | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Caller | None:
+    """The language model of the settings; None where they name no provider. Loads the provider's SDK.
+
+    Without a ledger there is no budget: a command of the operator spends the operator's money.
+
+    Raises:
+        ConfigurationError: a key is missing, or the URL is none.
+    """
+    if settings.llm_provider == "none":
+        return None
+    limits = Limits(
+        deadline_s=settings.llm_deadline_s, retries=settings.llm_retries, concurrency=settings.llm_concurrency
+    )
+    budget = None if ledger is None else _budget(settings, ledger, clock or SystemClock())
+    return Caller(provider_of(settings, environ), limits, budget=budget, meter=meter)
+
+
+def provider_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> ChatProvider:
+    """The adapter that the settings name; `ConfigurationError` as above."""
+    if settings.llm_model is None:
+        raise ConfigurationError("LABS_LLM_MODEL: must name a model")
+    _check_url(settings.llm_base_url)
+    key = _key(settings, environ)
+    if settings.llm_provider == "anthropic":
+        from reward_server.llm.anthropic_provider import AnthropicProvider
+
+        return AnthropicProvider(settings.llm_model, key, base_url=settings.llm_base_url)
+    if settings.llm_provider == "none":
+        raise ConfigurationError("LABS_LLM_PROVIDER: must be anthropic, openai or vllm")
+    from reward_server.llm.openai_provider import OpenAIProvider
+
+    return OpenAIProvider(settings.llm_model, key, base_url=settings.llm_base_url, name=settings.llm_provider)
+
+
+def _key(settings: Settings, environ: Mapping[str, str]) -> str:
+    variable = KEY_VARIABLES.get(settings.llm_provider)
+    given = "" if settings.llm_api_key is None else settings.llm_api_key.get_secret_value()
+    key = (given or (environ.get(variable, "") if variable else NO_KEY)).strip()
+    if not key:
+        raise ConfigurationError(f"LABS_LLM_API_KEY: a key for {settings.llm_provider} is needed here or in {variable}")
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigurationError("LABS_LLM_API_KEY: has characters that no key has")
+    return key
+
+
+def _check_url(url: str | None) -> None:
+    if url is None:
+        return
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigurationError("LABS_LLM_BASE_URL: must be a URL, such as http://127.0.0.1:8000/v1")
+
+
+def _budget(settings: Settings, ledger: Ledger, clock: Clock) -> Budget | None:
+    if settings.llm_daily_tokens is None and settings.llm_daily_usd is None:
+        return None
+    usd = settings.llm_daily_usd
+    ceiling = Ceiling(tokens=settings.llm_daily_tokens, nano_usd=None if usd is None else round(usd * NANO_USD_PER_USD))
+    prices = Prices(settings.llm_usd_per_mtok_in or 0.0, settings.llm_usd_per_mtok_out or 0.0)
+    return Budget(ledger, clock, ceiling, prices)
