@@ -158,7 +158,7 @@ def _abstained(criterion: Criterion) -> Verdict:
 async def _asked(judge: AskedJudge, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
     try:
         answers = await judge.decide(cases)
-    except JudgeFailed as failure:
+    except (JudgeFailed, BudgetExhausted) as failure:
         return [failure] * len(cases)
     return answers if len(answers) == len(cases) else [JudgeFailed()] * len(cases)
 

@@ -89,6 +89,59 @@ def test_judged_points_may_not_carry_a_dimension(collections: Path, change: Chan
     assert any("need an LLM judge" in message for message in messages(collections))
 
 
+FALLBACKS = [
+    ("[{unsure: [0.2, 0.8], check: {judge: {question: Was it explained?}}}]", None),
+    ("[{unsure: [0.0, 0.8], check: {judge: {question: Was it explained?}}}]", "values of 0 and 1 are sure"),
+    ("[{unsure: [0.2, 1.0], check: {judge: {question: Was it explained?}}}]", "values of 0 and 1 are sure"),
+    ("[{unsure: [0.8, 0.2], check: {judge: {question: Was it explained?}}}]", "0 <= low <= high <= 1"),
+    ("[{unsure: [0.2, 0.8], check: {says: {any: [brake]}, length: {max_words: 9}}}]", "exactly one kind"),
+    ("[{unsure: [0.2, 0.8], check: {similar: {exemplars: [a, b]}}}]", "same kind of judge twice"),
+    ("[{unsure: [0.2, 0.8], check: {elicited: {facts: [nothing_such]}}}]", "no fact or denial `nothing_such`"),
+    ("[{unsure: [0.2, 0.8], check: {says: {any: ['(brake)+*']}}}]", "compile"),
+    ("[{unsure: [0.2, 0.8], check: {plugin: {name: Not A Name}}}]", "must match"),
+    (
+        "[{unsure: [0.2, 0.8], check: {judge: {question: Was it?}}}, {unsure: [0.2, 0.8], check: {says: {any: [x]}}}]",
+        "`judge` comes last",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fallback", "word"), FALLBACKS, ids=[str(word) for _, word in FALLBACKS])
+def test_fallbacks_are_linted_as_checks_are(collections: Path, change: Change, fallback: str, word: str | None) -> None:
+    change("            floor: 0.4\n            full: 0.6\n", f"            floor: 0.4\n        fallback: {fallback}\n")
+    found = messages(collections)
+    assert found == [] if word is None else any(word in message for message in found), found
+
+
+def test_a_fallback_that_is_no_fact_pays_only_beside_facts(collections: Path, change: Change) -> None:
+    change(
+        "check: {elicited: {facts: [fell_off]}}",
+        "check: {elicited: {facts: [fell_off]}}\n        fallback: [{unsure: [0.2, 0.8], check: {says: {any: [x]}}}]",
+    )
+    assert any("pays for `says` alone" in message for message in messages(collections))
+
+
+REWARDS = [
+    ("{combine: weighted_sum, parts: [{judge: rubric}, {judge: reward_model, weight: 0.5}]}", None),
+    ("{combine: gated, parts: [{judge: rubric, at_least: 0.5}, {judge: reward_model}]}", None),
+    ("{combine: gated, parts: [{judge: rubric}, {judge: reward_model}]}", "`at_least` belongs to"),
+    ("{combine: gated, parts: [{judge: rubric, at_least: 0.5}]}", "a gate and at least one further part"),
+    ("{combine: min, parts: [{judge: rubric}, {judge: rubric}]}", "may be named once"),
+    ("{combine: product, parts: [{judge: rubric, weight: 0}]}", "weight must be greater than 0"),
+    ("{combine: product, parts: [{judge: rubric, weight: .inf}]}", "weight"),
+    ("{combine: product, parts: []}", "at least 1"),
+]
+
+
+@pytest.mark.parametrize(("reward", "word"), REWARDS, ids=[str(i) for i in range(len(REWARDS))])
+def test_a_composite_reward_is_checked_when_it_is_read(
+    collections: Path, change: Change, reward: str, word: str | None
+) -> None:
+    change("\n  exam:", f"\n  reward: {reward}\n  exam:")
+    found = messages(collections)
+    assert found == [] if word is None else any(word in message for message in found), found
+
+
 TOOLS = """tools:
     - id: ticket
       type: artifact

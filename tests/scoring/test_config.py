@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRewardConfig
+from reward_server.scoring.compose import Composite, Part
 from reward_server.scoring.config import RewardConfig, read_config
 from scenarios.schema import Family
 from trainer_client import wire
@@ -63,3 +64,46 @@ def test_empty_zero_negative_and_unknown_weights_are_refused(given: Any) -> None
 def test_the_safety_gate_is_on_unless_skipped() -> None:
     assert not read_config({}).skip_safety_gate
     assert read_config({"skip_safety_gate": True, "quality_weights": {"rubrics": 1}}).skip_safety_gate
+
+
+# --- composites ------------------------------------------------------------------------------------
+
+RUBRIC = {"judge": "rubric"}
+OTHER = {"judge": "reward_model", "weight": 0.5}
+
+
+def test_a_composite_is_read() -> None:
+    config = read_config({"composite": {"combine": "weighted_sum", "parts": [RUBRIC, OTHER]}})
+    assert config.composite == Composite("weighted_sum", (Part("rubric"), Part("reward_model", 0.5)))
+    assert config.weights == dict.fromkeys(Family, 1.0)
+
+
+@pytest.mark.parametrize(
+    "composite",
+    [
+        {},
+        {"combine": "weighted_sum"},
+        {"combine": "weighted_sum", "parts": []},
+        {"combine": "median", "parts": [RUBRIC, OTHER]},
+        {"combine": "weighted_sum", "parts": [RUBRIC, RUBRIC]},
+        {"combine": "weighted_sum", "parts": [RUBRIC] * 9},
+        {"combine": "weighted_sum", "parts": [{"judge": "rubric", "weight": 0.0}]},
+        {"combine": "product", "parts": [{"judge": "rubric", "weight": -1.0}, OTHER]},
+        {"combine": "product", "parts": [{"judge": "rubric", "weight": float("inf")}, OTHER]},
+        {"combine": "product", "parts": [{"judge": "rubric", "weight": float("nan")}, OTHER]},
+        {"combine": "product", "parts": [{"judge": "rubric", "weight": "1"}, OTHER]},
+        {"combine": "product", "parts": [{"judge": "rubric", "weight": True}, OTHER]},
+        {"combine": "product", "parts": [{"judge": "Rubric!"}, OTHER]},
+        {"combine": "product", "parts": [{"judge": "rubric", "bias": 1}, OTHER]},
+        {"combine": "min", "parts": [{"judge": "rubric", "at_least": 0.5}, OTHER]},
+        {"combine": "gated", "parts": [RUBRIC, OTHER]},
+        {"combine": "gated", "parts": [{"judge": "rubric", "at_least": 0.5}]},
+        {"combine": "gated", "parts": [RUBRIC, {**OTHER, "at_least": 0.5}]},
+        {"combine": "gated", "parts": [{"judge": "rubric", "at_least": 1.5}, OTHER]},
+        {"combine": "gated", "parts": [{"judge": "rubric", "at_least": 0.5}, {**OTHER, "weight": 0.0}]},
+    ],
+)
+def test_a_composite_that_makes_no_sense_is_refused(composite: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRewardConfig) as caught:
+        read_config({"composite": composite})
+    assert caught.value.errors[0].loc[:2] == ("reward_config", "composite")
