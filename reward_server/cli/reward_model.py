@@ -87,11 +87,11 @@ def _progress(console: Console) -> Iterator[Report]:
 
 def _tools(settings: Settings) -> Tools:
     from reward_server.jobs.reward_model.train import Tools
-    from reward_server.reward_models.concatenation import Concatenation
     from reward_server.reward_models.encoder import load_encoder
     from reward_server.reward_models.feature_shelf import FeatureShelf
+    from reward_server.reward_models.features import ConversationFeaturiser
     from reward_server.reward_models.plain_features import PlainFeatures
 
     encoder = load_encoder(settings.encoder)
     folder = (settings.cache or settings.data / "cache") / "features"
-    return Tools(Concatenation(encoder), PlainFeatures(encoder), encoder.version, FeatureShelf(folder))
+    return Tools(ConversationFeaturiser(encoder), PlainFeatures(encoder), encoder.version, FeatureShelf(folder))

@@ -86,7 +86,6 @@ class Card(BaseModel):
     baselines: dict[str, Any] = Field(default_factory=dict)
     ceiling: dict[str, Any] = Field(default_factory=dict)
     uncertainty: dict[str, Any] = Field(default_factory=dict)
-    calibration: dict[str, Any] = Field(default_factory=dict)
     code_version: str
     engine: str
     """Hash of the program text that trained it."""

@@ -8,14 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from reward_server.reward_models.anchor_shelf import AnchorShelf
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.heads import Featuriser, Matrix
+from reward_server.reward_models.heads import Matrix
 
 GROUP = 64
+
+
+class Describer(Protocol):
+    """Conversations in, some numbers about each out."""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever a number may."""
+
+    @property
+    def width(self) -> int:
+        """How many numbers."""
+
+    def features(self, conversations: Sequence[Conversation]) -> Matrix:
+        """Shape (len(conversations), width)."""
 
 
 class FeatureShelf:
@@ -26,7 +42,7 @@ class FeatureShelf:
 
     def features(
         self,
-        featuriser: Featuriser,
+        featuriser: Describer,
         conversations: Sequence[Conversation],
         on_progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, Matrix]:

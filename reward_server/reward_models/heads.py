@@ -32,6 +32,10 @@ class Featuriser(Protocol):
     def width(self) -> int:
         """How many features a conversation has."""
 
+    @property
+    def emphasis(self) -> Matrix:
+        """How freely a head may use each feature once it is standardised, shape (width,)."""
+
     def features(self, conversations: Sequence[Conversation]) -> Matrix:
         """Shape (len(conversations), width); a row depends on its own conversation alone."""
 
@@ -44,7 +48,7 @@ class Heads:
     centre: Matrix
     """Mean of each feature over the training conversations, shape (width,)."""
     scale: Matrix
-    """What a centred feature is divided by, shape (width,)."""
+    """What a centred feature is divided by: its spread, over its emphasis; shape (width,)."""
     weights: Matrix
     """Shape (heads, width)."""
     bias: Matrix

@@ -6,6 +6,7 @@ They are the simple baselines that a learned model has to beat; a model that doe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,7 +20,7 @@ NAMES = ("length", "cosine")
 class PlainFeatures:
     """Log of the agent's words, and cosine of the agent's last message with what it answers."""
 
-    width = len(NAMES)
+    width: ClassVar[int] = len(NAMES)
 
     def __init__(self, encoder: TextEncoder) -> None:
         self._encoder = encoder

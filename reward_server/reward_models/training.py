@@ -41,7 +41,7 @@ class Recipe:
     """Largest norm of a gradient."""
     patience: int = 25
     """Epochs without a better validation loss before a run ends."""
-    l2: tuple[float, ...] = (0.1, 1.0, 3.0, 10.0)
+    l2: tuple[float, ...] = (0.1, 1.0, 3.0, 10.0, 30.0)
     preference_weight: float = 1.0
     centring: float = 0.01
 
@@ -85,18 +85,20 @@ def fit(
     validation: Examples,
     recipe: Recipe,
     *,
+    emphasis: Matrix | None = None,
     checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[int, int], None] = lambda done, total: None,
 ) -> Fitted:
     """Train one candidate for each strength of `l2` and keep the best epoch of the best one.
 
+    `emphasis` multiplies the standardised features, shape (width,); the penalty then weighs on them accordingly.
     `on_epoch` hears of finished and of all epochs; what it raises ends the run, whose state is then on disk.
 
     Raises:
         InvalidRequest: the losses are no numbers, so nothing was learned.
     """
     torch.set_num_threads(1)  # sums are then ordered alike on every machine with this processor
-    fitter = _Fitter(names, train, validation, recipe)
+    fitter = _Fitter(names, train, validation, recipe, emphasis)
     restored = checkpoint.restore() if checkpoint is not None else None
     state = fitter.begin() if restored is None else _Run(*restored)
     try:
@@ -115,7 +117,14 @@ def fit(
 class _Fitter:
     """What stays the same during a run."""
 
-    def __init__(self, names: tuple[str, ...], train: Examples, validation: Examples, recipe: Recipe) -> None:
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        train: Examples,
+        validation: Examples,
+        recipe: Recipe,
+        emphasis: Matrix | None,
+    ) -> None:
         self._names = names
         self._recipe = recipe
         self._has_labels = bool(len(train.features))
@@ -124,7 +133,9 @@ class _Fitter:
         spread = everything.std(0)
         # A feature that never varies says nothing; dividing by its rounding error would make it say a lot.
         spread[spread < 1e-6] = np.inf
-        self._scale = (spread * math.sqrt(everything.shape[1])).astype(np.float32)
+        stretch = np.ones(everything.shape[1]) if emphasis is None else emphasis.astype(np.float64)
+        # The rows then have a length of about 1, whatever the number of features.
+        self._scale = (spread / stretch * math.sqrt(float((stretch**2).sum()))).astype(np.float32)
         self._train, self._validation = self._tensors(train), self._tensors(validation)
         labels = train.labels.astype(np.float64)
         self._means, self._variances = _moments(labels, len(names))
@@ -251,7 +262,7 @@ class _Fitter:
 
     def _decay(self, parameter: Tensor, l2: float) -> Tensor:
         heads, width = len(self._names), self._centre.shape[0]
-        # Features are divided by the root of their number, so weights are larger by that root.
+        # Features are divided by about the root of their number, so weights are larger by that root.
         penalty: Tensor = l2 * parameter[: heads * width].square().sum() / width / heads
         return penalty
 

@@ -5,24 +5,28 @@ The same resamples serve the model and its baselines, so their intervals can be 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reward_server.reward_models.baselines import Baselines
-from reward_server.reward_models.dataset import OVERALL, Dataset, groups_of
-from reward_server.reward_models.heads import Exact, Heads, Matrix
+from reward_server.reward_models.dataset import Dataset, groups_of
+from reward_server.reward_models.heads import Exact, Matrix
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.metrics import (
     PAIR_STATISTICS,
     VALUE_STATISTICS,
+    Figure,
     Resamples,
     as_json,
     ece,
     human_ceiling,
 )
+from reward_server.reward_models.model import RewardModel
+from reward_server.reward_models.reliability import RiskCoverage, coverage, risk_coverage
 
 PAIRS = "pairs"
 
@@ -35,9 +39,12 @@ class Measured:
     """By head and, where there are pairs, `pairs`."""
     baselines: dict[str, Any]
     ceiling: dict[str, Any]
+    uncertainty: dict[str, Any]
+    """Coverage of the intervals and the area under the risk-coverage curve; empty where it is not known."""
     predicted: Exact = field(default_factory=lambda: np.zeros(0), repr=False)
     """Values of the overall head on rows with a label for it."""
     labels: Exact = field(default_factory=lambda: np.zeros(0), repr=False)
+    risk: RiskCoverage | None = field(default=None, repr=False)
     chances: Exact = field(default_factory=lambda: np.zeros(0), repr=False)
     """P(chosen is preferred) of each pair."""
     targets: Exact = field(default_factory=lambda: np.zeros(0), repr=False)
@@ -52,42 +59,80 @@ class Rows:
     plain: Mapping[str, Matrix]
 
 
-def measure(heads: Heads, rows: Rows, baselines: Baselines, seed: int = 0) -> Measured:
+def measure(model: RewardModel, rows: Rows, baselines: Baselines, seed: int = 0) -> Measured:
     """All figures that these rows allow."""
-    examples = Examples.of(rows.dataset, rows.features, heads.names, heads.width)
+    examples = Examples.of(rows.dataset, rows.features, model.heads.names, model.heads.width)
     metrics: dict[str, Any] = {}
     beside: dict[str, Any] = {}
-    predicted, labels = np.zeros(0), np.zeros(0)
+    predicted, labels, chances = np.zeros(0), np.zeros(0), np.zeros(0)
+    targets = examples.targets.astype(np.float64)
     if len(examples.features):
-        values = heads.values(examples.features)
-        plain = _plain(rows)
-        groups = groups_of(rows.dataset.labelled)
-        for place, name in enumerate(heads.names):
-            known = np.flatnonzero(np.isfinite(examples.labels[:, place]))
-            if not len(known):
-                continue
-            found, wanted = values[known, place], examples.labels[known, place].astype(np.float64)
-            resamples = Resamples.of([groups[row] for row in known], seed)
-            metrics[name] = {"n": len(known), "variance": round(float(wanted.var()), 6)}
-            metrics[name] |= as_json(resamples.figures(VALUE_STATISTICS, found, wanted))
-            if name == OVERALL:
-                predicted, labels = found, wanted
-                beside = {
-                    each: as_json(resamples.figures(VALUE_STATISTICS, np.clip(line(plain[known]), 0.0, 1.0), wanted))
-                    for each, line in baselines.lines.items()
-                }
-    chances, targets = np.zeros(0), examples.targets.astype(np.float64)
+        values = model.heads.values(examples.features)
+        metrics = _head_figures(rows, model.heads.names, values, examples.labels, seed)
+        known = np.flatnonzero(np.isfinite(examples.labels[:, 0]))
+        predicted, labels = values[known, 0], examples.labels[known, 0].astype(np.float64)
+        beside = _baseline_figures(rows, known, labels, baselines, seed)
     if len(examples.chosen):
-        chances = heads.chances(examples.chosen, examples.rejected)
+        chances = model.heads.chances(examples.chosen, examples.rejected)
         metrics[PAIRS], against = _pair_figures(rows, chances, targets, baselines, seed)
-        beside = {name: {**beside.get(name, {}), **figures} for name, figures in {**beside, **against}.items()}
+        beside = {name: {**beside.get(name, {}), **against[name]} for name in against}
+    uncertainty, risk = _uncertainty(model, examples)
     ceiling = _ceiling(rows.dataset, seed)
-    return Measured(metrics, beside, ceiling, predicted, labels, chances, targets)
+    return Measured(metrics, beside, ceiling, uncertainty, predicted, labels, risk, chances, targets)
 
 
-def _plain(rows: Rows) -> Matrix:
-    found: Matrix = np.stack([rows.plain[row.conversation.digest] for row in rows.dataset.labelled])
-    return found
+def _head_figures(rows: Rows, names: Sequence[str], values: Exact, labels: Matrix, seed: int) -> dict[str, Any]:
+    """Figures of each head over the rows that have a label for it."""
+    groups = groups_of(rows.dataset.labelled)
+    metrics: dict[str, Any] = {}
+    for place, name in enumerate(names):
+        known = np.flatnonzero(np.isfinite(labels[:, place]))
+        if not len(known):
+            continue
+        found, wanted = values[known, place], labels[known, place].astype(np.float64)
+        resamples = Resamples.of([groups[row] for row in known], seed)
+        metrics[name] = {"n": len(known), "variance": round(float(wanted.var()), 6)}
+        metrics[name] |= as_json(resamples.figures(VALUE_STATISTICS, found, wanted))
+    return metrics
+
+
+def _baseline_figures(
+    rows: Rows, known: NDArray[np.intp], labels: Exact, baselines: Baselines, seed: int
+) -> dict[str, Any]:
+    """The same figures of each baseline for the overall head."""
+    if not len(known):
+        return {}
+    plain = np.stack([rows.plain[rows.dataset.labelled[row].conversation.digest] for row in known])
+    groups = groups_of(rows.dataset.labelled)
+    resamples = Resamples.of([groups[row] for row in known], seed)
+    return {
+        name: as_json(resamples.figures(VALUE_STATISTICS, np.clip(line(plain), 0.0, 1.0), labels))
+        for name, line in baselines.lines.items()
+    }
+
+
+def _uncertainty(model: RewardModel, examples: Examples) -> tuple[dict[str, Any], RiskCoverage | None]:
+    """How often labels lie where they should, and whether errors are larger where the model is less sure."""
+    known = np.flatnonzero(np.isfinite(examples.labels[:, 0])) if len(examples.features) else np.zeros(0, dtype=int)
+    if not len(known) or model.heads.link == "preference":
+        return {}, None
+    found = model.predict(examples.features[known])
+    if found.epistemic is None or found.noise is None:
+        return {}, None
+    labels = examples.labels[known, 0].astype(np.float64)
+    total = np.sqrt(found.epistemic**2 + found.noise**2)
+    risk = risk_coverage(total, np.abs(found.values[:, 0] - labels))
+    shares = {
+        f"{each.level:g}": Figure(each.share.value, each.share.low, each.share.high).to_json()
+        for each in coverage(found.values[:, 0], total, labels)
+    }
+    figures = {
+        "coverage": shares,
+        "epistemic_std": round(float(found.epistemic.mean()), 4),
+        "noise_std": round(float(found.noise.mean()), 4),
+        "aurc": {name: round(getattr(risk, name), 4) for name in ("aurc", "random", "oracle")},
+    }
+    return figures, risk
 
 
 def _pair_figures(

@@ -19,6 +19,7 @@ import numpy as np
 from reward_server import __version__
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.reward_model.measure import Measured, Rows, measure
+from reward_server.jobs.reward_model.report import page, pictures
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Card, DataCard
 from reward_server.reward_models.baselines import Baselines
@@ -27,6 +28,8 @@ from reward_server.reward_models.dataset import Dataset, Split, split
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.heads import Featuriser, Matrix
 from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.model import pack, with_uncertainty
+from reward_server.reward_models.plain_features import PlainFeatures
 from reward_server.reward_models.training import Fitted, Recipe, fit
 from reward_server.scoring.version import engine_digest
 
@@ -53,7 +56,7 @@ class Tools:
     """What turns conversations into numbers, with its memory on disk."""
 
     featuriser: Featuriser
-    plain: Featuriser
+    plain: PlainFeatures
     encoder_version: str
     shelf: FeatureShelf
 
@@ -84,14 +87,19 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
         first,
         middle,
         task.recipe,
+        emphasis=tools.featuriser.emphasis,
         checkpoint=checkpoint,
         on_epoch=lambda done, total: report("training", done, total),
     )
     report("measuring", 0, 1)
     baselines = _baselines(parts.train, plain)
-    measured = measure(fitted.heads, Rows(parts.held_out, features, plain), baselines, task.recipe.seed)
+    model = with_uncertainty(fitted.heads, first, middle, fitted.l2)
+    measured = measure(model, Rows(parts.held_out, features, plain), baselines, task.recipe.seed)
     about = _about(dataset, parts, task, tools, fitted=fitted, measured=measured, baselines=baselines)
-    card = artefact.write(task.out, fitted.heads, about, task.created)
+    images = pictures(measured, fitted)
+    report_page = page(f"Reward model of {task.created:%Y-%m-%d}", notes(about), measured, images)
+    beside = {**images, artefact.REPORT: report_page}
+    card = artefact.write(task.out, fitted.heads, about, task.created, extras=pack(model), beside=beside)
     checkpoint.remove()
     report("measuring", 1, 1)
     return Trained(card, fitted, measured)
@@ -166,9 +174,25 @@ def _about(
         "metrics": measured.metrics,
         "baselines": {"lines": baselines.to_json(), "metrics": measured.baselines},
         "ceiling": measured.ceiling,
+        "uncertainty": measured.uncertainty,
         "code_version": __version__,
         "engine": engine_digest(),
     }
+
+
+def notes(about: Mapping[str, Any]) -> list[str]:
+    """What a reader of the report has to know about data, split and training."""
+    data: DataCard = about["data"]
+    sizes, recipe = about["split"], about["recipe"]
+    lines = [
+        f"{data.labelled} labelled conversations and {data.pairs} preference pairs in {data.groups} groups, by "
+        f"{data.grouped_by}; data {data.sha256[:12]}",
+        f"Split by group (seed {recipe['seed']}): {sizes['train']} rows to train, {sizes['validation']} to choose "
+        f"settings, {sizes['held_out']} held out; {sizes['duplicates_removed']} rows taken out because their "
+        "conversation also stands in a later part",
+        f"Penalty {recipe['l2'][0]:g}, weights of epoch {recipe['epoch']}, encoder {about['encoder_version']}",
+    ]
+    return lines + list(data.notes)
 
 
 def _named(parts: Split) -> dict[str, Dataset]:

@@ -1,0 +1,150 @@
+"""A reward model ready to predict: the heads, and how sure the overall one is.
+
+The two parts of the uncertainty are apart: `epistemic` falls with more data and grows away from it, `noise` is that of
+the labels. They come from a posterior over the overall head in the space of standardised features (`uncertainty`);
+where too few rows allowed one, both are unknown, which is not 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from reward_server.errors import InvalidRequest
+from reward_server.reward_models.artefact import Artefact, UnusableModel
+from reward_server.reward_models.heads import Exact, Heads, Matrix
+from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.posterior import (
+    LinearPosterior,
+    Prediction,
+    from_arrays,
+    squashed,
+    to_arrays,
+)
+from reward_server.reward_models.uncertainty import MIN_ROWS, laplace_at
+
+UNCERTAINTY = "uncertainty.safetensors"
+MAX_DIRECTIONS = 256
+"""Directions of the posterior that are kept: those the data says most about. The others count as unseen, which makes
+the uncertainty a little larger, never smaller."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What a model makes of n conversations."""
+
+    values: Exact
+    """In [0, 1], shape (n, heads); the first is the overall one."""
+    epistemic: Exact | None
+    """Standard deviation of the overall value, shape (n,)."""
+    noise: Exact | None
+    """Standard deviation of a label around it, shape (n,)."""
+
+
+@dataclass(frozen=True)
+class RewardModel:
+    """Heads with the posterior of the overall one."""
+
+    heads: Heads
+    posterior: LinearPosterior | None = None
+
+    def predict(self, features: Matrix) -> Predicted:
+        """Values with their uncertainty; a row is the same in any batch."""
+        raw = self.heads.raw(features)
+        values = self.heads.valued(raw)
+        if self.posterior is None:
+            return Predicted(values, None, None)
+        found = self.posterior.predict(self.heads.standardised(features))
+        if self.heads.link == "preference":
+            # Log-odds of winning become chances; the spread is carried along the same curve.
+            return Predicted(values, squashed(Prediction(raw[:, 0], found.epistemic_std, None)).epistemic_std, None)
+        return Predicted(values, found.epistemic_std, found.noise_std)
+
+
+def with_uncertainty(heads: Heads, train: Examples, validation: Examples, l2: float) -> RewardModel:
+    """The heads with a last-layer Laplace posterior around them; none where there are too few rows.
+
+    Daxberger et al., Laplace Redux, 2021: the curvature of the training loss at the trained weights. For regression
+    that is Bayesian ridge regression (Bishop, eq. 3.50-3.51) whose noise is the validation part's, not the smaller one
+    of the rows that were fitted.
+    """
+    labels, checked = train.labels[:, 0].astype(np.float64), validation.labels[:, 0].astype(np.float64)
+    known, held = np.flatnonzero(np.isfinite(labels)), np.flatnonzero(np.isfinite(checked))
+    if heads.link == "identity":
+        if min(len(known), len(held)) < MIN_ROWS:
+            return RewardModel(heads)
+        strength = l2 * float(labels[known].var()) * len(known) / heads.width
+        rows, others = heads.standardised(train.features[known]), heads.standardised(validation.features[held])
+        errors = heads.raw(validation.features[held])[:, 0] - checked[held]
+        return RewardModel(heads, _compact(_around(heads, rows, others, errors, strength)))
+    if len(train.chosen) < MIN_ROWS:
+        return RewardModel(heads)
+    differences = heads.standardised(train.chosen) - heads.standardised(train.rejected)
+    # The penalty of the mean loss, as the precision of a Gaussian prior beside the sum of the losses.
+    found = laplace_at(heads.weights[0], differences, 2.0 * l2 * len(differences) / heads.width)
+    return RewardModel(heads, _compact(found))
+
+
+def _around(heads: Heads, rows: Exact, others: Exact, errors: Exact, strength: float) -> LinearPosterior:
+    """The posterior of ridge regression with this penalty; `strength` is the ratio of noise to prior variance."""
+    directions, squares = _directions(rows)
+    total = float(np.mean(errors**2))
+
+    def posterior(noise: float) -> LinearPosterior:
+        return LinearPosterior(
+            centre=np.zeros(heads.width),
+            scale=np.ones(heads.width),
+            weights=heads.weights[0].astype(np.float64),
+            directions=directions,
+            variances=noise / (strength + squares),
+            outside=noise / strength,
+            bias=float(heads.bias[0]),
+            bias_variance=noise / len(rows),
+            noise_variance=noise,
+        )
+
+    # Errors on rows that were not fitted are noise and epistemic variance together, and both grow with the noise.
+    epistemic = float(np.mean(posterior(total).predict(others).epistemic_std ** 2))
+    return posterior(max(total * total / (total + epistemic), 1e-12))
+
+
+def _directions(rows: Exact) -> tuple[Exact, Exact]:
+    """Orthonormal directions (r, width) in which rows vary, and the sum of squares (r,) along each."""
+    _, singular, basis = np.linalg.svd(rows, full_matrices=False)
+    kept = singular > 1e-6 * max(float(singular[0]), 1e-12)
+    return np.ascontiguousarray(basis[kept]), singular[kept] ** 2
+
+
+def pack(model: RewardModel) -> dict[str, bytes]:
+    """The files of an artefact that hold the uncertainty; none where it is not known."""
+    if model.posterior is None:
+        return {}
+    arrays = {name: values.astype(np.float32) for name, values in to_arrays(model.posterior).items()}
+    packed: bytes = save({name: np.ascontiguousarray(values) for name, values in arrays.items()})
+    return {UNCERTAINTY: packed}
+
+
+def model_of(artefact: Artefact) -> RewardModel:
+    """The model of an artefact; `UnusableModel` where its uncertainty is damaged."""
+    content = artefact.extras.get(UNCERTAINTY)
+    if content is None:
+        return RewardModel(artefact.heads)
+    try:
+        posterior = from_arrays(load(content))
+    except (SafetensorError, InvalidRequest) as error:
+        raise UnusableModel(f"{artefact.id} is damaged: {UNCERTAINTY} cannot be read") from error
+    if not isinstance(posterior, LinearPosterior) or posterior.width != artefact.heads.width:
+        raise UnusableModel(f"{artefact.id} is damaged: {UNCERTAINTY} does not fit its heads")
+    return RewardModel(artefact.heads, posterior)
+
+
+def _compact(posterior: LinearPosterior) -> LinearPosterior:
+    """With the directions of least variance, rounded as they will be stored."""
+    kept = np.argsort(posterior.variances, kind="stable")[:MAX_DIRECTIONS]
+    smaller = replace(posterior, directions=posterior.directions[kept], variances=posterior.variances[kept])
+    rounded = {name: values.astype(np.float32) for name, values in to_arrays(smaller).items()}
+    found = from_arrays(rounded)
+    return found if isinstance(found, LinearPosterior) else smaller

@@ -1,0 +1,92 @@
+"""Plots of a training, as PNG bytes: how it went, how calibrated it is, how it stands beside simple baselines.
+
+Drawn without a display and without the library's global state, so that they may be drawn in any thread.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from reward_server.reward_models.heads import Exact
+
+if TYPE_CHECKING:
+    from reward_server.reward_models.training import Epoch
+
+BINS = 10
+
+
+def learning_curve(history: Sequence[Epoch], kept: Epoch) -> bytes:
+    """Training and validation loss of each strength of the penalty, and the epoch that was kept."""
+    figure, axes = _figure("Learning curve", "epoch", "loss (1 = predicting the mean)")
+    for index, l2 in enumerate(dict.fromkeys(point.l2 for point in history)):
+        points = [point for point in history if point.l2 == l2]
+        numbers = [point.number for point in points]
+        axes.plot(numbers, [p.validation_loss for p in points], color=f"C{index}", label=f"validation, l2 = {l2:g}")
+        axes.plot(numbers, [p.training_loss for p in points], color=f"C{index}", linestyle=":", alpha=0.7)
+    axes.plot([kept.number], [kept.validation_loss], "k*", markersize=12, label="kept")
+    axes.legend(fontsize=8, title="dotted: training", title_fontsize=8)
+    return _png(figure)
+
+
+def reliability(predicted: Exact, observed: Exact, title: str) -> bytes:
+    """Mean outcome against mean prediction in ten bins of equal count; on the diagonal, numbers mean what they say."""
+    figure, axes = _figure(title, "predicted", "observed")
+    axes.plot([0, 1], [0, 1], color="grey", linewidth=1, linestyle="--")
+    bins = np.array_split(np.argsort(predicted, kind="stable"), min(BINS, max(1, len(predicted))))
+    points = [(predicted[rows].mean(), observed[rows].mean(), len(rows)) for rows in bins if len(rows)]
+    axes.plot([x for x, _, _ in points], [y for _, y, _ in points], "o-")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    return _png(figure)
+
+
+def scatter(
+    predicted: Exact, labels: Exact, model: Mapping[str, Any], baselines: Mapping[str, Any], ceiling: Mapping[str, Any]
+) -> bytes:
+    """Held-out labels against predictions, with the rank correlation of the baselines and of people in the legend."""
+    figure, axes = _figure("Held-out conversations", "predicted", "label")
+    axes.plot([0, 1], [0, 1], color="grey", linewidth=1, linestyle="--")
+    axes.scatter(predicted, labels, s=12, alpha=0.5)
+    lines = [("this model", model), *baselines.items(), ("one person", ceiling)]
+    for name, figures in lines:
+        axes.plot([], [], " ", label=f"{name}: Spearman {_value(figures)}")
+    axes.legend(fontsize=8, loc="upper left", handlelength=0)
+    return _png(figure)
+
+
+def risk_coverage(shares: Exact, risk: Exact, random: float, oracle: Exact) -> bytes:
+    """Mean error of the most certain part of the rows, against how large that part is."""
+    figure, axes = _figure("Risk and coverage", "share of conversations, most certain first", "mean absolute error")
+    axes.plot(shares, risk, label="by uncertainty")
+    axes.plot(shares, oracle, linestyle=":", color="grey", label="by the error itself")
+    axes.axhline(random, linestyle="--", color="grey", label="at random")
+    axes.legend(fontsize=8)
+    return _png(figure)
+
+
+def _value(figures: Mapping[str, Any]) -> str:
+    found = figures.get("spearman")
+    return f"{found['value']:.2f}" if found else "–"
+
+
+def _figure(title: str, x: str, y: str) -> tuple[Figure, Any]:
+    figure = Figure(figsize=(5.5, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.set_title(title)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(alpha=0.25)
+    return figure, axes
+
+
+def _png(figure: Figure) -> bytes:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})
+    return stream.getvalue()

@@ -1,0 +1,157 @@
+"""The active reward model in service: a judge of whole conversations, exchanged while the server runs.
+
+A judge is an immutable snapshot of one model; activating another makes a new judge, and whoever holds the old one goes
+on with it to the end of a batch. Nothing is cached by conversation here, so nothing can be stale. What cannot be
+estimated is a failure: no constant, no other encoder, no older model in its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from threading import Lock
+
+import numpy as np
+
+from reward_server.errors import JudgeFailed, LabsError
+from reward_server.judges.base import Case
+from reward_server.judges.estimate import ConversationJudge, Estimate
+from reward_server.reward_models.artefact import Artefact, UnusableModel
+from reward_server.reward_models.heads import Featuriser
+from reward_server.reward_models.model import RewardModel, model_of
+from reward_server.reward_models.recorded import conversation_of, scenario_text
+from reward_server.reward_models.registry import Registry, Stamp
+from reward_server.telemetry.logs import get_logger
+
+NAME = "reward_model"
+"""What composites call the active model."""
+
+log = get_logger(__name__)
+
+Featurise = Callable[[Artefact], Featuriser]
+"""The featuriser a model needs; `UnusableModel` where this server has another encoder or other features."""
+
+
+class LearnedJudge:
+    """One reward model as a judge of conversations."""
+
+    def __init__(self, model_id: str, model: RewardModel, featuriser: Featuriser) -> None:
+        self._id = model_id
+        self._model = model
+        self._featuriser = featuriser
+
+    @property
+    def name(self) -> str:
+        """What composites call it."""
+        return NAME
+
+    @property
+    def version(self) -> str:
+        """The model's id: a hash of everything that decides its estimates."""
+        return self._id
+
+    def estimate(self, cases: Sequence[Case]) -> Sequence[Estimate]:
+        """One estimate per case, in order; each depends on its own case alone.
+
+        Raises:
+            JudgeFailed: features or values are no numbers.
+        """
+        conversations = [conversation_of(case.transcript, scenario_text(case.scenario.card)) for case in cases]
+        features = self._featuriser.features(conversations)
+        if features.shape != (len(cases), self._model.heads.width) or not np.isfinite(features).all():
+            raise JudgeFailed
+        found = self._model.predict(features)
+        if not np.isfinite(found.values).all():
+            raise JudgeFailed
+        names = self._model.heads.names
+        return [
+            Estimate(
+                value=float(row[0]),
+                epistemic=None if found.epistemic is None else float(found.epistemic[index]),
+                noise=None if found.noise is None else float(found.noise[index]),
+                dimensions={name: float(value) for name, value in zip(names[1:], row[1:], strict=True)},
+            )
+            for index, row in enumerate(found.values)
+        ]
+
+
+class UnusableJudge:
+    """Stands for an active model that cannot be loaded: asking it fails, until another model is activated."""
+
+    def __init__(self, model_id: str) -> None:
+        self._id = model_id
+
+    @property
+    def name(self) -> str:
+        """What composites call it."""
+        return NAME
+
+    @property
+    def version(self) -> str:
+        """Differs from that of the same model once it can be loaded."""
+        return f"{self._id}/unusable"
+
+    def estimate(self, cases: Sequence[Case]) -> Sequence[Estimate]:
+        """Always `JudgeFailed`."""
+        raise JudgeFailed
+
+
+class ActiveRewardModel:
+    """Follows `active.json`: one `stat` tells whether the judge at hand is still the right one."""
+
+    def __init__(self, registry: Registry, featurise: Featurise) -> None:
+        self._registry = registry
+        self._featurise = featurise
+        self._lock = Lock()
+        self._seen: tuple[Stamp, ConversationJudge | None] = (None, None)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether another model is active than the one at hand; costs one `stat`."""
+        return self._registry.stamp() != self._seen[0]
+
+    def judge(self) -> ConversationJudge | None:
+        """The judge of the active model, loaded if need be (blocking); None where no model is active."""
+        if self.is_stale:
+            with self._lock:
+                stamp = self._registry.stamp()
+                if stamp != self._seen[0]:
+                    # The stamp of before the reading: what is replaced meanwhile is read again next time.
+                    self._seen = (stamp, self._load())
+        return self._seen[1]
+
+    async def current(self) -> ConversationJudge | None:
+        """The same from a coroutine: loading happens in a thread."""
+        return await asyncio.to_thread(self.judge) if self.is_stale else self._seen[1]
+
+    def _load(self) -> ConversationJudge | None:
+        model_id = "unknown"
+        try:
+            found = self._registry.active_id()
+            if found is None:
+                return None
+            model_id = found
+            artefact = self._registry.open(model_id)
+            return LearnedJudge(model_id, model_of(artefact), self._featurise(artefact))
+        except LabsError as error:
+            log.error("reward_model_unusable", model=model_id, code=error.code)  # noqa: TRY400
+            return UnusableJudge(model_id)
+
+
+def check_fits(artefact: Artefact, encoder_version: str, features_version: str) -> None:
+    """Whether a model's features are those of this server.
+
+    Raises:
+        UnusableModel: it was trained with another encoder or other features.
+    """
+    card = artefact.card
+    if card.encoder_version != encoder_version:
+        raise UnusableModel(
+            f"{card.id} was trained with the encoder {card.encoder_version}, this is {encoder_version}: set the "
+            f"encoder to {card.encoder}, or train again"
+        )
+    if card.features_version != features_version:
+        raise UnusableModel(
+            f"{card.id} was trained on features {card.features_version}, this version makes {features_version}: "
+            "train again"
+        )
