@@ -54,6 +54,22 @@ class Evaluations:
         reward = rewards.subquery().c.reward
         return await self._session.run(lambda connection: _stats(connection, reward))
 
+    async def newest_version(self) -> str | None:
+        """The scoring version of the newest evaluation of any lab; for the operator."""
+        newest = select(_EVALUATION.c.scoring_version).order_by(_EVALUATION.c.created_at.desc()).limit(1)
+        return await self._session.run(lambda connection: connection.execute(newest).scalar_one_or_none())
+
+    async def plain_rewards(self, scoring_version: str) -> list[float]:
+        """All rewards of a scoring version that were made as the scenario says, of all labs; for the operator."""
+        rewards = select(_EVALUATION.c.reward, _EVALUATION.c.reward_config).where(
+            _EVALUATION.c.scoring_version == scoring_version
+        )
+
+        def work(connection: Connection) -> list[float]:
+            return [float(reward) for reward, config in connection.execute(rewards) if not config]
+
+        return await self._session.run(work)
+
 
 def _stats(connection: Connection, reward: ColumnElement[float]) -> Stats:
     summary = select(

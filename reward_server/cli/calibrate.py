@@ -1,0 +1,119 @@
+"""`labs calibrate`: fit a calibration on labels or pairs, or rescale the server's own rewards."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from reward_server.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from reward_server.jobs.calibration.read import Found
+    from reward_server.jobs.calibration.run import Kept
+    from reward_server.settings import Settings
+
+
+def calibrate(
+    method: Annotated[
+        str,
+        typer.Option(
+            help="temperature (pairs), isotonic (labels), or without labels z_score, min_max, percentile.",
+        ),
+    ],
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DATA",
+            help="Rows of reward and label, pairs with a winner, or the folder or results.jsonl of labs evaluate.",
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Labels for results of labs evaluate, by key, id or row.", exists=True)
+    ] = None,
+    scale: Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")] = (
+        0.0,
+        1.0,
+    ),
+    owner: Annotated[
+        str | None, typer.Option("--for", help="Scoring version or reward model of the rewards, if rows do not say.")
+    ] = None,
+    combine: Annotated[
+        bool, typer.Option("--combine", help="Also fit one non-negative combination of several named rewards.")
+    ] = False,
+    from_store: Annotated[
+        bool, typer.Option("--from-store", help="Rescale the rewards of the server's own evaluations.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write to. [default: where the server looks]", file_okay=False)
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)] = None,
+) -> None:
+    """Fit a calibration, write it with a reliability diagram, and print the errors before and after."""
+    from reward_server.clock import SystemClock
+    from reward_server.jobs.calibration.read import read
+    from reward_server.jobs.calibration.run import calibrate as run
+    from reward_server.jobs.calibration.run import owner_of
+    from reward_server.reward_models.calibration_fit import check_method
+    from reward_server.settings import load_settings
+
+    check_method(method)
+    if (source is None) != from_store:
+        raise InvalidRequest("give either a file or --from-store")
+    settings = load_settings({"data": data})
+    found = asyncio.run(_stored(settings, owner)) if source is None else read(source, labels, scale)
+    kept = run(
+        found, method, owner_of(found, owner), SystemClock().now(), out or settings.calibrations, combine=combine
+    )
+    _print(Console(), kept, found.left_out)
+
+
+def _print(console: Console, kept: Kept, left_out: int) -> None:
+    calibration = kept.calibration
+    table = Table("reward", "ECE before", "ECE after (cross-fitted)")
+    for each in calibration.maps:
+        errors = [f"{e.value:.3f} [{e.low:.3f}, {e.high:.3f}]" if e else "-" for e in (each.ece_before, each.ece_after)]
+        table.add_row(each.name, *errors)
+    if calibration.combination is not None:
+        error = calibration.combination.ece_after
+        weights = ", ".join(f"{weight:.2f} {name}" for name, weight in calibration.combination.weights.items())
+        table.add_row(f"all: {weights}", "-", f"{error.value:.3f} [{error.low:.3f}, {error.high:.3f}]")
+    console.print(table)
+    if left_out:
+        console.print(f"{left_out} results without a reward or a label were left out", highlight=False)
+    if calibration.is_scaling:
+        console.print(f"{calibration.method} rescales rewards; it is not a calibration to labels", highlight=False)
+    console.print(
+        f"{calibration.id}: {calibration.method} on {calibration.n} rows for {calibration.belongs_to}, "
+        f"diagram in {kept.diagram}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+async def _stored(settings: Settings, owner: str | None) -> Found:
+    """The plain rewards of the store: of the scoring version that is asked for, else of the newest one."""
+    import numpy as np
+
+    from reward_server.jobs.calibration.read import Found
+    from reward_server.reward_models.calibration import DEFAULT_REWARD
+    from reward_server.reward_models.calibration_data import LabelledRows
+    from reward_server.store.migrate import migrate
+    from reward_server.store.store import Store
+
+    await migrate(settings.database)
+    store = await Store.open(settings.database)
+    try:
+        async with store.reading() as unit:
+            version = owner or await unit.evaluations.newest_version()
+            rewards = await unit.evaluations.plain_rewards(version) if version else []
+    finally:
+        await store.close()
+    if not rewards:
+        raise InvalidRequest("The store has no evaluations of that scoring version.")
+    groups = tuple(str(number) for number in range(len(rewards)))
+    return Found(LabelledRows({DEFAULT_REWARD: np.array(rewards)}, None, groups), version, 0)

@@ -1,0 +1,58 @@
+"""Fits a calibration, keeps it, and draws how reliable the rewards are before and after."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from reward_server.errors import InvalidRequest
+from reward_server.jobs.calibration.diagram import draw
+from reward_server.jobs.calibration.read import Found
+from reward_server.reward_models.calibration import Calibration, save
+from reward_server.reward_models.calibration_fit import Judged, check_method, fit, judged
+
+_OWNER = re.compile(r"(sv|rm)_[0-9a-f]{12}")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A calibration and its files."""
+
+    calibration: Calibration
+    path: Path
+    diagram: Path
+
+
+def owner_of(found: Found, given: str | None) -> str:
+    """Which scoring version or reward model the rewards are of.
+
+    Raises:
+        InvalidRequest: nobody says, what is said is malformed, or the rows say otherwise.
+    """
+    if given is not None and _OWNER.fullmatch(given) is None:
+        raise InvalidRequest("--for must be a scoring version (sv_…) or a reward model (rm_…)")
+    if found.owner is not None and given is not None and given.startswith("sv_") and given != found.owner:
+        raise InvalidRequest(f"The rows are of {found.owner}, not of {given}.")
+    owner = given or found.owner
+    if owner is None:
+        raise InvalidRequest("The rows do not say which scoring version made them: give --for sv_… or rm_…")
+    if _OWNER.fullmatch(owner) is None:
+        raise InvalidRequest("The scoring version of the rows is malformed.")
+    return owner
+
+
+def calibrate(found: Found, method: str, owner: str, created: datetime, folder: Path, *, combine: bool = False) -> Kept:
+    """Fit, write `<id>.json` and `<id>.png` into the folder."""
+    data = found.data.ordered()
+    calibration = fit(data, method, owner, created, combine=combine)
+    path = save(calibration, folder)
+    known: dict[str, Judged] = {}
+    for name in data.names:
+        seen = judged(data, check_method(method), name)
+        if seen is not None:
+            known[name] = seen
+    diagram = path.with_suffix(".png")
+    draw(diagram, calibration, known)
+    return Kept(calibration, path, diagram)
