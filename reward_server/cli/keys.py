@@ -41,6 +41,9 @@ def create(
         list[str] | None, typer.Option(help="A collection the key may use; repeat it for more. [default: all]")
     ] = None,
     full_scores: Annotated[bool, typer.Option(help="Adds score_breakdown to this key's answers.")] = False,
+    operator: Annotated[
+        bool, typer.Option("--operator", help="An operator's key: may train and activate reward models.")
+    ] = False,
     data: Data = None,
 ) -> None:
     """Make a key and print it, once."""
@@ -57,6 +60,7 @@ def create(
             rate_per_minute=rate,
             collections=collection or None,
             full_scores=full_scores,
+            operator=operator,
         )
 
     made = _with_ring(data, work)
@@ -84,6 +88,8 @@ def _line(row: KeyRow) -> str:
     parts.append(f"collections={'all' if row.collections is None else ','.join(row.collections)}")
     if row.full_scores:
         parts.append("full-scores")
+    if row.operator:
+        parts.append("operator")
     parts.append(f"created={row.created_at:%Y-%m-%dT%H:%MZ}")
     if row.revoked_at is not None:
         parts.append(f"revoked={row.revoked_at:%Y-%m-%dT%H:%MZ}")

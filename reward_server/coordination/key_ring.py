@@ -59,6 +59,7 @@ class KeyRing:
         rate_per_minute: int | None = None,
         collections: Sequence[str] | None = None,
         full_scores: bool = False,
+        operator: bool = False,
     ) -> NewKey:
         """Make and store a key."""
         _check(lab_id, name, plan, rate_per_minute)
@@ -73,6 +74,7 @@ class KeyRing:
             rate_per_minute=rate_per_minute,
             collections=None if collections is None else tuple(collections),
             full_scores=full_scores,
+            operator=operator,
             created_at=self._clock.now(),
         )
         async with self._store.transaction() as work:
@@ -135,6 +137,7 @@ def _lab(row: KeyRow) -> Lab:
         per_minute=PLAN_RATES.get(Plan(row.plan), row.rate_per_minute),
         collections=row.collections,
         full_scores=row.full_scores,
+        operator=row.operator,
     )
 
 

@@ -29,11 +29,13 @@ class Lab:
     collections: tuple[str, ...] | None = None
     """Collections the key may use; None means all."""
     full_scores: bool = False
+    operator: bool = False
+    """Whether the key is an operator's: it may train and activate what scores everybody."""
 
     def may_use(self, collection: str) -> bool:
         """Whether the key has access to this collection."""
         return self.collections is None or collection in self.collections
 
 
-DEVELOPMENT_LAB = Lab(lab_id="development", key_id="development", per_minute=None)
+DEVELOPMENT_LAB = Lab(lab_id="development", key_id="development", per_minute=None, operator=True)
 """Everybody, on a loopback server without keys."""

@@ -51,6 +51,8 @@ class KeyRow:
     full_scores: bool
     created_at: datetime
     revoked_at: datetime | None = None
+    operator: bool = False
+    """Whether it may do what only operators may, such as training and activating reward models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,3 +194,6 @@ class Ceiling:
 
     tokens: int | None = None
     nano_usd: int | None = None
+
+
+NO_CEILING = Ceiling()

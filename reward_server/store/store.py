@@ -20,8 +20,10 @@ from reward_server.store.engine import open_reading, open_writing
 from reward_server.store.episodes import Episodes
 from reward_server.store.evaluations import Evaluations
 from reward_server.store.keys import Keys
+from reward_server.store.llm_answers import LlmAnswers
 from reward_server.store.readers import Readers
 from reward_server.store.session import Session
+from reward_server.store.spending import Spending
 from reward_server.store.thread import ConnectionThread
 from reward_server.store.writer import Writer
 
@@ -38,6 +40,8 @@ class UnitOfWork:
         self.evaluations = Evaluations(session)
         self.comparisons = Comparisons(session)
         self.answers = Answers(session)
+        self.spending = Spending(session)
+        self.llm_answers = LlmAnswers(session)
 
 
 class Store:

@@ -6,13 +6,15 @@ costs more per turn than everything else a write does.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
+    Date,
     ForeignKey,
     Index,
     LargeBinary,
@@ -20,6 +22,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
 )
 from sqlmodel import Field, SQLModel
 
@@ -67,6 +70,7 @@ class ApiKey(Row, table=True):
     rate_per_minute: int | None
     collections: list[str] | None = _json(nullable=True)
     full_scores: bool
+    operator: bool = Field(sa_column=Column(Boolean(), nullable=False, server_default=false()))
     created_at: datetime = _moment()
     revoked_at: datetime | None = _moment(nullable=True)
 
@@ -177,6 +181,27 @@ class Answer(Row, table=True):
     fingerprint: str = Field(max_length=128)
     status: int
     body: dict[str, Any] = _json()
+    created_at: datetime = Field(sa_column=Column(UtcDateTime(), nullable=False, index=True))
+
+
+class LlmSpending(Row, table=True):
+    """What a lab spent on language models in a day (UTC)."""
+
+    __tablename__ = "llm_spending"
+
+    lab_id: str = Field(primary_key=True, max_length=64)
+    day: date = Field(sa_column=Column(Date(), primary_key=True))
+    tokens: int = Field(sa_column=Column(BigInteger(), nullable=False))
+    nano_usd: int = Field(sa_column=Column(BigInteger(), nullable=False))
+
+
+class LlmVerdict(Row, table=True):
+    """What a language model decided, by a hash of everything that it depends on."""
+
+    __tablename__ = "llm_verdicts"
+
+    key: str = Field(primary_key=True, max_length=64)
+    body: str = _text()
     created_at: datetime = Field(sa_column=Column(UtcDateTime(), nullable=False, index=True))
 
 

@@ -1,0 +1,48 @@
+"""The store as language models need it: spending that a restart does not forget, and decisions that outlive it.
+
+Each call is a transaction of its own, and none is open while a model is being asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+from reward_server.clock import Clock
+from reward_server.store.records import Ceiling, Spend
+from reward_server.store.store import Store
+
+
+class StoredLedger:
+    """A `Ledger` in the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def book(self, lab_id: str, day: date, spend: Spend, ceiling: Ceiling) -> bool:
+        """Add the spend if it fits; whether it did."""
+        async with self._store.transaction() as work:
+            return await work.spending.add(lab_id, day, spend, ceiling)
+
+    async def correct(self, lab_id: str, day: date, change: Spend) -> None:
+        """Add a change to what was booked."""
+        async with self._store.transaction() as work:
+            await work.spending.add(lab_id, day, change)
+
+
+class StoredVerdicts:
+    """What was decided, by key; raises `StoreUnavailable`."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def get_many(self, keys: Sequence[str]) -> Mapping[str, str]:
+        """What is kept of these keys; the others are missing."""
+        async with self._store.reading() as work:
+            return await work.llm_answers.get_many(keys)
+
+    async def put_many(self, bodies: Mapping[str, str]) -> None:
+        """Keep these; a key that is there already keeps its body."""
+        async with self._store.transaction() as work:
+            await work.llm_answers.put_many(bodies, self._clock.now())

@@ -1,0 +1,52 @@
+"""What language models decided: opaque texts by key. The first one under a key stays.
+
+What is in them and what the keys are made of is the business of whoever keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy.dialects.sqlite import insert
+
+from reward_server.store.session import Session
+from reward_server.store.tables import LlmVerdict, table_of
+
+KEYS_AT_ONCE = 500
+"""SQLite takes a bounded number of parameters in a statement."""
+
+_VERDICT = table_of(LlmVerdict)
+_GET = select(_VERDICT.c.key, _VERDICT.c.body).where(_VERDICT.c.key.in_(bindparam("keys", expanding=True)))
+_PUT = insert(_VERDICT).on_conflict_do_nothing()
+_PURGE = delete(_VERDICT).where(_VERDICT.c.created_at < bindparam("before"))
+
+
+class LlmAnswers:
+    """Decisions of all labs: a key tells nothing about whose they are."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, str]:
+        """The bodies under these keys; keys without one are missing."""
+
+        def work(connection: Connection) -> dict[str, str]:
+            found: dict[str, str] = {}
+            for start in range(0, len(keys), KEYS_AT_ONCE):
+                some = list(keys[start : start + KEYS_AT_ONCE])
+                found.update((row.key, row.body) for row in connection.execute(_GET, {"keys": some}))
+            return found
+
+        return await self._session.run(work)
+
+    async def put_many(self, bodies: Mapping[str, str], at: datetime) -> None:
+        """Keep these, each unless there is one under its key."""
+        rows = [{"key": key, "body": body, "created_at": at} for key, body in bodies.items()]
+        if rows:
+            await self._session.run(lambda connection: connection.execute(_PUT, rows))
+
+    async def purge(self, before: datetime) -> int:
+        """Forget what was decided before this moment; how many there were."""
+        return await self._session.run(lambda connection: connection.execute(_PURGE, {"before": before}).rowcount)
