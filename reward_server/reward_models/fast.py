@@ -1,0 +1,116 @@
+"""The encoder of learned scoring: whole conversations, in bf16 where the processor multiplies it natively.
+
+A vector depends on its text alone, as everywhere: that is measured on load, and where a text in a pack is not bit for
+bit what it is alone, texts are computed one at a time (`bf16`) or in fp32 (`auto`). A vector that is not finite is
+computed again in fp32. The version names the precision, because the numbers differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+
+from reward_server.reward_models.encoder import MODEL, PACKAGED, EncoderUnavailable, TextEncoder, Vectors, load_encoder
+from reward_server.reward_models.minilm import (
+    TOKENS_PER_PACK,
+    Checkpoint,
+    Forward,
+    MiniLmEncoder,
+    in_packs,
+    is_exact,
+    packaged_folder,
+    read_checkpoint,
+    use_one_thread,
+)
+from reward_server.reward_models.packed import Bf16Forward
+
+Precision = Literal["auto", "fp32", "bf16"]
+
+MAX_TOKENS = 512
+"""As many positions as the model knows."""
+
+_LENGTHS = {2: 9, 3: 64, 12: 17, 23: 3, 70: 2, 150: 2, 290: 1, 512: 1}
+_NATIVE = ("avx512_bf16", "amx_bf16")
+
+
+class FastEncoder:
+    """`TextEncoder` over whole conversations. Blocking and thread-safe; computes in the calling thread."""
+
+    def __init__(self, exact: MiniLmEncoder, packed: Forward | None) -> None:
+        """Args: exact: fp32. packed: bf16, or None to compute in fp32 alone."""
+        self._exact = exact
+        self._packed = packed
+        self._budget = TOKENS_PER_PACK if packed is None or is_exact(packed, _LENGTHS) else 1
+
+    @property
+    def version(self) -> str:
+        """Identifies weights, method and precision; part of the scoring version."""
+        return f"{self._exact.version}/{MAX_TOKENS}/{self.precision}"
+
+    @property
+    def precision(self) -> str:
+        """`bf16` or `fp32`."""
+        return "fp32" if self._packed is None else "bf16"
+
+    @property
+    def packs_are_exact(self) -> bool:
+        """Whether many texts may share a pack on this machine."""
+        return self._budget > 1
+
+    @property
+    def width(self) -> int:
+        """The length of a vector."""
+        return self._exact.width
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, shape (len(texts), 384)."""
+        if self._packed is None:
+            return self._exact.encode(texts)
+        use_one_thread()
+        rows = self._exact.tokens(texts)
+        vectors = in_packs(rows, self._packed, self._budget)
+        for index in np.flatnonzero(~np.isfinite(vectors).all(axis=1)):
+            vectors[index] = self._exact.forward([rows[index]])[0].numpy()
+        return vectors
+
+
+def load_fast_encoder(name: str = PACKAGED, precision: Precision = "auto") -> TextEncoder:
+    """The encoder of learned scoring by the name in the settings; another model than the packaged one is what it is.
+
+    Raises:
+        EncoderUnavailable: weights missing or damaged, or bf16 asked for where it does not exist.
+    """
+    if name in {"", PACKAGED, MODEL}:
+        return fast_encoder(read_checkpoint(packaged_folder()), precision)
+    return load_encoder(name)
+
+
+def load_tuned_encoder(folder: Path, precision: Precision = "auto") -> TextEncoder:
+    """An encoder of the same shape with weights of its own: a folder with `model.safetensors` and `tokenizer.json`."""
+    return fast_encoder(read_checkpoint(folder, expected_sha256=None), precision)
+
+
+def fast_encoder(checkpoint: Checkpoint, precision: Precision = "auto") -> FastEncoder:
+    """Choose what this machine computes best, and measure whether it is exact."""
+    weights, tokenizer, version = checkpoint
+    exact = MiniLmEncoder(weights, tokenizer, version, MAX_TOKENS)
+    if precision == "fp32":
+        return FastEncoder(exact, None)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu" and not _multiplies_bf16(torch.cpu.get_capabilities()):
+        if precision == "bf16":
+            raise EncoderUnavailable(
+                "LABS_ENCODER_PRECISION=bf16 needs a processor with AVX512-BF16 or AMX, or a GPU: use auto or fp32"
+            )
+        return FastEncoder(exact, None)
+    fast = FastEncoder(exact, Bf16Forward(weights, device))
+    return fast if fast.packs_are_exact or precision == "bf16" else FastEncoder(exact, None)
+
+
+def _multiplies_bf16(capabilities: Mapping[str, object]) -> bool:
+    # Without such instructions the library converts to fp32 and back, which is slower than fp32.
+    return any(capabilities.get(name) for name in _NATIVE)

@@ -1,0 +1,131 @@
+"""The encoder of learned scoring: bf16 near fp32, exact per text, and fp32 where bf16 cannot be had."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+
+from reward_server.reward_models import fast
+from reward_server.reward_models.encoder import EncoderUnavailable, load_encoder
+from reward_server.reward_models.fast import FastEncoder, fast_encoder, load_fast_encoder
+from reward_server.reward_models.minilm import Checkpoint, MiniLmEncoder, Tokens, packaged_folder, read_checkpoint
+from reward_server.reward_models.packed import Bf16Forward
+
+WORDS = ["the", "pain", "began", "at", "night", "when", "I", "was", "out", "order", "refund", "account", "router"]
+
+
+def _texts(count: int, longest: int, seed: int = 5) -> list[str]:
+    dice = random.Random(seed)
+    return [" ".join(dice.choices(WORDS, k=dice.randint(1, longest))) + f" {number}" for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def checkpoint() -> Checkpoint:
+    return read_checkpoint(packaged_folder())
+
+
+@pytest.fixture(scope="module")
+def exact(checkpoint: Checkpoint) -> MiniLmEncoder:
+    return MiniLmEncoder(*checkpoint, 512)
+
+
+@pytest.fixture(scope="module")
+def in_bf16(checkpoint: Checkpoint, exact: MiniLmEncoder) -> FastEncoder:
+    """Made by hand: bf16 gives the same kind of numbers, only slowly, where the processor cannot multiply it."""
+    return FastEncoder(exact, Bf16Forward(checkpoint.weights))
+
+
+def test_bf16_is_close_to_fp32(in_bf16: FastEncoder, exact: MiniLmEncoder) -> None:
+    texts = [*_texts(24, 120), "", "word " * 600]
+    quick, slow = in_bf16.encode(texts), exact.encode(texts)
+    assert np.allclose(np.linalg.norm(quick, axis=1), 1.0, atol=1e-5)
+    assert (quick * slow).sum(axis=1).min() > 0.9995
+    assert not np.array_equal(quick, slow)
+
+
+def test_a_vector_is_bitwise_the_same_in_any_batch_and_order(in_bf16: FastEncoder) -> None:
+    texts = [*_texts(40, 90), *_texts(3, 450, seed=6), "", "no", "no.", "yes"]
+    alone = {text: in_bf16.encode([text])[0] for text in texts}
+    dice = random.Random(1)
+    for size in (2, 11, len(texts)):
+        part = dice.sample(texts, size)
+        for text, vector in zip(part, in_bf16.encode(part), strict=True):
+            assert np.array_equal(vector, alone[text])
+
+
+def test_a_whole_conversation_counts_up_to_512_tokens(in_bf16: FastEncoder, exact: MiniLmEncoder) -> None:
+    start = "pain " * 300
+    assert not np.array_equal(*in_bf16.encode([start + "at night", start + "at work"]))
+    assert not np.array_equal(*exact.encode([start + "at night", start + "at work"]))
+    beyond = "pain " * 600
+    assert np.array_equal(*in_bf16.encode([beyond + "at night", beyond + "at work"]))
+    matcher = load_encoder()
+    assert np.array_equal(*matcher.encode([start + "at night", start + "at work"]))  # as personas have always heard
+
+
+def test_the_version_names_the_precision_and_leaves_that_of_personas_alone(
+    checkpoint: Checkpoint, in_bf16: FastEncoder, exact: MiniLmEncoder
+) -> None:
+    assert load_encoder().version == checkpoint.version == "minilm-l6-v2/53aa51172d14/1"
+    assert in_bf16.version == "minilm-l6-v2/53aa51172d14/1/512/bf16"
+    assert FastEncoder(exact, None).version == "minilm-l6-v2/53aa51172d14/1/512/fp32"
+
+
+def test_what_is_not_finite_in_bf16_is_computed_in_fp32(exact: MiniLmEncoder) -> None:
+    def broken(rows: Sequence[Tokens]) -> torch.Tensor:
+        vectors = exact.forward(rows).clone()
+        for row, vector in zip(rows, vectors, strict=True):
+            if len(row) > 10:
+                vector[3] = float("nan")
+        return vectors
+
+    texts = ["a short one", "a longer one " * 9, "another long one " * 9]
+    assert np.array_equal(FastEncoder(exact, broken).encode(texts), exact.encode(texts))
+
+
+def test_scores_too_large_for_an_exponential_are_noticed(checkpoint: Checkpoint, exact: MiniLmEncoder) -> None:
+    name = "encoder.layer.2.attention.self.query.weight"
+    loud = {**checkpoint.weights, name: checkpoint.weights[name] * 1e4}
+    forward = Bf16Forward(loud)
+    assert not torch.isfinite(forward([[101, 2023, 2003, 102]])).all()
+    assert np.isfinite(FastEncoder(exact, forward).encode(["this is loud"])).all()
+
+
+def _depends_on_neighbours(rows: Sequence[Tokens]) -> torch.Tensor:
+    return torch.nn.functional.normalize(torch.ones(len(rows), 384) + len(rows) * torch.eye(len(rows), 384), dim=1)
+
+
+def test_where_packs_are_not_exact_bf16_computes_one_at_a_time(exact: MiniLmEncoder) -> None:
+    encoder = FastEncoder(exact, _depends_on_neighbours)
+    assert not encoder.packs_are_exact
+    together = encoder.encode(["one", "two", "three"])
+    assert np.array_equal(together, np.stack([encoder.encode([text])[0] for text in ("one", "two", "three")]))
+
+
+def test_auto_takes_fp32_where_bf16_is_not_exact(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast, "Bf16Forward", lambda weights, device: _depends_on_neighbours)
+    monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
+    assert fast_encoder(checkpoint, "auto").precision == "fp32"
+    assert fast_encoder(checkpoint, "bf16").precision == "bf16"
+
+
+def test_a_processor_without_bf16_gets_fp32_or_a_clear_error(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_f": True, "avx512_bf16": False})
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert fast_encoder(checkpoint, "auto").precision == "fp32"
+    with pytest.raises(EncoderUnavailable, match="LABS_ENCODER_PRECISION=bf16") as caught:
+        fast_encoder(checkpoint, "bf16")
+    assert "\n" not in str(caught.value)
+
+
+def test_fp32_can_be_asked_for_and_equals_the_exact_encoder(exact: MiniLmEncoder) -> None:
+    encoder = load_fast_encoder(precision="fp32")
+    texts = _texts(5, 40)
+    assert np.array_equal(encoder.encode(texts), exact.encode(texts))
+    assert encoder.encode([]).shape == (0, 384)
