@@ -52,10 +52,19 @@ class Panel:
         """Names and versions of all judges; part of the scoring version."""
         return ",".join(f"{judge.name}={judge.version}" for judge in self._judges)
 
-    def missing_plugin(self, criteria: Iterable[Criterion]) -> str | None:
-        """The first plug-in that a check of the criteria needs and that is not here."""
-        checks = [check_at(c, step) for c in criteria for step in range(1 + len(c.fallback))]
-        return next((c.plugin.name for c in checks if c.plugin and not self._is_decided(route(c))), None)
+    def plugin_problem(self, criteria: Iterable[Criterion]) -> str | None:
+        """Why the checks of plug-ins among the criteria cannot be decided here; None when they can."""
+        for check in (check for criterion in criteria for check in criterion.checks):
+            wanted = check.plugin
+            if wanted is None:
+                continue
+            judge = self._computed.get(route(check)) or self._asked.get(route(check))
+            if judge is None:
+                return f"needs the judge `{wanted.name}`, which this server lacks"
+            refuses = getattr(judge, "refuses", None)
+            if refuses is not None and refuses(wanted.options):
+                return f"gives the judge `{wanted.name}` options that it refuses"
+        return None
 
     def compute(self, case: Case, criteria: Sequence[Criterion]) -> Judged:
         """Everything that can be decided here and now; blocking. The rest is to be asked.

@@ -7,6 +7,8 @@ composites call it. It is an object, or a class or function without arguments th
   function, `decide(cases)`, asked as `judges.base.AskedJudge` is; or
 - `estimate(cases)`: puts a number on whole conversations, as `judges.estimate.ConversationJudge`.
 
+One that decides may have `check_options(options)`, which raises on options of a scenario that it cannot use.
+
 A judge that raises, or returns anything but a sound verdict or estimate, has failed; that never becomes a number.
 """
 
@@ -127,6 +129,16 @@ class _Plugged:
     def kinds(self) -> frozenset[str]:
         """The checks that name it."""
         return frozenset({f"plugin:{self.name}"})
+
+    def refuses(self, options: Mapping[str, Any]) -> bool:
+        """Whether it cannot use the options that a scenario gives it."""
+        check = getattr(self.judge, "check_options", None)
+        try:
+            if check is not None:
+                check(options)
+        except Exception:  # noqa: BLE001 (a provider boundary: anybody's program)
+            return True
+        return False
 
     def accepted(self, case: Case, criterion: Criterion, given: object) -> Verdict:
         """What it found as a verdict in its own name; `JudgeFailed` if it is none."""

@@ -185,9 +185,10 @@ class Scorer:
         for collection, scenario in vault.names():
             secrets = vault.open(collection, scenario).secrets
             missing = secrets.reward and missing_judge(composite_of(secrets.reward), judges)
-            missing = missing or self._panel.missing_plugin(secrets.rubric.criteria)
-            if missing:
-                raise ScenarioError(f"{collection}/{scenario} needs the judge `{missing}`, which this server lacks")
+            problem = f"needs the judge `{missing}`, which this server lacks" if missing else None
+            problem = problem or self._panel.plugin_problem(secrets.rubric.criteria)
+            if problem:
+                raise ScenarioError(f"{collection}/{scenario} {problem}")
 
     # --- in a scoring thread ----------------------------------------------------------------------
 

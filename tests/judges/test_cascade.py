@@ -46,7 +46,7 @@ class Model:
 
     version = "1"
 
-    def __init__(self, answer: float | None | Exception, kind: str = "judge", name: str = "llm") -> None:
+    def __init__(self, answer: float | Exception | None, kind: str = "judge", name: str = "llm") -> None:
         self.name = name
         self.kinds = frozenset({kind})
         self.answer = answer
