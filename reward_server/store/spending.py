@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, select, true
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, select, true
 from sqlalchemy.dialects.sqlite import insert
 
 from reward_server.store.records import NO_CEILING, Ceiling, Spend
@@ -19,7 +19,6 @@ _SPENDING = table_of(LlmSpending)
 _GET = select(_SPENDING.c.tokens, _SPENDING.c.nano_usd).where(
     _SPENDING.c.lab_id == bindparam("lab_id"), _SPENDING.c.day == bindparam("day")
 )
-_PURGE = delete(_SPENDING).where(_SPENDING.c.day < bindparam("before"))
 
 
 class Spending:
@@ -40,10 +39,6 @@ class Spending:
     async def add(self, lab_id: str, day: date, spend: Spend, ceiling: Ceiling = NO_CEILING) -> bool:
         """Add to the day's total unless it would pass the ceiling; whether it was added."""
         return await self._session.run(lambda connection: _add(connection, lab_id, day, spend, ceiling))
-
-    async def purge(self, before: date) -> int:
-        """Forget the days before this one; how many rows there were."""
-        return await self._session.run(lambda connection: connection.execute(_PURGE, {"before": before}).rowcount)
 
 
 def _add(connection: Connection, lab_id: str, day: date, spend: Spend, ceiling: Ceiling) -> bool:

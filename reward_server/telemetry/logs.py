@@ -17,7 +17,7 @@ from structlog.typing import EventDict, Processor
 from reward_server.telemetry.redaction import redact
 
 LogFormat = Literal["auto", "console", "json"]
-QUIET = ("uvicorn.access", "alembic", "sqlalchemy", "asyncio", "httpcore2", "httpx2", "urllib3")
+QUIET = ("uvicorn.access", "alembic", "sqlalchemy", "asyncio", "httpcore2", "httpx2", "urllib3", "anthropic", "openai")
 """Loggers that say at INFO or DEBUG what we log ourselves, or more than anyone may read."""
 
 

@@ -6,7 +6,19 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reward_server.telemetry.metrics import CONTENT_TYPE, Metrics
 
-PUBLIC_LABELS = {"route", "method", "status", "terminal_reason", "source", "code", "kind", "cache"}
+PUBLIC_LABELS = {
+    "route",
+    "method",
+    "status",
+    "terminal_reason",
+    "source",
+    "code",
+    "kind",
+    "cache",
+    "provider",
+    "outcome",
+    "direction",
+}
 
 
 def values(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -52,6 +64,7 @@ def test_the_process_is_on_the_page() -> None:
 
 
 def test_no_label_can_hold_anything_private() -> None:
-    ours = [metric for metric in vars(Metrics()).values() if hasattr(metric, "_labelnames")]
+    metrics = Metrics()
+    ours = [metric for metric in (vars(metrics) | vars(metrics.llm)).values() if hasattr(metric, "_labelnames")]
     assert len(ours) >= 10
     assert {name for metric in ours for name in metric._labelnames} <= PUBLIC_LABELS
