@@ -35,7 +35,7 @@ from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import pepper_of
 from reward_server.coordination.rate_limiter import RateLimiter
-from reward_server.engine import Guests, build_scorer, load_matcher, load_scenarios
+from reward_server.engine import Guests, build_scorer, llm_judges, load_matcher, load_scenarios
 from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import Stage
@@ -44,6 +44,10 @@ from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
 from reward_server.judges.plugins import load_plugins
+from reward_server.judges.ruler import Ruler
+from reward_server.llm.base import LanguageModel
+from reward_server.llm.build import language_model
+from reward_server.llm.durable import StoredLedger, StoredVerdicts
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.rank import Ranker
@@ -72,6 +76,7 @@ class Ports:
     new_seed: Callable[[], int] = _random_seed
     matcher: Matcher | None = None
     library: Library | None = None
+    language_model: LanguageModel | None = None
     build_scorer: Callable[[Library, Matcher, Executor, Guests], Scorer] = build_scorer
     log_stream: TextIO | None = None
     own_process: bool = True
@@ -125,7 +130,11 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     library, matcher = await _knowledge(settings, ports, metrics)
     threads = ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring")
     stack.callback(threads.shutdown, cancel_futures=True)
-    guests = Guests(plugins=await asyncio.to_thread(load_plugins, settings.plugin_names))
+    model = await _language_model(stack, settings, ports, store, metrics)
+    guests = Guests(
+        asked=llm_judges(model, settings, StoredVerdicts(store, ports.clock)),
+        plugins=await asyncio.to_thread(load_plugins, settings.plugin_names),
+    )
     scorer = MeteredScorer(ports.build_scorer(library, matcher, threads, guests), library.vault, metrics)
     outliving = Outliving()
     stack.push_async_callback(outliving.drain, settings.drain_s)
@@ -165,7 +174,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         rankings=RankingService(
             catalog=library.catalog,
             scorer=scorer,
-            ranker=Ranker(scorer, library.vault, metrics),
+            ranker=Ranker(scorer, library.vault, metrics, None if model is None else Ruler(model)),
             idempotency=idempotency,
             metrics=metrics,
         ),
@@ -182,6 +191,20 @@ async def _knowledge(settings: Settings, ports: Ports, metrics: Metrics) -> tupl
     if matcher is None:
         matcher = await asyncio.to_thread(load_matcher, settings, metrics.encoder_looked_up)
     return library, matcher
+
+
+async def _language_model(
+    stack: AsyncExitStack, settings: Settings, ports: Ports, store: Store, metrics: Metrics
+) -> LanguageModel | None:
+    """Who LLM judges ask; an SDK takes a second to import, so that is done off the loop."""
+    if ports.language_model is not None:
+        return ports.language_model
+    ledger = StoredLedger(store)
+    model = await asyncio.to_thread(language_model, settings, ledger, meter=metrics.llm, clock=ports.clock)
+    if model is not None:
+        stack.push_async_callback(model.close)
+        log.info("language_model", **model.describe())
+    return model
 
 
 async def _may_be_open(settings: Settings, keys: KeyRing) -> bool:

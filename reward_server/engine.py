@@ -18,11 +18,14 @@ from personas.matcher import Matcher
 from reward_server.errors import ScenarioError
 from reward_server.judges.base import AskedJudge, ComputedJudge
 from reward_server.judges.estimate import ConversationJudge
+from reward_server.judges.llm import LlmJudge
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
 from reward_server.judges.plugins import NO_PLUGINS, Plugins, load_plugins
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
+from reward_server.judges.verdict_cache import VerdictCache, VerdictStore
+from reward_server.llm.base import LanguageModel
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
 from scenarios.library import Library, load_library
@@ -66,6 +69,13 @@ class Guests:
 
 NO_GUESTS = Guests()
 REWARD_MODEL = "reward_model"
+
+
+def llm_judges(
+    model: LanguageModel | None, settings: Settings, verdicts: VerdictStore | None = None
+) -> tuple[AskedJudge, ...]:
+    """The judges that ask a language model, if there is one; without a store they forget with the process."""
+    return () if model is None else (LlmJudge(model, VerdictCache(verdicts), settings.llm_samples),)
 
 
 def build_scorer(library: Library, matcher: Matcher, threads: Executor, guests: Guests = NO_GUESTS) -> Scorer:
