@@ -109,6 +109,8 @@ def _check(data: LabelledRows | JudgedPairs, method: Method) -> None:
     if isinstance(data, JudgedPairs) != (method == "temperature"):
         wanted = "pairs with a winner" if method == "temperature" else "rows with one reward each, not pairs"
         raise InvalidRequest(f"The method {method} needs {wanted}.")
+    if isinstance(data, LabelledRows) and data.labels is None and method == "isotonic":
+        raise InvalidRequest("The method isotonic needs a label in every row.")
     if len(data.groups) < MINIMUM[method]:
         what = "pairs" if method == "temperature" else "rows"
         raise InvalidRequest(f"Too little data: {method} needs {MINIMUM[method]} {what}, there are {len(data.groups)}.")
@@ -119,9 +121,7 @@ def _check(data: LabelledRows | JudgedPairs, method: Method) -> None:
                 raise InvalidRequest(f"The reward {name[:40]!r} holds values that are not numbers.")
     if isinstance(data, JudgedPairs):
         _check_labels(data.outcomes, "winners")
-    elif method == "isotonic":
-        if data.labels is None:
-            raise InvalidRequest("The method isotonic needs a label in every row.")
+    elif method == "isotonic" and data.labels is not None:
         _check_labels(data.labels, "labels")
 
 

@@ -167,7 +167,7 @@ def _results(
         label = None if labels is None else next((labels[key] for key in keys if key in labels), None)
         if labels is None or label is not None:
             lines.append(_Line((_rewards(number, row, ""),), label, f"row {row.get('row', number)}"))
-    if not lines:
+    if scored and not lines:
         raise InvalidRequest("No result has a label: the two files share no key, id or row.")
     return lines
 

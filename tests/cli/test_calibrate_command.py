@@ -1,0 +1,102 @@
+"""`labs calibrate`: from a file or the store to an artefact, and one line for a wrong call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from reward_server.cli.calibrate import calibrate
+from reward_server.errors import InvalidRequest
+from reward_server.reward_models.calibration import load
+from reward_server.store.migrate import migrate
+from reward_server.store.store import Store
+from tests.store.builders import an_evaluation
+
+VERSION = "sv_0123456789ab"
+
+
+def run(tmp_path: Path, *arguments: str) -> str:
+    app = typer.Typer()
+    app.command()(calibrate)
+    result = CliRunner().invoke(app, [*arguments, "--data", str(tmp_path)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.output
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> str:
+    generator = np.random.default_rng(0)
+    path = tmp_path / "rows.jsonl"
+    rows = [
+        {"rewards": {"rubric": a, "model": b}, "label": int(generator.random() < a**2)}
+        for a, b in generator.random((300, 2)).tolist()
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_errors_before_and_after_are_printed_and_the_server_finds_the_artefact(tmp_path: Path, labelled: str) -> None:
+    labels_free = run(tmp_path, labelled, "--method", "min_max", "--for", VERSION)
+    assert "rescales rewards; it is not a calibration" in labels_free
+    rows = [json.loads(line) for line in Path(labelled).read_text().splitlines()]
+    for row in rows:
+        row["rewards"]["model"] = 1 - row["label"]
+    Path(labelled).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InvalidRequest, match="'model' does not rise"):
+        run(tmp_path, labelled, "--method", "isotonic", "--for", VERSION)
+    [path] = (tmp_path / "calibrations").glob("*.json")
+    assert load(path).method == "min_max"
+
+
+def test_a_joint_combination_is_printed(tmp_path: Path, labelled: str) -> None:
+    output = run(
+        tmp_path, labelled, "--method", "isotonic", "--for", VERSION, "--combine", "--out", str(tmp_path / "o")
+    )
+    assert "ECE before" in output
+    [path] = (tmp_path / "o").glob("*.json")
+    calibration = load(path)
+    assert calibration.id in output
+    assert calibration.combination is not None
+    assert calibration.combination.weights["rubric"] > 0.5
+
+
+def test_the_rewards_of_the_store_are_rescaled_for_the_newest_version(tmp_path: Path) -> None:
+    async def fill() -> None:
+        url = f"sqlite:///{tmp_path / 'labs.sqlite'}"
+        await migrate(url)
+        store = await Store.open(url)
+        rewards = np.random.default_rng(0).random(40).round(4).tolist()
+        rows = [an_evaluation(reward=reward, lab_id=f"lab{n % 2}") for n, reward in enumerate(rewards)]
+        weighted = [an_evaluation(reward=0.0, reward_config={"skip_safety_gate": True})]
+        async with store.transaction() as unit:
+            await unit.evaluations.add_many([*rows, *weighted])
+        await store.close()
+
+    asyncio.run(fill())
+    output = run(tmp_path, "--from-store", "--method", "z_score")
+    assert f"z_score on 40 rows for {VERSION}" in output
+    with pytest.raises(InvalidRequest, match="no evaluations of that scoring version"):
+        run(tmp_path, "--from-store", "--method", "z_score", "--for", "sv_ba9876543210")
+    with pytest.raises(InvalidRequest, match="needs a label"):
+        run(tmp_path, "--from-store", "--method", "isotonic")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--method", "magic"], "There is no method 'magic'"),
+        (["--method", "z_score"], "either a file or --from-store"),
+        (["rows.jsonl", "--from-store", "--method", "z_score"], "either a file or --from-store"),
+        (["nowhere.jsonl", "--method", "z_score"], "There is no nowhere.jsonl"),
+    ],
+)
+def test_wrong_calls_are_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        run(tmp_path, *arguments)
