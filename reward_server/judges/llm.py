@@ -1,7 +1,7 @@
 """The judge that asks a language model: one question per dimension of a transcript, the number computed here.
 
-A verdict rests on what the agent said: the model cites a turn and its words, the code checks them. What a model
-answers wrongly is asked once more; a failure stays a failure and never becomes a number. Decisions are kept under
+A verdict rests on what the agent said: the model cites a turn and its words, the code checks them. What it answers
+wrongly is asked once more; a failure stays a failure and never becomes a number. Decisions are kept under
 everything they depend on, so a transcript is judged once, whatever door it comes through. The model's reasons
 stay in the operator's record.
 """
@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import structlog
 
 from reward_server.errors import BudgetExhausted, JudgeFailed
+from reward_server.judges.asking import ask_and_read, together
 from reward_server.judges.base import Case, Outcome, Verdict
 from reward_server.judges.decision import Sample, decide_by, usable, verdicts_of
 from reward_server.judges.inquiry import Inquiry, inquiries, name_of
@@ -24,23 +25,8 @@ from reward_server.judges.prompt import PROMPT_VERSION
 from reward_server.judges.reading import JudgeAnswer, read_answers
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.judges.weighting import likelihoods
-from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed
+from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from scenarios.schema import Criterion
-
-ASKED_AGAIN = frozenset(
-    {
-        FailureKind.MALFORMED,
-        FailureKind.WRONG_IDS,
-        FailureKind.OUT_OF_RANGE,
-        FailureKind.NOT_FINITE,
-        FailureKind.TOO_LARGE,
-        FailureKind.TRUNCATED,
-        FailureKind.FOREIGN_QUOTE,
-    }
-)
-"""What the model, not the connection, got wrong: worth exactly one more question."""
-
-T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -116,19 +102,13 @@ class LlmJudge:
         return await self._cache.settle(inquiry.key, decide_by(samples, inquiry.criteria), fits)
 
     async def _sample(self, case: Case, inquiry: Inquiry, number: int) -> Sample:
-        """One answer, asked for once more if the model made a mistake."""
-        try:
-            return await self._answer(case, inquiry, number, None)
-        except LlmFailed as failure:
-            if failure.kind not in ASKED_AGAIN:
-                raise
-            mistake = failure.kind
-        return await self._answer(case, inquiry, number, mistake)
+        """One answer, checked."""
 
-    async def _answer(self, case: Case, inquiry: Inquiry, number: int, mistake: FailureKind | None) -> Sample:
-        question = inquiry.question(self._secret, number, mistake, logprobs=self._model.has_logprobs)
-        answer = await self._model.ask(question, lab_id=case.lab_id, sample=number)
-        return _read(answer, inquiry, case)
+        def put(mistake: FailureKind | None) -> tuple[Question, Callable[[Answer], Sample]]:
+            question = inquiry.question(self._secret, number, mistake, logprobs=self._model.has_logprobs)
+            return question, lambda answer: _read(answer, inquiry, case)
+
+        return await ask_and_read(self._model, put, lab_id=case.lab_id, sample=number)
 
 
 def _read(answer: Answer, inquiry: Inquiry, case: Case) -> Sample:
@@ -140,13 +120,3 @@ def _read(answer: Answer, inquiry: Inquiry, case: Case) -> Sample:
     stated = likelihoods(answer.tokens, [each.met for each in parsed.verdicts])
     by_id = {each.id: likelihood for each, likelihood in zip(parsed.verdicts, stated, strict=True)}
     return Sample(tuple(answered), tuple(by_id[each] for each in inquiry.ids))
-
-
-async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """All results in order; the first failure cancels the rest and is raised, and so does being cancelled."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each) for each in work]
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]

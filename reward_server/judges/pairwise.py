@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import structlog
 
 from reward_server.errors import JudgeFailed
-from reward_server.judges.llm import ASKED_AGAIN, together
+from reward_server.judges.asking import ask_and_read, together
 from reward_server.judges.preflight import offence_in
 from reward_server.judges.prompt import PAIR_RULES, PROMPT_VERSION, system_text, transcript_json, user_text
 from reward_server.judges.reading import PairAnswer, read_pair
 from reward_server.judges.verdict_cache import VerdictCache, key_of
-from reward_server.llm.base import FailureKind, LanguageModel, LlmFailed, Question
+from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
 from scenarios.library import SealedScenario
 
@@ -101,30 +102,25 @@ class PairwiseJudge:
         return Preference("tie" if said[0] is None else "a" if said[0] is side_a else "b", consistent=True)
 
     async def _ask(self, system: str, shown: tuple[_Side, _Side], lab_id: str, number: int) -> Label:
-        """The label of the better one in this order; asked once more if the model made a mistake."""
-        try:
-            return await self._answer(system, shown, lab_id, number, None)
-        except LlmFailed as failure:
-            if failure.kind not in ASKED_AGAIN:
-                raise
-            mistake = failure.kind
-        return await self._answer(system, shown, lab_id, number, mistake)
+        """The label of the better one in this order."""
 
-    async def _answer(
-        self, system: str, shown: tuple[_Side, _Side], lab_id: str, number: int, mistake: FailureKind | None
-    ) -> Label:
-        question = Question(
-            system=system,
-            user=user_text({"X": shown[0].text, "Y": shown[1].text}, self._secret, mistake),
-            schema=PairAnswer,
-            max_tokens=2 * MAX_TOKENS if mistake is FailureKind.TRUNCATED else MAX_TOKENS,
-            temperature=0.0,
-            seed=number,
-        )
-        answer = await self._model.ask(question, lab_id=lab_id, sample=number)
-        if not isinstance(answer.parsed, PairAnswer):
-            raise LlmFailed(FailureKind.MALFORMED)
-        return read_pair(answer.parsed, (shown[0].transcript, shown[1].transcript))
+        def put(mistake: FailureKind | None) -> tuple[Question, Callable[[Answer], Label]]:
+            question = Question(
+                system=system,
+                user=user_text({"X": shown[0].text, "Y": shown[1].text}, self._secret, mistake),
+                schema=PairAnswer,
+                max_tokens=2 * MAX_TOKENS if mistake is FailureKind.TRUNCATED else MAX_TOKENS,
+                temperature=0.0,
+                seed=number,
+            )
+            return question, read
+
+        def read(answer: Answer) -> Label:
+            if not isinstance(answer.parsed, PairAnswer):
+                raise LlmFailed(FailureKind.MALFORMED)
+            return read_pair(answer.parsed, (shown[0].transcript, shown[1].transcript))
+
+        return await ask_and_read(self._model, put, lab_id=lab_id, sample=number)
 
 
 def _digest(side: _Side) -> str:

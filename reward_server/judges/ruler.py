@@ -16,7 +16,7 @@ import hmac
 import json
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
@@ -24,9 +24,9 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from reward_server.errors import JudgeFailed
-from reward_server.judges.llm import ASKED_AGAIN, together
+from reward_server.judges.asking import ask_and_read, together
 from reward_server.judges.prompt import EVIDENCE_RULES, data_line, system_text, turns_of, user_text
-from reward_server.llm.base import FailureKind, LanguageModel, LlmFailed, Question
+from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
 from scenarios.library import SealedScenario
 from scenarios.schema import Criterion
@@ -112,20 +112,20 @@ class Ruler:
 
     async def _ask(self, matter: _Matter, order: Sequence[str]) -> Mapping[str, float]:
         """The scores of one order by digest; asked once more if the model made a mistake."""
-        try:
-            return await self._answer(matter, order, None)
-        except LlmFailed as failure:
-            if failure.kind not in ASKED_AGAIN:
-                raise
-            mistake = failure.kind
-        return await self._answer(matter, order, mistake)
 
-    async def _answer(self, matter: _Matter, order: Sequence[str], mistake: FailureKind | None) -> Mapping[str, float]:
-        ids = self._ids(order, mistake)
-        labelled = {ids[digest]: matter.rests[digest] for digest in order}
+        def put(mistake: FailureKind | None) -> tuple[Question, Callable[[Answer], Mapping[str, float]]]:
+            ids = self._ids(order, mistake)
+            digests = {own: digest for digest, own in ids.items()}
+            return self._question(matter, ids, mistake), lambda answer: _read(answer.parsed, digests)
+
+        return await ask_and_read(self._model, put, lab_id=matter.lab_id, sample=0)
+
+    def _question(self, matter: _Matter, ids: Mapping[str, str], mistake: FailureKind | None) -> Question:
+        """The members in the order of `ids`, which has an id for each digest."""
+        labelled = {own: matter.rests[digest] for digest, own in ids.items()}
         shown = {BEGINNING: matter.shared, **labelled} if matter.shared else labelled
-        tokens = TOKENS_TO_SPARE + TOKENS_A_MEMBER * len(order)
-        question = Question(
+        tokens = TOKENS_TO_SPARE + TOKENS_A_MEMBER * len(ids)
+        return Question(
             system=matter.system,
             user=user_text(shown, self._secret, mistake),
             schema=GroupAnswer,
@@ -133,18 +133,17 @@ class Ruler:
             temperature=0.0,
             seed=0,
         )
-        answer = await self._model.ask(question, lab_id=matter.lab_id)
-        return _read(answer.parsed, {own: digest for digest, own in ids.items()})
 
     def _ids(self, order: Sequence[str], mistake: FailureKind | None) -> Mapping[str, str]:
-        """Ids for one question: they tell nothing about places, and nobody can write them into a conversation."""
+        """Ids in the order of one question; they tell no places, and nobody can write them into a conversation."""
         salt = json.dumps([*order, mistake])
 
         def keyed(digest: str) -> str:
             return hmac.new(self._secret, f"{salt}\0{digest}".encode(), hashlib.sha256).hexdigest()
 
         # Numbered in a hashed order, so that no two can be alike.
-        return {digest: f"m{keyed(digest)[:4]}{n:02d}" for n, digest in enumerate(sorted(order, key=keyed))}
+        numbered = {digest: f"m{keyed(digest)[:4]}{n:02d}" for n, digest in enumerate(sorted(order, key=keyed))}
+        return {digest: numbered[digest] for digest in order}
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from reward_server.errors import BudgetExhausted, JudgeFailed
 from reward_server.judges.base import Case, Outcome, Status, Verdict
+from reward_server.judges.prompt import AGAIN
 from reward_server.judges.reading import JudgeAnswer
 from reward_server.llm.base import FailureKind, Question
 from scenarios.schema import Criterion
@@ -176,14 +177,24 @@ def wrong_ids(question: Question) -> JudgeAnswer:
     return JudgeAnswer(verdicts=[an_answer("author_calm")])
 
 
-@pytest.mark.parametrize("kind", ["malformed", "truncated", "not_finite", "too_large", "wrong_ids"])
-async def test_a_mistake_of_the_model_is_asked_once_more(kind: str) -> None:
+def spoilt(question: Question, kind: str) -> Reply:
+    """A reply with one thing wrong."""
+    if kind == "truncated":
+        return FailureKind.TRUNCATED
+    if kind == "wrong_ids":
+        return wrong_ids(question)
+    turn, quote = {"out_of_range": (9, CALM), "foreign_quote": (1, TELLS), "too_large": (1, "x" * 5000)}[kind]
+    return JudgeAnswer(verdicts=[an_answer(asked["id"], turn, quote) for asked in questions_in(question)])
+
+
+@pytest.mark.parametrize("kind", ["truncated", "wrong_ids", "out_of_range", "foreign_quote", "too_large"])
+async def test_a_mistake_of_the_model_is_told_and_asked_once_more(kind: str) -> None:
     seen = set()
 
     def once_wrong(question: Question, _: int) -> Reply:
         if question.system not in seen:
             seen.add(question.system)
-            return wrong_ids(question) if kind == "wrong_ids" else FailureKind(kind)
+            return spoilt(question, kind)
         return good(question)
 
     model = AskedModel(once_wrong)
@@ -192,7 +203,7 @@ async def test_a_mistake_of_the_model_is_asked_once_more(kind: str) -> None:
     assert len(model.asked) == 4
     first, again = (question for question in model.asked if question.system == model.asked[0].system)
     assert again.user.startswith(first.user)
-    assert len(again.user) > len(first.user)
+    assert again.user.endswith(AGAIN[FailureKind(kind)])
     assert (again.max_tokens > first.max_tokens) is (kind == "truncated")
 
 
@@ -216,9 +227,7 @@ async def test_every_question_is_answered_exactly_once(doubled: list[str]) -> No
     assert outcome.kind == "wrong_ids"
 
 
-@pytest.mark.parametrize(
-    "kind", sorted(set(FailureKind) - {FailureKind.MALFORMED, FailureKind.TRUNCATED}, key=lambda kind: kind.value)
-)
+@pytest.mark.parametrize("kind", sorted(FailureKind, key=lambda kind: kind.value))
 async def test_a_failure_is_no_number_and_says_only_to_the_operator_how(kind: FailureKind) -> None:
     with capture_logs() as logs:
         outcome = await decided(a_judge(lambda *_: kind))
@@ -232,8 +241,9 @@ async def test_a_failure_is_no_number_and_says_only_to_the_operator_how(kind: Fa
     assert "quokka" not in json.dumps(line)
 
 
-async def test_a_refusal_is_not_asked_again_by_the_judge() -> None:
-    model = AskedModel(lambda *_: FailureKind.REFUSED)
+@pytest.mark.parametrize("kind", [FailureKind.REFUSED, FailureKind.MALFORMED, FailureKind.TIMEOUT])
+async def test_what_the_caller_has_retried_is_not_retried_here(kind: FailureKind) -> None:
+    model = AskedModel(lambda *_: kind)
     case, criteria = a_judged_case()
     await a_judge(model).decide([(case, criteria[-1:])])
     assert len(model.asked) == 1

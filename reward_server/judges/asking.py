@@ -1,0 +1,58 @@
+"""Asking a language model until it has answered properly, at most twice; and asking several things at once.
+
+What goes wrong on the way (connections, limits, answers that are no JSON of the required shape) is the model's
+`ask` to retry. Here is what only the reader of an answer can find: ids, turns and quotes that are not right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
+
+T = TypeVar("T")
+
+
+async def ask_and_read(
+    model: LanguageModel,
+    put: Callable[[FailureKind | None], tuple[Question, Callable[[Answer], T]]],
+    *,
+    lab_id: str,
+    sample: int,
+) -> T:
+    """What is read in the answer; a mistake of the model is told to it, and the question asked once more.
+
+    `put` gives the question, after a mistake a second one, and how to read its answer.
+
+    Raises:
+        LlmFailed: there is no answer, or the second one is wrong, too.
+        BudgetExhausted: the lab may not spend more.
+    """
+    mistake: FailureKind
+    question, read = put(None)
+    try:
+        answer = await model.ask(question, lab_id=lab_id, sample=sample)
+    except LlmFailed as failure:
+        # An answer that was cut off is asked for with more room; every other failure has had its retries.
+        if failure.kind is not FailureKind.TRUNCATED:
+            raise
+        mistake = failure.kind
+    else:
+        try:
+            return read(answer)
+        except LlmFailed as failure:
+            mistake = failure.kind
+    question, read = put(mistake)
+    return read(await model.ask(question, lab_id=lab_id, sample=sample))
+
+
+async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """All results in order; the first failure cancels the rest and is raised, and so does being cancelled."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]
