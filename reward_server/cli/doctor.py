@@ -1,6 +1,7 @@
 """`labs doctor`: look at everything a server needs, and say what to do about what is missing.
 
-Each check looks and changes nothing; the database is only opened if it exists.
+Each check looks and changes nothing; the database is only opened if it exists. The provider of LLM judges is asked
+only with `--ask`: a question costs money.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ class Finding:
 
 def doctor(
     data: Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)] = None,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask the provider of LLM judges one tiny question.")] = False,
 ) -> None:
-    """Check Python, the encoder, the scenarios, the data folder, the database and the port."""
+    """Check Python, the encoder, the scenarios, the data folder, the database, the port and the LLM provider."""
     settings = load_settings({"data": data})
     failed = False
-    for name, check in CHECKS.items():
+    for name, check in (CHECKS | {"llm": _asked_llm} if ask else CHECKS).items():
         try:
             finding = check(settings)
         except LabsError as error:
@@ -118,6 +120,36 @@ def _is_labs(settings: Settings) -> bool:
     return answer.status_code == httpx2.codes.OK and "request_id" in answer.text
 
 
+def _llm(settings: Settings) -> Finding:
+    """Who is asked, and that everything for it is there; the key shows nowhere."""
+    from reward_server.llm.build import language_model
+
+    model = language_model(settings)
+    if model is None:
+        return Finding("llm", "none; criteria for an LLM judge abstain")
+    about = model.describe()
+    return Finding("llm", f"{model.name} at {about['endpoint']}; not asked (--ask asks)")
+
+
+def _asked_llm(settings: Settings) -> Finding:
+    from reward_server.llm.base import LlmFailed
+    from reward_server.llm.build import ping
+
+    named = f"{settings.llm_provider}/{settings.llm_model}"
+    try:
+        answered = asyncio.run(ping(settings))
+    except LlmFailed as failed:
+        return Finding("llm", f"{named} gave no answer: {failed.kind}", MENDS.get(failed.kind, "try again later"))
+    return Finding("llm", "none to ask" if answered is None else f"{named} answered as {answered}")
+
+
+MENDS = {
+    "unauthorised": "check LABS_LLM_API_KEY, LABS_LLM_MODEL, LABS_LLM_BASE_URL and the account's balance",
+    "timeout": "check LABS_LLM_BASE_URL, or give more time with LABS_LLM_DEADLINE_S",
+    "reset": "nothing answers at LABS_LLM_BASE_URL",
+    "malformed": "the model does not hold to JSON schemas; choose another",
+    "rejected": "the model does not take JSON schemas; choose another",
+}
 CHECKS: dict[str, Callable[[Settings], Finding]] = {
     "python": _python,
     "encoder": _encoder,
@@ -125,4 +157,5 @@ CHECKS: dict[str, Callable[[Settings], Finding]] = {
     "data": _data,
     "database": _database,
     "port": _port,
+    "llm": _llm,
 }

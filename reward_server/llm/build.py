@@ -6,9 +6,11 @@ import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from pydantic import BaseModel
+
 from reward_server.clock import Clock, SystemClock
 from reward_server.errors import ConfigurationError
-from reward_server.llm.base import ChatProvider
+from reward_server.llm.base import ChatProvider, Question
 from reward_server.llm.budget import NANO_USD_PER_TOKEN, Budget, Ledger, Prices
 from reward_server.llm.caller import Caller, Limits, Meter
 from reward_server.settings import Settings
@@ -43,6 +45,28 @@ def language_model(
     )
     budget = None if ledger is None else _budget(settings, ledger, clock or SystemClock())
     return Caller(provider_of(settings, environ), limits, budget=budget, meter=meter)
+
+
+class _Pong(BaseModel):
+    """The answer to a tiny question."""
+
+    ready: bool
+
+
+async def ping(settings: Settings) -> str | None:
+    """Ask the provider one tiny question: the model that answered, None where there is no provider.
+
+    Raises:
+        LlmFailed: it gave no answer, or one of another shape.
+    """
+    model = language_model(settings)
+    if model is None:
+        return None
+    try:
+        question = Question("Answer with the JSON that is asked for.", "Are you ready?", _Pong, max_tokens=256)
+        return (await model.ask(question, lab_id="operator")).model
+    finally:
+        await model.close()
 
 
 def provider_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> ChatProvider:
