@@ -43,8 +43,10 @@ from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
+from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.plugins import load_plugins
 from reward_server.judges.ruler import Ruler
+from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import LanguageModel
 from reward_server.llm.build import language_model
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
@@ -52,6 +54,7 @@ from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.scorer import Scorer
+from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
@@ -131,8 +134,9 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     threads = ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring")
     stack.callback(threads.shutdown, cancel_futures=True)
     model = await _language_model(stack, settings, ports, store, metrics)
+    verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
     guests = Guests(
-        asked=llm_judges(model, settings, StoredVerdicts(store, ports.clock)),
+        asked=llm_judges(model, settings, verdicts),
         plugins=await asyncio.to_thread(load_plugins, settings.plugin_names),
     )
     scorer = MeteredScorer(ports.build_scorer(library, matcher, threads, guests), library.vault, metrics)
@@ -169,6 +173,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             clock=ports.clock,
             metrics=metrics,
             calibrator=Calibrator(shelf),
+            tie_breaker=None if model is None else TieBreaker(PairwiseJudge(model, verdicts), library.vault, metrics),
         ),
         calibrations=shelf,
         rankings=RankingService(

@@ -24,7 +24,7 @@ from reward_server.judges.panel import Panel
 from reward_server.judges.plugins import NO_PLUGINS, Plugins, load_plugins
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
-from reward_server.judges.verdict_cache import VerdictCache, VerdictStore
+from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import LanguageModel
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
@@ -71,11 +71,9 @@ NO_GUESTS = Guests()
 REWARD_MODEL = "reward_model"
 
 
-def llm_judges(
-    model: LanguageModel | None, settings: Settings, verdicts: VerdictStore | None = None
-) -> tuple[AskedJudge, ...]:
-    """The judges that ask a language model, if there is one; without a store they forget with the process."""
-    return () if model is None else (LlmJudge(model, VerdictCache(verdicts), settings.llm_samples),)
+def llm_judges(model: LanguageModel | None, settings: Settings, verdicts: VerdictCache) -> tuple[AskedJudge, ...]:
+    """The judges that ask a language model, if there is one."""
+    return () if model is None else (LlmJudge(model, verdicts, settings.llm_samples),)
 
 
 def build_scorer(library: Library, matcher: Matcher, threads: Executor, guests: Guests = NO_GUESTS) -> Scorer:
@@ -94,9 +92,15 @@ class OfflineEngine:
 
 
 @contextmanager
-def offline_engine(settings: Settings, library: Library, matcher: Matcher | None = None) -> Iterator[OfflineEngine]:
-    """An engine on its own threads, for the time of one command; it loads a matcher if none is handed in."""
-    guests = Guests(plugins=load_plugins(settings.plugin_names))
+def offline_engine(
+    settings: Settings, library: Library, matcher: Matcher | None = None, model: LanguageModel | None = None
+) -> Iterator[OfflineEngine]:
+    """An engine on its own threads, for the time of one command; it loads a matcher if none is handed in.
+
+    What LLM judges decide is forgotten with the command.
+    """
+    asked = llm_judges(model, settings, VerdictCache())
+    guests = Guests(asked=asked, plugins=load_plugins(settings.plugin_names))
     matcher = matcher or load_matcher(settings)
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
         yield OfflineEngine(matcher, build_scorer(library, matcher, threads, guests))

@@ -14,7 +14,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from reward_server.errors import InvalidRequest, LabsError
 
 if TYPE_CHECKING:
-    from reward_server.jobs.evaluation.run import Task
+    from collections.abc import Callable, Iterable
+
+    from reward_server.jobs.evaluation.rows import Row
+    from reward_server.jobs.evaluation.run import Evaluation, Task
+    from reward_server.llm.caller import Caller
     from scenarios.library import Library
 
 _FORMATS = (
@@ -102,10 +106,13 @@ def _run(
     from reward_server.jobs.evaluation.results import ResultsFile
     from reward_server.jobs.evaluation.rows import read_rows
     from reward_server.jobs.evaluation.run import Evaluation
+    from reward_server.llm.build import language_model
     from reward_server.settings import load_settings
 
     columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with offline_engine(load_settings(), library) as engine:
+    settings = load_settings()
+    model = language_model(settings)
+    with offline_engine(settings, library, model=model) as engine:
         scorer = engine.scorer
         recast = Recast(library.vault, load_temperaments(), engine.matcher) if persona_answers else None
         with ResultsFile(out, scorer.scoring_version, resume) as results, Progress(*columns, console=console) as bar:
@@ -113,9 +120,20 @@ def _run(
             row = bar.add_task("rows", total=total)
             rows = islice(read_rows(source), limit)
             evaluation = Evaluation(scorer, task, results, recast)
-            asyncio.run(evaluation.run(rows, lambda n: bar.update(row, completed=n)))
+            asyncio.run(_evaluated(evaluation, rows, lambda n: bar.update(row, completed=n), model))
             bar.update(row, completed=total)
             summary = summarise(results.read(), source.name, scorer.scoring_version)
             rewards = [result["reward"] for result in results.read() if result["status"] == "success"]
     write_report(out, summary, rewards)
     return summary
+
+
+async def _evaluated(
+    evaluation: Evaluation, rows: Iterable[Row], on_row: Callable[[int], None], model: Caller | None
+) -> None:
+    """Run it, and close the connections of the language model in the loop that opened them."""
+    try:
+        await evaluation.run(rows, on_row)
+    finally:
+        if model is not None:
+            await model.close()

@@ -26,6 +26,7 @@ from reward_server.scoring.config import read_config, without_calibration
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.scored import Scored, Unscored, or_raise
 from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.store.records import ComparisonRow, EvaluationRow, EvaluationSource
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
@@ -71,6 +72,7 @@ class EvaluationService:
         clock: Clock,
         metrics: Metrics,
         calibrator: Calibrator,
+        tie_breaker: TieBreaker | None = None,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -79,6 +81,7 @@ class EvaluationService:
         self._clock = clock
         self._metrics = metrics
         self._calibrator = calibrator
+        self._tie_breaker = tie_breaker
         self._windows = WindowReader(store, clock)
 
     async def evaluate(self, lab: Lab, request: EvaluateRequest, key: str | None) -> Body:
@@ -229,12 +232,15 @@ class EvaluationService:
     async def _compare(self, lab: Lab, request: CompareRequest, sides: Sequence[ScoreRequest], keep: Keep) -> Body:
         a, b = (or_raise(outcome) for outcome in await self._scorer.score(sides))
         verdict = compare(a.reward, b.reward)
+        winner = verdict.winner
+        if winner == "tie" and self._tie_breaker is not None:
+            winner = await self._tie_breaker.winner(*sides)
         row = ComparisonRow(
             comparison_id=new_comparison_id(),
             lab_id=lab.lab_id,
             collection=request.collection_slug,
             scenario=request.scenario_slug,
-            winner=verdict.winner,
+            winner=winner,
             reward_a=a.reward,
             reward_b=b.reward,
             margin=verdict.margin,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from reward_server.judges.verdict_cache import VerdictCache, key_of
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
 from scenarios.library import SealedScenario
+from scenarios.schema import Criterion
 
 MAX_TOKENS = 2048
 
@@ -59,9 +60,9 @@ class PairwiseJudge:
         self._secret = secrets.token_bytes(32)
 
     async def compare(
-        self, scenario: SealedScenario, a: Transcript, b: Transcript, lab_id: str = "offline"
+        self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
     ) -> Preference:
-        """Who is better.
+        """Who is better by these criteria.
 
         Raises:
             JudgeFailed: one of the two orders got no usable answer.
@@ -70,18 +71,20 @@ class PairwiseJudge:
         if offence_in(a) is not None or offence_in(b) is not None:
             return Preference("tie", consistent=True)  # nothing that speaks to a judge is shown to one
         try:
-            return await self._compare(scenario, a, b, lab_id)
+            return await self._compare(scenario, criteria, a, b, lab_id)
         except LlmFailed as failure:
             kind = failure.kind.value
             log.warning("judge_failed", scenario=scenario.name, provider=self._model.name, kind=kind)
             raise JudgeFailed(kind=kind) from None
 
-    async def _compare(self, scenario: SealedScenario, a: Transcript, b: Transcript, lab_id: str) -> Preference:
+    async def _compare(
+        self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
+    ) -> Preference:
         side_a, side_b = _Side(a, transcript_json(a)), _Side(b, transcript_json(b))
         if side_a.text == side_b.text:
             return Preference("tie", consistent=True)
         first, second = sorted((side_a, side_b), key=_digest)
-        system = _system(scenario)
+        system = _system(scenario, criteria)
         key = key_of(
             {
                 "what": "preference",
@@ -127,11 +130,10 @@ def _digest(side: _Side) -> str:
     return hashlib.sha256(side.text.encode()).hexdigest()
 
 
-def _system(scenario: SealedScenario) -> str:
+def _system(scenario: SealedScenario, criteria: Sequence[Criterion]) -> str:
     """The rules and what matters in this scenario, good and bad; weights are left to the rubric's arithmetic."""
     items = [
-        {"counts": "for" if criterion.points > 0 else "against", "what": criterion.about}
-        for criterion in scenario.secrets.rubric.criteria
+        {"counts": "for" if criterion.points > 0 else "against", "what": criterion.about} for criterion in criteria
     ]
     return system_text(PAIR_RULES, scenario.card, "What matters:", items)
 

@@ -50,8 +50,12 @@ def a_judge(script: Script | AskedModel, store: KeptVerdicts | None = None) -> P
     return PairwiseJudge(model, VerdictCache(store))
 
 
+async def ask(judge: PairwiseJudge, a: Transcript, b: Transcript) -> Preference:
+    return await judge.compare(SCENARIO, SCENARIO.secrets.rubric.criteria, a, b, "lab")
+
+
 async def compare(script: Script | AskedModel, a: Transcript = KIND_ONE, b: Transcript = CURT_ONE) -> Preference:
-    return await a_judge(script).compare(SCENARIO, a, b)
+    return await ask(a_judge(script), a, b)
 
 
 async def test_a_win_in_both_orders_is_a_win() -> None:
@@ -133,8 +137,8 @@ async def test_an_exhausted_budget_is_said_as_such() -> None:
 
 async def test_a_pair_is_compared_once_in_either_order() -> None:
     store, model = KeptVerdicts(), AskedModel(prefers("sorry"))
-    assert (await a_judge(model, store).compare(SCENARIO, KIND_ONE, CURT_ONE)).winner == "a"
-    assert (await a_judge(model, store).compare(SCENARIO, CURT_ONE, KIND_ONE)).winner == "b"
+    assert (await ask(a_judge(model, store), KIND_ONE, CURT_ONE)).winner == "a"
+    assert (await ask(a_judge(model, store), CURT_ONE, KIND_ONE)).winner == "b"
     assert len(model.asked) == 2
     assert "quokka" not in str(store.bodies)
 
@@ -142,9 +146,9 @@ async def test_a_pair_is_compared_once_in_either_order() -> None:
 @pytest.mark.parametrize("damage", ["[]", '["X"]', '["X", "Z"]', '{"X": 1}', "7", '[["X"], "Y"]'])
 async def test_a_damaged_entry_is_not_there(damage: str) -> None:
     store, model = KeptVerdicts(), AskedModel(prefers("sorry"))
-    await a_judge(model, store).compare(SCENARIO, KIND_ONE, CURT_ONE)
+    await ask(a_judge(model, store), KIND_ONE, CURT_ONE)
     store.bodies = dict.fromkeys(store.bodies, damage)
-    assert (await a_judge(model, store).compare(SCENARIO, KIND_ONE, CURT_ONE)).winner == "a"
+    assert (await ask(a_judge(model, store), KIND_ONE, CURT_ONE)).winner == "a"
     assert len(model.asked) == 4
 
 
