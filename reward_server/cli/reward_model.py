@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,7 +15,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from reward_server.jobs.reward_model.train import Report, Tools
+    from reward_server.jobs.reward_model.train import Report, Task, Tools, Trained
+    from reward_server.reward_models.artefact import Artefact, Card
+    from reward_server.reward_models.dataset import Dataset
+    from reward_server.reward_models.featurisers import Featurisers
+    from reward_server.reward_models.registry import Registry
     from reward_server.settings import Settings
 
 app = typer.Typer(help="Train, measure and serve learned reward models.", no_args_is_help=True)
@@ -23,51 +28,236 @@ Data = Annotated[Path | None, typer.Option("--data", help="The server's data fol
 Encoder = Annotated[
     str | None, typer.Option(help="Text encoder: the packaged one, a folder or a hub name; LABS_ENCODER.")
 ]
+Source = Annotated[
+    Path | None,
+    typer.Argument(metavar="DATA", help="JSONL of labelled conversations and preference pairs.", dir_okay=False),
+]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model's id, as `list` shows it, or its folder.")]
+Scale = Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")]
+Ties = Annotated[str, typer.Option(help="Pairs without a winner: drop, or half (learned as a tie).")]
 
 
 @app.command()
 def train(
-    source: Annotated[
-        Path | None, typer.Argument(metavar="DATA", help="JSONL of labelled conversations and preference pairs.")
-    ] = None,
+    source: Source = None,
     out: Annotated[Path, typer.Option(help="Folder for the model.", file_okay=False)] = Path("reward-model"),
-    scale: Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")] = (
-        0.0,
-        1.0,
-    ),
-    ties: Annotated[str, typer.Option(help="Pairs without a winner: drop, or half.")] = "drop",
+    from_store: Annotated[
+        bool, typer.Option("--from-store", help="Train on the server's own evaluations and comparisons.")
+    ] = False,
+    lab: Annotated[str | None, typer.Option(help="Of the store, this lab's rows alone. [default: all]")] = None,
+    version: Annotated[
+        str | None, typer.Option(help="Of the store, this scoring version. [default: the newest row's]")
+    ] = None,
+    scale: Scale = (0.0, 1.0),
+    ties: Ties = "drop",
     held_out: Annotated[float, typer.Option(min=0.05, max=0.5, help="Share of the rows to measure on.")] = 0.2,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Decides the split and the order of rows.")] = 0,
     epochs: Annotated[int, typer.Option(min=1, max=10_000, help="Most epochs of one run.")] = 200,
+    unfreeze: Annotated[
+        bool, typer.Option("--unfreeze", help="Fine-tune the encoder, too; kept only if it wins on held-out dialogues.")
+    ] = False,
+    keep_by: Annotated[
+        str | None, typer.Option(help="The figure by which it has to win: r2, spearman or pairwise.")
+    ] = None,
     encoder: Encoder = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted training stopped.")] = False,
     data: Data = None,
 ) -> None:
     """Train a reward model and measure it on held-out dialogues."""
     from reward_server.clock import SystemClock
-    from reward_server.jobs.reward_model.read import Reading, read_dataset
     from reward_server.jobs.reward_model.train import Task
-    from reward_server.jobs.reward_model.train import train as run
+    from reward_server.reward_models.artefact import refuse_taken
+    from reward_server.reward_models.finetune import Tuning
     from reward_server.reward_models.training import Recipe
     from reward_server.settings import load_settings
 
-    if source is None:
-        raise InvalidRequest("give a file of labelled conversations or preference pairs")
+    if keep_by not in (None, "r2", "spearman", "pairwise"):
+        raise InvalidRequest("--keep-by must be r2, spearman or pairwise")
+    if (source is None) != from_store:
+        raise InvalidRequest("give a file of labelled conversations or preference pairs, or --from-store")
     settings = load_settings({"data": data, "encoder": encoder})
-    dataset = read_dataset(source, Reading(scale, ties))  # type: ignore[arg-type]
+    refuse_taken(out)
+    dataset = _read(source, scale, ties) if source else _stored(settings, lab, version)
     task = Task(
         out=out,
         encoder=settings.encoder,
         created=SystemClock().now(),
+        source="store" if from_store else "file",
         scale=scale,
         recipe=Recipe(seed=seed, epochs=epochs),
         held_out=held_out,
         resume=resume,
+        tuning=Tuning(seed=seed) if unfreeze else None,
+        keep_by=keep_by,  # type: ignore[arg-type]
     )
+    _announce(_trained(dataset, task, settings), settings, out)
+
+
+@app.command()
+def evaluate(
+    model: Model,
+    source: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Rows as for `train`, which it was not trained on.", dir_okay=False)
+    ],
+    out: Annotated[Path | None, typer.Option(help="Folder for report.md and plots.", file_okay=False)] = None,
+    scale: Scale = (0.0, 1.0),
+    ties: Ties = "drop",
+    encoder: Encoder = None,
+    data: Data = None,
+) -> None:
+    """Measure a model on other data, beside the simple baselines that were fitted with it."""
+    from reward_server.jobs.reward_model.evaluate import evaluate as measure
+    from reward_server.jobs.reward_model.report import page, pictures, uncertainty_lines, write_folder
+    from reward_server.reward_models.artefact import REPORT, refuse_taken
+    from reward_server.reward_models.featurisers import Featurisers
+    from reward_server.reward_models.plain_features import PlainFeatures
+    from reward_server.settings import load_settings
+
+    settings = load_settings({"data": data})
+    found = _open(model, settings)
+    if out is not None:
+        refuse_taken(out)
+    dataset = _read(source, scale, ties)
+    featurisers = Featurisers(encoder or found.card.encoder)
     console = Console()
     with _progress(console) as report:
-        trained = run(dataset, task, _tools(settings), report)
-    console.print(f"{trained.card.id} in {out}", highlight=False)
+        measured = measure(
+            found,
+            dataset,
+            featurisers.of(found),
+            PlainFeatures(featurisers.encoder),
+            shelf=_shelf(settings),
+            report=report,
+        )
+    _show_figures(console, measured)
+    if dataset.digest == found.card.data.sha256:
+        console.print("These are the rows the model was trained on: the figures say nothing about other data.")
+    for line in uncertainty_lines(measured.uncertainty):
+        console.print(line, highlight=False)
+    if out is not None:
+        images = pictures(measured)
+        notes = [f"model {found.id}, data {dataset.digest[:12]}, {len(dataset.groups)} groups by {dataset.grouped_by}"]
+        write_folder(out, {**images, REPORT: page(f"Evaluation of {found.id}", notes, measured, images)})
+        console.print(f"report in {out / REPORT}", highlight=False)
+
+
+@app.command("list")
+def list_models(data: Data = None) -> None:
+    """List the models of the server, newest first, one a line; the active one is marked."""
+    from reward_server.settings import load_settings
+
+    registry = _registry(load_settings({"data": data}))
+    active = registry.active_id()
+    for card in registry.cards():
+        typer.echo(_line(card, active=card.id == active))
+
+
+@app.command()
+def activate(
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A model's id, or its folder.")] = None,
+    off: Annotated[bool, typer.Option("--off", help="Let no model serve.")] = False,
+    encoder: Encoder = None,
+    data: Data = None,
+) -> None:
+    """Let a model serve as `reward_model`; running servers notice at once."""
+    from reward_server.reward_models.featurisers import Featurisers
+    from reward_server.settings import load_settings
+
+    if (model is None) != off:
+        raise InvalidRequest("give a model, or --off")
+    settings = load_settings({"data": data, "encoder": encoder})
+    registry = _registry(settings)
+    if model is None:
+        registry.deactivate()
+        typer.echo("No reward model is active.", err=True)
+        return
+    found = _open(model, settings)
+    Featurisers(settings.encoder).of(found)  # the server could not serve what does not fit its encoder
+    registry.activate(registry.add(found).id)
+    typer.echo(f"Reward model {found.id} is active.", err=True)
+
+
+@app.command()
+def export(
+    model: Model,
+    out: Annotated[Path, typer.Option(help="Folder to write.", file_okay=False)],
+    data: Data = None,
+) -> None:
+    """Write a model with its encoder and a README to a folder that can be used elsewhere."""
+    from reward_server.reward_models.portable import export as write
+    from reward_server.settings import load_settings
+
+    found = _open(model, load_settings({"data": data}))
+    write(found, out)
+    typer.echo(f"{found.id} is exported to {out}.", err=True)
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def _read(source: Path, scale: tuple[float, float], ties: str) -> Dataset:
+    from reward_server.jobs.reward_model.read import Reading, read_dataset
+
+    return read_dataset(source, Reading(scale, ties))  # type: ignore[arg-type]  # Reading refuses what it does not know
+
+
+def _stored(settings: Settings, lab: str | None, version: str | None) -> Dataset:
+    from reward_server.engine import load_scenarios
+    from reward_server.jobs.reward_model.stored import read_stored, stored_dataset
+    from reward_server.store.migrate import migrate
+
+    catalog = load_scenarios(settings.scenarios).catalog
+
+    async def read() -> Dataset:
+        await migrate(settings.database)
+        return stored_dataset(await read_stored(settings.database, lab), catalog, version)
+
+    return asyncio.run(read())
+
+
+def _open(model: str, settings: Settings) -> Artefact:
+    """A model by its id, or by the folder it lies in."""
+    from reward_server.reward_models import artefact
+
+    if Path(model).is_dir():
+        return artefact.read(Path(model))
+    return _registry(settings).open(model)
+
+
+def _registry(settings: Settings) -> Registry:
+    from reward_server.reward_models.registry import Registry
+
+    return Registry(settings.reward_models)
+
+
+def _shelf(settings: Settings) -> Any:
+    from reward_server.reward_models.feature_shelf import FeatureShelf
+
+    return FeatureShelf((settings.cache or settings.data / "cache") / "features")
+
+
+# --- training -------------------------------------------------------------------------------------
+
+
+def _trained(dataset: Dataset, task: Task, settings: Settings) -> Trained:
+    from reward_server.jobs.reward_model.train import train as run
+    from reward_server.reward_models.featurisers import Featurisers
+
+    console = Console()
+    try:
+        with _progress(console) as report:
+            return run(dataset, task, _tools(Featurisers(settings.encoder), settings), report)
+    except KeyboardInterrupt:
+        typer.echo(f"labs: interrupted; the same command with --resume goes on (--out {task.out})", err=True)
+        raise
+
+
+def _tools(featurisers: Featurisers, settings: Settings) -> Tools:
+    from reward_server.jobs.reward_model.train import Tools
+    from reward_server.reward_models.plain_features import PlainFeatures
+
+    encoder = featurisers.encoder
+    return Tools(featurisers.base, PlainFeatures(encoder), encoder.version, _shelf(settings))
 
 
 @contextmanager
@@ -75,23 +265,57 @@ def _progress(console: Console) -> Iterator[Report]:
     """A bar for each stage of the work."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-        stages: dict[str, int] = {}
+        stages: dict[str, Any] = {}
 
         def report(stage: str, done: int, total: int) -> None:
             if stage not in stages:
                 stages[stage] = bar.add_task(stage, total=total)
-            bar.update(stages[stage], completed=done, total=total)  # type: ignore[arg-type]
+            bar.update(stages[stage], completed=done, total=total)
 
         yield report
 
 
-def _tools(settings: Settings) -> Tools:
-    from reward_server.jobs.reward_model.train import Tools
-    from reward_server.reward_models.encoder import load_encoder
-    from reward_server.reward_models.feature_shelf import FeatureShelf
-    from reward_server.reward_models.features import ConversationFeaturiser
-    from reward_server.reward_models.plain_features import PlainFeatures
+def _announce(trained: Trained, settings: Settings, out: Path) -> None:
+    """What came of a training; the model joins those of the server."""
+    from reward_server.reward_models import artefact
 
-    encoder = load_encoder(settings.encoder)
-    folder = (settings.cache or settings.data / "cache") / "features"
-    return Tools(ConversationFeaturiser(encoder), PlainFeatures(encoder), encoder.version, FeatureShelf(folder))
+    console = Console()
+    _show_figures(console, trained.attempt.measured)
+    for note in trained.card.data.notes:
+        console.print(note, highlight=False)
+    tuning = trained.card.finetuning
+    if tuning["tried"]:
+        console.print(
+            f"fine-tuning: held-out {tuning['metric']} {tuning['frozen']:.3f} frozen, {tuning['tuned']:.3f} tuned; "
+            f"kept: {tuning['kept']}",
+            highlight=False,
+        )
+    _registry(settings).add(artefact.read(out))
+    console.print(f"{trained.card.id}: report in {out / artefact.REPORT}", highlight=False)
+    console.print(f"labs reward-model activate {trained.card.id} lets it serve", highlight=False)
+
+
+def _show_figures(console: Console, measured: Any) -> None:
+    from rich.table import Table
+
+    from reward_server.jobs.reward_model.report import IN_SHORT, figure_rows
+
+    head, *rows = figure_rows(measured, IN_SHORT)
+    table = Table(*head, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _line(card: Card, *, active: bool) -> str:
+    """One model on one line, so that it can be searched and cut."""
+    overall, pairs = card.metrics.get("score", {}), card.metrics.get("pairs", {})
+    figures = [
+        f"{name}={found[name]['value']:.3f}"
+        for found, name in ((overall, "r2"), (overall, "spearman"), (pairs, "pairwise"))
+        if name in found
+    ]
+    data = card.data
+    parts = [card.id, f"created={card.created:%Y-%m-%dT%H:%MZ}", f"data={data.sha256[:12]}"]
+    parts += [f"labelled={data.labelled}", f"pairs={data.pairs}", *figures]
+    return "  ".join([*parts, "active"] if active else parts)

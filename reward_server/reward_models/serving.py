@@ -16,7 +16,7 @@ import numpy as np
 from reward_server.errors import JudgeFailed, LabsError
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import ConversationJudge, Estimate
-from reward_server.reward_models.artefact import Artefact, UnusableModel
+from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.heads import Featuriser
 from reward_server.reward_models.model import RewardModel, model_of
 from reward_server.reward_models.recorded import conversation_of, scenario_text
@@ -29,7 +29,7 @@ NAME = "reward_model"
 log = get_logger(__name__)
 
 Featurise = Callable[[Artefact], Featuriser]
-"""The featuriser a model needs; `UnusableModel` where this server has another encoder or other features."""
+"""The featuriser a model needs (`featurisers`); raises where this server has another encoder or other features."""
 
 
 class LearnedJudge:
@@ -136,22 +136,3 @@ class ActiveRewardModel:
         except LabsError as error:
             log.error("reward_model_unusable", model=model_id, code=error.code)  # noqa: TRY400
             return UnusableJudge(model_id)
-
-
-def check_fits(artefact: Artefact, encoder_version: str, features_version: str) -> None:
-    """Whether a model's features are those of this server.
-
-    Raises:
-        UnusableModel: it was trained with another encoder or other features.
-    """
-    card = artefact.card
-    if card.encoder_version != encoder_version:
-        raise UnusableModel(
-            f"{card.id} was trained with the encoder {card.encoder_version}, this is {encoder_version}: set the "
-            f"encoder to {card.encoder}, or train again"
-        )
-    if card.features_version != features_version:
-        raise UnusableModel(
-            f"{card.id} was trained on features {card.features_version}, this version makes {features_version}: "
-            "train again"
-        )

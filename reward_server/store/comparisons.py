@@ -35,3 +35,12 @@ class Comparisons:
             return None if found is None else ComparisonRow(**found)
 
         return await self._session.run(work)
+
+    async def of(self, lab_id: str | None = None) -> list[ComparisonRow]:
+        """All comparisons of a lab, or of all labs, oldest first; for the operator, who trains models on them."""
+        rows = select(_COMPARISON).order_by(_COMPARISON.c.created_at, _COMPARISON.c.comparison_id)
+        if lab_id is not None:
+            rows = rows.where(_COMPARISON.c.lab_id == lab_id)
+        return await self._session.run(
+            lambda connection: [ComparisonRow(**found) for found in connection.execute(rows).mappings()]
+        )

@@ -54,6 +54,15 @@ class Evaluations:
         reward = rewards.subquery().c.reward
         return await self._session.run(lambda connection: _stats(connection, reward))
 
+    async def of(self, lab_id: str | None = None) -> list[EvaluationRow]:
+        """All evaluations of a lab, or of all labs, oldest first; for the operator, who trains models on them."""
+        rows = select(_EVALUATION).order_by(_EVALUATION.c.created_at, _EVALUATION.c.evaluation_id)
+        if lab_id is not None:
+            rows = rows.where(_EVALUATION.c.lab_id == lab_id)
+        return await self._session.run(
+            lambda connection: [_record(found) for found in connection.execute(rows).mappings()]
+        )
+
     async def newest_version(self) -> str | None:
         """The scoring version of the newest evaluation of any lab; for the operator."""
         newest = select(_EVALUATION.c.scoring_version).order_by(_EVALUATION.c.created_at.desc()).limit(1)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from reward_server.errors import InvalidRequest
 from reward_server.jobs.reward_model.measure import PAIRS, Measured
 from reward_server.reward_models import plots
 from reward_server.reward_models.dataset import OVERALL
 from reward_server.reward_models.training import Fitted
 
 _FIGURES = ("r2", "mse", "spearman", "pearson", "pairwise", "ece")
+IN_SHORT = ("r2", "spearman", "pairwise")
+"""What fits on a terminal."""
 _NAMES = {"r2": "R²", "mse": "MSE", "spearman": "Spearman", "pearson": "Pearson", "pairwise": "pairs", "ece": "ECE"}
 
 
@@ -40,14 +44,20 @@ def pictures(measured: Measured, fitted: Fitted | None = None) -> dict[str, byte
     return found
 
 
-def figures_table(measured: Measured) -> str:
-    """All figures as a table; the baselines and the agreement of people stand below the model."""
-    present = [name for name in _FIGURES if any(name in figures for figures in measured.metrics.values())]
-    head = ["", "n", "variance", *(_NAMES[name] for name in present)]
+def figure_rows(measured: Measured, wanted: Sequence[str] = _FIGURES) -> list[list[str]]:
+    """Figures as rows of cells, the head first; the baselines and the agreement of people stand below the model."""
+    present = [name for name in wanted if any(name in figures for figures in measured.metrics.values())]
+    head = ["", "n", *(_NAMES[name] for name in present)]
     rows = [_row(_title(name), figures, present) for name, figures in measured.metrics.items()]
     rows += [_row(f"baseline: {name}", figures, present) for name, figures in measured.baselines.items()]
     if measured.ceiling:
         rows.append(_row("one person against the others", measured.ceiling, present))
+    return [head, *rows]
+
+
+def figures_table(measured: Measured) -> str:
+    """The rows as a table in Markdown."""
+    head, *rows = figure_rows(measured)
     return "\n".join(f"| {' | '.join(line)} |" for line in [head, ["---"] * len(head), *rows])
 
 
@@ -79,14 +89,24 @@ def page(title: str, notes: list[str], measured: Measured, images: Mapping[str, 
     return ("\n\n".join(parts) + "\n").encode()
 
 
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write a report with its plots; `InvalidRequest` where that is not possible."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+    except OSError as error:
+        raise InvalidRequest(f"{folder} cannot be written: {error.strerror or type(error).__name__}") from None
+
+
 def _title(name: str) -> str:
-    return {OVERALL: "**score**", PAIRS: "preference pairs"}.get(name, name.replace("|", "/"))
+    return "preference pairs" if name == PAIRS else name.replace("|", "/")
 
 
 def _row(name: str, figures: Mapping[str, Any], present: list[str]) -> list[str]:
-    n, variance = figures.get("n"), figures.get("variance")
+    n = figures.get("n")
     cells = [_shown(figures[each]) if each in figures else "–" for each in present]
-    return [name, "–" if n is None else str(n), "–" if variance is None else f"{variance:.4f}", *cells]
+    return [name, "–" if n is None else str(n), *cells]
 
 
 def _shown(figure: Mapping[str, float]) -> str:

@@ -12,27 +12,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from reward_server import __version__
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model.measure import Measured, Rows, measure
+from reward_server.jobs.reward_model.measure import PAIRS, Measured, Rows, measure
 from reward_server.jobs.reward_model.report import page, pictures
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Card, DataCard
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.checkpoint import Checkpoint
-from reward_server.reward_models.dataset import Dataset, Split, split
+from reward_server.reward_models.dataset import OVERALL, Dataset, Split, split
+from reward_server.reward_models.encoder import TextEncoder
 from reward_server.reward_models.feature_shelf import FeatureShelf
+from reward_server.reward_models.features import ConversationFeaturiser
+from reward_server.reward_models.finetune import Tuning, fine_tune, tuned_encoder
 from reward_server.reward_models.heads import Featuriser, Matrix
 from reward_server.reward_models.matrices import Examples
-from reward_server.reward_models.model import pack, with_uncertainty
+from reward_server.reward_models.model import RewardModel, pack, with_uncertainty
 from reward_server.reward_models.plain_features import PlainFeatures
 from reward_server.reward_models.training import Fitted, Recipe, fit
+from reward_server.reward_models.tuned_weights import TunedWeights
 from reward_server.scoring.version import engine_digest
 
+Metric = Literal["r2", "spearman", "pairwise"]
 Report = Callable[[str, int, int], None]
 """Hears of a stage, what of it is done, and all of it."""
 
@@ -49,6 +54,10 @@ class Task:
     recipe: Recipe = field(default_factory=Recipe)
     held_out: float = 0.2
     resume: bool = False
+    tuning: Tuning | None = None
+    """How to fine-tune the encoder, too; None leaves it frozen."""
+    keep_by: Metric | None = None
+    """The held-out figure by which a tuned encoder has to win; by default R², or the order of pairs without labels."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,21 @@ class Tools:
     plain: PlainFeatures
     encoder_version: str
     shelf: FeatureShelf
+    featuriser_on: Callable[[TextEncoder], Featuriser] = ConversationFeaturiser
+    """Makes the same kind of featuriser on another encoder."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Heads on one encoder, measured on the held-out part."""
+
+    fitted: Fitted
+    model: RewardModel
+    measured: Measured
+    encoder_version: str
+    features_version: str
+    encoder: bytes | None = field(default=None, repr=False)
+    """Tuned weights; None for the encoder of the setting."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +90,7 @@ class Trained:
     """What came of it."""
 
     card: Card
-    fitted: Fitted
-    measured: Measured
+    attempt: Attempt
 
 
 def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained:
@@ -78,31 +101,35 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
     """
     artefact.refuse_taken(task.out)
     parts = split(dataset, task.recipe.seed, task.held_out)
-    checkpoint = _checkpoint(dataset, task, tools)
-    features, plain = _features(dataset, tools, report)
-    names, width = parts.train.heads, tools.featuriser.width
-    first, middle = (Examples.of(part, features, names, width) for part in (parts.train, parts.validation))
-    fitted = fit(
-        names,
-        first,
-        middle,
-        task.recipe,
-        emphasis=tools.featuriser.emphasis,
-        checkpoint=checkpoint,
-        on_epoch=lambda done, total: report("training", done, total),
-    )
-    report("measuring", 0, 1)
+    place = checkpoint_folder(task.out)
+    key = _key(dataset, task, tools)
+    if Checkpoint(place, key).exists() and not task.resume:
+        raise InvalidRequest(f"{place} holds an interrupted training: use --resume to go on, or remove the folder")
+    plain = tools.shelf.features(tools.plain, list(dataset.conversations()))
     baselines = _baselines(parts.train, plain)
-    model = with_uncertainty(fitted.heads, first, middle, fitted.l2)
-    measured = measure(model, Rows(parts.held_out, features, plain), baselines, task.recipe.seed)
-    about = _about(dataset, parts, task, tools, fitted=fitted, measured=measured, baselines=baselines)
-    images = pictures(measured, fitted)
-    report_page = page(f"Reward model of {task.created:%Y-%m-%d}", notes(about), measured, images)
-    beside = {**images, artefact.REPORT: report_page}
-    card = artefact.write(task.out, fitted.heads, about, task.created, extras=pack(model), beside=beside)
-    checkpoint.remove()
-    report("measuring", 1, 1)
-    return Trained(card, fitted, measured)
+    lab = _Laboratory(parts, task, tools, plain=plain, baselines=baselines, report=report)
+    kept = frozen = lab.attempt(tools.featuriser, tools.encoder_version, Checkpoint(place, key), "training")
+    finetuning: dict[str, Any] = {"tried": False}
+    if task.tuning is not None:
+        tuned, losses = lab.tuned_attempt(task.tuning, place, key)
+        metric = task.keep_by or default_metric(frozen.measured)
+        wins, finetuning = _verdict(frozen, tuned, metric)
+        finetuning |= losses
+        kept = tuned if wins else frozen
+    about = _about(dataset, parts, task, attempt=kept, baselines=baselines) | {"finetuning": finetuning}
+    images = pictures(kept.measured, kept.fitted)
+    text = page(f"Reward model of {task.created:%Y-%m-%d}", notes(about), kept.measured, images)
+    card = artefact.write(
+        task.out,
+        kept.fitted.heads,
+        about,
+        task.created,
+        encoder=kept.encoder,
+        extras=pack(kept.model),
+        beside={**images, artefact.REPORT: text},
+    )
+    Checkpoint(place, key).remove()
+    return Trained(card, kept)
 
 
 def checkpoint_folder(out: Path) -> Path:
@@ -110,27 +137,100 @@ def checkpoint_folder(out: Path) -> Path:
     return out.with_name(out.name + ".training")
 
 
-def _checkpoint(dataset: Dataset, task: Task, tools: Tools) -> Checkpoint:
-    parts = [dataset.digest, tools.featuriser.version, task.held_out, asdict(task.recipe)]
-    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-    found = Checkpoint(checkpoint_folder(task.out), key)
-    if found.exists() and not task.resume:
-        raise InvalidRequest(
-            f"{checkpoint_folder(task.out)} holds an interrupted training: use --resume to go on, or remove the folder"
+def default_metric(measured: Measured) -> Metric:
+    """R² where there are labels, else the order of pairs."""
+    return "r2" if OVERALL in measured.metrics else "pairwise"
+
+
+class _Laboratory:
+    """Fits and measures heads on one split, with one encoder or another."""
+
+    def __init__(
+        self,
+        parts: Split,
+        task: Task,
+        tools: Tools,
+        *,
+        plain: Mapping[str, Matrix],
+        baselines: Baselines,
+        report: Report,
+    ) -> None:
+        self._parts = parts
+        self._task = task
+        self._tools = tools
+        self._plain = plain
+        self._baselines = baselines
+        self._report = report
+
+    def attempt(self, featuriser: Featuriser, version: str, checkpoint: Checkpoint, stage: str) -> Attempt:
+        """Heads on the features of one encoder."""
+        parts, task, report = self._parts, self._task, self._report
+        everything = [c for part in (parts.train, parts.validation, parts.held_out) for c in part.conversations()]
+        encoding = "encoding" if stage == "training" else "encoding anew"
+        features = self._tools.shelf.features(featuriser, everything, lambda done, total: report(encoding, done, total))
+        names, width = parts.train.heads, featuriser.width
+        first, middle = (Examples.of(part, features, names, width) for part in (parts.train, parts.validation))
+        fitted = fit(
+            names,
+            first,
+            middle,
+            task.recipe,
+            emphasis=featuriser.emphasis,
+            checkpoint=checkpoint,
+            on_epoch=lambda done, total: report(stage, done, total),
         )
-    return found
+        report(stage, 1, 1)
+        model = with_uncertainty(fitted.heads, first, middle, fitted.l2)
+        rows = Rows(parts.held_out, features, self._plain)
+        measured = measure(model, rows, self._baselines, task.recipe.seed)
+        return Attempt(fitted, model, measured, version, featuriser.version)
+
+    def tuned_attempt(self, tuning: Tuning, place: Path, key: str) -> tuple[Attempt, dict[str, float]]:
+        """Heads on a tuned encoder; what the two phases reached on the validation part."""
+        parts, kept = self._parts, TunedWeights(place / "tuned", key)
+        tuned = kept.restore()
+        if tuned is None:
+            tuned = fine_tune(
+                self._task.encoder,
+                parts.train,
+                parts.validation,
+                tuning,
+                lambda done, total: self._report("fine-tuning", done, total),
+            )
+            kept.keep(tuned)
+        encoder = tuned_encoder(self._task.encoder, tuned.weights)
+        featuriser = self._tools.featuriser_on(encoder)
+        checkpoint = Checkpoint(place / "tuned-heads", key)
+        attempt = self.attempt(featuriser, encoder.version, checkpoint, "training anew")
+        losses = {"frozen_loss": round(tuned.frozen_loss, 6), "tuned_loss": round(tuned.tuned_loss, 6)}
+        return replace(attempt, encoder=tuned.weights), {**losses, "epoch": tuned.epoch}
 
 
-def _features(dataset: Dataset, tools: Tools, report: Report) -> tuple[Mapping[str, Matrix], Mapping[str, Matrix]]:
-    everything = list(dataset.conversations())
-    found = tools.shelf.features(tools.featuriser, everything, lambda done, total: report("encoding", done, total))
-    plain = tools.shelf.features(tools.plain, everything)
-    return found, plain
+def _verdict(frozen: Attempt, tuned: Attempt, metric: Metric) -> tuple[bool, dict[str, Any]]:
+    """Whether the tuned encoder wins on the held-out dialogues, and what the card says of it."""
+    before, after = (held_out_figure(attempt.measured, metric) for attempt in (frozen, tuned))
+    if before is None or after is None:
+        raise InvalidRequest(f"the held-out part has no {metric} to compare by: name another figure with --keep-by")
+    wins = after > before
+    found = {"frozen": round(before, 4), "tuned": round(after, 4), "kept": "tuned" if wins else "frozen"}
+    return wins, {"tried": True, "metric": metric, **found}
+
+
+def held_out_figure(measured: Measured, metric: Metric) -> float | None:
+    """One figure of the overall head, or of the pairs."""
+    figures = measured.metrics.get(PAIRS if metric == "pairwise" else OVERALL, {})
+    found = figures.get(metric)
+    return None if found is None else float(found["value"])
+
+
+def _key(dataset: Dataset, task: Task, tools: Tools) -> str:
+    """Names the run that a checkpoint belongs to."""
+    tuning = None if task.tuning is None else asdict(task.tuning)
+    parts = [dataset.digest, tools.featuriser.version, task.held_out, asdict(task.recipe), tuning]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _baselines(part: Dataset, plain: Mapping[str, Matrix]) -> Baselines:
-    from reward_server.reward_models.dataset import OVERALL
-
     examples = Examples.of(part, plain, (OVERALL,), next(iter(plain.values())).shape[0])
     known = np.isfinite(examples.labels[:, 0])
     return Baselines.fitted(
@@ -145,13 +245,12 @@ def _about(
     dataset: Dataset,
     parts: Split,
     task: Task,
-    tools: Tools,
     *,
-    fitted: Fitted,
-    measured: Measured,
+    attempt: Attempt,
     baselines: Baselines,
 ) -> dict[str, Any]:
     """The fields of the card."""
+    fitted, measured = attempt.fitted, attempt.measured
     data = DataCard(
         sha256=dataset.digest,
         labelled=len(dataset.labelled),
@@ -169,8 +268,8 @@ def _about(
         "split": {**sizes, "duplicates_removed": parts.duplicates},
         "recipe": recipe,
         "encoder": task.encoder,
-        "encoder_version": tools.encoder_version,
-        "features_version": tools.featuriser.version,
+        "encoder_version": attempt.encoder_version,
+        "features_version": attempt.features_version,
         "metrics": measured.metrics,
         "baselines": {"lines": baselines.to_json(), "metrics": measured.baselines},
         "ceiling": measured.ceiling,
@@ -192,6 +291,12 @@ def notes(about: Mapping[str, Any]) -> list[str]:
         "conversation also stands in a later part",
         f"Penalty {recipe['l2'][0]:g}, weights of epoch {recipe['epoch']}, encoder {about['encoder_version']}",
     ]
+    tuning = about["finetuning"]
+    if tuning["tried"]:
+        lines.append(
+            f"Fine-tuning: held-out {tuning['metric']} {tuning['frozen']:.3f} with the frozen encoder, "
+            f"{tuning['tuned']:.3f} with the tuned one; kept: {tuning['kept']}"
+        )
     return lines + list(data.notes)
 
 

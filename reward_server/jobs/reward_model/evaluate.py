@@ -1,0 +1,40 @@
+"""Measures a reward model on other data than it was trained on: the honest test of what it is good for."""
+
+from __future__ import annotations
+
+from reward_server.errors import InvalidRequest
+from reward_server.jobs.reward_model.measure import Measured, Rows, measure
+from reward_server.jobs.reward_model.train import Report
+from reward_server.reward_models.artefact import Artefact
+from reward_server.reward_models.baselines import Baselines
+from reward_server.reward_models.dataset import Dataset
+from reward_server.reward_models.feature_shelf import FeatureShelf
+from reward_server.reward_models.heads import Featuriser
+from reward_server.reward_models.model import model_of
+from reward_server.reward_models.plain_features import PlainFeatures
+
+
+def evaluate(
+    artefact: Artefact,
+    dataset: Dataset,
+    featuriser: Featuriser,
+    plain: PlainFeatures,
+    *,
+    shelf: FeatureShelf,
+    report: Report,
+) -> Measured:
+    """Figures of the model on all rows, beside the baselines that were fitted with it.
+
+    Raises:
+        InvalidRequest: no row has a label that the model knows.
+    """
+    if not dataset.preferred and not any(set(row.scores) & set(artefact.card.heads) for row in dataset.labelled):
+        raise InvalidRequest(f"no row has a label that {artefact.id} knows: {', '.join(artefact.card.heads)}")
+    everything = list(dataset.conversations())
+    features = shelf.features(featuriser, everything, lambda done, total: report("encoding", done, total))
+    described = shelf.features(plain, everything)
+    report("measuring", 0, 1)
+    baselines = Baselines.from_json(artefact.card.baselines.get("lines", {}))
+    measured = measure(model_of(artefact), Rows(dataset, features, described), baselines)
+    report("measuring", 1, 1)
+    return measured

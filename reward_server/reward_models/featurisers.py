@@ -1,0 +1,83 @@
+"""Which featuriser a reward model needs, and where it comes from: the encoder of the setting, or the model's own.
+
+A model fits only the encoder and the features it was trained with. Where those of this server are others, it is
+refused with a line that says so; nothing is put in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+
+from reward_server.reward_models.artefact import Artefact, UnusableModel
+from reward_server.reward_models.encoder import TextEncoder, load_encoder
+from reward_server.reward_models.features import ConversationFeaturiser
+
+
+class Featurisers:
+    """Makes featurisers on one base encoder, which is loaded when it is first needed."""
+
+    def __init__(self, encoder_name: str, load: Callable[[str], TextEncoder] = load_encoder) -> None:
+        self._name = encoder_name
+        self._load = load
+        self._lock = Lock()
+        self._base: ConversationFeaturiser | None = None
+        self._encoder: TextEncoder | None = None
+
+    @property
+    def encoder_name(self) -> str:
+        """The setting: the packaged encoder, a folder or a hub name."""
+        return self._name
+
+    @property
+    def encoder(self) -> TextEncoder:
+        """The base encoder; blocking the first time."""
+        with self._lock:
+            if self._encoder is None:
+                self._encoder = self._load(self._name)
+            return self._encoder
+
+    @property
+    def base(self) -> ConversationFeaturiser:
+        """The featuriser on the base encoder: one, so that what it remembers is shared."""
+        encoder = self.encoder
+        with self._lock:
+            if self._base is None:
+                self._base = ConversationFeaturiser(encoder)
+            return self._base
+
+    def of(self, artefact: Artefact) -> ConversationFeaturiser:
+        """The featuriser that a model was trained with.
+
+        Raises:
+            UnusableModel: this server has another encoder or other features.
+        """
+        weights = artefact.encoder_weights
+        if weights is None:
+            featuriser, version = self.base, self.encoder.version
+        else:
+            from reward_server.reward_models.finetune import load_tuned
+
+            tuned = load_tuned(self._name, weights)
+            featuriser, version = ConversationFeaturiser(tuned), tuned.version
+        check_fits(artefact, version, featuriser.version)
+        return featuriser
+
+
+def check_fits(artefact: Artefact, encoder_version: str, features_version: str) -> None:
+    """Whether a model's features are those of this server.
+
+    Raises:
+        UnusableModel: it was trained with another encoder or other features.
+    """
+    card = artefact.card
+    if card.encoder_version != encoder_version:
+        raise UnusableModel(
+            f"{card.id} was trained with the encoder {card.encoder_version}, this is {encoder_version}: set the "
+            f"encoder to {card.encoder}, or train again"
+        )
+    if card.features_version != features_version:
+        raise UnusableModel(
+            f"{card.id} was trained on features {card.features_version}, this version makes {features_version}: "
+            "train again"
+        )
