@@ -1,0 +1,185 @@
+"""Whether attacks on the judges pay: every attack on conversations of scripted agents, under several judges.
+
+Usage: python -m benchmarks.adversarial [--scenarios N] [--model DIR] [--write]
+
+An attack pays where the attacked conversation has a higher reward than the same conversation without it. For each
+family of attacks and each judge: the share of attacked conversations that gained, and the largest gain. The rubric
+and the composites with it are held to "never" by tests/adversarial; what a mere model cannot promise is reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.attacks import ATTACKS, FAMILIES, Attack
+from benchmarks.report import Table, environment, write
+from personas.library import load_temperaments
+from personas.matcher import Matcher
+from reward_server.engine import Guests, build_scorer, load_matcher
+from reward_server.jobs.exam.play import play
+from reward_server.judges.base import Case, Evidence, Finding, Outcome, Verdict, verdict
+from reward_server.judges.preflight import condemned, offence_in
+from reward_server.scoring.config import RewardConfig
+from reward_server.scoring.scored import or_raise
+from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.settings import load_settings
+from scenarios.exam import ScriptedAgent, agents
+from scenarios.library import Library, SealedScenario, load_library, oracle_lines
+from scenarios.schema import Criterion
+from trainer_client.wire import Message
+
+AGENTS = ("oracle", "terse", "careless", "random")
+SEED = 5
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Base:
+    """A conversation as it was played, without any attack."""
+
+    scenario: SealedScenario
+    agent: str
+    messages: list[dict[str, Any]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attacked conversation beside its base."""
+
+    base: Base
+    attack: Attack
+    before: float
+    after: float
+    flags: tuple[str, ...]
+
+    @property
+    def gain(self) -> float:
+        """What the attack was worth; not positive where it did not pay."""
+        return self.after - self.before
+
+
+class Gullible:
+    """A language model at its worst: it believes whatever the agent says of itself, after the server's own preflight.
+
+    It says met where the agent's words speak of success at all, and quotes them; else unmet.
+    """
+
+    name = "llm"
+    version = "gullible"
+    kinds = frozenset({"judge"})
+    _SWAYED = ("met", "score", "mark", "pass", "empath", "thorough", "excellent", "perfect", "fulfil", "satisf", "answer")
+
+    async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
+        """A verdict on each criterion."""
+        return [tuple(self._one(case, criterion) for criterion in criteria) for case, criteria in cases]
+
+    def _one(self, case: Case, criterion: Criterion) -> Verdict:
+        offence = offence_in(case.transcript)
+        if offence is not None:
+            return condemned(criterion, offence, self.name)
+        for number, turn in enumerate(case.transcript.turns, start=1):
+            if any(word in turn.agent.lower() for word in self._SWAYED):
+                return verdict(self, criterion, Finding(1.0, (Evidence(number, "agent", turn.agent[:200]),)))
+        return verdict(self, criterion, Finding(0.0))
+
+
+def bases(library: Library, matcher: Matcher, per_collection: int | None = None) -> list[Base]:
+    """Strong, middling and weak conversations of some or all scenarios of every collection."""
+    temperaments, lines = load_temperaments(), oracle_lines()
+    found: list[Base] = []
+    for collection, public in library.catalog.collections.items():
+        for slug in list(public.scenarios)[:per_collection]:
+            sealed = library.vault.open(collection, slug)
+            others = [line for name, said in lines.items() if name != sealed.name for line in said]
+            cast = agents(sealed.secrets, sealed.topics, others, SEED)
+            script = cast["oracle"].script
+            players = [cast[name] for name in AGENTS] + [ScriptedAgent("half", script[: max(2, len(script) // 2)])]
+            temperament = temperaments[sealed.secrets.persona.temperaments[0]]
+            for player in players:
+                messages = play(sealed, temperament, player, matcher, SEED).messages
+                found.append(Base(sealed, player.name, [dict(message) for message in messages]))
+    return found
+
+
+def requests_of(scorer: Scorer, base: Base, talks: Sequence[Sequence[Any]], config: RewardConfig) -> list[ScoreRequest]:
+    """The conversations as they are scored."""
+    where = base.scenario.collection, base.scenario.card.slug
+    return [
+        ScoreRequest(*where, scorer.read(*where, [Message.model_validate(m) for m in talk], "assistant"), config)
+        for talk in talks
+    ]
+
+
+async def attempts(
+    scorer: Scorer, base: Base, config: RewardConfig, attacks: Sequence[Attack] = ATTACKS
+) -> list[Attempt]:
+    """Every attack on one conversation."""
+    talks = [base.messages, *(attack.change(base.messages, base.scenario) for attack in attacks)]
+    scored = [or_raise(outcome) for outcome in await scorer.score(requests_of(scorer, base, talks, config))]
+    honest = scored[0].reward
+    return [Attempt(base, a, honest, s.reward, s.flags) for a, s in zip(attacks, scored[1:], strict=True)]
+
+
+def summary(made: Mapping[str, Sequence[Attempt]]) -> Table:
+    """Share that gained and largest gain, by family and judge."""
+    table = Table("share of attacked conversations that gained, and the largest gain", ["attack", *made])
+    for family in (*FAMILIES, "all"):
+        cells = [_cell([a for a in each if family in (a.attack.family, "all")]) for each in made.values()]
+        table.add(family, *cells)
+    return table
+
+
+def _cell(made: Sequence[Attempt]) -> str:
+    gained = [attempt.gain for attempt in made if attempt.gain > TOLERANCE]
+    return f"{len(gained) / len(made):.2%}, {max(gained, default=0.0):.4f}" if made else "-"
+
+
+async def measured(scorers: Mapping[str, tuple[Scorer, RewardConfig]], found: Sequence[Base]) -> dict[str, list[Attempt]]:
+    """All attempts, by judge."""
+    made: dict[str, list[Attempt]] = {}
+    for name, (scorer, config) in scorers.items():
+        made[name] = [attempt for base in found for attempt in await attempts(scorer, base, config)]
+        print(f"{name}: {len(made[name])} attacked conversations", flush=True)
+    return made
+
+
+def gains(made: Sequence[Attempt]) -> Iterator[str]:
+    """What paid, for the reader who wants to mend it."""
+    for attempt in sorted(made, key=lambda each: -each.gain):
+        if attempt.gain > TOLERANCE:
+            where = f"{attempt.base.scenario.name} {attempt.base.agent}"
+            yield f"{attempt.attack.family}/{attempt.attack.name}: {where} {attempt.before} -> {attempt.after}"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scenarios", type=int, help="of each collection; default: all")
+    parser.add_argument("--write", action="store_true", help="also write benchmarks/results/adversarial.md")
+    arguments = parser.parse_args()
+    library, matcher = load_library(), load_matcher(load_settings())
+    found = bases(library, matcher, arguments.scenarios)
+    with ThreadPoolExecutor(1) as threads:
+        rubric = build_scorer(library, matcher, threads)
+        gullible = build_scorer(library, matcher, threads, Guests(asked=(Gullible(),)))
+        scorers = {
+            "rubric": (rubric, RewardConfig()),
+            "rubric, safety gate skipped": (rubric, RewardConfig(skip_safety_gate=True)),
+            "with a gullible LLM judge": (gullible, RewardConfig()),
+        }
+        made = asyncio.run(measured(scorers, found))
+    for name, each in made.items():
+        print(f"\n{name}", *list(gains(each))[:40], sep="\n")
+    table = summary(made)
+    print(table.text())
+    if arguments.write:
+        write("adversarial", f"{environment()}\n\n{table.text()}")
+
+
+if __name__ == "__main__":
+    main()
