@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from personas.acts import Reading
 from personas.compiled import CompiledCase
 from personas.hearing import AgentTurn, Hearing, advance, hear_with
 from personas.matcher import Matcher
@@ -124,6 +125,11 @@ def replay(
     return Record(tuple(turns), elicited, state.said, made, _acts(turns), state.rapport)
 
 
+def credits_of(reading: Reading) -> int:
+    """The most topics that a turn can earn."""
+    return CREDITS_UNDER_FIRE if reading.interrogation or reading.rude else CREDITS_A_TURN
+
+
 def _opened_with(case: CompiledCase, opening: str | None) -> tuple[str, ...]:
     """Volunteered facts told before the first agent turn; a transcript without its opening loses none."""
     return tuple(t.id for t in case.volunteered) if opening is None else case.volunteered_in(opening)
@@ -131,7 +137,7 @@ def _opened_with(case: CompiledCase, opening: str | None) -> tuple[str, ...]:
 
 def _credits(state: PersonaState, hearing: Hearing, line: Mapping[str, Told], now: int) -> list[Disclosure]:
     """The topics of this turn that were asked for, open, told, and new; not more than a persona tells at once."""
-    limit = CREDITS_UNDER_FIRE if hearing.reading.interrogation or hearing.reading.rude else CREDITS_A_TURN
+    limit = credits_of(hearing.reading)
     earned = [a for a in hearing.asked if a.open and a.topic_id in line and a.topic_id not in state.said]
     # Exact wordings first: a vague resemblance must not push out what was really told.
     earned.sort(key=lambda asked: not line[asked.topic_id].exact)

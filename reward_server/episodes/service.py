@@ -186,7 +186,7 @@ class EpisodeService:
 
     async def _play_new(self, lab: Lab, loaded: _Loaded, request: TurnRequest, new: NewTurn, keep: Keep) -> Body:
         episode, message = loaded.row, new.message
-        reply = await self._reply(lab, episode, message)
+        reply = await self._reply(lab, loaded, message)
         heard = Line(machine.agent_role(episode.observation_role), message.content, message.tool_calls)
         answered = Line(episode.observation_role, reply.text)
         log = [*machine.log_of(episode, loaded.turns), heard, answered]
@@ -207,10 +207,12 @@ class EpisodeService:
         self._count_end(after)
         return body
 
-    async def _reply(self, lab: Lab, episode: EpisodeRow, message: Line) -> Reply:
+    async def _reply(self, lab: Lab, loaded: _Loaded, message: Line) -> Reply:
+        episode, earlier = loaded.row, [loaded.row.opening, *(turn.observation for turn in loaded.turns)]
         card = scenario_for(lab, self._catalog, episode.collection, episode.scenario).card
         calls = [ToolCall.model_validate(call) for call in message.tool_calls or ()]
-        return await self._stage.reply(episode, AgentTurn(message.content, valid_tool_ids(calls, card.tools)))
+        heard = AgentTurn(message.content, valid_tool_ids(calls, card.tools))
+        return await self._stage.reply(episode, heard, earlier)
 
     # --- read, list, end ------------------------------------------------------------------------
 

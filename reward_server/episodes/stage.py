@@ -7,17 +7,19 @@ failure of the persona: the turn is not recorded, and nothing of the case is in 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
 
 from personas.hearing import AgentTurn
 from personas.matcher import Matcher
+from personas.phrasing import Objection, Phrasing, adopt
 from personas.simulator import Opening, Reply, Simulator
 from personas.state import PersonaState
 from personas.temperament import Temperament
 from personas.voice import draw
+from reward_server.episodes.wording import Wording
 from reward_server.errors import FieldProblem, InvalidRequest, PersonaFailed
 from reward_server.store.records import EpisodeRow
 from reward_server.telemetry.logs import get_logger
@@ -41,12 +43,20 @@ class Stage:
     """Plays the personas of all scenarios."""
 
     def __init__(
-        self, vault: Vault, temperaments: Mapping[str, Temperament], matcher: Matcher, threads: Executor
+        self,
+        vault: Vault,
+        temperaments: Mapping[str, Temperament],
+        matcher: Matcher,
+        threads: Executor,
+        *,
+        wording: Wording | None = None,
     ) -> None:
         self._vault = vault
         self._temperaments = temperaments
         self._matcher = matcher
         self._threads = threads
+        self._wording = wording
+        """Who finds other words for what personas say; None leaves them their own."""
         self._simulators: dict[tuple[str, str, str], Simulator] = {}
 
     async def open(self, collection: str, scenario: str, persona: str, seed: int) -> Opening:
@@ -54,12 +64,27 @@ class Stage:
         simulator = self._simulator(collection, scenario, persona)
         return await self._play(partial(simulator.open, seed))
 
-    async def reply(self, episode: EpisodeRow, turn: AgentTurn) -> Reply:
-        """The persona's answer to an agent turn."""
+    async def reply(self, episode: EpisodeRow, turn: AgentTurn, earlier: Sequence[str]) -> Reply:
+        """The persona's answer to an agent turn; `earlier` is what it said before."""
         simulator = self._simulator(episode.collection, episode.scenario, episode.persona_slug)
-        return await self._play(
-            lambda: simulator.reply(PersonaState.from_json(episode.persona_state), turn, episode.seed)
-        )
+        state = PersonaState.from_json(episode.persona_state)
+        reply = await self._play(lambda: simulator.reply(state, turn, episode.seed))
+        return reply if self._wording is None else await self._worded(self._wording, episode, turn, reply, earlier)
+
+    async def _worded(
+        self, wording: Wording, episode: EpisodeRow, turn: AgentTurn, reply: Reply, earlier: Sequence[str]
+    ) -> Reply:
+        """The reply in a language model's words, where they say the same."""
+        case = self._vault.open(episode.collection, episode.scenario).case
+        phrasing = Phrasing(case, self._temperaments[episode.persona_slug], self._matcher)
+        before = PersonaState.from_json(episode.persona_state)
+        cue = phrasing.cue(reply, turn.text, earlier)
+
+        async def check(text: str) -> Objection | None:
+            return None if cue is None else await self._play(partial(phrasing.objection, before, reply, cue, text))
+
+        words = await wording.words_for(cue, check, episode.lab_id)
+        return reply if words is None else adopt(reply, words)
 
     def _simulator(self, collection: str, scenario: str, persona: str) -> Simulator:
         slot = (collection, scenario, persona)

@@ -133,6 +133,12 @@ class Metrics:
             ("kind",),
             registry=registry,
         )
+        self.persona_wording = Counter(
+            "labs_persona_wording",
+            "Lines of personas by whose words were said: the model's (`llm`), or the template's and why.",
+            ("outcome",),
+            registry=registry,
+        )
         self.encoder_texts = Counter(
             "labs_encoder_texts", "Texts encoded (`miss`) or found in the cache (`hit`).", ("cache",), registry=registry
         )
