@@ -39,6 +39,7 @@ from reward_server.engine import Guests, build_scorer, llm_judges, load_matcher,
 from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import Stage
+from reward_server.episodes.wording import Wording
 from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.ranking import RankingService
@@ -158,7 +159,9 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         episodes=EpisodeService(
             store=store,
             catalog=library.catalog,
-            stage=Stage(library.vault, load_temperaments(), matcher, threads),
+            stage=Stage(
+                library.vault, load_temperaments(), matcher, threads, wording=_wording(model, settings, metrics)
+            ),
             scorer=TurnScorer(scorer),
             idempotency=idempotency,
             clock=ports.clock,
@@ -210,6 +213,13 @@ async def _language_model(
         stack.push_async_callback(model.close)
         log.info("language_model", **model.describe())
     return model
+
+
+def _wording(model: LanguageModel | None, settings: Settings, metrics: Metrics) -> Wording | None:
+    """Who words what personas say, if not their templates."""
+    if model is None or settings.persona_wording == "templates":
+        return None
+    return Wording(model, metrics, settings.llm_deadline_s)
 
 
 async def _may_be_open(settings: Settings, keys: KeyRing) -> bool:

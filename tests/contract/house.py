@@ -29,6 +29,7 @@ from reward_server.coordination.lab import Plan
 from reward_server.coordination.pepper import load_pepper
 from reward_server.engine import Guests, build_scorer
 from reward_server.errors import LabsError
+from reward_server.llm.base import LanguageModel
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.settings import Settings
@@ -205,7 +206,9 @@ def assert_error(response: httpx2.Response, status: int, code: str) -> Json:
 
 
 @asynccontextmanager
-async def running_house(data: Path, matcher: Matcher, library: Library, **settings: Any) -> AsyncIterator[House]:
+async def running_house(
+    data: Path, matcher: Matcher, library: Library, *, language_model: LanguageModel | None = None, **settings: Any
+) -> AsyncIterator[House]:
     held, logs = HeldMatcher(matcher), io.StringIO()
     house: House
 
@@ -219,6 +222,7 @@ async def running_house(data: Path, matcher: Matcher, library: Library, **settin
         build_scorer=scorer,
         new_seed=lambda: house.seeds.pop(0) if house.seeds else 11,
         log_stream=logs,
+        language_model=language_model,
         own_process=False,
     )
     made = Settings(data=data, log_format="json", **settings)
