@@ -29,13 +29,13 @@ from reward_server.api.auth import Gatekeeper
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
-from reward_server.api.routes import calibrations, catalog, episodes, evaluate, operations, rank
+from reward_server.api.routes import calibrations, catalog, episodes, evaluate, operations, rank, reward_models
 from reward_server.clock import Clock, SystemClock
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import pepper_of
 from reward_server.coordination.rate_limiter import RateLimiter
-from reward_server.engine import Guests, build_scorer, llm_judges, load_matcher, load_scenarios
+from reward_server.engine import Guests, build_scorer, llm_judges, load_matcher, load_scenarios, reward_model_service
 from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import Stage
@@ -102,7 +102,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         lifespan=_lifespan(settings, ports, metrics),
     )
     errors.install(app)
-    for module in (calibrations, catalog, episodes, evaluate, rank, operations, docs):
+    for module in (calibrations, catalog, episodes, evaluate, rank, reward_models, operations, docs):
         app.include_router(module.router)
     app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics)
     return app
@@ -136,9 +136,12 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     stack.callback(threads.shutdown, cancel_futures=True)
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
+    learned = reward_model_service(settings)
+    await learned.active.current()
     guests = Guests(
         asked=llm_judges(model, settings, verdicts),
         plugins=await asyncio.to_thread(load_plugins, settings.plugin_names),
+        reward_model=lambda: learned.active.at_hand,
     )
     scorer = MeteredScorer(ports.build_scorer(library, matcher, threads, guests), library.vault, metrics)
     outliving = Outliving()
@@ -186,6 +189,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             idempotency=idempotency,
             metrics=metrics,
         ),
+        reward_models=learned,
         metrics=metrics,
         encoder_version=matcher.version,
     )

@@ -11,6 +11,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import scenarios.yamlfile
 from personas.library import load_temperaments
@@ -29,6 +30,9 @@ from reward_server.llm.base import LanguageModel
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
 from scenarios.library import Library, load_library
+
+if TYPE_CHECKING:
+    from reward_server.reward_models.service import RewardModelService
 
 
 def load_scenarios(root: Path | None) -> Library:
@@ -83,12 +87,22 @@ def build_scorer(library: Library, matcher: Matcher, threads: Executor, guests: 
     return Scorer(library, matcher, panel, threads, load_temperaments(), conversation_judges=guests.conversation_judges)
 
 
+def reward_model_service(settings: Settings) -> RewardModelService:
+    """The reward models of the data folder; nothing is loaded before it is needed."""
+    from reward_server.reward_models.featurisers import Featurisers
+    from reward_server.reward_models.registry import Registry
+    from reward_server.reward_models.service import RewardModelService
+
+    return RewardModelService(Registry(settings.reward_models), Featurisers(settings.encoder).of)
+
+
 @dataclass(frozen=True)
 class OfflineEngine:
     """Matcher and scorer of a command that runs without a server."""
 
     matcher: Matcher
     scorer: Scorer
+    guests: Guests
 
 
 @contextmanager
@@ -100,7 +114,8 @@ def offline_engine(
     What LLM judges decide is forgotten with the command.
     """
     asked = llm_judges(model, settings, VerdictCache())
-    guests = Guests(asked=asked, plugins=load_plugins(settings.plugin_names))
+    learned = reward_model_service(settings).active
+    guests = Guests(asked=asked, plugins=load_plugins(settings.plugin_names), reward_model=learned.judge)
     matcher = matcher or load_matcher(settings)
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
-        yield OfflineEngine(matcher, build_scorer(library, matcher, threads, guests))
+        yield OfflineEngine(matcher, build_scorer(library, matcher, threads, guests), guests)

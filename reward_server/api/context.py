@@ -23,6 +23,7 @@ from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLim
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
 from reward_server.reward_models.calibration import CalibrationShelf
+from reward_server.reward_models.service import RewardModelService
 from reward_server.settings import Settings
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
@@ -51,6 +52,7 @@ class Services:
     evaluations: EvaluationService
     rankings: RankingService
     calibrations: CalibrationShelf
+    reward_models: RewardModelService
     metrics: Metrics
     encoder_version: str
 
@@ -70,6 +72,7 @@ async def admit(
     services = services_of(request)
     admission = await services.gatekeeper.admit(credentials.credentials if credentials else None)
     request.state.trace["lab"] = admission.lab.lab_id
+    await services.reward_models.active.current()  # a model that was activated elsewhere serves from this request on
     decision = admission.decision
     if decision is not None:
         request.state.rate = decision

@@ -160,6 +160,19 @@ CALIBRATIONS: Example = {
     ],
     "request_id": _REQUEST_ID,
 }
+_REWARD_MODEL: Example = {
+    "id": "rm_0123456789ab",
+    "active": True,
+    "created_at": "2026-01-01T12:00:00Z",
+    "data_hash": "0" * 64,
+    "labelled": 640,
+    "pairs": 0,
+    "heads": ["score"],
+    "encoder_version": "minilm-l6-v2/0123456789ab/1",
+    "held_out": {"score": {"n": 128, "spearman": {"value": 0.61, "low": 0.48, "high": 0.72}}},
+}
+REWARD_MODELS: Example = {"reward_models": [_REWARD_MODEL], "request_id": _REQUEST_ID}
+REWARD_MODEL: Example = {**_REWARD_MODEL, "request_id": _REQUEST_ID}
 RANK_REQUEST: Example = {
     **_WHERE,
     "responses": [

@@ -110,6 +110,11 @@ class ActiveRewardModel:
         """Whether another model is active than the one at hand; costs one `stat`."""
         return self._registry.stamp() != self._seen[0]
 
+    @property
+    def at_hand(self) -> ConversationJudge | None:
+        """The judge that was active when it was last looked, without looking; never blocks."""
+        return self._seen[1]
+
     def judge(self) -> ConversationJudge | None:
         """The judge of the active model, loaded if need be (blocking); None where no model is active."""
         if self.is_stale:

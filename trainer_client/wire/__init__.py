@@ -54,6 +54,13 @@ from trainer_client.wire.reward import (
     QualityWeights,
     RewardConfig,
 )
+from trainer_client.wire.reward_models import (
+    HeldOutFigure,
+    HeldOutFigures,
+    RewardModelList,
+    RewardModelResponse,
+    RewardModelSummary,
+)
 from trainer_client.wire.scoring import (
     BatchError,
     BatchItem,
@@ -111,6 +118,8 @@ __all__ = [
     "EvaluateResponse",
     "EvaluationMetadata",
     "GroupMember",
+    "HeldOutFigure",
+    "HeldOutFigures",
     "JsonObject",
     "Message",
     "Observation",
@@ -123,6 +132,9 @@ __all__ = [
     "ResponseModel",
     "Reward",
     "RewardConfig",
+    "RewardModelList",
+    "RewardModelResponse",
+    "RewardModelSummary",
     "Role",
     "ScenarioResponse",
     "ScenarioSummary",

@@ -1,0 +1,50 @@
+"""GET /reward-models, POST /reward-models/{id}/activate: which learned models there are, and which one serves."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from reward_server.api import examples
+from reward_server.api.context import API_PREFIX, Body, Caller, answer, services_of
+from reward_server.api.operation import Operation, operation
+from reward_server.errors import Forbidden
+from reward_server.reward_models.artefact import Card
+from trainer_client.wire import RewardModelList, RewardModelResponse
+
+router = APIRouter(prefix=API_PREFIX, tags=["learned models"])
+
+
+@router.get("/reward-models")
+@operation(Operation(RewardModelList, response_example=examples.REWARD_MODELS))
+async def list_reward_models(request: Request, _lab: Caller) -> Response:
+    """The learned reward models of this server, newest first, with their figures on held-out dialogues."""
+    found = await services_of(request).reward_models.all()
+    return answer(request, {"reward_models": [_summary(card, active=active) for card, active in found]})
+
+
+@router.post("/reward-models/{reward_model_id}/activate")
+@operation(Operation(RewardModelResponse, errors=(403, 404, 409), response_example=examples.REWARD_MODEL))
+async def activate_reward_model(request: Request, lab: Caller, reward_model_id: str) -> Response:
+    """Let a model serve as `reward_model` from now on; for operators' keys. It changes the scoring version."""
+    if not lab.operator:
+        raise Forbidden("Activating a reward model takes an operator's API key.")
+    card = await services_of(request).reward_models.activate(reward_model_id)
+    return answer(request, _summary(card, active=True))
+
+
+def _summary(card: Card, *, active: bool) -> Body:
+    figures = {
+        name: {each: value for each, value in found.items() if each != "variance"}
+        for name, found in card.metrics.items()
+    }
+    return {
+        "id": card.id,
+        "active": active,
+        "created_at": card.created.isoformat().replace("+00:00", "Z"),
+        "data_hash": card.data.sha256,
+        "labelled": card.data.labelled,
+        "pairs": card.data.pairs,
+        "heads": list(card.heads),
+        "encoder_version": card.encoder_version,
+        "held_out": figures,
+    }

@@ -1,0 +1,62 @@
+"""What the API does with reward models: list them, and let one serve. All that reads a disk happens in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+
+from reward_server.errors import Conflict, LabsError
+from reward_server.reward_models.artefact import Artefact, Card, UnusableModel
+from reward_server.reward_models.registry import Registry
+from reward_server.reward_models.serving import ActiveRewardModel, Featurise
+from reward_server.telemetry.logs import get_logger
+
+log = get_logger(__name__)
+
+
+class RewardModelService:
+    """The models of one server and the one that serves."""
+
+    def __init__(self, registry: Registry, featurise: Featurise) -> None:
+        self._registry = registry
+        self._featurise = featurise
+        self.active = ActiveRewardModel(registry, featurise)
+
+    async def all(self) -> list[tuple[Card, bool]]:
+        """The cards, newest first, and whether the model serves."""
+        return await asyncio.to_thread(self._all)
+
+    async def activate(self, model_id: str) -> Card:
+        """Verify a model and let it serve; the next request finds it loaded.
+
+        Raises:
+            RewardModelNotFound: there is no such model.
+            Conflict: it is damaged, or made for another encoder or other features.
+        """
+        found = await asyncio.to_thread(self._activate, model_id)
+        await self.active.current()
+        log.info("reward_model_activated", model=model_id)
+        return found.card
+
+    def _all(self) -> list[tuple[Card, bool]]:
+        try:
+            active = self._registry.active_id()
+        except UnusableModel:
+            active = None
+        return [(card, card.id == active) for card in self._registry.cards()]
+
+    def _activate(self, model_id: str) -> Artefact:
+        found = self._open(model_id)
+        try:
+            self._featurise(found)
+            return self._registry.activate(model_id)
+        except (LabsError, OSError) as error:
+            # The reason names folders of the server; it is the operator's.
+            log.warning("reward_model_not_activated", model=model_id, error=type(error).__name__)
+            raise Conflict("This reward model does not fit this server's encoder, or cannot be written.") from None
+
+    def _open(self, model_id: str) -> Artefact:
+        try:
+            return self._registry.open(model_id)
+        except UnusableModel:
+            log.warning("reward_model_damaged", model=model_id)
+            raise Conflict("This reward model is damaged.") from None

@@ -1,0 +1,56 @@
+"""GET /reward-models and POST /reward-models/{id}/activate."""
+
+from __future__ import annotations
+
+from trainer_client.wire.base import ResponseModel
+
+
+class HeldOutFigure(ResponseModel):
+    """A figure with its 95 % interval, where there were enough dialogues for one."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class HeldOutFigures(ResponseModel):
+    """What a head, or the order of pairs, came to on dialogues that the model was not trained on."""
+
+    n: int
+    r2: HeldOutFigure | None = None
+    mse: HeldOutFigure | None = None
+    spearman: HeldOutFigure | None = None
+    pearson: HeldOutFigure | None = None
+    pairwise: HeldOutFigure | None = None
+    ece: HeldOutFigure | None = None
+
+
+class RewardModelSummary(ResponseModel):
+    """A learned reward model: trained once, never changed."""
+
+    id: str
+    active: bool
+    """Whether composites call it as `reward_model`."""
+    created_at: str
+    data_hash: str
+    labelled: int
+    """Labelled conversations it was made from, held-out ones included."""
+    pairs: int
+    heads: list[str]
+    """`score` for the whole, then dimensions."""
+    encoder_version: str
+    held_out: dict[str, HeldOutFigures]
+    """By head; `pairs` for preference pairs."""
+
+
+class RewardModelList(ResponseModel):
+    """All reward models of the server, newest first."""
+
+    reward_models: list[RewardModelSummary]
+    request_id: str
+
+
+class RewardModelResponse(RewardModelSummary):
+    """One reward model."""
+
+    request_id: str
