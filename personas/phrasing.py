@@ -96,9 +96,8 @@ class Objection(StrEnum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cue:
-    """All that an author of words may know."""
+    """All that an author of words may know. The persona's name is not in it: in some cases it is a fact to find out."""
 
-    name: str
     role: str
     manner: str
     earlier: tuple[str, ...]
@@ -123,7 +122,7 @@ class Phrasing:
         if reading.garbled or reading.meta:
             return None
         manner = f"{self._temperament.name}: {self._temperament.description}"
-        return Cue(self._case.name, self._case.role, manner, tuple(earlier[-MAX_EARLIER:]), heard, reply.text)
+        return Cue(self._case.role, manner, tuple(earlier[-MAX_EARLIER:]), heard, reply.text)
 
     def objection(self, before: PersonaState, reply: Reply, cue: Cue, text: str) -> Objection | None:
         """What speaks against saying `text` instead of the reply's line; `before` is the state before the reply."""

@@ -131,7 +131,7 @@ class Wording:
         material = {"earlier": list(cue.earlier), "heard": cue.heard[:MAX_HEARD], "line": cue.line}
         asked = user_text({"": data_line([material])}, self._secret)
         return Question(
-            system=f"{RULES}\n\nThe character: {cue.name}, {cue.role}. {cue.manner}",
+            system=f"{RULES}\n\nThe character is a {cue.role}. {cue.manner}",
             user=asked if objection is None else f"{asked}\n{HINTS[objection]}",
             schema=Utterance,
             max_tokens=MAX_TOKENS,
