@@ -53,11 +53,12 @@ _PRECISIONS = tuple(10.0 ** (half / 2) for half in range(8, -5, -1))
 """Prior precisions tried for preferences, strongest first, so that each fit starts near the next."""
 
 
-def fit_ridge(features: ArrayLike, targets: ArrayLike) -> LinearPosterior:
+def fit_ridge(features: ArrayLike, targets: ArrayLike, emphasis: ArrayLike | None = None) -> LinearPosterior:
     """Bayesian ridge: features (n, d), targets (n,); both precisions from the evidence.
 
     MacKay, Bayesian Interpolation, Neural Computation 4 (1992); the fixed point is Bishop eq. 3.91-3.95. Features are
-    standardised; the intercept has a flat prior.
+    standardised; the intercept has a flat prior. `emphasis` (d,) stretches the standardised features: the prior lets
+    a head use them more freely.
 
     Raises:
         InvalidRequest: too few rows, values that are not finite, or labels that are all the same.
@@ -67,7 +68,7 @@ def fit_ridge(features: ArrayLike, targets: ArrayLike) -> LinearPosterior:
     spread = float(labels.var())
     if spread <= 1e-18 * max(1.0, float(np.abs(labels).max()) ** 2):
         raise InvalidRequest("All labels are the same: there is nothing to learn from them.")
-    centre, scale = rows.mean(axis=0), _scale(rows.std(axis=0))
+    centre, scale = rows.mean(axis=0), _scale(rows.std(axis=0), emphasis)
     standard, centred = (rows - centre) / scale, labels - labels.mean()
     directions, strengths = _directions(standard)
     if not len(directions):
@@ -110,13 +111,17 @@ def _evidence(along: Floats, strengths: Floats, centred: Floats, most: float) ->
 
 
 def fit_preferences(
-    differences: ArrayLike, outcomes: ArrayLike | None = None, prior_precision: float | None = None
+    differences: ArrayLike,
+    outcomes: ArrayLike | None = None,
+    prior_precision: float | None = None,
+    emphasis: ArrayLike | None = None,
 ) -> LinearPosterior:
     """Bradley-Terry with a linear utility, and the Laplace approximation around its optimum.
 
     `differences` (n, d) are features of the first minus features of the second; `outcomes` (n,) is 1 where the first
     won, 0 where the second did, 0.5 for a tie (default: all 1). There is no intercept, so that swapping sides swaps the
-    outcome. The prior precision is the one of the largest Laplace evidence (Daxberger et al. 2021), unless given.
+    outcome. The prior precision is the one of the largest Laplace evidence (Daxberger et al. 2021), unless given;
+    `emphasis` is that of `fit_ridge`.
 
     Raises:
         InvalidRequest: too few pairs, values that are not finite, outcomes outside of [0, 1], no difference at all.
@@ -127,7 +132,7 @@ def fit_preferences(
     if wins.min() < 0.0 or wins.max() > 1.0:
         raise InvalidRequest("Outcomes of pairs must lie between 0 and 1.")
     # Around 0, not around the mean: equal sides must stay a tie.
-    scale = _scale(np.sqrt((rows**2).mean(axis=0)))
+    scale = _scale(np.sqrt((rows**2).mean(axis=0)), emphasis)
     directions, _ = _directions(rows / scale)
     if not len(directions):
         raise InvalidRequest("The two sides of all pairs have the same features: there is nothing to learn.")
@@ -258,9 +263,15 @@ def _same_length(rows: Floats, values: Floats, what: str) -> None:
         raise InvalidRequest(f"There are {len(rows)} rows but {len(values)} {what}.")
 
 
-def _scale(spread: Floats) -> Floats:
+def _scale(spread: Floats, emphasis: ArrayLike | None = None) -> Floats:
     """Columns that did not vary stay as they are, so that a change in them counts as unseen."""
-    return np.where(spread > 1e-9, spread, 1.0)
+    scale = np.where(spread > 1e-9, spread, 1.0)
+    if emphasis is None:
+        return scale
+    stretch = _vector(emphasis, "emphasis")
+    if stretch.shape != spread.shape or not (stretch > 0.0).all():
+        raise InvalidRequest("The emphasis must be a positive number per feature.")
+    return np.asarray(scale / stretch)
 
 
 def _directions(standard: Floats) -> tuple[Floats, Floats]:
