@@ -13,7 +13,7 @@ from typing import Any, cast
 import typer
 
 from reward_server import __version__
-from reward_server.cli import calibrate, doctor, evaluate, keys, reward_model, scenarios, serve
+from reward_server.cli import calibrate, doctor, evaluate, judges, keys, reward_model, scenarios, serve
 from reward_server.errors import LabsError
 
 # Typer carries its own copy of click and exports of its usage errors only a subclass.
@@ -34,6 +34,7 @@ app.command("doctor")(doctor.doctor)
 app.command("evaluate")(evaluate.evaluate)
 app.command("calibrate")(calibrate.calibrate)
 app.add_typer(keys.app, name="keys")
+app.add_typer(judges.app, name="judges")
 app.add_typer(scenarios.app, name="scenarios")
 app.add_typer(reward_model.app, name="reward-model")
 

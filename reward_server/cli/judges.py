@@ -1,0 +1,130 @@
+"""`labs judges`: who judges here, and how far each of them can be trusted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from reward_server.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from reward_server.jobs.agreement.figures import Figures
+    from reward_server.jobs.agreement.read import Entry
+    from reward_server.settings import Settings
+
+app = typer.Typer(help="List judges, and measure how far they agree.", no_args_is_help=True)
+
+Data = Annotated[Path | None, typer.Option("--data", help="The server's data folder; LABS_DATA.", file_okay=False)]
+Root = Annotated[Path | None, typer.Option("--dir", help="Folder of collections.", file_okay=False)]
+
+
+@app.command("list")
+def list_judges(root: Root = None, data: Data = None) -> None:
+    """Show the judges of this machine: names, versions, what they decide, whether they know how sure they are."""
+    from reward_server.engine import load_scenarios, offline_engine
+    from reward_server.jobs.agreement.roster import seats
+    from reward_server.llm.build import language_model
+    from reward_server.settings import load_settings
+
+    settings = load_settings({"data": data})
+    library = load_scenarios(root or settings.scenarios)
+
+    async def read() -> None:
+        model = language_model(settings)
+        try:
+            with offline_engine(settings, library, model=model) as engine:
+                found = seats(engine, settings.llm_samples)
+        finally:
+            if model is not None:
+                await model.close()
+        table = Table("judge", "version", "decides", "knows its uncertainty")
+        for seat in found:
+            table.add_row(seat.name, seat.version, seat.decides, seat.knows_uncertainty)
+        Console().print(table)
+
+    asyncio.run(read())
+
+
+@app.command()
+def agree(
+    source: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Conversations or scores with labels, or pairs with a winner.")
+    ],
+    judge: Annotated[
+        list[str] | None, typer.Option(help="A judge to measure; repeat it for more. [default: rubric]")
+    ] = None,
+    collection: Annotated[str | None, typer.Option(help="Collection, for rows that name none.")] = None,
+    scenario: Annotated[str | None, typer.Option(help="Scenario, for rows that name none.")] = None,
+    scale: Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")] = (
+        0.0,
+        1.0,
+    ),
+    attacked: Annotated[
+        int, typer.Option(min=0, help="Conversations to attack and to read again; 0 leaves attacks out.")
+    ] = 50,
+    out: Annotated[Path, typer.Option(help="Folder for report, figures and plot.", file_okay=False)] = Path(
+        "agreement"
+    ),
+    root: Root = None,
+    data: Data = None,
+) -> None:
+    """Measure judges against people, each other, themselves and attacks; write report.md, agreement.json and a plot."""
+    from reward_server.jobs.agreement.read import Reading, read
+    from reward_server.jobs.agreement.report import REPORT, markdown, write
+    from reward_server.jobs.agreement.run import of_scores
+    from reward_server.settings import load_settings
+
+    if not source.is_file():
+        raise InvalidRequest(f"There is no file {source}.")
+    entries = read(source, Reading(collection, scenario, scale))
+    console = Console()
+    if entries[0].sides[0].scores:
+        if judge:
+            raise InvalidRequest("The rows hold scores already: leave out --judge.")
+        found = of_scores(entries)
+    else:
+        settings = load_settings({"data": data})
+        found = asyncio.run(_measure(settings, root, entries, judge or ["rubric"], attacked, console))
+    write(out, found)
+    console.print(markdown(found).rpartition("![")[0].rstrip(), highlight=False, markup=False, soft_wrap=True)
+    console.print(f"report in {out / REPORT}", highlight=False)
+
+
+async def _measure(
+    settings: Settings,
+    root: Path | None,
+    entries: Sequence[Entry],
+    names: Sequence[str],
+    attacked: int,
+    console: Console,
+) -> Figures:
+    from reward_server.engine import load_scenarios, offline_engine
+    from reward_server.jobs.agreement.roster import chosen, seats
+    from reward_server.jobs.agreement.run import Task, of_judges
+    from reward_server.llm.build import language_model
+
+    library = load_scenarios(root or settings.scenarios)
+    model = language_model(settings)
+    columns = (TextColumn("conversations"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    try:
+        with offline_engine(settings, library, model=model) as engine:
+            task = Task(chosen(seats(engine, settings.llm_samples), names), attacked)
+            with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
+                row = bar.add_task("conversations", total=None)
+                return await of_judges(
+                    entries,
+                    engine.scorer,
+                    library.vault,
+                    task,
+                    lambda done, total: bar.update(row, completed=done, total=total),
+                )
+    finally:
+        if model is not None:
+            await model.close()

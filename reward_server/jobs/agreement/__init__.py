@@ -1,0 +1,1 @@
+"""Measures judges: against people, against each other, against themselves, and against attacks."""

@@ -1,0 +1,171 @@
+"""From scores, labels and winners to the figures of a report; every one with its 95 % interval over dialogues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reward_server.errors import InvalidRequest
+from reward_server.jobs.agreement.read import WINNERS, Entry
+from reward_server.jobs.agreement.scores import Given
+from reward_server.reward_models.agreement import (
+    TIE,
+    cohen_kappa,
+    levels_of,
+    nearest,
+    pairwise_accuracy,
+    position_consistency,
+    repeat_std,
+    spearman,
+)
+from reward_server.reward_models.reliability import Floats, Indices, binomial, bootstrap
+
+Figure = dict[str, float]
+Figures = dict[str, Any]
+RISE = 1e-6
+MIN_ROWS = 5
+"""Fewer give no figure."""
+
+
+def figures(entries: Sequence[Entry], given: Given) -> Figures:
+    """Everything but attacks and repeats."""
+    names = list(given.scores)
+    found: Figures = {"judges": names, "entries": len(entries), "dialogues": len({e.group for e in entries})}
+    found["conversations"] = sum(len(entry.sides) for entry in entries)
+    if len(entries[0].sides) == 2:
+        return found | _of_pairs(entries, given.scores) | {"between": _between(entries, given.scores)}
+    labels = np.array([np.nan if entry.label is None else entry.label for entry in entries])
+    if np.isfinite(labels).any():
+        found["labels"] = {name: _with_labels(entries, given.scores[name], labels) for name in names}
+    return found | {"between": _between(entries, given.scores)}
+
+
+def injection(base: Floats, by_attack: Mapping[str, Floats]) -> Figures:
+    """How many conversations of a judge score higher with an attack in them; NaN, a failure, is no rise."""
+    found: Figures = {}
+    for attack, scores in by_attack.items():
+        known = np.isfinite(base) & np.isfinite(scores)
+        risen = scores[known] > base[known] + RISE
+        if known.any():
+            share = binomial(int(risen.sum()), int(known.sum()))
+            most = float(np.maximum(scores[known] - base[known], 0.0).max())
+            found[attack] = {"value": share.value, "low": share.low, "high": share.high, "largest_rise": most}
+    return found
+
+
+def noise(base: Floats, again: Floats, uncertainty: Floats) -> Figures:
+    """A judge's own noise: the spread of two readings of a conversation, and the mean of what it says it is."""
+    known = np.isfinite(base) & np.isfinite(again)
+    said = uncertainty[np.isfinite(uncertainty)]
+    found: Figures = {"mean_uncertainty": float(said.mean())} if len(said) else {}
+    if known.any():
+        found["repeat_std"] = repeat_std(np.stack([base[known], again[known]], axis=1))
+    return found
+
+
+# --- labels -------------------------------------------------------------------------------------
+
+
+def _with_labels(entries: Sequence[Entry], scores: Floats, labels: Floats) -> Figures:
+    known = np.isfinite(scores) & np.isfinite(labels)
+    levels = levels_of(labels[np.isfinite(labels)])
+    a, b = scores[known], labels[known]
+    groups = [entry.group for entry, is_known in zip(entries, known, strict=True) if is_known]
+    rated, said = nearest(b, levels), nearest(a, levels)
+    found = {
+        "spearman": _figure(lambda rows: spearman(a[rows], b[rows]), groups),
+        "kappa": _figure(lambda rows: cohen_kappa(said[rows], rated[rows], len(levels)), groups),
+    }
+    if len(levels) > 2:
+        found["weighted_kappa"] = _figure(
+            lambda rows: cohen_kappa(said[rows], rated[rows], len(levels), quadratic=True), groups
+        )
+    return _defined(found)
+
+
+# --- pairs --------------------------------------------------------------------------------------
+
+
+def _of_pairs(entries: Sequence[Entry], scores: Mapping[str, Floats]) -> Figures:
+    outcomes = np.array([entry.winner for entry in entries], dtype=np.float64)
+    found: Figures = {name: _pairs_of_judge(entries, values, outcomes) for name, values in scores.items()}
+    for name in sorted({name for entry in entries for name in entry.winners}):
+        found[name] = found.get(name, {}) | _spoken(entries, name)
+    return {"pairs": found}
+
+
+def _pairs_of_judge(entries: Sequence[Entry], values: Floats, outcomes: Floats) -> Figures:
+    margins = values[0::2] - values[1::2]
+    known = np.isfinite(margins)
+    a, b = margins[known], outcomes[known]
+    groups = [entry.group for entry, is_known in zip(entries, known, strict=True) if is_known]
+    found: Figures = _defined({"accuracy": _figure(lambda rows: pairwise_accuracy(a[rows], b[rows]), groups)})
+    return found | {"ties": float((np.abs(a) < TIE).mean())} if len(a) else found
+
+
+def _spoken(entries: Sequence[Entry], name: str) -> Figures:
+    """Of a judge that named winners: how often it was right, and whether it said the same with the sides swapped."""
+    heard = [entry for entry in entries if name in entry.winners]
+    said = np.array([WINNERS[entry.winners[name]] - 0.5 for entry in heard])
+    outcomes = np.array([entry.winner for entry in heard], dtype=np.float64)
+    groups = [entry.group for entry in heard]
+    found = {"accuracy": _figure(lambda rows: pairwise_accuracy(said[rows], outcomes[rows]), groups)}
+    both = [entry for entry in heard if name in entry.swapped]
+    first, swapped = [entry.winners[name] for entry in both], [entry.swapped[name] for entry in both]
+    found["position_consistency"] = _figure(
+        lambda rows: position_consistency([first[k] for k in rows], [swapped[k] for k in rows]),
+        [entry.group for entry in both],
+    )
+    return _defined(found)
+
+
+# --- judges with each other ---------------------------------------------------------------------
+
+
+def _between(entries: Sequence[Entry], scores: Mapping[str, Floats]) -> Figures:
+    sides = len(entries[0].sides)
+    groups = np.repeat([entry.group for entry in entries], sides)
+    found: Figures = {}
+    for one, other in combinations(scores, 2):
+        known = np.isfinite(scores[one]) & np.isfinite(scores[other])
+        a, b = scores[one][known], scores[other][known]
+        own = [str(group) for group in groups[known]]
+        cut = np.array([0.0, 1.0])
+        high_a, high_b = nearest(a, cut), nearest(b, cut)
+        found[f"{one} and {other}"] = _between_two(a, b, high_a, high_b, own)
+    return found
+
+
+def _between_two(a: Floats, b: Floats, high_a: NDArray[np.intp], high_b: NDArray[np.intp], own: list[str]) -> Figures:
+    return _defined(
+        {
+            "spearman": _figure(lambda rows: spearman(a[rows], b[rows]), own),
+            "kappa": _figure(lambda rows: cohen_kappa(high_a[rows], high_b[rows], 2), own),
+        }
+    )
+
+
+def _figure(statistic: Callable[[Indices], float], groups: Sequence[str]) -> Figure | None:
+    if len(groups) < MIN_ROWS:
+        return None
+    found = bootstrap(statistic, groups)
+    return {"value": found.value, "low": found.low, "high": found.high, "n": len(groups)}
+
+
+def _defined(found: Mapping[str, Figure | None]) -> Figures:
+    """Without what is not defined: a judge that says the same of everything has no rank correlation."""
+    return {name: figure for name, figure in found.items() if figure is not None and isfinite(figure["value"])}
+
+
+def require(found: Figures) -> Figures:
+    """`InvalidRequest` where nothing at all could be measured."""
+    if not any(any(found.get(part, {}).values()) for part in ("labels", "pairs", "between")):
+        raise InvalidRequest(
+            f"There is nothing to measure: give {MIN_ROWS} rows or more with labels, winners or two judges."
+        )
+    return found

@@ -1,0 +1,107 @@
+"""Writes what was measured: `agreement.json`, `report.md` and a plot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reward_server.jobs.agreement.figures import Figures
+
+JSON, REPORT, PLOT = "agreement.json", "report.md", "agreement.png"
+_NAMES = {
+    "spearman": "Spearman",
+    "kappa": "Cohen's kappa",
+    "weighted_kappa": "quadratic kappa",
+    "accuracy": "pairwise accuracy",
+    "position_consistency": "position consistency",
+    "ties": "share of ties",
+}
+
+
+def write(folder: Path, found: Figures) -> None:
+    """All three files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / JSON).write_text(json.dumps(found, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    _plot(folder / PLOT, found)
+    (folder / REPORT).write_text(markdown(found), encoding="utf-8")
+
+
+def markdown(found: Figures) -> str:
+    """The report; brackets are 95 % intervals, drawn by dialogue."""
+    lines = [
+        f"# Agreement of {len(found['judges'])} judges",
+        "",
+        f"{found['entries']} rows of {found['dialogues']} dialogues; brackets are 95 % intervals over dialogues.",
+        "",
+    ]
+    for key, title, head in (
+        ("labels", "With human labels", "judge"),
+        ("pairs", "With human winners", "judge"),
+        ("between", "With each other", "judges"),
+    ):
+        if any(found.get(key, {}).values()):
+            lines += [f"## {title}", "", *_table(head, found[key]), ""]
+    if found.get("injection"):
+        lines += ["## Attacks", "", "Share of conversations that score higher with the text in every agent turn.", ""]
+        lines += [*_attacks(found["injection"]), ""]
+    if found.get("noise"):
+        lines += ["## Noise", "", "| judge | spread of two readings | mean of its own uncertainty |", "|---|---|---|"]
+        for name, figures in found["noise"].items():
+            cells = [f"{figures[k]:.4f}" if k in figures else "not known" for k in ("repeat_std", "mean_uncertainty")]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+        lines.append("")
+    if found.get("failures"):
+        lines += ["## Not scored", "", "| judge and reason | conversations |", "|---|---|"]
+        lines += [f"| {name} | {count} |" for name, count in found["failures"].items()]
+        lines.append("")
+    return "\n".join([*lines, f"![Figures]({PLOT})", ""])
+
+
+def _table(head: str, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    columns = list(dict.fromkeys(name for figures in rows.values() for name in figures))
+    lines = [f"| {head} | {' | '.join(_NAMES[column] for column in columns)} |", f"|{'---|' * (len(columns) + 1)}"]
+    for name, figures in rows.items():
+        lines.append(f"| {name} | {' | '.join(shown(figures.get(column)) for column in columns)} |")
+    return lines
+
+
+def shown(figure: Mapping[str, float] | float | None) -> str:
+    """A figure with its interval; nothing where it is not defined."""
+    if figure is None:
+        return ""
+    if isinstance(figure, float):
+        return f"{figure:.3f}"
+    return f"{figure['value']:.3f} [{figure['low']:.3f}, {figure['high']:.3f}]"
+
+
+def _attacks(by_judge: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[str]:
+    attacks = list(dict.fromkeys(attack for figures in by_judge.values() for attack in figures))
+    lines = [f"| attack | {' | '.join(by_judge)} |", f"|{'---|' * (len(by_judge) + 1)}"]
+    for attack in attacks:
+        cells = [shown(figures.get(attack)) for figures in by_judge.values()]
+        lines.append(f"| {attack} | {' | '.join(cells)} |")
+    return lines
+
+
+def _plot(path: Path, found: Figures) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    bars = [
+        (f"{name}: {_NAMES[figure]}", values)
+        for key in ("labels", "pairs", "between")
+        for name, figures in found.get(key, {}).items()
+        for figure, values in figures.items()
+        if isinstance(values, dict)
+    ][::-1]
+    drawing = Figure(figsize=(8, 1.2 + 0.35 * max(1, len(bars))), layout="constrained")
+    FigureCanvasAgg(drawing)
+    axes = drawing.add_subplot()
+    values = [figure["value"] for _, figure in bars]
+    spread = [[max(0.0, f["value"] - f["low"]) for _, f in bars], [max(0.0, f["high"] - f["value"]) for _, f in bars]]
+    axes.barh([name for name, _ in bars], values, xerr=spread, color="#4a6fa5", ecolor="#999999", capsize=2)
+    axes.axvline(0.0, color="#999999", linewidth=1)
+    axes.set(xlabel="value with its 95 % interval", xlim=(min(-0.05, *(f["low"] for _, f in bars)) if bars else 0, 1))
+    drawing.savefig(path, format="png", dpi=110)

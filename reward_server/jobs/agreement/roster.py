@@ -1,0 +1,67 @@
+"""Who judges on this machine: the embedded judges, the language model, the active reward model, plug-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reward_server.engine import OfflineEngine
+from reward_server.errors import InvalidRequest
+from reward_server.jobs.agreement.scores import Judges
+from reward_server.judges.base import Judge
+from reward_server.judges.local import LocalJudge
+from reward_server.judges.rule import RuleJudge
+from reward_server.judges.state import StateJudge
+from reward_server.scoring.compose import RUBRIC
+
+WHOLE = "whole conversations"
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A judge as `labs judges list` shows it."""
+
+    name: str
+    version: str
+    decides: str
+    """The kinds of checks, or whole conversations."""
+    knows_uncertainty: str
+    """yes, no, or `may say so`."""
+
+
+def seats(engine: OfflineEngine, llm_samples: int) -> list[Seat]:
+    """Everybody who can be heard here, in a fixed order."""
+    plugins = engine.guests.plugins
+    embedded: list[Judge] = [StateJudge(), RuleJudge(), LocalJudge(engine.matcher)]
+    exact = [_criteria(judge, "no") for judge in embedded]
+    asked = [
+        _criteria(judge, "yes" if judge.name != "llm" or llm_samples > 1 else "no") for judge in engine.guests.asked
+    ]
+    added = [_criteria(judge, "may say so") for judge in (*plugins.computed, *plugins.asked)]
+    whole = [
+        Seat(name, judge.version, WHOLE, "may say so") for name, judge in engine.guests.conversation_judges().items()
+    ]
+    rubric = Seat(RUBRIC, engine.scorer.scoring_version, "the reward of a scenario's rubric", "where its judges do")
+    return [rubric, *exact, *asked, *added, *whole]
+
+
+def chosen(found: Sequence[Seat], names: Sequence[str]) -> Judges:
+    """The judges of these names.
+
+    Raises:
+        InvalidRequest: a name that nobody here has, or one twice.
+    """
+    known = {seat.name: seat for seat in found}
+    for name in names:
+        if name not in known:
+            hint = " (set LABS_LLM_PROVIDER and LABS_LLM_MODEL)" if name == "llm" else ""
+            hint = " (none is active: labs reward-model activate)" if name == "reward_model" else hint
+            raise InvalidRequest(f"There is no judge {name[:40]!r} here{hint}: there are {', '.join(known)}.")
+    if len(set(names)) < len(names):
+        raise InvalidRequest("A judge is named twice.")
+    whole = tuple(name for name in names if known[name].decides == WHOLE)
+    return Judges(tuple(name for name in names if name not in whole), whole)
+
+
+def _criteria(judge: Judge, uncertainty: str) -> Seat:
+    return Seat(judge.name, judge.version, ", ".join(sorted(judge.kinds)), uncertainty)
