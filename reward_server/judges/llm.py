@@ -75,10 +75,7 @@ class LlmJudge:
         if offence is not None:
             return tuple(condemned(criterion, offence, self.name) for criterion in criteria)
         asked = inquiries(case, criteria, self.version, self._temperature)
-        known = await self._cache.get_many(inquiry.key for inquiry in asked)
-        decisions = await together(
-            [self._decision(case, inquiry, known.get(inquiry.key)) for inquiry in asked],
-        )
+        decisions = await together([self._decision(case, inquiry) for inquiry in asked])
         found: dict[tuple[str, str], Verdict] = {}
         for inquiry, decision in zip(asked, decisions, strict=True):
             verdicts = verdicts_of(decision, inquiry.criteria, self.name, self.version)
@@ -90,16 +87,17 @@ class LlmJudge:
         """One answer should be the likeliest; several have to differ as the model itself is unsure."""
         return 0.0 if self._samples == 1 else 1.0
 
-    async def _decision(self, case: Case, inquiry: Inquiry, known: Any) -> Any:
-        """What is decided of one inquiry, as JSON: what is known, else what the model's samples come to."""
+    async def _decision(self, case: Case, inquiry: Inquiry) -> Any:
+        """What is decided of one inquiry, as JSON: what is kept, else what the model's samples come to."""
 
         def fits(kept: Any) -> bool:
             return usable(kept, len(inquiry.criteria), case.transcript)
 
-        if fits(known):
-            return known
-        samples = await together([self._sample(case, inquiry, number) for number in range(self._samples)])
-        return await self._cache.settle(inquiry.key, decide_by(samples, inquiry.criteria), fits)
+        async def decide() -> Any:
+            samples = await together([self._sample(case, inquiry, number) for number in range(self._samples)])
+            return decide_by(samples, inquiry.criteria)
+
+        return await self._cache.decision(inquiry.key, case.lab_id, fits, decide)
 
     async def _sample(self, case: Case, inquiry: Inquiry, number: int) -> Sample:
         """One answer, checked."""

@@ -94,12 +94,13 @@ class PairwiseJudge:
                 "transcripts": [first.text, second.text],
             }
         )
-        labels = (await self._cache.get_many([key])).get(key)
-        if not _usable(labels):
-            orders = ((first, second), (second, first))
-            asked = [self._ask(system, shown, lab_id, number) for number, shown in enumerate(orders)]
-            labels = await self._cache.settle(key, await together(asked), _usable)
-        said = [{"X": shown[0], "Y": shown[1]}.get(label) for label, shown in _shown(labels, first, second)]
+        orders = ((first, second), (second, first))
+
+        async def decide() -> list[Label]:
+            return await together([self._ask(system, shown, lab_id, n) for n, shown in enumerate(orders)])
+
+        labels = await self._cache.decision(key, lab_id, _usable, decide)
+        said = [{"X": x, "Y": y}.get(label) for label, (x, y) in zip(labels, orders, strict=True)]
         if said[0] is not said[1]:
             return Preference("tie", consistent=False)
         return Preference("tie" if said[0] is None else "a" if said[0] is side_a else "b", consistent=True)
@@ -136,10 +137,6 @@ def _system(scenario: SealedScenario, criteria: Sequence[Criterion]) -> str:
         {"counts": "for" if criterion.points > 0 else "against", "what": criterion.about} for criterion in criteria
     ]
     return system_text(PAIR_RULES, scenario.card, "What matters:", items)
-
-
-def _shown(labels: Any, first: _Side, second: _Side) -> list[tuple[str, tuple[_Side, _Side]]]:
-    return [(labels[0], (first, second)), (labels[1], (second, first))]
 
 
 def _usable(labels: Any) -> bool:

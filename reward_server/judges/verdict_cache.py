@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from copy import copy
 from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
@@ -17,7 +18,8 @@ from typing import Any, Protocol
 import structlog
 
 from personas.memory import Memory
-from reward_server.errors import Unavailable
+from reward_server.errors import LabsError, Unavailable
+from reward_server.llm.single_flight import SingleFlight
 
 REMEMBERED = 8192
 DECIDING = ("prompt", "inquiry", "reading", "weighting", "decision", "preflight", "pairwise")
@@ -50,6 +52,28 @@ class VerdictCache:
     def __init__(self, store: VerdictStore | None = None, size: int = REMEMBERED) -> None:
         self._store = store
         self._memory: Memory[str, str] = Memory(size)
+        self._flights: SingleFlight[Any] = SingleFlight()
+
+    async def decision(
+        self, key: str, lab_id: str, usable: Callable[[Any], bool], decide: Callable[[], Coroutine[Any, Any, Any]]
+    ) -> Any:
+        """What is kept under the key if it is usable, else what `decide` says, which is then kept.
+
+        Equal questions of one lab at one time are decided once; each lab pays for its own. Whatever `decide`
+        raises of the domain's errors is raised to all who wait for it, and nothing is kept.
+        """
+
+        async def outcome() -> Any:
+            try:
+                kept = (await self.get_many([key])).get(key)
+                return kept if usable(kept) else await self.settle(key, await decide(), usable)
+            except LabsError as error:
+                return error.with_traceback(None)
+
+        found = await self._flights.do((lab_id, key), outcome)
+        if isinstance(found, LabsError):
+            raise copy(found)  # one exception raised in several tasks would collect their tracebacks
+        return found
 
     async def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
         """The decisions that are known, as JSON values."""

@@ -80,6 +80,8 @@ class AskedModel:
         """Set once `awaited` questions wait."""
         self.awaited = 1
         self.cancelled = 0
+        self.left = asyncio.Event()
+        """Set once nobody waits any more."""
 
     @property
     def name(self) -> str:
@@ -109,6 +111,8 @@ class AskedModel:
             raise
         finally:
             self.waiting -= 1
+            if not self.waiting:
+                self.left.set()
         if isinstance(reply, FailureKind):
             raise LlmFailed(reply)
         if isinstance(reply, LabsError):

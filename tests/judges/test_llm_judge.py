@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -285,6 +286,8 @@ async def test_who_leaves_cancels_what_is_still_open() -> None:
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
+    async with asyncio.timeout(10):
+        await model.left.wait()
     assert model.cancelled == 6
 
 
@@ -298,6 +301,7 @@ async def test_the_first_failure_cancels_the_other_questions_of_its_case() -> No
     model.gate.clear()
     async with asyncio.timeout(10):
         assert isinstance(await decided(a_judge(model)), BudgetExhausted)
+        await model.left.wait()
     assert model.cancelled == 1
 
 
@@ -520,10 +524,21 @@ async def test_a_damaged_entry_is_not_there(damage: str) -> None:
     assert len(model.asked) == 2
 
 
-async def test_two_labs_that_ask_at_once_get_the_same_verdict() -> None:
+@pytest.mark.parametrize(("other", "questions"), [("acme", 1), ("umbrella", 2)])
+async def test_who_asks_the_same_at_once_gets_the_same_verdict(other: str, questions: int) -> None:
     def first_yes(question: Question, number: int) -> JudgeAnswer:
         return says(question, concrete=(2, PLAN)) if number == 0 else says(question)
 
     case, criteria = a_judged_case()
-    outcomes = await a_judge(first_yes).decide([(case, criteria[-1:])] * 2)
+    cases = [(replace(case, lab_id=lab), criteria[-1:]) for lab in ("acme", other)]
+    model = AskedModel(first_yes)
+    outcomes = await a_judge(model).decide(cases)
     assert outcomes[0] == outcomes[1]
+    assert len(model.asked) == questions
+
+
+async def test_who_waits_for_the_same_failure_is_told_the_same() -> None:
+    model = AskedModel(lambda *_: BudgetExhausted(retry_after_s=77))
+    outcomes = await a_judge(model).decide([a_judged_case()] * 2)
+    assert [type(outcome) for outcome in outcomes] == [BudgetExhausted] * 2
+    assert {outcome.retry_after_s for outcome in outcomes} == {77}  # type: ignore[union-attr]
