@@ -31,8 +31,10 @@ from trainer_client.errors import (
 )
 from trainer_client.retry import RetryPolicy
 from trainer_client.rollout import Rollout, RolloutError, Rollouts, play, play_async
+from trainer_client.scaling import AdaptiveScaler, NotWarmError
 
 __all__ = [
+    "AdaptiveScaler",
     "Agent",
     "AgentReply",
     "AsyncLabsClient",
@@ -52,6 +54,7 @@ __all__ = [
     "LabsClient",
     "LabsError",
     "NotFound",
+    "NotWarmError",
     "PayloadTooLarge",
     "ProviderFailed",
     "RateLimited",
