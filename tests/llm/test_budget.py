@@ -1,0 +1,247 @@
+"""Budgets on a real store: exact under concurrency, hard, durable, corrected to what was used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from reward_server.clock import ManualClock
+from reward_server.errors import BudgetExhausted, StoreUnavailable
+from reward_server.llm.base import Answer, FailureKind, LlmFailed, Question, Usage
+from reward_server.llm.budget import Budget, Prices, estimate_of
+from reward_server.llm.durable import StoredLedger, StoredVerdicts
+from reward_server.store.engine import sqlite_url
+from reward_server.store.migrate import migrate
+from reward_server.store.records import Ceiling, Spend
+from reward_server.store.store import Store
+from tests.llm.asking import Desk, a_desk, a_question, an_answer, turns_of_the_loop
+
+K = FailureKind
+DAY = date(2026, 1, 1)
+ESTIMATE = estimate_of(a_question()).input_tokens + 100
+
+
+@pytest.fixture
+async def url(tmp_path: Path) -> str:
+    url = sqlite_url(tmp_path / "labs.sqlite")
+    await migrate(url)
+    return url
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[Store]:
+    async with opened(url) as store:
+        yield store
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Store]:
+    store = await Store.open(url)
+    yield store
+    await store.close()
+
+
+def a_budget(
+    store: Store, tokens: int | None = 10_000, nano_usd: int | None = None, *, clock: ManualClock | None = None
+) -> Budget:
+    ceiling = Ceiling(tokens=tokens, nano_usd=nano_usd)
+    return Budget(StoredLedger(store), clock or ManualClock(), ceiling, Prices(3.0, 15.0))
+
+
+async def spent(store: Store, lab_id: str = "acme", day: date = DAY) -> Spend:
+    async with store.reading() as work:
+        return await work.spending.of(lab_id, day)
+
+
+def questions(count: int) -> list[Question]:
+    return [a_question(user=f"{number:06}") for number in range(count)]
+
+
+async def outcomes(desk: Desk, budget: Budget, asked: list[Question], lab_id: str = "acme") -> list[object]:
+    caller = desk.caller(budget=budget)
+    return list(await asyncio.gather(*(caller.ask(one, lab_id=lab_id) for one in asked), return_exceptions=True))
+
+
+async def test_what_was_used_is_what_was_spent(store: Store) -> None:
+    await outcomes(a_desk(an_answer(usage=Usage(1000, 200, 900))), a_budget(store), [a_question()])
+    assert await spent(store) == Spend(tokens=1200, nano_usd=1000 * 3000 + 200 * 15000)
+    assert await spent(store, "other") == Spend()
+
+
+async def test_fifty_at_once_get_exactly_what_fits(store: Store) -> None:
+    """Each uses what it was estimated to: so many fit, and not one more."""
+    estimate = estimate_of(questions(1)[0])
+    each = estimate.input_tokens + estimate.output_tokens
+    gate = asyncio.Event()
+    arrived = 0
+
+    async def held() -> Answer:
+        nonlocal arrived
+        arrived += 1
+        await gate.wait()
+        return an_answer(usage=estimate)
+
+    desk = a_desk(held)
+    caller = desk.caller(budget=a_budget(store, tokens=each * 7 + each - 1), concurrency=50)
+    asking = [asyncio.create_task(caller.ask(one, lab_id="acme")) for one in questions(50)]
+    done, _ = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+    while len(done) < 43:
+        done, _ = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED, timeout=0.01)
+    gate.set()
+    found = await asyncio.gather(*asking, return_exceptions=True)
+    assert arrived == 7
+    assert sum(isinstance(outcome, BudgetExhausted) for outcome in found) == 43
+    assert await spent(store) == Spend(tokens=each * 7, nano_usd=Prices(3.0, 15.0).of(estimate).nano_usd * 7)
+    assert desk.heard.refusals == 43
+
+
+async def test_fifty_that_use_less_than_estimated_leave_an_exact_sum(store: Store) -> None:
+    found = await outcomes(a_desk(an_answer(usage=Usage(11, 3))), a_budget(store, tokens=10**6), questions(50))
+    assert all(isinstance(outcome, Answer) for outcome in found)
+    assert await spent(store) == Spend(tokens=50 * 14, nano_usd=50 * (11 * 3000 + 3 * 15000))
+
+
+async def test_money_is_a_limit_of_its_own(store: Store) -> None:
+    price = Prices(3.0, 15.0).of(estimate_of(a_question())).nano_usd
+    desk = a_desk(an_answer())
+    assert isinstance((await outcomes(desk, a_budget(store, None, price - 1), [a_question()]))[0], BudgetExhausted)
+    assert desk.provider.asked == []
+    assert isinstance((await outcomes(desk, a_budget(store, None, price), [a_question()]))[0], Answer)
+
+
+async def test_labs_do_not_spend_each_others_budget(store: Store) -> None:
+    budget = a_budget(store, tokens=ESTIMATE)
+    desk = a_desk(an_answer(usage=Usage(ESTIMATE, 0)))
+    await outcomes(desk, budget, [a_question()], "acme")
+    assert isinstance((await outcomes(desk, budget, [a_question()], "acme"))[0], BudgetExhausted)
+    assert isinstance((await outcomes(desk, budget, [a_question()], "other"))[0], Answer)
+
+
+async def test_a_restart_forgets_nothing(url: str) -> None:
+    for _ in range(2):
+        async with opened(url) as store:
+            await outcomes(a_desk(an_answer(usage=Usage(400, 0))), a_budget(store, 800 + ESTIMATE - 1), [a_question()])
+    async with opened(url) as store:
+        assert (await spent(store)).tokens == 800
+        found = await outcomes(a_desk(an_answer()), a_budget(store, 800 + ESTIMATE - 1), [a_question()])
+    assert isinstance(found[0], BudgetExhausted)
+
+
+async def test_the_stop_says_how_long_until_midnight_and_midnight_ends_it(store: Store) -> None:
+    clock = ManualClock(datetime(2026, 1, 1, 23, 58, 30, tzinfo=UTC))
+    budget = a_budget(store, tokens=ESTIMATE, clock=clock)
+    desk = a_desk(an_answer(usage=Usage(ESTIMATE, 0)))
+    await outcomes(desk, budget, [a_question()])
+    (refused,) = await outcomes(desk, budget, [a_question()])
+    assert isinstance(refused, BudgetExhausted)
+    assert refused.retry_after_s == 90
+    clock.advance(timedelta(seconds=90))
+    assert isinstance((await outcomes(desk, budget, [a_question()]))[0], Answer)
+
+
+async def test_what_is_settled_after_midnight_belongs_to_the_day_it_was_asked(store: Store) -> None:
+    clock = ManualClock(datetime(2026, 1, 1, 23, 59, 59, tzinfo=UTC))
+
+    async def over_midnight() -> Answer:
+        clock.advance(timedelta(seconds=2))
+        return an_answer(usage=Usage(7, 0))
+
+    await outcomes(a_desk(over_midnight), a_budget(store, clock=clock), [a_question()])
+    assert (await spent(store)).tokens == 7
+    assert (await spent(store, day=date(2026, 1, 2))) == Spend()
+
+
+@pytest.mark.parametrize(
+    ("step", "tokens"),
+    [
+        (LlmFailed(K.REFUSED), 0),
+        (LlmFailed(K.UNAUTHORISED), 0),
+        (LlmFailed(K.REFUSED, usage=Usage(20, 4)), 24),
+        (an_answer(usage=Usage()), ESTIMATE),
+    ],
+    ids=["failed", "refused our key", "failed but was paid", "usage unknown"],
+)
+async def test_a_failure_costs_what_the_provider_says_and_an_answer_at_least_its_estimate(
+    store: Store, step: Answer | LlmFailed, tokens: int
+) -> None:
+    await outcomes(a_desk(step), a_budget(store), [a_question()])
+    assert (await spent(store)).tokens == tokens
+
+
+async def test_every_attempt_is_paid_for(store: Store) -> None:
+    step = LlmFailed(K.MALFORMED, usage=Usage(20, 4))
+    await outcomes(a_desk(step), a_budget(store), [a_question()])
+    assert (await spent(store)).tokens == 48
+
+
+async def test_what_is_left_may_end_between_two_attempts(store: Store) -> None:
+    step = LlmFailed(K.MALFORMED, usage=Usage(ESTIMATE, 0))
+    desk = a_desk(step)
+    assert isinstance((await outcomes(desk, a_budget(store, ESTIMATE + 1), [a_question()]))[0], BudgetExhausted)
+    assert len(desk.provider.asked) == 1
+
+
+async def test_whoever_leaves_pays_for_the_reading(store: Store) -> None:
+    async def never() -> Answer:
+        await asyncio.Event().wait()
+        return an_answer()
+
+    desk = a_desk(never)
+    caller = desk.caller(budget=a_budget(store))
+    asking = asyncio.create_task(caller.ask(a_question(), lab_id="acme"))
+    while not desk.provider.asked:
+        await turns_of_the_loop(1)
+    asking.cancel()
+    while not desk.provider.cancelled:
+        await turns_of_the_loop(1)
+    await turns_of_the_loop()
+    await caller.close()
+    assert (await spent(store)).tokens == ESTIMATE - 100
+
+
+class ClosedLedger:
+    """Cannot be used."""
+
+    async def book(self, lab_id: str, day: date, spend: Spend, ceiling: Ceiling) -> bool:
+        raise StoreUnavailable
+
+    async def correct(self, lab_id: str, day: date, change: Spend) -> None:
+        raise StoreUnavailable
+
+
+async def test_a_ledger_that_cannot_be_used_sends_nothing() -> None:
+    budget = Budget(ClosedLedger(), ManualClock(), Ceiling(tokens=10**6), Prices())
+    desk = a_desk(an_answer())
+    (outcome,) = await outcomes(desk, budget, [a_question()])
+    assert isinstance(outcome, StoreUnavailable)
+    assert desk.provider.asked == []
+
+
+class ForgetfulLedger:
+    """Books, and then cannot be used."""
+
+    async def book(self, lab_id: str, day: date, spend: Spend, ceiling: Ceiling) -> bool:
+        return True
+
+    async def correct(self, lab_id: str, day: date, change: Spend) -> None:
+        raise StoreUnavailable
+
+
+async def test_an_answer_is_not_lost_because_it_cannot_be_settled() -> None:
+    budget = Budget(ForgetfulLedger(), ManualClock(), Ceiling(tokens=10**6), Prices())
+    (outcome,) = await outcomes(a_desk(an_answer()), budget, [a_question()])
+    assert isinstance(outcome, Answer)
+
+
+async def test_verdicts_outlive_the_process_and_the_first_stays(url: str) -> None:
+    async with opened(url) as store:
+        await StoredVerdicts(store, ManualClock()).put_many({"a" * 64: "1", "b" * 64: "2"})
+    async with opened(url) as store:
+        verdicts = StoredVerdicts(store, ManualClock())
+        await verdicts.put_many({"a" * 64: "other", "c" * 64: "3"})
+        assert await verdicts.get_many(["a" * 64, "c" * 64, "d" * 64]) == {"a" * 64: "1", "c" * 64: "3"}
