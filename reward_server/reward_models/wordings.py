@@ -33,6 +33,8 @@ BUCKETS = 1024
 """Hashed words and pairs of neighbours; two words of one bucket count alike, or against each other."""
 NUMBERS = 24
 """The length of `exchange_numbers`."""
+COSINE_TO_LATEST = 21
+"""Where among them the cosine of the turn with the message it answers stands."""
 SMOOTHING = 5
 """Words added to every length, so that a share is not made by one word."""
 
