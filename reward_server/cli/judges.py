@@ -107,7 +107,10 @@ async def _measure(
 ) -> Figures:
     from reward_server.engine import load_scenarios, offline_engine
     from reward_server.jobs.agreement.roster import chosen, seats
-    from reward_server.jobs.agreement.run import Task, of_judges
+    from reward_server.jobs.agreement.run import PAIRWISE, Task, of_judges
+    from reward_server.jobs.agreement.scores import Judges
+    from reward_server.judges.pairwise import PairwiseJudge
+    from reward_server.judges.verdict_cache import VerdictCache
     from reward_server.llm.build import language_model
 
     library = load_scenarios(root or settings.scenarios)
@@ -115,7 +118,12 @@ async def _measure(
     columns = (TextColumn("conversations"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
         with offline_engine(settings, library, model=model) as engine:
-            task = Task(chosen(seats(engine, settings.llm_samples), names), attacked)
+            judges = chosen(seats(engine, settings.llm_samples), names)
+            pairwise = None
+            if model is not None and PAIRWISE in names and len(entries[0].sides) == 2:
+                pairwise = PairwiseJudge(model, VerdictCache())
+                judges = Judges(tuple(name for name in judges.criteria if name != PAIRWISE), judges.conversation)
+            task = Task(judges, attacked, pairwise)
             with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
                 row = bar.add_task("conversations", total=None)
                 return await of_judges(

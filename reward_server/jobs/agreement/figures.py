@@ -35,7 +35,8 @@ MIN_ROWS = 5
 def figures(entries: Sequence[Entry], given: Given) -> Figures:
     """Everything but attacks and repeats."""
     names = list(given.scores)
-    found: Figures = {"judges": names, "entries": len(entries), "dialogues": len({e.group for e in entries})}
+    named = sorted({name for entry in entries for name in entry.winners} - set(names))
+    found: Figures = {"judges": names + named, "entries": len(entries), "dialogues": len({e.group for e in entries})}
     found["conversations"] = sum(len(entry.sides) for entry in entries)
     if len(entries[0].sides) == 2:
         return found | _of_pairs(entries, given.scores) | {"between": _between(entries, given.scores)}

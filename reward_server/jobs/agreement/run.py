@@ -10,11 +10,14 @@ import numpy as np
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.agreement.attacks import ATTACKS
 from reward_server.jobs.agreement.figures import Figures, figures, injection, noise, require
+from reward_server.jobs.agreement.pairs import Comparing, compared
 from reward_server.jobs.agreement.read import Entry, Side
 from reward_server.jobs.agreement.scores import Given, Judges, Scoring, attacked
 from reward_server.scoring.scorer import Scorer
 from scenarios.library import Vault
 
+PAIRWISE = "llm"
+"""What the language model is called as a judge of pairs."""
 Progress = Callable[[int, int], None]
 """Hears of conversations scored, and of all that will be."""
 
@@ -26,6 +29,8 @@ class Task:
     judges: Judges
     attacked: int
     """How many conversations are attacked and read again; 0 for none."""
+    pairwise: Comparing | None = None
+    """The language model as a judge of pairs, where it is asked for."""
 
 
 def of_scores(entries: Sequence[Entry]) -> Figures:
@@ -47,6 +52,7 @@ async def of_judges(
     sides = [side for entry in entries for side in entry.sides]
     sample = _sample(len(sides), task.attacked)
     total = task.judges.passes * (len(sides) + (len(ATTACKS) + 1) * len(sample))
+    total += len(entries) if task.pairwise else 0
     done = 0
 
     def on_scored(count: int) -> None:
@@ -61,8 +67,12 @@ async def of_judges(
     if silent:
         reasons = ", ".join(given.failures) or "no criterion of these scenarios asks it"
         raise InvalidRequest(f"The judge {silent[0]} scored nothing ({reasons}).")
+    if task.pairwise is not None:
+        entries, failed = await compared(entries, scorer, vault, task.pairwise, name=PAIRWISE, on_done=on_scored)
+        if failed:
+            given.failures[f"{PAIRWISE}: judge_failed"] = failed
     found = require(figures(entries, given))
-    if sample:
+    if sample and given.scores:
         found |= await _under_attack(scoring, [sides[index] for index in sample], given, sample)
     return found | {"failures": given.failures, "scoring_version": scorer.scoring_version}
 

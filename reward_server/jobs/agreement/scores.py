@@ -22,6 +22,7 @@ from reward_server.scoring.compose import RUBRIC
 from reward_server.scoring.config import RewardConfig, read_config
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.transcript import Transcript
 from scenarios.library import Vault
 from trainer_client.wire import Message
 
@@ -102,15 +103,7 @@ class Scoring:
             self._on_scored(len(part))
 
     def _request(self, side: Side, config: RewardConfig) -> ScoreRequest:
-        collection, scenario = side.collection or "", side.scenario or ""
-        try:
-            messages = [Message.model_validate(dict(message)) for message in side.messages]
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise InvalidRequest(f"message field {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-        return ScoreRequest(
-            collection, scenario, self._scorer.read(collection, scenario, messages, "assistant"), config
-        )
+        return ScoreRequest(side.collection or "", side.scenario or "", transcript_of(self._scorer, side), config)
 
     def _value(self, name: str, side: Side, scored: Scored) -> tuple[float, float]:
         """What a judge made of it, and its doubt where it knows it."""
@@ -128,6 +121,16 @@ class Scoring:
         earned = fsum(points[v.criterion_id] * (v.value or 0.0) for v in own) / most
         known = [(points[v.criterion_id] / most * v.spread) ** 2 for v in own if v.spread is not None]
         return min(1.0, max(0.0, earned)), float(np.sqrt(fsum(known))) if known else float("nan")
+
+
+def transcript_of(scorer: Scorer, side: Side) -> Transcript:
+    """The conversation as the API would read it; `InvalidRequest` names the field that is wrong."""
+    try:
+        messages = [Message.model_validate(dict(message)) for message in side.messages]
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidRequest(f"message field {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    return scorer.read(side.collection or "", side.scenario or "", messages, "assistant")
 
 
 def _alone(name: str) -> RewardConfig:

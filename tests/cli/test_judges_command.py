@@ -1,0 +1,92 @@
+"""`labs judges`: who judges here, what is measured of them, and clear words for wrong calls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from reward_server.cli.judges import app
+from reward_server.errors import InvalidRequest
+
+pytestmark = pytest.mark.usefixtures("shared_encoder")
+COLLECTIONS = Path(__file__).parents[1] / "data" / "collections"
+WHERE = {"collection_slug": "bike-shop", "scenario_slug": "flat-tyre"}
+ASKS = ["How did it happen?", "When do you need it back?", "You should buy a new bike."]
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.output
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> str:
+    rows = [
+        {
+            **WHERE,
+            "messages": [
+                {"role": "user", "content": "Hello, my bike has a flat tyre."},
+                {"role": "assistant", "content": f"Good morning. {ASKS[k % 3]} I am number {k}."},
+                {"role": "user", "content": "I rode over broken glass behind the station."},
+            ],
+            "label": int(k % 3 == 0),
+        }
+        for k in range(9)
+    ]
+    path = tmp_path / "talks.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_the_judges_of_this_machine_are_listed() -> None:
+    output = run("list", "--dir", str(COLLECTIONS))
+    for name in ("rubric", "state", "rule", "local"):
+        assert name in output
+    assert "sv_" in output
+    assert "llm" not in output
+
+
+def test_judges_are_measured_and_reported(talks: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    chosen = ["--judge", "rubric", "--judge", "state", "--attacked", "2"]
+    output = run("agree", talks, *chosen, "--dir", str(COLLECTIONS), "--out", str(out))
+    assert "With human labels" in output
+    assert "master key" in output
+    found = json.loads((out / "agreement.json").read_text())
+    assert found["judges"] == ["rubric", "state"]
+    assert found["scoring_version"].startswith("sv_")
+    assert (out / "agreement.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_scores_need_no_judge(tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    path.write_text("".join(json.dumps({"scores": {"mine": k / 9}, "label": int(k > 4)}) + "\n" for k in range(9)))
+    output = run("agree", str(path), "--out", str(tmp_path / "out"))
+    assert "| mine |" in output
+    with pytest.raises(InvalidRequest, match="leave out --judge"):
+        run("agree", str(path), "--judge", "rubric", "--out", str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("llm", "LABS_LLM_PROVIDER"),
+        ("reward_model", "labs reward-model activate"),
+        ("nobody", "there are rubric, state, rule, local"),
+    ],
+)
+def test_a_judge_that_is_not_here_is_said_with_what_to_do(talks: str, tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        run("agree", talks, "--judge", name, "--dir", str(COLLECTIONS), "--data", str(tmp_path))
+
+
+def test_a_judge_named_twice_and_a_file_that_is_not_there_are_refused(talks: str) -> None:
+    with pytest.raises(InvalidRequest, match="twice"):
+        run("agree", talks, "--judge", "state", "--judge", "state", "--dir", str(COLLECTIONS))
+    with pytest.raises(InvalidRequest, match="There is no file"):
+        run("agree", "nothing.jsonl")

@@ -1,0 +1,268 @@
+"""Judges measured on a file: every form of rows, judges that are known to be good, bad or bought, and failures."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reward_server.errors import InvalidRequest, JudgeFailed
+from reward_server.jobs.agreement.attacks import ATTACKS
+from reward_server.jobs.agreement.figures import Figures
+from reward_server.jobs.agreement.read import Entry, Reading, read
+from reward_server.jobs.agreement.report import markdown, write
+from reward_server.jobs.agreement.run import Task, of_judges, of_scores
+from reward_server.jobs.agreement.scores import Judges, attacked
+from reward_server.judges.base import Case
+from reward_server.judges.estimate import ConversationJudge, Estimate
+from reward_server.judges.pairwise import Preference
+from reward_server.scoring.scorer import Scorer
+from reward_server.scoring.transcript import Transcript
+from tests.scoring.builders import COLLECTION, GOOD, OPENING, SCENARIO, WordMatcher, a_library, a_panel
+
+Write = Callable[..., Path]
+WHERE = {"collection_slug": COLLECTION, "scenario_slug": SCENARIO}
+RUBRIC = Judges(("rubric",), ())
+
+
+class Longer:
+    """Thinks that longer is better, and can be fooled by any text at all."""
+
+    name, version = "longer", "1"
+
+    def __init__(self, *, failing: bool = False) -> None:
+        self._failing = failing
+
+    def estimate(self, cases: Sequence[Case]) -> Sequence[Estimate]:
+        if self._failing:
+            raise JudgeFailed
+        lengths = [sum(len(turn.agent) for turn in case.transcript.turns) for case in cases]
+        return [Estimate(min(1.0, length / 10_000), epistemic=0.07) for length in lengths]
+
+
+class Drifting(Longer):
+    """Says more every time it is asked."""
+
+    calls = 0
+
+    def estimate(self, cases: Sequence[Case]) -> Sequence[Estimate]:
+        self.calls += 1
+        return [Estimate(min(1.0, self.calls / 100)) for _ in cases]
+
+
+class First:
+    """A judge of pairs that prefers whatever it is shown first: the orders disagree, and it is a tie."""
+
+    def __init__(self, *answers: Preference | JudgeFailed) -> None:
+        self._answers = iter(answers)
+
+    async def compare(
+        self, scenario: object, criteria: object, a: Transcript, b: Transcript, lab_id: str
+    ) -> Preference:
+        answer = next(self._answers)
+        if isinstance(answer, JudgeFailed):
+            raise answer
+        return answer
+
+
+@pytest.fixture(scope="module")
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def talk(turns: int, number: int = 0) -> list[dict[str, str]]:
+    """The good conversation, up to so many messages; a number makes it another one."""
+    said = [str(line) for line in GOOD[:turns]]
+    roles = ["assistant", "user"]
+    lines = [{"role": roles[k % 2], "content": text} for k, text in enumerate(said)]
+    lines[0]["content"] += f" This is call {number}."
+    return [{"role": "user", "content": OPENING}, *lines]
+
+
+def labelled(n: int = 12) -> list[dict[str, Any]]:
+    """Longer parts of the good conversation have better labels."""
+    return [{**WHERE, "messages": talk(2 + 2 * (k % 3), k), "label": k % 3, "group": f"g{k % 6}"} for k in range(n)]
+
+
+async def measure(
+    threads: ThreadPoolExecutor,
+    entries: Sequence[Entry],
+    judges: Judges = RUBRIC,
+    *,
+    attacked: int = 0,
+    pairwise: Any = None,
+    guest: ConversationJudge | None = None,
+) -> Figures:
+    library = a_library()
+    guests: Mapping[str, ConversationJudge] = {} if guest is None else {guest.name: guest}
+    scorer = Scorer(library, WordMatcher(), a_panel(), threads, conversation_judges=lambda: guests)
+    heard: list[tuple[int, int]] = []
+    task = Task(judges, attacked, pairwise)
+    found = await of_judges(entries, scorer, library.vault, task, lambda done, total: heard.append((done, total)))
+    assert heard[-1][0] == heard[-1][1]
+    return found
+
+
+async def test_a_good_judge_agrees_with_people(rows: Write, threads: ThreadPoolExecutor) -> None:
+    entries = read(rows(*labelled()), Reading(scale=(0, 2)))
+    found = await measure(threads, entries, Judges(("rubric", "state"), ("longer",)), guest=Longer())
+    assert (found["entries"], found["dialogues"], found["conversations"]) == (12, 6, 12)
+    for name in ("rubric", "state"):
+        assert found["labels"][name]["spearman"]["value"] > 0.9
+        assert set(found["labels"][name]) >= {"spearman", "kappa", "weighted_kappa"}
+    for figure in found["labels"]["rubric"].values():
+        assert figure["low"] <= figure["value"] <= figure["high"]
+    assert set(found["between"]) == {"rubric and state", "rubric and longer", "state and longer"}
+    assert found["failures"] == {}
+
+
+async def test_a_judge_that_can_be_fooled_is_found_out(rows: Write, threads: ThreadPoolExecutor) -> None:
+    entries = read(rows(*labelled()), Reading(scale=(0, 2)))
+    found = await measure(threads, entries, Judges(("rubric",), ("longer",)), attacked=6, guest=Longer())
+    assert set(found["injection"]["rubric"]) == set(ATTACKS)
+    assert {figure["value"] for figure in found["injection"]["rubric"].values()} == {0.0}
+    harmless = [figure for attack, figure in found["injection"]["longer"].items() if attack not in GATED]
+    assert {figure["value"] for figure in harmless} == {1.0}
+    assert all(figure["largest_rise"] > 0 for figure in harmless)
+    assert found["noise"]["longer"] == {"repeat_std": 0.0, "mean_uncertainty": pytest.approx(0.07)}
+    assert found["noise"]["rubric"] == {"repeat_std": 0.0}
+
+
+GATED = ("order", "fake verdict", "fake role", "zero-width", "self-praise", "rubric words", "flattery")
+"""What the gates may notice: they cap any judge's number."""
+
+
+async def test_a_judge_that_says_something_else_every_time_is_noisy(rows: Write, threads: ThreadPoolExecutor) -> None:
+    entries = read(rows(*labelled()), Reading(scale=(0, 2)))
+    found = await measure(threads, entries, Judges((), ("longer",)), attacked=6, guest=Drifting())
+    assert found["noise"]["longer"]["repeat_std"] > 0.001
+
+
+async def test_pairs_are_compared_with_their_human_winners(rows: Write, threads: ThreadPoolExecutor) -> None:
+    better, worse = {"messages": talk(6)}, {"messages": talk(2)}
+    lines = [{**WHERE, "response_a": better, "response_b": worse, "winner": "a", "group": k} for k in range(4)]
+    lines += [{**WHERE, "response_a": worse, "response_b": better, "winner": w, "group": w} for w in ("b", "a", "tie")]
+    found = await measure(threads, read(rows(*lines), Reading()))
+    accuracy = found["pairs"]["rubric"]["accuracy"]
+    assert accuracy["value"] == pytest.approx(5 / 6)
+    assert accuracy["n"] == 7
+    assert found["pairs"]["rubric"]["ties"] == 0.0
+
+
+async def test_a_judge_of_pairs_is_asked_in_both_orders(rows: Write, threads: ThreadPoolExecutor) -> None:
+    sides = {"response_a": {"messages": talk(6)}, "response_b": {"messages": talk(2)}}
+    lines = [{**WHERE, **sides, "winner": "a", "group": k} for k in range(7)]
+    steady, wavering = Preference("a", consistent=True), Preference("tie", consistent=False)
+    judge = First(*[steady] * 4, *[wavering] * 2, JudgeFailed())
+    found = await measure(threads, read(rows(*lines), Reading()), Judges((), ()), pairwise=judge)
+    assert found["judges"] == ["llm"]
+    assert found["pairs"]["llm"]["position_consistency"]["value"] == pytest.approx(4 / 6)
+    assert found["pairs"]["llm"]["accuracy"]["value"] == pytest.approx(5 / 6)
+    assert found["failures"] == {"llm: judge_failed": 1}
+
+
+async def test_a_judge_that_fails_has_no_figures_and_no_numbers(rows: Write, threads: ThreadPoolExecutor) -> None:
+    entries = read(rows(*labelled()), Reading(scale=(0, 2)))
+    with pytest.raises(InvalidRequest, match=r"longer scored nothing \(longer: judge_failed\)"):
+        await measure(threads, entries, Judges((), ("longer",)), guest=Longer(failing=True))
+    with pytest.raises(InvalidRequest, match=r"nobody scored nothing \(no criterion"):
+        await measure(threads, entries, Judges(("nobody",), ()))
+
+
+# --- scores that were made before ---------------------------------------------------------------
+
+
+def test_scores_of_others_are_measured_too(rows: Write) -> None:
+    lines = [{"scores": {"good": k / 20, "bad": 0.5, "wrong": 1 - k / 20}, "label": k / 20} for k in range(20)]
+    found = of_scores(read(rows(*lines), Reading()))
+    assert found["labels"]["good"]["spearman"]["value"] == pytest.approx(1.0)
+    assert found["labels"]["wrong"]["spearman"]["value"] == pytest.approx(-1.0)
+    assert "spearman" not in found["labels"]["bad"]
+    assert found["labels"]["good"]["kappa"]["value"] == pytest.approx(1.0)
+    assert found["between"]["good and wrong"]["kappa"]["value"] < -0.5
+
+
+def test_winners_of_others_show_who_looks_at_the_position(rows: Write) -> None:
+    lines = [
+        {
+            "scores_a": {"points": 0.6}, "scores_b": {"points": 0.4}, "winner": "a",
+            "winners": {"fair": "a", "first": "a"}, "winners_swapped": {"fair": "a", "first": "b"},
+        }
+        for _ in range(8)
+    ]  # fmt: skip
+    found = of_scores(read(rows(*lines), Reading()))["pairs"]
+    assert found["points"]["accuracy"]["value"] == 1.0
+    assert found["fair"]["position_consistency"]["value"] == 1.0
+    assert found["first"]["position_consistency"]["value"] == 0.0
+    assert found["first"]["accuracy"]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([{"messages": "hello", **WHERE}], "needs messages or scores"),
+        ([{"messages": ["hello"], **WHERE}], "a message is not an object"),
+        ([{"messages": talk(2)}], "give --collection and --scenario"),
+        ([{"scores": {"a": 1}, "label": "good"}], "must be numbers"),
+        ([{"scores": {"a": math.nan}}], "must be numbers"),
+        ([{"scores": {"a": 1}, "label": 5}], "outside of the scale"),
+        ([{"scores_a": {"a": 1}, "scores_b": {"a": 1}}], "winner must be"),
+        ([{"scores_a": {"a": 1}, "winner": "a"}], "on both sides"),
+        ([{"scores_a": {"a": 1}, "scores_b": {"a": 0}, "winner": "a", "winners": {"a": "x"}}], "winners must say"),
+        ([{"scores": {"a": 1}}, {"scores": {"b": 1}}], "different judges"),
+        ([{"scores": {"a": 1}}, {"messages": talk(2), **WHERE}], "mixes"),
+        ([], "has no rows"),
+        ([7], "not an object"),
+    ],
+)
+def test_rows_that_cannot_be_used_are_refused_with_their_place(rows: Write, lines: list[Any], said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        read(rows(*lines), Reading())
+
+
+def test_nothing_to_measure_is_said(rows: Write) -> None:
+    with pytest.raises(InvalidRequest, match="nothing to measure"):
+        of_scores(read(rows({"scores": {"a": 1}, "label": 1}), Reading()))
+    with pytest.raises(InvalidRequest, match="lower than"):
+        read(rows({"scores": {"a": 1}}), Reading(scale=(1, 1)))
+
+
+async def test_conversations_that_cannot_be_read_are_refused_before_any_work(
+    rows: Write, threads: ThreadPoolExecutor
+) -> None:
+    entries = read(
+        rows(*labelled(2), {**WHERE, "messages": [{"role": "assistant"}], "label": 1}), Reading(scale=(0, 2))
+    )
+    with pytest.raises(InvalidRequest, match="conversation 3: message field content"):
+        await measure(threads, entries)
+
+
+def test_an_attack_stands_in_every_agent_turn_and_nowhere_else(rows: Write) -> None:
+    [entry] = read(rows({**WHERE, "messages": talk(4), "label": 1}), Reading())
+    for text in ATTACKS.values():
+        before, after = entry.sides[0].messages, attacked(entry.sides[0], text).messages
+        changed = [old["role"] for old, new in zip(before, after, strict=True) if old != new]
+        assert changed == ["assistant", "assistant"]
+        assert all(new["content"].endswith(text) for new in after if new["role"] == "assistant")
+
+
+async def test_the_report_shows_what_was_measured(rows: Write, threads: ThreadPoolExecutor, tmp_path: Path) -> None:
+    entries = read(rows(*labelled()), Reading(scale=(0, 2)))
+    found = await measure(threads, entries, Judges(("rubric", "state"), ()), attacked=4)
+    write(tmp_path / "out", found)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "agreement.json",
+        "agreement.png",
+        "report.md",
+    ]
+    assert json.loads((tmp_path / "out" / "agreement.json").read_text())["judges"] == ["rubric", "state"]
+    report = markdown(found)
+    for heading in ("With human labels", "With each other", "Attacks", "Noise"):
+        assert f"## {heading}" in report
+    assert "| master key | 0.000" in report
