@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, TextIO
 
 from fastapi import FastAPI
@@ -64,6 +65,8 @@ from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Library
 
 PURGE_EVERY_S = 3600.0
+VERDICT_LIFETIME = timedelta(days=365)
+"""For as long the same transcript has the same reward from the same language model."""
 
 log = get_logger(__name__)
 
@@ -251,12 +254,13 @@ async def _own(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _purge_answers(store: Store, clock: Clock) -> None:
-    """Forget answers to Idempotency-Keys that are too old, now and every hour."""
+    """Forget answers to Idempotency-Keys and decisions of language models that are too old, now and every hour."""
     while True:
         try:
             async with store.transaction() as unit:
                 purged = await unit.answers.purge(clock.now())
-            log.info("answers_purged", count=purged)
+                forgotten = await unit.llm_answers.purge(clock.now() - VERDICT_LIFETIME)
+            log.info("answers_purged", count=purged, verdicts=forgotten)
         except StoreUnavailable:
             log.warning("answers_not_purged")
         await asyncio.sleep(PURGE_EVERY_S)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.processes import ROOT, labs_server
+from benchmarks.scripted_provider import Say, ScriptedProvider
 
 
 def labs(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -85,6 +86,45 @@ def test_doctor_finds_everything_in_order(tmp_path: Path) -> None:
     done = labs("doctor", "--data", str(tmp_path), LABS_PORT="1")
     assert done.returncode == 0, done.stdout
     assert "minilm-l6-v2" in done.stdout
+
+
+def test_an_operators_key_is_listed_as_one(tmp_path: Path) -> None:
+    assert labs("keys", "create", "ops", "--operator", "--data", str(tmp_path)).returncode == 0
+    assert labs("keys", "create", "ci", "--data", str(tmp_path)).returncode == 0
+    listed = labs("keys", "list", "--data", str(tmp_path)).stdout.splitlines()
+    assert [("name=ops" in line, "operator" in line.split()) for line in listed] == [(True, True), (False, False)]
+
+
+LLM = {"LABS_LLM_PROVIDER": "vllm", "LABS_LLM_MODEL": "some-model", "LABS_LLM_API_KEY": "never-show-this"}
+
+
+def test_doctor_shows_who_is_asked_without_the_key_and_without_asking(tmp_path: Path) -> None:
+    with ScriptedProvider({"ready": True}) as server:
+        done = labs("doctor", "--data", str(tmp_path), LABS_PORT="1", LABS_LLM_BASE_URL=server.url, **LLM)
+    assert done.returncode == 0, done.stdout
+    assert f"vllm/some-model at {server.url}" in done.stdout
+    assert "never-show-this" not in done.stdout + done.stderr
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "said"),
+    [({"ready": True}, 0, "vllm/some-model answered"), (Say(status=401, raw=b"{}"), 1, "LABS_LLM_API_KEY")],
+)
+def test_doctor_asks_when_it_is_told_to(tmp_path: Path, step: object, code: int, said: str) -> None:
+    with ScriptedProvider(step) as server:
+        done = labs("doctor", "--ask", "--data", str(tmp_path), LABS_PORT="1", LABS_LLM_BASE_URL=server.url, **LLM)
+    assert done.returncode == code, done.stdout
+    assert said in done.stdout
+    assert "never-show-this" not in done.stdout + done.stderr
+    assert len(server.asked) == 1
+
+
+def test_doctor_says_that_a_key_is_missing(tmp_path: Path) -> None:
+    given = {"LABS_LLM_PROVIDER": "anthropic", "LABS_LLM_MODEL": "some-model", "ANTHROPIC_API_KEY": ""}
+    done = labs("doctor", "--data", str(tmp_path), LABS_PORT="1", **given)
+    assert done.returncode == 1
+    assert "ANTHROPIC_API_KEY" in done.stdout
 
 
 def test_doctor_says_what_to_do(tmp_path: Path) -> None:

@@ -39,6 +39,14 @@ async def test_a_key_says_whose_it_is_and_what_it_may_do(store: Store) -> None:
     )
 
 
+async def test_only_a_key_made_for_an_operator_is_one(store: Store) -> None:
+    ring = a_ring(store)
+    operators, other = await ring.create("ops", operator=True), await ring.create("acme")
+    verified = [await ring.verify(key.text) for key in (operators, other)]
+    assert [lab is not None and lab.operator for lab in verified] == [True, False]
+    assert DEVELOPMENT_LAB.operator
+
+
 async def test_a_key_has_the_documented_form(store: Store) -> None:
     key = await a_ring(store).create("acme")
     prefix, key_id, secret = key.text.split("_")
