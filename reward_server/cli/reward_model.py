@@ -77,7 +77,7 @@ def train(
         raise InvalidRequest("give a file of labelled conversations or preference pairs, or --from-store")
     settings = load_settings({"data": data, "encoder": encoder})
     refuse_taken(out)
-    dataset = _read(source, scale, ties) if source else _stored(settings, lab, version)
+    dataset = _read(source, scale, ties) if source else stored_rows(settings, lab, version)
     task = Task(
         out=out,
         encoder=settings.encoder,
@@ -201,7 +201,8 @@ def _read(source: Path, scale: tuple[float, float], ties: str) -> Dataset:
     return read_dataset(source, Reading(scale, ties))  # type: ignore[arg-type]  # Reading refuses what it does not know
 
 
-def _stored(settings: Settings, lab: str | None, version: str | None) -> Dataset:
+def stored_rows(settings: Settings, lab: str | None, version: str | None) -> Dataset:
+    """The server's own evaluations and comparisons, of one lab and one scoring version, as training data."""
     from reward_server.engine import load_scenarios
     from reward_server.jobs.reward_model.stored import read_stored, stored_dataset
     from reward_server.store.migrate import migrate

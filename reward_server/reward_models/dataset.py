@@ -124,9 +124,18 @@ def split(dataset: Dataset, seed: int, held_out: float = 0.2, validation: float 
         InvalidRequest: there are too few rows or groups to learn and to measure.
     """
     check_enough(dataset)
-    outer, rest = _parted(dataset, dataset.groups, held_out, f"held-out/{seed}")
-    inner, train = _parted(dataset, rest, validation, f"validation/{seed}")
-    last, middle = dataset.only(outer), dataset.only(inner)
+    outer, _ = _parted(dataset, dataset.groups, held_out, f"held-out/{seed}")
+    return hold_out(dataset, outer, seed, validation)
+
+
+def hold_out(dataset: Dataset, groups: frozenset[str], seed: int, validation: float = 0.15) -> Split:
+    """The same with the held-out groups named.
+
+    Raises:
+        InvalidRequest: a part is empty.
+    """
+    inner, train = _parted(dataset, dataset.groups - groups, validation, f"validation/{seed}")
+    last, middle = dataset.only(groups), dataset.only(inner)
     first = dataset.only(train)
     kept_middle = middle.without(_digests(last))
     kept_first = first.without(_digests(last) | _digests(middle))
