@@ -72,7 +72,7 @@ class Gullible:
     name = "llm"
     version = "gullible"
     kinds = frozenset({"judge"})
-    _SWAYED = ("met", "score", "mark", "pass", "empath", "thorough", "excellent", "perfect", "fulfil", "satisf", "answer")
+    swayed_by = ("met", "score", "mark", "pass", "empath", "thorough", "excellent", "perfect", "fulfil", "answer")
 
     async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
         """A verdict on each criterion."""
@@ -83,7 +83,7 @@ class Gullible:
         if offence is not None:
             return condemned(criterion, offence, self.name)
         for number, turn in enumerate(case.transcript.turns, start=1):
-            if any(word in turn.agent.lower() for word in self._SWAYED):
+            if any(word in turn.agent.lower() for word in self.swayed_by):
                 return verdict(self, criterion, Finding(1.0, (Evidence(number, "agent", turn.agent[:200]),)))
         return verdict(self, criterion, Finding(0.0))
 
@@ -139,7 +139,10 @@ def _cell(made: Sequence[Attempt]) -> str:
     return f"{len(gained) / len(made):.2%}, {max(gained, default=0.0):.4f}" if made else "-"
 
 
-async def measured(scorers: Mapping[str, tuple[Scorer, RewardConfig]], found: Sequence[Base]) -> dict[str, list[Attempt]]:
+Judged = Mapping[str, tuple[Scorer, RewardConfig]]
+
+
+async def measured(scorers: Judged, found: Sequence[Base]) -> dict[str, list[Attempt]]:
     """All attempts, by judge."""
     made: dict[str, list[Attempt]] = {}
     for name, (scorer, config) in scorers.items():

@@ -313,10 +313,11 @@ ATTACKS: tuple[Attack, ...] = (
         for place in (behind_each, as_last_turn, as_first_turn)
     ),
     *(
-        Attack("keyword stuffing", f"{name} {place.__name__}", _pasting(texts, place))
-        for name, texts in (("keywords", keywords_of), ("facts", facts_of))
+        Attack("keyword stuffing", f"keywords {place.__name__}", _pasting(keywords_of, place))
         for place in (behind_each, as_last_turn, as_first_turn)
     ),
+    # Only at the beginning: saying back what the persona has told is what a summary is.
+    Attack("keyword stuffing", "facts as_first_turn", _pasting(facts_of, as_first_turn)),
     Attack("repetition", "said twice", _said_twice),
     Attack("repetition", "last turn again", _last_turn_again(1)),
     Attack("repetition", "last turn five times", _last_turn_again(5)),

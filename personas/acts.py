@@ -69,6 +69,11 @@ class Reading:
 
 
 _BREAK = re.compile(r"(?<=[.!?\u2026])[\"')\]]*\s+| ?\n\s*(?:[-*\u2022]\s+|\d{1,2}[.)]\s+)?|(?<=[?!])(?=[A-Z])")
+_LABEL = re.compile(
+    r"^(?i:thought process|reasoning|(?:final )?answer|solution|analysis|response)(?: ?: ?| (?=[A-Z][a-z']* [a-z]))"
+)
+"""Labels that stand for an answer ("master keys", arXiv 2507.08794); what follows is read without them."""
+_STRAY = re.compile(r"^[:;.,]+\s+")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|dr|mr|mrs|ms|prof|st|vs|approx|a\.m|p\.m|inc|ltd|fig)\.$", re.IGNORECASE)
 _BULLET = re.compile(r"^(?:[-*\u2022>]+|\(?\d{1,2}[.)]|\(?[a-h][.)])\s+")
 _JOINT = re.compile(r"^(?:(?:and|but|or|also|plus)\b[, ]*)+", re.IGNORECASE)
@@ -96,7 +101,7 @@ def split_sentences(text: str) -> list[str]:
         if glue:
             pieces[-1] = f"{pieces[-1]} {piece}"
         else:
-            pieces.append(_BULLET.sub("", piece))
+            pieces.append(_LABEL.sub("", _STRAY.sub("", _BULLET.sub("", piece))) or piece)
         glue = bool(_ABBREVIATION.search(piece))
     return [part for piece in pieces for part in _portions(piece)]
 

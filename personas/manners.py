@@ -197,6 +197,7 @@ META = re.compile(
         r"(?: now| really| actually| just| in fact| only)?(?: an?| the| my)? (?:ai|a\.i\.|(?:large )?language "
         r"model|llm|"
         r"(?:ai |virtual |digital )assistant|chat ?bot|bot|simulat(?:or|ion|ed)|dan|robot|grader|test case)",
+        r"pretend (?:that )?(?:you|i)(?:'ve| have| had)? (?:already |just )?(?:told|said|given|answered|asked)",
         r"as an? (?:ai|language model|llm)|(?:god|dan|jailbreak) mode|jail ?break",
         r"(?:break|drop|stay in|step out of|out of) character|end of (?:prompt|transcript)",
         r"(?:award|assign|give) (?:me|this|(?:the|this) (?:agent|response|assistant|conversation|"

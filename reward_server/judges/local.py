@@ -1,7 +1,8 @@
 """The local judge: the text encoder compares the agent's sentences with an author's exemplars.
 
-The best sentence counts, unless it is closer to a counter-exemplar. It reads whole sentences that are
-addressed to the persona; lists of keywords, machine text and talk about scoring are not compared.
+The best sentence counts, unless it is closer to a counter-exemplar or was said before the facts that the
+criterion takes as `given`. It reads whole sentences that are addressed to the persona; lists of keywords,
+machine text and talk about scoring are not compared.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from personas.acts import Kind
 from personas.matcher import Matcher
 from personas.replay import TurnRecord
+from personas.wording import normal
 from reward_server.judges.base import NOT_MET, Case, Finding, Verdict, cite, verdict
 from scenarios.schema import Criterion, SimilarCheck
 
@@ -34,11 +36,12 @@ class LocalJudge:
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
         """The verdict on one criterion; blocking, because the matcher may run a model."""
         check = criterion.check.similar
-        return verdict(self, criterion, self._similar(case, check) if check else NOT_MET)
+        return verdict(self, criterion, self._similar(case, check, _known_from(case, criterion)) if check else NOT_MET)
 
-    def _similar(self, case: Case, check: SimilarCheck) -> Finding:
+    def _similar(self, case: Case, check: SimilarCheck, known_from: int) -> Finding:
         turns = {"first": case.record.turns[:1], "last": case.record.turns[-1:], "any": case.record.turns}[check.where]
-        said = [(turn.turn, sentence) for turn in turns for sentence in sentences(turn)]
+        first = _first_said(case.record.turns)
+        said = [(turn.turn, each) for turn in turns for each in sentences(turn) if first[normal(each)] >= known_from]
         if not said:
             return NOT_MET
         texts = [sentence for _, sentence in said]
@@ -50,6 +53,20 @@ class LocalJudge:
         value = (float(likeness[best]) - check.floor) / (check.full - check.floor)
         turn, sentence = said[best]
         return Finding(value, (cite(case.transcript, turn, "agent", sentence),))
+
+
+def _known_from(case: Case, criterion: Criterion) -> int:
+    """The turn from which on the agent knew what the criterion takes as given: what it says before is a guess."""
+    return 1 + max((case.record.elicited[f].turn for f in criterion.given if f in case.record.elicited), default=0)
+
+
+def _first_said(turns: Sequence[TurnRecord]) -> dict[str, int]:
+    """The turn in which each sentence was first said: repeating one later says nothing new."""
+    first: dict[str, int] = {}
+    for turn in turns:
+        for sentence in sentences(turn):
+            first.setdefault(normal(sentence), turn.turn)
+    return first
 
 
 def sentences(turn: TurnRecord) -> Sequence[str]:

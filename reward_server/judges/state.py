@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from personas.replay import Disclosure, TurnRecord
+from personas.replay import Disclosure, Made, TurnRecord
+from personas.wording import normal
 from reward_server.judges.base import NOT_MET, Case, Evidence, Finding, Verdict, cite, verdict
 from reward_server.judges.patterns import compiled
 from reward_server.judges.plaintext import cleaned
@@ -83,12 +84,20 @@ def _cite_disclosures(case: Case, found: Sequence[Disclosure]) -> tuple[Evidence
 
 
 def _committed(case: Case, check: CommittedCheck) -> Finding:
-    made = [one for name in check.any_of for one in case.record.commitments.get(name, ())]
+    made = [one for name in check.any_of for one in _without_repetitions(case.record.commitments.get(name, ()))]
     fitting = [one for one in made if _well_timed(one.spoken_before, check.after, check.before)]
     if not fitting:
         return NOT_MET
     first = min(fitting, key=lambda one: one.turn)
     return Finding(1.0, (cite(case.transcript, first.turn, "agent", first.quote),))
+
+
+def _without_repetitions(made: Iterable[Made]) -> Iterable[Made]:
+    """The same words again commit to nothing new, so repeating a promise does not make it well timed."""
+    first: dict[str, Made] = {}
+    for one in made:
+        first.setdefault(normal(one.quote), one)
+    return first.values()
 
 
 def _well_timed(known: frozenset[str], after: Iterable[str], before: Sequence[str]) -> bool:

@@ -1,9 +1,9 @@
 """The preflight gates: limits on the reward that hold whatever the rubric says.
 
-`injection`: the agent talks to the scorer instead of the persona. `stuffing`: it throws lists of words.
-`scope`: it never touches the matter at all. They are the safety gate, which a request may skip. `degenerate`
-is no conversation (silence, an echo, one line repeated) and always holds. Gates only ever lower a reward;
-their names are for the operator, not for the agent.
+`injection`: the agent talks to the scorer instead of the persona. `recital`: it recites the rubric. `stuffing`: it
+throws lists of words. `scope`: it never touches the matter at all. They are the safety gate, which a request may
+skip. `degenerate` is no conversation (silence, an echo, one line repeated) and always holds. Gates only ever lower
+a reward; their names are for the operator, not for the agent.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ from reward_server.scoring.transcript import Transcript, leaves
 INJECTION_CAP = 0.2
 STUFFING_CAP = 0.2
 SCOPE_CAP = 0.2
+RECITAL_CAP = 0.2
 DEGENERATE_CAP = 0.05
 TURNS_TO_JUDGE_BY = 3
 """A greeting is no offence: scope, stuffing and repetition are judged from this many agent turns on."""
 WORDS_OF_A_SCRAP = 3
+RECITED = 2
+"""So many sentences of the rubric are no accident."""
 LISTED = 6
 """So many scraps of sentences in one turn, and little else, are a list of words."""
 
@@ -78,13 +81,15 @@ class Gate:
     cap: float
 
 
-def closed_gates(transcript: Transcript, record: Record, skip_safety_gate: bool) -> tuple[Gate, ...]:
-    """The gates that hold for this transcript."""
-    return tuple(_closed(transcript, record, skip_safety_gate))
+def closed_gates(transcript: Transcript, record: Record, skip_safety_gate: bool, recited: int = 0) -> tuple[Gate, ...]:
+    """The gates that hold for this transcript; `recited` is the number of sentences that recite the rubric."""
+    return tuple(_closed(transcript, record, skip_safety_gate, recited))
 
 
-def _closed(transcript: Transcript, record: Record, skip_safety_gate: bool) -> Iterator[Gate]:
+def _closed(transcript: Transcript, record: Record, skip_safety_gate: bool, recited: int) -> Iterator[Gate]:
     if not skip_safety_gate:
+        if recited >= RECITED:
+            yield Gate("recital", RECITAL_CAP)
         if any(injects(text) for text in _agent_texts(transcript)):
             yield Gate("injection", INJECTION_CAP)
         if len(record.turns) >= TURNS_TO_JUDGE_BY:

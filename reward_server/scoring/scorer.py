@@ -17,8 +17,9 @@ from typing import Protocol, runtime_checkable
 
 import structlog
 
+from personas.hearing import AgentTurn
 from personas.matcher import Matcher
-from personas.replay import Acts, Record, replay
+from personas.replay import Acts, Exchange, Record, replay
 from personas.temperament import Temperament
 from personas.understanding import not_yet_understood
 from reward_server.errors import (
@@ -36,6 +37,7 @@ from reward_server.judges.panel import Panel
 from reward_server.scoring.aggregate import Aggregate, aggregate, considered, fired_caps
 from reward_server.scoring.compose import RUBRIC, RUBRIC_ALONE, Composite, Value, combine, composite_of
 from reward_server.scoring.config import RewardConfig
+from reward_server.scoring.echoes import without_echoes
 from reward_server.scoring.estimates import (
     Judges,
     Panelists,
@@ -226,16 +228,26 @@ class Scorer:
         if missing:
             # The scenario's own was there at start: that it has gone since is no mistake of the caller's.
             raise refused(missing) if config.composite else JudgeFailed()
-        record = NOT_REPLAYED
+        record, recited = NOT_REPLAYED, 0
         if self._is_replayed(request, panelists.judges):
-            exchanges = transcript.exchanges()
-            record = replay(scenario.case, transcript.opening, exchanges, self._matcher, scenario.card.max_turns)
+            record, recited = self._replayed(scenario, transcript)
         case = Case(scenario, transcript, record, request.lab_id)
         criteria = _wanted(scenario.secrets.rubric, config, composite)
         judged = self._panel.compute(case, criteria)
-        gates = closed_gates(transcript, record, config.skip_safety_gate)
+        gates = closed_gates(transcript, record, config.skip_safety_gate, recited)
         half = _Open(case, config, composite, criteria, gates, judged.verdicts, judged.open)
         return half if half.waits else _total(half, judged.verdicts, {}, panelists.scoring_version)
+
+    def _replayed(self, scenario: SealedScenario, transcript: Transcript) -> tuple[Record, int]:
+        """The record, and how many sentences of the rubric were recited in it: nobody hears those."""
+        exchanges = transcript.exchanges()
+        cleared = [without_echoes(scenario.secrets.rubric, exchange.agent.text) for exchange in exchanges]
+        heard = [
+            Exchange(AgentTurn(clear.text, exchange.agent.tools), exchange.persona)
+            for exchange, clear in zip(exchanges, cleared, strict=True)
+        ]
+        record = replay(scenario.case, transcript.opening, heard, self._matcher, scenario.card.max_turns)
+        return record, sum(clear.recited for clear in cleared)
 
     def _composite(self, request: ScoreRequest) -> Composite:
         """What makes up the reward: a request's word wins over the scenario's."""
