@@ -10,15 +10,17 @@ import asyncio
 import hashlib
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from reward_server.errors import BudgetExhausted
+from reward_server.errors import BudgetExhausted, StoreUnavailable
 from reward_server.llm.answers import strict_schema
 from reward_server.llm.base import TRANSIENT, Answer, ChatProvider, FailureKind, LlmFailed, Question, Usage
 from reward_server.llm.breaker import Breaker, State
 from reward_server.llm.budget import Booking, Budget
+from reward_server.llm.places import Places
 from reward_server.llm.single_flight import SingleFlight
 
 VERSION = "1"
@@ -112,7 +114,7 @@ class Caller:
         self._chance = chance or Chance()
         self._breaker = breaker or Breaker(self._chance.monotonic)
         self._meter = meter or SilentMeter()
-        self._places = asyncio.Semaphore(limits.concurrency)
+        self._places = Places(limits.concurrency)
         self._flights: SingleFlight[Outcome] = SingleFlight()
         self._settling: set[asyncio.Task[None]] = set()
 
@@ -182,7 +184,7 @@ class Caller:
             if outcome.kind in TRANSIENT and again < self._limits.retries:
                 delay = self._back_off_s(again, outcome)
                 again += 1
-            elif not mended and (outcome.kind in MISTAKES or outcome.retry_after_s == 0.0):
+            elif not mended and _may_be_mended(outcome):
                 delay, mended = 0.0, True
             else:
                 return outcome
@@ -199,7 +201,7 @@ class Caller:
         """One attempt, from waiting for a place to settling what it cost."""
         try:
             async with asyncio.timeout(max(ends - self._chance.monotonic(), 0.0)):
-                await self._places.acquire()
+                await self._places.take(lab_id)
         except TimeoutError:
             return LlmFailed(FailureKind.TIMEOUT)
         try:
@@ -208,11 +210,11 @@ class Caller:
         except (LlmFailed, BudgetExhausted) as outcome:
             return outcome.with_traceback(None)
         finally:
-            self._places.release()
+            self._places.give_back()
             self._meter.breaker_moved(self._provider.name, self._breaker.state is not State.CLOSED)
 
     async def _paid_for(self, question: Question, lab_id: str, ends: float, *, last: bool) -> Answer:
-        booking = None if self._budget is None else await self._budget.book(lab_id, question)
+        booking = None if self._budget is None else await self._booked(self._budget, lab_id, question)
         began = self._chance.monotonic()
         left = max(ends - began, 0.001)
         used, outcome = None, "cancelled"
@@ -229,12 +231,36 @@ class Caller:
             if booking is not None and self._budget is not None:
                 await self._settle(self._budget, booking, _charged(booking, outcome, used))
 
+    async def _booked(self, budget: Budget, lab_id: str, question: Question) -> Booking:
+        """Book; if whoever waits for it leaves meanwhile, what was booked is given back."""
+        booking = asyncio.create_task(budget.book(lab_id, question))
+        try:
+            return await asyncio.shield(booking)
+        except asyncio.CancelledError:
+            self._finish(_given_back(budget, booking))
+            raise
+
+    def _finish(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do this even if nobody waits for it; `close` does."""
+        task = asyncio.create_task(work)
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+        return task
+
     async def _settle(self, budget: Budget, booking: Booking, usage: Usage) -> None:
         """Settle, even if whoever waits for it leaves."""
-        settling = asyncio.create_task(budget.settle(booking, usage))
-        self._settling.add(settling)
-        settling.add_done_callback(self._settling.discard)
-        await asyncio.shield(settling)
+        await asyncio.shield(self._finish(budget.settle(booking, usage)))
+
+
+async def _given_back(budget: Budget, booking: asyncio.Task[Booking]) -> None:
+    """Undo a booking that is still being made; one that fails needs nothing."""
+    with suppress(BudgetExhausted, StoreUnavailable):
+        await budget.settle(await booking, Usage())
+
+
+def _may_be_mended(failed: LlmFailed) -> bool:
+    """Whether asking once more may help: a slip of the model, or a setting that the adapter now leaves out."""
+    return failed.kind in MISTAKES or (failed.kind is FailureKind.REJECTED and failed.retry_after_s == 0.0)
 
 
 def _charged(booking: Booking, outcome: str, used: Usage | None) -> Usage:

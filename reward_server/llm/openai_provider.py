@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -116,7 +117,7 @@ class OpenAIProvider:
             "response_format": {
                 "type": "json_schema",
                 "json_schema": {
-                    "name": question.schema.__name__,
+                    "name": re.sub(r"[^A-Za-z0-9_-]", "_", question.schema.__name__)[:64],
                     "schema": strict_schema(question.schema),
                     "strict": True,
                 },

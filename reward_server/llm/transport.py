@@ -107,7 +107,8 @@ def _refused(refusal: Refusal, who: Mapping[str, str]) -> LlmFailed:
         log.error("llm_provider_refuses_us", status=refusal.status, code=refusal.code, hint=hint, **who)
     elif kind is FailureKind.REJECTED:
         log.error("llm_question_rejected", status=refusal.status, code=refusal.code, **who)
-    return LlmFailed(kind, retry_after_s=retry_after_s(refusal.headers, datetime.now(UTC)))
+    waits = kind in {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED}
+    return LlmFailed(kind, retry_after_s=retry_after_s(refusal.headers, datetime.now(UTC)) if waits else None)
 
 
 def kind_of_status(status: int, code: str = "", *, too_long: bool = False) -> FailureKind:

@@ -204,6 +204,36 @@ async def test_whoever_leaves_pays_for_the_reading(store: Store) -> None:
     assert (await spent(store)).tokens == ESTIMATE - 100
 
 
+class SlowLedger:
+    """Books when it is let."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.booked: list[Spend] = []
+
+    async def book(self, lab_id: str, day: date, spend: Spend, ceiling: Ceiling) -> bool:
+        await self.gate.wait()
+        self.booked.append(spend)
+        return True
+
+    async def correct(self, lab_id: str, day: date, change: Spend) -> None:
+        self.booked.append(change)
+
+
+async def test_whoever_leaves_before_anything_was_sent_pays_nothing() -> None:
+    ledger = SlowLedger()
+    desk = a_desk(an_answer())
+    caller = desk.caller(budget=Budget(ledger, ManualClock(), Ceiling(tokens=10**6), Prices()))
+    asking = asyncio.create_task(caller.ask(a_question(), lab_id="acme"))
+    await turns_of_the_loop()
+    asking.cancel()
+    await turns_of_the_loop()
+    ledger.gate.set()
+    await caller.close()
+    assert desk.provider.asked == []
+    assert [spend.tokens for spend in ledger.booked] == [ESTIMATE, -ESTIMATE]
+
+
 class ClosedLedger:
     """Cannot be used."""
 

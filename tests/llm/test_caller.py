@@ -82,6 +82,12 @@ async def test_a_rejection_that_may_be_tried_again_at_once_is_once() -> None:
     assert len(desk.provider.asked) == 2
 
 
+async def test_a_provider_that_asks_for_no_wait_gets_no_attempt_more() -> None:
+    desk = a_desk(LlmFailed(K.RATE_LIMITED, retry_after_s=0.0))
+    await failure(desk.caller(retries=2))
+    assert len(desk.provider.asked) == 3
+
+
 async def test_waiting_doubles_up_to_a_limit() -> None:
     desk = a_desk(LlmFailed(K.OVERLOADED))
     await failure(desk.caller(retries=7, deadline_s=1000.0))
