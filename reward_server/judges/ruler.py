@@ -193,11 +193,10 @@ def _common(conversations: Sequence[Sequence[dict[str, Any]]]) -> int:
 
 
 def _items(criteria: Sequence[Criterion]) -> list[dict[str, str]]:
-    """What matters, without ids; points tell how much."""
+    """What matters, and in which direction; ids, points and weights stay here."""
     return [
         {
             "counts": "failure" if criterion.cap is not None else "for" if criterion.points > 0 else "against",
-            "points": f"{abs(criterion.points):g}",
             "what": criterion.about,
         }
         for criterion in criteria

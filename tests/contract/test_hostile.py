@@ -34,6 +34,7 @@ BODIES: dict[str, Json] = {
     "/evaluate": EVALUATION,
     "/batch/evaluate": {"items": [{"id": "a", **EVALUATION}, {"id": "b", **EVALUATION}]},
     "/compare": {**WHERE, "response_a": {"messages": MESSAGES}, "response_b": {"messages": MESSAGES}},
+    "/rank": {**WHERE, "responses": [{"id": i, "messages": MESSAGES} for i in "ab"], "reward_config": WEIGHTS},
     "turn": {"messages": [agent("How did it happen?", CALL)], "reward_config": WEIGHTS, "terminate": False},
 }
 

@@ -117,6 +117,8 @@ async def _score(labs: Client, where: Json) -> list[httpx2.Response]:
         await labs.call("POST", "/batch/evaluate", {"items": [{"id": "a", **request}, {"id": "b"}]}),
         await labs.call("POST", "/compare", {**where, **sides}),
         await labs.call("POST", "/compare", {**where}),
+        await labs.call("POST", "/rank", {**where, "responses": [{"id": k, **v} for k, v in sides.items()]}),
+        await labs.call("POST", "/rank", {**where, "responses": [{"id": "a", "messages": messages}]}),
     ]
 
 

@@ -57,6 +57,10 @@ async def test_catalog_batch_and_compare(client: AsyncLabsClient) -> None:
     assert failed.code == "invalid_request"
     compared = await client.compare(COLLECTION, SCENARIO, good, bad)
     assert compared.margin >= 0
+    group = await client.rank(COLLECTION, SCENARIO, {"bad": bad, "good": good, "twin": good})
+    assert [(member.id, member.rank) for member in group.results] == [("bad", 3), ("good", 1), ("twin", 1)]
+    assert group.relative
+    assert group.results[1].score == compared.reward_a
 
 
 async def test_errors_are_typed(client: AsyncLabsClient, house: House) -> None:

@@ -26,6 +26,7 @@ from tests.trainer_client.scripted_server import (
 from trainer_client import (
     AsyncLabsClient,
     BadRequest,
+    BudgetExhausted,
     Conflict,
     ConnectionFailed,
     DeadlineExceeded,
@@ -150,6 +151,14 @@ def test_a_fault_that_stays_is_raised_after_the_last_attempt(drive: Driver, stat
     assert len(server.seen) == QUICK.attempts
 
 
+def test_a_budget_that_is_used_up_is_not_asked_for_again(drive: Driver) -> None:
+    answer = Answer(429, envelope("budget_exhausted"), {"Retry-After": "1"})
+    with serving(answer) as server, pytest.raises(BudgetExhausted) as caught:
+        drive(server.url, "catalog")
+    assert isinstance(caught.value, RateLimited)
+    assert len(server.seen) == 1
+
+
 def test_retry_after_in_seconds_is_waited_for(drive: Driver) -> None:
     pauses: list[float] = []
     with serving(Answer(429, envelope("rate_limited"), {"Retry-After": "7"}), Answer(body=CATALOG)) as server:
@@ -269,12 +278,20 @@ def test_every_method_speaks_its_path() -> None:
         "scoring_version": "sv_1",
         "request_id": "req_1",
     }
+    ranked = {
+        "results": [{"id": "x", "score": 0.5, "rank": 1}, {"id": "y", "score": 0.25, "rank": 2}],
+        "relative": True,
+        "scoring_version": "sv_1",
+        "metadata": {"scenario_name": "S", "evaluation_time_ms": 1.5, "judge": "local"},
+        "request_id": "req_1",
+    }
     script = [
         Answer(body=created),
         Answer(body=episode),
         Answer(body={"data": [episode], "request_id": "req_1"}),
         Answer(body=episode),
         Answer(body=compared),
+        Answer(body=ranked),
     ]
     said = [{"role": "assistant", "content": "hello"}]
     with serving(*script) as server, LabsClient(server.url + "/api/v1/", KEY, retry=QUICK) as client:
@@ -283,13 +300,16 @@ def test_every_method_speaks_its_path() -> None:
         client.list_episodes(limit=2, status="active")
         client.delete_episode("ep_1")
         assert client.compare("c", "s", said, said).winner == "a"
+        assert [member.rank for member in client.rank("c", "s", {"x": said, "y": said}).results] == [1, 2]
     assert [(seen.method, seen.path) for seen in server.seen] == [
         ("POST", "/api/v1/episodes"),
         ("GET", "/api/v1/episodes/ep%2F1"),
         ("GET", "/api/v1/episodes?limit=2&status=active"),
         ("DELETE", "/api/v1/episodes/ep_1"),
         ("POST", "/api/v1/compare"),
+        ("POST", "/api/v1/rank"),
     ]
+    assert [member["id"] for member in server.seen[-1].json()["responses"]] == ["x", "y"]
     assert server.seen[0].json() == {
         "collection_slug": "c",
         "scenario_slug": "s",
