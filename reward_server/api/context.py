@@ -11,6 +11,7 @@ from fastapi import Depends, Request, Response, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel
 from pydantic_core import to_json
+from starlette.requests import ClientDisconnect
 
 from reward_server.api.auth import Gatekeeper
 from reward_server.api.body import parse, read_body
@@ -114,6 +115,28 @@ async def within(deadline_s: float, work: Coroutine[Any, Any, T]) -> T:
             return await work
     except TimeoutError:
         raise Unavailable("The answer takes longer than allowed; send the same request again.") from None
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result; the work is cancelled when the client hangs up, so that nobody pays for what nobody will read.
+
+    To be used once the body has been read. Raises `ClientDisconnect`.
+    """
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def answer(request: Request, body: Body) -> Response:

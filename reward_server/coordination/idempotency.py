@@ -1,6 +1,7 @@
 """Answers every request with an `Idempotency-Key` once: a retry waits for, or is given, the same answer.
 
-The work runs in a task of its own, so a client that goes away neither loses nor halves it. The answer
+The work runs in a task of its own, so a client that goes away neither loses nor halves it (scoring without a key, which
+nobody can come back for, may be cancelled instead). The answer
 is kept in the very transaction that makes its effect durable. Failures are not kept: whoever retries
 after one is served afresh.
 """
@@ -84,14 +85,17 @@ class Idempotency:
         self._outliving = outliving
         self._running: dict[tuple[str, str], _Running] = {}
 
-    async def answer(self, lab: Lab, key: str | None, content: Callable[[], object], work: Work) -> Body:
+    async def answer(
+        self, lab: Lab, key: str | None, content: Callable[[], object], work: Work, *, outlives: bool = True
+    ) -> Body:
         """The answer to a request; `work` runs unless an equal request with this key was or is being answered.
 
         `content` is all that makes requests equal; it is asked for only when there is a key. What an API key may use
-        is part of it, so that no key gets an answer that another key of its lab was allowed to have.
+        is part of it, so that no key gets an answer that another key of its lab was allowed to have. Without a key,
+        work that does not outlive who asked for it is cancelled with them: nobody could come back for its answer.
         """
         if key is None:
-            return await self._outliving.run(work(_keep_nothing))
+            return await (self._outliving.run(work(_keep_nothing)) if outlives else work(_keep_nothing))
         digest = fingerprint(content(), lab.collections)
         running = self._running.get((lab.lab_id, key))
         if running is None:

@@ -42,7 +42,7 @@ class RankingService:
         scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
         members = list(self._members(lab, request))
         work = partial(self._rank, request, members, scenario.card.name)
-        return await self._idempotency.answer(lab, key, lambda: ("rank", request.model_dump()), work)
+        return await self._idempotency.answer(lab, key, lambda: ("rank", request.model_dump()), work, outlives=False)
 
     async def _rank(self, request: RankRequest, members: list[ScoreRequest], name: str, _keep: Keep) -> Body:
         started = time.perf_counter()

@@ -89,13 +89,15 @@ class EvaluationService:
         await self._calibrator.fetch([request.reward_config])
         self._prepare(lab, request)
         work = partial(self._evaluate, lab, request)
-        body = await self._idempotency.answer(lab, key, lambda: ("evaluate", request.model_dump()), work)
+        body = await self._idempotency.answer(
+            lab, key, lambda: ("evaluate", request.model_dump()), work, outlives=False
+        )
         return for_key(lab, body)
 
     async def batch(self, lab: Lab, entries: Sequence[BatchEntry], content: object, key: str | None) -> Body:
         """Score many; `content` is the body they were read from."""
         work = partial(self._batch, lab, entries)
-        body = await self._idempotency.answer(lab, key, lambda: ("batch", content), work)
+        body = await self._idempotency.answer(lab, key, lambda: ("batch", content), work, outlives=False)
         return {**body, "results": [for_key(lab, result) for result in body["results"]]}
 
     async def compare(self, lab: Lab, request: CompareRequest, key: str | None) -> Body:
@@ -104,7 +106,7 @@ class EvaluationService:
         without_calibration(read_config(request.reward_config))
         sides = [self._score_request(lab, request, side.messages) for side in (request.response_a, request.response_b)]
         work = partial(self._compare, lab, request, sides)
-        return await self._idempotency.answer(lab, key, lambda: ("compare", request.model_dump()), work)
+        return await self._idempotency.answer(lab, key, lambda: ("compare", request.model_dump()), work, outlives=False)
 
     # --- one and many ---------------------------------------------------------------------------
 

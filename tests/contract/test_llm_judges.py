@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,10 +14,11 @@ import pytest
 import yaml
 
 from benchmarks.attentive import attentive, preferring, questions_of
-from benchmarks.scripted_provider import Asked, Fail, Mode, ScriptedProvider
+from benchmarks.scripted_provider import Asked, Fail, Held, Mode, ScriptedProvider
 from personas.matcher import Matcher
 from scenarios.library import Library, load_library
 from tests.contract.house import COLLECTION, COLLECTIONS, SCENARIO, WHERE, House, Json, assert_error, running_house
+from tests.contract.test_over_a_socket import listening
 
 PROVIDERS = ("anthropic", "openai", "vllm")
 REASON = "quokka-rationale of the judge"
@@ -309,3 +311,52 @@ async def test_a_tie_that_cannot_be_broken_is_a_failure_and_not_a_tie(server: Do
         async with server(provider) as house, house.client() as labs:
             response = await labs.call("POST", "/compare", {**WHERE, **sides})
     assert_error(response, 502, "judge_failed")
+
+
+def posted(path: str, body: Json, *headers: str) -> bytes:
+    content = json.dumps(body).encode()
+    lines = ["Host: x", "Content-Type: application/json", f"Content-Length: {len(content)}", *headers]
+    return "\r\n".join([f"POST /api/v1{path} HTTP/1.1", *lines, "", ""]).encode() + content
+
+
+SIDE = {"messages": WORDS}
+OTHER_SIDE = {"messages": [WORDS[0], {"role": "assistant", "content": "Hello and good evening to you."}]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/evaluate", evaluation()),
+        ("/batch/evaluate", {"items": [{"id": "a", **evaluation()}]}),
+        ("/compare", {**WHERE, "response_a": SIDE, "response_b": OTHER_SIDE}),
+        ("/rank", {**WHERE, "responses": [{"id": "a", **SIDE}, {"id": "b", **OTHER_SIDE}]}),
+    ],
+)
+async def test_whoever_hangs_up_pays_for_no_further_question(server: Door, path: str, body: Json) -> None:
+    with ScriptedProvider(Held(attentive(kind_only))) as provider:
+        async with server(provider) as house, listening(house) as port:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(posted(path, body))
+            await provider.until(lambda: len(provider.asked) >= 2)
+            writer.close()
+            await provider.until(lambda: provider.left == len(provider.asked))
+    assert "request_failed" not in house.logs.getvalue()
+    assert "work_failed" not in house.logs.getvalue()
+
+
+async def test_whoever_can_come_back_for_the_answer_finds_it(server: Door) -> None:
+    good = attentive(kind_only)
+    with ScriptedProvider(lambda asked: Held(good(asked))) as provider:
+        async with server(provider) as house, house.client() as labs, listening(house) as port:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(posted("/evaluate", evaluation(), "Idempotency-Key: mine"))
+            await provider.until(lambda: len(provider.asked) >= 2)
+            writer.close()
+            await writer.wait_closed()
+            retry = asyncio.create_task(
+                labs.call("POST", "/evaluate", evaluation(), headers={"Idempotency-Key": "mine"})
+            )
+            provider.release()
+            assert (await retry).status_code == 200
+    assert len(provider.asked) == 2
+    assert provider.left == 0

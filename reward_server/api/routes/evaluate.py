@@ -16,6 +16,7 @@ from reward_server.api.context import (
     idempotency_key,
     raw_body,
     services_of,
+    while_connected,
     within,
 )
 from reward_server.api.operation import Operation, operation
@@ -51,7 +52,7 @@ async def evaluate(request: Request, lab: Caller) -> Response:
     services = services_of(request)
     wanted = await body_as(EvaluateRequest, request)
     work = services.evaluations.evaluate(lab, wanted, idempotency_key(request))
-    return answer(request, await within(services.settings.request_deadline_s, work))
+    return answer(request, await within(services.settings.request_deadline_s, while_connected(request, work)))
 
 
 @router.post("/batch/evaluate")
@@ -70,7 +71,7 @@ async def evaluate_batch(request: Request, lab: Caller) -> Response:
     content = read_json(await raw_body(request))
     entries = read_batch(content)
     work = services.evaluations.batch(lab, entries, content, idempotency_key(request))
-    return answer(request, await within(services.settings.batch_deadline_s, work))
+    return answer(request, await within(services.settings.batch_deadline_s, while_connected(request, work)))
 
 
 @router.post("/compare")
@@ -89,7 +90,7 @@ async def compare(request: Request, lab: Caller) -> Response:
     services = services_of(request)
     wanted = await body_as(CompareRequest, request)
     work = services.evaluations.compare(lab, wanted, idempotency_key(request))
-    return answer(request, await within(services.settings.request_deadline_s, work))
+    return answer(request, await within(services.settings.request_deadline_s, while_connected(request, work)))
 
 
 def read_batch(content: object) -> list[BatchEntry]:

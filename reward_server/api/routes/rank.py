@@ -5,7 +5,16 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from reward_server.api import examples
-from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of, within
+from reward_server.api.context import (
+    API_PREFIX,
+    Caller,
+    answer,
+    body_as,
+    idempotency_key,
+    services_of,
+    while_connected,
+    within,
+)
 from reward_server.api.operation import Operation, operation
 from trainer_client.wire import RankRequest, RankResponse
 
@@ -28,4 +37,4 @@ async def rank(request: Request, lab: Caller) -> Response:
     services = services_of(request)
     wanted = await body_as(RankRequest, request)
     work = services.rankings.rank(lab, wanted, idempotency_key(request))
-    return answer(request, await within(services.settings.batch_deadline_s, work))
+    return answer(request, await within(services.settings.batch_deadline_s, while_connected(request, work)))
