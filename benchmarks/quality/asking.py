@@ -24,7 +24,7 @@ from reward_server.reward_models.reliability import Interval
 from reward_server.scoring.transcript import Transcript
 from reward_server.settings import Settings
 from scenarios.library import SealedScenario, load_library
-from scenarios.schema import Criterion, JudgeCheck, ScenarioCard
+from scenarios.schema import Check, Criterion, JudgeCheck, ScenarioCard
 from trainer_client.wire import Message
 
 AT_ONCE = 8
@@ -103,5 +103,7 @@ def _scenario() -> SealedScenario:
 
 def _criteria() -> tuple[Criterion, ...]:
     about = "Does what the instruction asks for, exactly and correctly, whatever its style and length."
-    fields = {"id": "follows", "family": "rubrics", "dimension": "Quality", "points": 1.0, "about": about}
-    return (Criterion(**fields, check=JudgeCheck(question="Does the output do what the instruction asks?")),)
+    fields = {"id": "follows", "family": "rubrics", "dimension": "D1_Quality", "points": 1.0, "about": about}
+    return (
+        Criterion(**fields, check=Check(judge=JudgeCheck(question="Does the output do what the instruction asks?"))),
+    )

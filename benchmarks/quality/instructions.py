@@ -123,7 +123,7 @@ def _note(asked: Mapping[str, Asked]) -> str:
     if not asked:
         return (
             "No language model is configured (`LABS_LLM_PROVIDER` is none), so its row shows -. With a provider "
-            "set, the same command asks it about every pair in both orders; a pair on which the orders differ counts half."
+            "set, the same command asks it about every pair in both orders; one on which they differ counts half."
         )
     said = "; ".join(f"{name}: {found.failed} of {found.n} without a usable answer" for name, found in asked.items())
     return f"Language model: a pair on which the two orders differ counts half; {said} (left out)."
