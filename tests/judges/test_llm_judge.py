@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from reward_server.errors import BudgetExhausted, JudgeFailed
 from reward_server.judges.base import Case, Outcome, Status, Verdict
+from reward_server.judges.cascade import at_step
 from reward_server.judges.prompt import AGAIN
 from reward_server.judges.reading import JudgeAnswer
 from reward_server.llm.base import FailureKind, Question
@@ -542,3 +543,48 @@ async def test_who_waits_for_the_same_failure_is_told_the_same() -> None:
     outcomes = await a_judge(model).decide([a_judged_case()] * 2)
     assert [type(outcome) for outcome in outcomes] == [BudgetExhausted] * 2
     assert {outcome.retry_after_s for outcome in outcomes} == {77}  # type: ignore[union-attr]
+
+
+# --- where a cheaper check was unsure ------------------------------------------------------------------
+
+
+def unsure(name: str, question: str) -> dict[str, Any]:
+    """A criterion that a rule decides half-heartedly, with a language model to fall back on."""
+    return {
+        "id": name,
+        "family": "rubrics",
+        "dimension": "D1_Discovery",
+        "points": 1,
+        "check": {"similar": {"exemplars": ["I am listening."], "floor": 0.01, "full": 0.99}},
+        "fallback": [{"unsure": [0.05, 0.95], "check": {"judge": {"question": question}}}],
+    }
+
+
+async def test_what_is_fallen_back_on_is_asked_apart_and_always_together() -> None:
+    spare = [unsure("author_one", "Does the agent give time?"), unsure("author_two", "Is it slow?")]
+    scenario = judged_scenario([*QUESTIONS, *spare])
+    case, _ = a_judged_case(scenario=scenario)
+    by_id = {criterion.id: criterion for criterion in scenario.secrets.rubric.criteria}
+    wanted = [at_step(by_id["author_one"], 1), at_step(by_id["author_two"], 1), by_id["author_calm"]]
+    model = AskedModel(good)
+    judge = a_judge(model)
+    outcomes = [(await judge.decide([(case, [criterion])]))[0] for criterion in wanted]
+    assert [verdicts(outcome).keys() for outcome in outcomes] == [{criterion.id} for criterion in wanted]
+    assert [[each["question"] for each in questions_in(question)] for question in model.asked] == [
+        ["Does the agent give time?", "Is it slow?"],
+        [QUESTIONS[n]["check"]["judge"]["question"] for n in range(3)],
+    ]
+
+
+async def test_a_cascade_asks_only_where_the_rule_was_unsure() -> None:
+    scenario = judged_scenario([unsure("author_one", "Does the agent give time?")])
+    model = AskedModel(good)
+    panel = a_panel(a_judge(model))
+    case, _ = a_judged_case(scenario=scenario)
+    [criterion] = [c for c in scenario.secrets.rubric.criteria if c.id == "author_one"]
+    computed = panel.compute(case, [criterion])
+    assert [question.criterion.id for question in computed.open] == ["author_one"]
+    [outcome] = await panel.ask([(case, computed.open)])
+    assert verdicts(outcome)["author_one"].judge == "llm"
+    sure, _ = a_judged_case("Where does the water come in?", TELLS, scenario=scenario)
+    assert panel.compute(sure, [criterion]).open == ()
