@@ -6,11 +6,11 @@ fit returns and what its two uncertainties mean is in `posterior`. Knows neither
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.posterior import (
@@ -29,6 +29,7 @@ __all__ = [
     "Ensemble",
     "LinearPosterior",
     "Posterior",
+    "Precisions",
     "Prediction",
     "fit_ensemble",
     "fit_preferences",
@@ -38,6 +39,8 @@ __all__ = [
     "squashed",
     "to_arrays",
 ]
+
+Indices = NDArray[np.intp]
 
 MIN_ROWS = 8
 """Fewer rows fit no head."""
@@ -53,8 +56,22 @@ _PRECISIONS = tuple(10.0 ** (half / 2) for half in range(8, -5, -1))
 """Prior precisions tried for preferences, strongest first, so that each fit starts near the next."""
 
 
-def fit_ridge(features: ArrayLike, targets: ArrayLike, emphasis: ArrayLike | None = None) -> LinearPosterior:
-    """Bayesian ridge: features (n, d), targets (n,); both precisions from the evidence.
+@dataclass(frozen=True, slots=True)
+class Precisions:
+    """Inverse variances of a ridge: of the weights before any data, and of the labels around the line."""
+
+    prior: float
+    noise: float
+
+
+def fit_ridge(
+    features: ArrayLike,
+    targets: ArrayLike,
+    emphasis: ArrayLike | None = None,
+    *,
+    precisions: Precisions | None = None,
+) -> LinearPosterior:
+    """Bayesian ridge: features (n, d), targets (n,); both precisions from the evidence unless they are given.
 
     MacKay, Bayesian Interpolation, Neural Computation 4 (1992); the fixed point is Bishop eq. 3.91-3.95. Features are
     standardised; the intercept has a flat prior. `emphasis` (d,) stretches the standardised features: the prior lets
@@ -75,7 +92,8 @@ def fit_ridge(features: ArrayLike, targets: ArrayLike, emphasis: ArrayLike | Non
         raise InvalidRequest("All rows have the same features: there is nothing to learn from them.")
     along = directions @ (standard.T @ centred)
     power = float(strengths.sum()) / len(rows)
-    prior, precision = _evidence(along, strengths, centred, most=power / (_LEAST_EXPLAINED * spread))
+    found = precisions or _evidence(along, strengths, centred, most=power / (_LEAST_EXPLAINED * spread))
+    prior, precision = found.prior, found.noise
     weights = directions.T @ (precision * along / (prior + precision * strengths))
     return LinearPosterior(
         centre=centre,
@@ -90,8 +108,8 @@ def fit_ridge(features: ArrayLike, targets: ArrayLike, emphasis: ArrayLike | Non
     )
 
 
-def _evidence(along: Floats, strengths: Floats, centred: Floats, most: float) -> tuple[float, float]:
-    """Prior and noise precision at which the evidence is largest, in the basis that makes both diagonal."""
+def _evidence(along: Floats, strengths: Floats, centred: Floats, most: float) -> Precisions:
+    """The precisions at which the evidence is largest, in the basis that makes both diagonal."""
     n, total = len(centred), float(centred @ centred)
     least_noise = _LEAST_NOISE * total / n
     prior, precision = min(1.0, most), n / total
@@ -107,7 +125,7 @@ def _evidence(along: Floats, strengths: Floats, centred: Floats, most: float) ->
         prior, precision = next_prior, next_precision
         if settled:
             break
-    return prior, precision
+    return Precisions(prior, precision)
 
 
 def fit_preferences(
@@ -219,6 +237,8 @@ def fit_ensemble(
     """Heads on bootstrap samples of whole dialogues: ridge on targets (n,), preferences where targets are None.
 
     `groups` (n) names the dialogue of each row: rows of one dialogue are not independent and are drawn together.
+    Precisions are those of all rows: in a sample, repeated rows agree with each other and would pass for rows without
+    noise.
 
     Raises:
         InvalidRequest: fewer than two members, too few dialogues, or what the single fit raises.
@@ -232,11 +252,20 @@ def fit_ensemble(
         raise InvalidRequest(f"An ensemble needs two members and {MIN_GROUPS} dialogues or more.")
     own = [np.flatnonzero(place == index) for index in range(len(names))]
     generator = np.random.default_rng(seed)
-    fitted = []
-    for _ in range(members):
-        drawn = np.concatenate([own[index] for index in generator.integers(0, len(names), len(names))])
-        fitted.append(fit_preferences(rows[drawn]) if labels is None else fit_ridge(rows[drawn], labels[drawn]))
-    return Ensemble(tuple(fitted))
+    fit = _pair_member(rows) if labels is None else _ridge_member(rows, labels)
+    samples = [generator.integers(0, len(names), len(names)) for _ in range(members)]
+    return Ensemble(tuple(fit(np.concatenate([own[index] for index in sample])) for sample in samples))
+
+
+def _ridge_member(rows: Floats, labels: Floats) -> Callable[[Indices], LinearPosterior]:
+    whole = fit_ridge(rows, labels)
+    precisions = Precisions(1.0 / whole.outside, 1.0 / (whole.noise_variance or 1.0))
+    return lambda drawn: fit_ridge(rows[drawn], labels[drawn], precisions=precisions)
+
+
+def _pair_member(rows: Floats) -> Callable[[Indices], LinearPosterior]:
+    prior = 1.0 / fit_preferences(rows).outside
+    return lambda drawn: fit_preferences(rows[drawn], prior_precision=prior)
 
 
 # --- arrays in ----------------------------------------------------------------------------------

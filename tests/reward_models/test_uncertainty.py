@@ -218,6 +218,21 @@ def test_an_ensemble_keeps_what_its_members_doubt() -> None:
     assert found.noise_std is not None
 
 
+def test_repeated_rows_of_a_bootstrap_sample_do_not_pass_for_labels_without_noise() -> None:
+    generator = np.random.default_rng(0)
+    rows, labels = generator.normal(size=(90, 200)), generator.random(90)
+    names = [str(n) for n in range(60)]
+    single = fit_ridge(rows[:60], labels[:60])
+    several = fit_ensemble(rows[:60], labels[:60], names, members=4)
+    for head in (single, several):
+        found = head.predict(rows[60:])
+        assert ((found.mean - labels[60:]) ** 2).mean() < 1.5 * labels.var()
+        assert found.total_std.mean() < 3 * labels.std()
+    [noise, other] = (head.predict(rows[:1]).noise_std for head in (single, several))
+    assert noise is not None
+    assert other == pytest.approx(noise)
+
+
 def test_another_seed_draws_other_dialogues() -> None:
     rows, labels = linear(60, 4)
     names = [str(n) for n in range(60)]
