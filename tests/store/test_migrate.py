@@ -64,6 +64,23 @@ async def test_up_down_and_up_again_with_data(url: str, database: Path) -> None:
     await fill(url)
 
 
+async def test_keys_of_an_older_version_become_no_operators(database: Path) -> None:
+    url = sqlite_url(database)
+    await migrate(url, "0001")
+    with sqlite3.connect(database) as connection:
+        connection.execute(
+            "INSERT INTO api_key (key_id, lab_id, name, digest, plan, full_scores, created_at)"
+            " VALUES ('k', 'acme', 'old', x'00', 'standard', 0, '2026-01-01 00:00:00.000000')"
+        )
+    connection.close()
+    await migrate(url)
+    store = await Store.open(url)
+    async with store.reading() as work:
+        (key,) = await work.keys.list()
+    await store.close()
+    assert (key.name, key.operator) == ("old", False)
+
+
 async def test_migrating_again_changes_nothing(url: str, database: Path) -> None:
     await fill(url)
     await migrate(url)

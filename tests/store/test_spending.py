@@ -61,6 +61,16 @@ async def test_a_correction_gives_back(store: Store) -> None:
     assert (await total(store)).tokens == 10
 
 
+async def test_two_processes_share_what_is_there(url: str) -> None:
+    stores = [await Store.open(url) for _ in range(2)]
+    ceiling = Ceiling(tokens=31)
+    taken = await asyncio.gather(*(add(store, Spend(tokens=3), ceiling) for _ in range(25) for store in stores))
+    assert sum(taken) == 10
+    assert (await total(stores[0])).tokens == 30
+    for store in stores:
+        await store.close()
+
+
 async def test_many_at_once_take_exactly_what_is_there(store: Store) -> None:
     taken = await asyncio.gather(*(add(store, Spend(tokens=3), Ceiling(tokens=31)) for _ in range(50)))
     assert sum(taken) == 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from reward_server.llm.base import Usage
 from reward_server.telemetry.metrics import CONTENT_TYPE, Metrics
 
 PUBLIC_LABELS = {
@@ -49,6 +50,27 @@ def test_latencies_fall_into_buckets() -> None:
     route = (("method", "GET"), ("route", "/healthz"))
     assert found["labs_request_seconds_bucket", (("le", "0.02"), *route)] == 0
     assert found["labs_request_seconds_bucket", (("le", "0.05"), *route)] == 1
+
+
+def test_what_language_models_do_is_counted() -> None:
+    metrics = Metrics()
+    metrics.llm.attempted("openai", "answered", 0.3, Usage(100, 20, 80))
+    metrics.llm.attempted("openai", "timeout", 15.0, Usage())
+    metrics.llm.failed("openai", "timeout")
+    metrics.llm.shared("openai")
+    metrics.llm.refused("openai")
+    metrics.llm.breaker_moved("openai", True)
+    found = values(metrics)
+    who = ("provider", "openai")
+    assert found["labs_llm_attempts_total", (("outcome", "answered"), who)] == 1
+    assert found["labs_llm_attempt_seconds_count", (who,)] == 2
+    assert found["labs_llm_failures_total", (("kind", "timeout"), who)] == 1
+    directions = {kind: found["labs_llm_tokens_total", (("direction", kind), who)] for kind in ("input", "cached")}
+    assert directions == {"input": 100, "cached": 80}
+    assert found["labs_llm_shared_total", (who,)] == found["labs_llm_over_budget_total", (who,)] == 1
+    assert found["labs_llm_breaker_open", (who,)] == 1
+    metrics.llm.breaker_moved("openai", False)
+    assert values(metrics)["labs_llm_breaker_open", (who,)] == 0
 
 
 def test_two_apps_in_a_process_do_not_mix() -> None:
