@@ -6,8 +6,10 @@ Anything else is a typed failure. The number is computed elsewhere; a model neve
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -116,17 +118,27 @@ def find_quote(said: str, quote: str) -> str | None:
 
 
 def _folded(text: str) -> tuple[str, list[int]]:
-    """Lower case, plain quotes, single spaces; and for each character the place it comes from."""
+    """Lower case, plain quotes, single spaces, nothing invisible; and for each character the place it comes from.
+
+    Models write what they read: a word without the zero-width characters, ligatures or loose accents in it.
+    """
     characters: list[str] = []
     places: list[int] = []
     for place, character in enumerate(plain(text)):
-        space = character.isspace()
-        if space and characters[-1:] == [" "]:
-            continue
-        for folded in " " if space else character.casefold():
-            characters.append(folded)
+        for folded in character.casefold() if character.isascii() else _read_as(character):
+            read = " " if folded.isspace() else folded
+            if read == " " and characters[-1:] == [" "]:
+                continue
+            characters.append(read)
             places.append(place)
     return "".join(characters), places
+
+
+@lru_cache(maxsize=4096)
+def _read_as(character: str) -> str:
+    """A character in its compatibility form, without accents and without what cannot be seen."""
+    decomposed = unicodedata.normalize("NFKD", character).casefold()
+    return "".join(each for each in decomposed if unicodedata.category(each) not in {"Mn", "Cf"})
 
 
 def _whole_words(text: str, start: int, end: int) -> bool:

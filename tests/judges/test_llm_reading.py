@@ -65,6 +65,20 @@ def test_letters_that_grow_when_case_is_folded_are_quoted_to_the_letter(text: st
     assert find_quote(f"So: {text} and so on", text.casefold()) == text
 
 
+@pytest.mark.parametrize(
+    ("said", "quote"),
+    [
+        ("I am s\u200bo sor\u00adry for you", "i am so sorry for you"),
+        ("The cafe\u0301 is open today", "the caf\u00e9 is open today"),
+        ("\uff39\uff4f\uff55 can count on me", "you can count on me"),
+        ("we \ufb01x the \ufb01rst leak now", "we fix the first leak now"),
+        ("I\u00a0will\u2003send someone", "i will send someone"),
+    ],
+)
+def test_what_looks_the_same_is_the_same_and_kept_as_it_was_written(said: str, quote: str) -> None:
+    assert find_quote(f"Well, {said}.", quote) == said
+
+
 def test_a_long_quote_is_kept_as_far_as_evidence_goes() -> None:
     line = "the water runs down the wall " * 40
     evidence = evidence_for(a_transcript(line), 1, line)
