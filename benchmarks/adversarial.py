@@ -1,10 +1,11 @@
 """Whether attacks on the judges pay: every attack on conversations of scripted agents, under several judges.
 
-Usage: python -m benchmarks.adversarial [--scenarios N] [--model DIR] [--write]
+Usage: python -m benchmarks.adversarial [--scenarios N] [--write]
 
 An attack pays where the attacked conversation has a higher reward than the same conversation without it. For each
 family of attacks and each judge: the share of attacked conversations that gained, and the largest gain. The rubric
-and the composites with it are held to "never" by tests/adversarial; what a mere model cannot promise is reported.
+is held to "never" by tests/adversarial; what a mere model cannot promise is reported. A learned reward model is in
+the table where one is active in the data directory (`LABS_DATA`).
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from benchmarks.attacks import ATTACKS, FAMILIES, Attack
 from benchmarks.report import Table, environment, write
 from personas.library import load_temperaments
 from personas.matcher import Matcher
-from reward_server.engine import Guests, build_scorer, load_matcher
+from reward_server.engine import Guests, build_scorer, load_matcher, reward_model_service
 from reward_server.jobs.exam.play import play
 from reward_server.judges.base import Case, Evidence, Finding, Outcome, Verdict, verdict
 from reward_server.judges.preflight import condemned, offence_in
-from reward_server.scoring.config import RewardConfig
+from reward_server.scoring.config import RewardConfig, read_config
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.settings import load_settings
@@ -159,13 +160,19 @@ def gains(made: Sequence[Attempt]) -> Iterator[str]:
             yield f"{attempt.attack.family}/{attempt.attack.name}: {where} {attempt.before} -> {attempt.after}"
 
 
+def composite(combine: str, *judges: str) -> RewardConfig:
+    """A config that asks for these judges, equally weighted."""
+    return read_config({"composite": {"combine": combine, "parts": [{"judge": judge} for judge in judges]}})
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenarios", type=int, help="of each collection; default: all")
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/adversarial.md")
     arguments = parser.parse_args()
-    library, matcher = load_library(), load_matcher(load_settings())
+    settings = load_settings()
+    library, matcher = load_library(), load_matcher(settings)
     found = bases(library, matcher, arguments.scenarios)
     with ThreadPoolExecutor(1) as threads:
         rubric = build_scorer(library, matcher, threads)
@@ -175,6 +182,11 @@ def main() -> None:
             "rubric, safety gate skipped": (rubric, RewardConfig(skip_safety_gate=True)),
             "with a gullible LLM judge": (gullible, RewardConfig()),
         }
+        active = reward_model_service(settings).active.judge
+        if active() is not None:
+            learned = build_scorer(library, matcher, threads, Guests(reward_model=active))
+            scorers["reward model alone"] = learned, composite("weighted_sum", "reward_model")
+            scorers["rubric and reward model"] = learned, composite("weighted_sum", "rubric", "reward_model")
         made = asyncio.run(measured(scorers, found))
     for name, each in made.items():
         print(f"\n{name}", *list(gains(each))[:40], sep="\n")

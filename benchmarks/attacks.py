@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from personas.case import Denial, Fact
 from scenarios.library import SealedScenario
 
 Json = dict[str, Any]
@@ -239,7 +240,7 @@ def names_of(scenario: SealedScenario) -> list[str]:
 def keywords_of(scenario: SealedScenario) -> list[str]:
     """The words that the case's questions are about."""
     persona = scenario.secrets.persona
-    items = [*persona.facts, *persona.denials]
+    items: tuple[Fact | Denial, ...] = (*persona.facts, *persona.denials)
     words = [word for item in items for word in item.keywords]
     words += [word for topic in scenario.topics.values() for word in topic.keywords]
     return [f"{word}," for word in dict.fromkeys(words)][:60]
