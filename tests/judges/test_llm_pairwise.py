@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -158,3 +159,19 @@ async def test_neither_ids_nor_points_of_the_rubric_are_sent() -> None:
     for criterion in SCENARIO.secrets.rubric.criteria:
         assert all(criterion.id not in question.system.split("What matters:")[1].split() for question in model.asked)
     assert all("points" not in question.system for question in model.asked)
+
+
+@pytest.mark.parametrize("change", ["nothing", "model", "criteria", "version", "description"])
+async def test_whatever_matters_makes_another_key(change: str) -> None:
+    store = KeptVerdicts()
+    await ask(a_judge(prefers("sorry"), store), KIND_ONE, CURT_ONE)
+    scenario, criteria = SCENARIO, SCENARIO.secrets.rubric.criteria
+    if change == "criteria":
+        criteria = criteria[1:]
+    if change == "version":
+        scenario = replace(scenario, version=2)
+    if change == "description":
+        scenario = replace(scenario, card=scenario.card.model_copy(update={"description": "Another roof."}))
+    model = AskedModel(prefers("sorry"), version="memory/2" if change == "model" else "memory/1")
+    await a_judge(model, store).compare(scenario, criteria, KIND_ONE, CURT_ONE, "lab")
+    assert len(store.bodies) == (1 if change == "nothing" else 2)
