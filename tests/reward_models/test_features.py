@@ -1,4 +1,4 @@
-"""What learned judges know of a conversation: of all of it, in order, by party, and of nothing that was added for them."""
+"""What learned judges know of a conversation: all of it, in order, by party, and nothing that was added for them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def featuriser() -> ConversationFeaturiser:
 
 
 def row(featuriser: ConversationFeaturiser, conversation: Conversation) -> Vectors:
-    return featuriser.features([conversation])[0]
+    (found,) = featuriser.features([conversation])
+    return np.asarray(found)
 
 
 def test_rows_are_as_wide_as_said_and_finite(featuriser: ConversationFeaturiser) -> None:
@@ -127,7 +128,7 @@ def test_an_agent_that_says_nothing_has_features_too(featuriser: ConversationFea
 def test_the_version_names_the_encoder_and_the_constants(monkeypatch: pytest.MonkeyPatch) -> None:
     before = ConversationFeaturiser(Dice()).version
     assert before != ConversationFeaturiser(Dice("dice/2")).version
-    monkeypatch.setitem(EMPHASIS, "reply", 2.0)  # type: ignore[arg-type]
+    monkeypatch.setitem(EMPHASIS, "reply", 2.0)
     assert before != ConversationFeaturiser(Dice()).version
 
 
