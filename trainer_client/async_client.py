@@ -21,6 +21,7 @@ from trainer_client.errors import LabsError, PayloadTooLarge
 from trainer_client.exchange import answer_of, attempt_timed_out, client_headers, limits, transport_failure
 from trainer_client.retry import Attempts, RetryPolicy
 from trainer_client.wire import (
+    CalibrationList,
     CatalogResponse,
     CollectionResponse,
     CompareResponse,
@@ -118,6 +119,10 @@ class AsyncLabsClient:
     async def scenario(self, collection_slug: str, slug: str) -> ScenarioResponse:
         """One scenario."""
         return await self._send(calls.scenario(collection_slug, slug))
+
+    async def calibrations(self) -> CalibrationList:
+        """The scales on which `reward_config.calibration` can show a reward."""
+        return await self._send(calls.calibrations())
 
     # --- episodes ------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from trainer_client.errors import BadRequest, ServerError
 from trainer_client.wire import (
     BatchItem,
     BatchResponse,
+    CalibrationList,
     CatalogResponse,
     CollectionResponse,
     CompareRequest,
@@ -91,6 +92,11 @@ def catalog() -> Call[CatalogResponse]:
 def collection(slug: str) -> Call[CollectionResponse]:
     """GET /collections/{slug}."""
     return Call("GET", f"/collections/{_segment(slug)}", CollectionResponse)
+
+
+def calibrations() -> Call[CalibrationList]:
+    """GET /calibrations."""
+    return Call("GET", "/calibrations", CalibrationList)
 
 
 def scenario(collection_slug: str, slug: str) -> Call[ScenarioResponse]:

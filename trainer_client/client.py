@@ -19,6 +19,7 @@ from trainer_client.errors import LabsError, PayloadTooLarge
 from trainer_client.exchange import answer_of, attempt_timed_out, client_headers, limits, transport_failure
 from trainer_client.retry import Attempts, RetryPolicy
 from trainer_client.wire import (
+    CalibrationList,
     CatalogResponse,
     CollectionResponse,
     CompareResponse,
@@ -102,6 +103,10 @@ class LabsClient:
     def scenario(self, collection_slug: str, slug: str) -> ScenarioResponse:
         """One scenario."""
         return self._send(calls.scenario(collection_slug, slug))
+
+    def calibrations(self) -> CalibrationList:
+        """The scales on which `reward_config.calibration` can show a reward."""
+        return self._send(calls.calibrations())
 
     # --- episodes ------------------------------------------------------------------------------
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx2
+import numpy as np
 import pytest
 
 from reward_server.app import Ports, create_app
+from reward_server.reward_models.calibration import save
+from reward_server.reward_models.calibration_fit import LabelledRows, fit
 from reward_server.settings import Settings
 from scenarios.library import load_library
 from trainer_client import (
@@ -105,6 +109,20 @@ async def test_a_bad_item_costs_nothing_but_itself(tmp_path: Path) -> None:
         outcome = await client.batch_evaluate([{"id": "a", **good}, {"id": "b", **good, "messages": []}])
     assert [item.id for item in outcome.scored] == ["a"]
     assert [item.id for item in outcome.failed] == ["b"]
+
+
+async def test_calibrations_are_listed_and_used(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        assert (await client.calibrations()).calibrations == []
+        talk = [{"role": "assistant", "content": "Hi."}]
+        plain = await client.evaluate(COLLECTION, SCENARIO, talk)
+        data = LabelledRows({"reward": np.linspace(0, 1, 40)}, None, tuple(map(str, range(40))))
+        scale = fit(data, "z_score", plain.scoring_version, datetime(2026, 1, 1, tzinfo=UTC))
+        save(scale, Settings(data=tmp_path).calibrations)
+        [found] = (await client.calibrations()).calibrations
+        shown = await client.evaluate(COLLECTION, SCENARIO, talk, reward_config={"calibration": found.id})
+    assert shown.reward == plain.reward
+    assert (shown.metadata.calibration_id, shown.metadata.calibrated) == (scale.id, scale.apply(plain.reward))
 
 
 async def test_the_catalog_is_typed(tmp_path: Path) -> None:
