@@ -1,1 +1,1 @@
-"""Long-running work: the scenario exam and offline evaluation."""
+"""Long-running work: the scenario exam, offline evaluation, reward models, calibrations, agreement of judges."""
