@@ -62,7 +62,7 @@ _HARDLY = re.compile(r"\b(?:hardly|barely|scarcely|rarely|seldom|little|few)\b")
 """Half a denial: it goes with a yes and with a no."""
 _JOINTS = re.compile(r"[,;:\u2013\u2014]\s+|\s+(?:and|but|because|so|though|although|while|plus)\s+", re.IGNORECASE)
 """Where one thing said ends and another begins."""
-_NAME = re.compile(r"(?<=[\w,;:)] )[A-Z][^\W\d_]+")
+_NAME = re.compile(r"(?<=[\w,;:)] )[A-Z][^\W\d_]+\b")
 _MARKUP = re.compile(r"[\n\r\t*_#<>\[\]{}|`~\\]")
 _SPEAKER = re.compile(r"^\W*\w+(?: \w+){0,2}\W*:\s")
 _DRIFT = re.compile(

@@ -1,0 +1,121 @@
+"""Other words for the lines of packaged scenarios, with the real encoder: what is accepted earns the same in replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from personas.acts import split_sentences
+from personas.hearing import AgentTurn
+from personas.library import load_temperaments
+from personas.matcher import Matcher
+from personas.phrasing import Cue, Objection, Phrasing
+from personas.replay import Exchange, replay
+from personas.simulator import Reply, Simulator
+from personas.state import PersonaState
+from reward_server.engine import load_matcher
+from reward_server.settings import Settings
+from scenarios.library import Library, SealedScenario, load_library
+
+EVERY = 20
+"""One scenario in so many is played."""
+
+
+@pytest.fixture(scope="module")
+def matcher() -> Matcher:
+    return load_matcher(Settings())
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    return load_library()
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a persona, in the conversation that it ends."""
+
+    scenario: SealedScenario
+    phrasing: Phrasing
+    opening: str
+    before: PersonaState
+    exchanges: tuple[Exchange, ...]
+    turn: AgentTurn
+    reply: Reply
+    cue: Cue
+
+    def objection(self, text: str) -> Objection | None:
+        return self.phrasing.objection(self.before, self.reply, self.cue, text)
+
+    def credits(self, text: str, matcher: Matcher) -> dict[str, int]:
+        whole = (*self.exchanges, Exchange(self.turn, text))
+        elicited = replay(self.scenario.case, self.opening, whole, matcher).elicited
+        return {topic: found.turn for topic, found in elicited.items()}
+
+
+@pytest.fixture(scope="module")
+def lines(library: Library, matcher: Matcher) -> list[Line]:
+    """What the personas of some scenarios answer to an excellent agent."""
+    names = list(library.vault.names())[::EVERY]
+    return [line for name in names for line in played(library.vault.open(*name), matcher)]
+
+
+def played(scenario: SealedScenario, matcher: Matcher) -> Iterator[Line]:
+    temperament = load_temperaments()[scenario.case.temperaments[0]]
+    simulator = Simulator(scenario.case, temperament, matcher)
+    phrasing = Phrasing(scenario.case, temperament, matcher)
+    opening = simulator.open(3)
+    state, earlier = opening.state, [opening.text]
+    exchanges: tuple[Exchange, ...] = ()
+    for step in scenario.secrets.exam.oracle:
+        turn = AgentTurn(step.say)
+        reply = simulator.reply(state, turn, 3)
+        cue = phrasing.cue(reply, step.say, earlier)
+        if cue is not None:
+            yield Line(scenario, phrasing, opening.text, state, exchanges, turn, reply, cue)
+        exchanges, earlier, state = (*exchanges, Exchange(turn, reply.text)), [*earlier, reply.text], reply.state
+
+
+def reworded(text: str) -> Iterator[str]:
+    """Changes that a careless author makes: order, joints, small words, parts left out."""
+    sentences = split_sentences(text)
+    yield f"Well, honestly, {text[0].lower()}{text[1:]}"
+    if len(sentences) > 1:
+        yield " ".join([*sentences[1:], sentences[0]])
+        yield ", and ".join(sentence.rstrip(".") for sentence in sentences) + "."
+        yield from (" ".join(each for each in sentences if each is not gone) for gone in sentences)
+
+
+def test_every_line_may_be_said_as_it_is(lines: list[Line]) -> None:
+    assert len(lines) > 12
+    assert {line.objection(line.reply.text) for line in lines} <= {None, Objection.REPEATED}
+
+
+def test_what_is_accepted_earns_what_the_line_earns(lines: list[Line], matcher: Matcher) -> None:
+    accepted = [(line, text) for line in lines for text in reworded(line.reply.text) if line.objection(text) is None]
+    assert len(accepted) > len(lines)
+    assert all(line.credits(text, matcher) == line.credits(line.reply.text, matcher) for line, text in accepted)
+
+
+def test_no_untold_fact_can_be_added(lines: list[Line]) -> None:
+    added = [
+        line.objection(f"{line.reply.text} {topic.says[0]}")
+        for line in lines
+        for topic in line.scenario.case.topics
+        if topic.id not in line.reply.state.said
+    ]
+    assert len(added) > len(lines)
+    assert None not in added
+
+
+def test_no_line_of_another_case_can_be_added(lines: list[Line]) -> None:
+    strangers = [line.scenario.case.topics[0].says[0] for line in lines]
+    added = [
+        line.objection(f"{line.reply.text} {stranger}")
+        for line, stranger in zip(lines, strangers[len(lines) // 2 :] + strangers, strict=False)
+        if stranger not in {wording for topic in line.scenario.case.topics for wording in topic.says}
+    ]
+    assert added
+    assert None not in added
