@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import log
 from typing import Any
 
 from pydantic import BaseModel
 
-from reward_server.errors import LabsError
-from reward_server.judges.base import Case
+from reward_server.errors import BudgetExhausted, JudgeFailed, LabsError
+from reward_server.judges.base import Case, Outcome, Verdict
 from reward_server.judges.llm import LlmJudge
 from reward_server.judges.reading import CriterionAnswer, JudgeAnswer
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import Answer, FailureKind, LlmFailed, Question, TokenChoice
 from scenarios.library import SealedScenario
 from scenarios.schema import Criterion
-from tests.scoring.builders import CRITERIA, Said, a_case, a_scenario
+from tests.scoring.builders import CRITERIA, Said, a_case, a_panel, a_scenario
 
 CALM = "Take your time, I am listening to you."
 TELLS = "Everything is wet in here, it is awful."
@@ -191,3 +191,24 @@ def a_judged_case(*said: Said, scenario: SealedScenario | None = None) -> tuple[
 def a_judge(script: Script | AskedModel, samples: int = 1, store: KeptVerdicts | None = None) -> LlmJudge:
     model = script if isinstance(script, AskedModel) else AskedModel(script)
     return LlmJudge(model, VerdictCache(store), samples)
+
+
+def good(question: Question, _: int = 0) -> JudgeAnswer:
+    """What an attentive model says of the conversation: calm, with a plan, neither pushy nor threatening."""
+    return says(question, time=(1, CALM), concrete=(2, "call our roofer for you"))
+
+
+def verdicts(outcome: Outcome) -> dict[str, Verdict]:
+    assert isinstance(outcome, tuple), outcome
+    return {verdict.criterion_id: verdict for verdict in outcome}
+
+
+async def ask_panel(script: Script, case: Case, criteria: Sequence[Criterion]) -> list[Outcome]:
+    panel = a_panel(a_judge(script))
+    return await panel.ask([(case, panel.compute(case, criteria).open)])
+
+
+async def decided(judge: Any, *said: Any) -> Outcome:
+    [outcome] = await judge.decide([a_judged_case(*said)])
+    assert isinstance(outcome, (tuple, JudgeFailed, BudgetExhausted))
+    return outcome

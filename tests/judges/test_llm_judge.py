@@ -1,63 +1,35 @@
-"""The judge that asks a language model: what it asks, what it believes, what it makes of samples and failures."""
+"""The judge that asks a language model: what it asks, what it believes, what fails and whom it does not ask."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from reward_server.errors import BudgetExhausted, JudgeFailed
-from reward_server.judges.base import Case, Outcome, Status, Verdict
-from reward_server.judges.cascade import at_step
+from reward_server.judges.base import Status
 from reward_server.judges.prompt import AGAIN
 from reward_server.judges.reading import JudgeAnswer
 from reward_server.llm.base import FailureKind, Question
-from scenarios.schema import Criterion
 from tests.judges.asked_model import (
     CALM,
     PLAN,
-    QUESTIONS,
     TELLS,
     AskedModel,
-    KeptVerdicts,
     Reply,
-    Script,
     a_judge,
     a_judged_case,
     an_answer,
-    asked_of,
-    judged_scenario,
+    ask_panel,
+    decided,
+    good,
     questions_in,
     says,
-    with_tokens,
+    verdicts,
 )
-from tests.scoring.builders import a_case, a_panel
-
-
-def good(question: Question, _: int = 0) -> JudgeAnswer:
-    """What an attentive model says of the conversation: calm, with a plan, neither pushy nor threatening."""
-    return says(question, time=(1, CALM), concrete=(2, "call our roofer for you"))
-
-
-def verdicts(outcome: Outcome) -> dict[str, Verdict]:
-    assert isinstance(outcome, tuple), outcome
-    return {verdict.criterion_id: verdict for verdict in outcome}
-
-
-async def ask_panel(script: Script, case: Case, criteria: Sequence[Criterion]) -> list[Outcome]:
-    panel = a_panel(a_judge(script))
-    return await panel.ask([(case, panel.compute(case, criteria).open)])
-
-
-async def decided(judge: Any, *said: Any) -> Outcome:
-    [outcome] = await judge.decide([a_judged_case(*said)])
-    assert isinstance(outcome, (tuple, JudgeFailed, BudgetExhausted))
-    return outcome
 
 
 async def test_one_question_per_dimension_and_the_number_is_ours() -> None:
@@ -306,93 +278,6 @@ async def test_the_first_failure_cancels_the_other_questions_of_its_case() -> No
     assert model.cancelled == 1
 
 
-# --- samples and log-probabilities --------------------------------------------------------------------
-
-
-async def test_samples_give_a_mean_and_their_standard_deviation() -> None:
-    def undecided(question: Question, number: int) -> JudgeAnswer:
-        return says(question, concrete=(2, PLAN)) if number != 1 else says(question)
-
-    model = AskedModel(undecided)
-    case, criteria = a_judged_case()
-    [outcome] = await a_judge(model, samples=4).decide([(case, criteria[-1:])])
-    [found] = verdicts(outcome).values()
-    assert found.value == 0.75
-    assert found.spread == 0.5  # sqrt((3 * 0.25^2 + 0.75^2) / 3)
-    assert found.status is Status.PARTIAL
-    assert model.samples == [0, 1, 2, 3]
-    assert len({question.seed for question in model.asked}) == 4
-    assert {question.temperature for question in model.asked} == {1.0}
-
-
-async def test_a_single_sample_has_no_spread() -> None:
-    assert {v.spread for v in verdicts(await decided(a_judge(good))).values()} == {None}
-
-
-async def test_a_failed_sample_fails_the_case() -> None:
-    def flaky(question: Question, number: int) -> Reply:
-        return FailureKind.REFUSED if number == 2 else good(question)
-
-    assert isinstance(await decided(a_judge(flaky, samples=3)), JudgeFailed)
-
-
-@pytest.mark.parametrize(("for_it", "value"), [(1, 0.0), (2, 0.0), (3, 1.0), (4, 1.0)])
-async def test_a_failure_criterion_fires_where_more_than_half_of_the_samples_say_so(for_it: int, value: float) -> None:
-    def torn(question: Question, number: int) -> JudgeAnswer:
-        return says(question, threaten=(1, CALM)) if number < for_it else says(question)
-
-    case, criteria = a_judged_case()
-    [outcome] = await a_judge(torn, samples=4).decide([(case, criteria[2:3])])
-    [found] = verdicts(outcome).values()
-    assert found.value == value
-    assert found.status is (Status.MET if value else Status.UNMET)
-    assert (found.spread or 0) > 0 or for_it == 4
-
-
-def weighed(answers: JudgeAnswer, *chances: float, **how: Any) -> AskedModel:
-    return AskedModel(lambda *_: with_tokens(answers, *chances, **how), has_logprobs=True)
-
-
-def one_met() -> JudgeAnswer:
-    return JudgeAnswer(verdicts=[an_answer("c1", 2, PLAN)])
-
-
-async def plan_by(model: AskedModel, samples: int = 1) -> Verdict:
-    case, criteria = a_judged_case()
-    [outcome] = await a_judge(model, samples).decide([(case, criteria[-1:])])
-    return verdicts(outcome)["author_plan"]
-
-
-@pytest.mark.parametrize("spell", ["{}", " {}", ": {}"])
-async def test_log_probabilities_weigh_a_verdict(spell: str) -> None:
-    found = await plan_by(weighed(one_met(), 0.8, spell=spell) if spell != ": {}" else weighed(one_met(), 0.8))
-    assert found.value == 0.8
-    assert found.spread is None
-    assert found.judge_version.endswith("by=logprobs")
-
-
-async def test_without_evidence_a_probability_earns_nothing() -> None:
-    found = await plan_by(weighed(JudgeAnswer(verdicts=[an_answer("c1")]), 0.4))
-    assert found.value == 0.0
-    assert found.status is Status.UNMET
-
-
-async def test_where_a_sample_has_evidence_the_doubts_of_the_others_count() -> None:
-    def torn(question: Question, number: int) -> Reply:
-        answer = one_met() if number == 0 else JudgeAnswer(verdicts=[an_answer("c1")])
-        return with_tokens(answer, 0.9 if number == 0 else 0.3)
-
-    found = await plan_by(AskedModel(torn, has_logprobs=True), samples=2)
-    assert found.value == 0.6
-    assert found.spread == pytest.approx(0.4243)
-
-
-async def test_without_usable_log_probabilities_the_answers_count_and_the_record_says_so() -> None:
-    found = await plan_by(AskedModel(good, has_logprobs=True))
-    assert found.value == 1.0
-    assert found.judge_version.endswith("by=answers")
-
-
 # --- preflight ------------------------------------------------------------------------------------------
 
 
@@ -438,153 +323,3 @@ async def test_the_panel_accepts_what_the_preflight_decides() -> None:
     case, criteria = a_judged_case("...", TELLS)
     [outcome] = await ask_panel(good, case, criteria)
     assert isinstance(outcome, tuple)
-
-
-# --- the cache ------------------------------------------------------------------------------------------
-
-
-async def test_a_transcript_is_judged_once_and_outlives_the_process() -> None:
-    store, model = KeptVerdicts(), AskedModel(good)
-    first = await decided(a_judge(model, store=store))
-    again = await decided(a_judge(model, store=store))
-    assert first == again
-    assert len(model.asked) == 2
-
-
-@pytest.mark.parametrize("change", ["model", "samples", "question", "transcript", "scenario", "version", "logprobs"])
-async def test_whatever_matters_makes_another_key(change: str) -> None:
-    store = KeptVerdicts()
-    await a_judge(good, store=store).decide([a_judged_case()])
-    before = set(store.bodies)
-    criteria = [{**each} for each in QUESTIONS]
-    criteria[0]["check"] = {"judge": {"question": "Does the agent take time to talk?"}}
-    criteria[3]["check"] = {"judge": {"question": "Is a concrete step named?"}}
-    scenario = judged_scenario(criteria) if change == "question" else judged_scenario()
-    if change == "version":
-        scenario = type(scenario)(
-            scenario.collection, scenario.card, 2, scenario.secrets, scenario.case, scenario.topics, scenario.foreign
-        )
-    if change == "scenario":
-        card = scenario.card.model_copy(update={"description": "Another roof."})
-        scenario = type(scenario)(
-            scenario.collection, card, 1, scenario.secrets, scenario.case, scenario.topics, scenario.foreign
-        )
-    said = (CALM, "Everything is dry in here.", PLAN, "Thanks.") if change == "transcript" else ()
-    model = AskedModel(good, version="memory/2" if change == "model" else "memory/1", has_logprobs=change == "logprobs")
-    judge = a_judge(model, samples=2 if change == "samples" else 1, store=store)
-    await judge.decide([a_judged_case(*said, scenario=scenario)])
-    assert before.isdisjoint(set(store.bodies) - before)
-    assert len(store.bodies) == 2 * len(before)
-
-
-async def test_a_criterion_that_became_a_failure_is_judged_anew() -> None:
-    store, model = (
-        KeptVerdicts(),
-        AskedModel(lambda question, n: says(question, push=(1, CALM)) if n % 2 else says(question)),
-    )
-    case, criteria = a_judged_case()
-    await a_judge(model, samples=2, store=store).decide([(case, criteria[:3])])
-    changed = [{**each} for each in QUESTIONS]
-    changed[1] |= {"family": "failure_metrics", "cap": 0.3}
-    scenario = judged_scenario(changed)
-    [outcome] = await a_judge(model, samples=2, store=store).decide(
-        [(a_case(CALM, TELLS, PLAN, "Thank you so much, that helps.", scenario=scenario), asked_of(scenario)[:3])]
-    )
-    assert verdicts(outcome)["author_pushy"].value == 0.0
-    assert len(model.asked) == 4
-
-
-async def test_failures_are_not_kept() -> None:
-    store = KeptVerdicts()
-    assert isinstance(await decided(a_judge(lambda *_: FailureKind.REFUSED, store=store)), JudgeFailed)
-    assert store.bodies == {}
-    assert verdicts(await decided(a_judge(good, store=store)))["author_calm"].value == 1.0
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "no json",
-        "null",
-        "[]",
-        "{}",
-        '[{"value": 7.0, "spread": null, "evidence": [], "by": "answers"}]',
-        '[{"value": 1.0, "spread": null, "evidence": [[1, "Nobody said this."]], "by": "answers"}]',
-        '[{"value": 1.0, "spread": null, "evidence": [], "by": "answers"}]',
-        '[{"value": NaN, "spread": null, "evidence": [], "by": "answers"}]',
-        '[{"value": 0.5, "spread": -1.0, "evidence": [[1, "Take your time"]], "by": "answers"}]',
-    ],
-)
-async def test_a_damaged_entry_is_not_there(damage: str) -> None:
-    store, model = KeptVerdicts(), AskedModel(good)
-    case, criteria = a_judged_case()
-    await a_judge(model, store=store).decide([(case, criteria[-1:])])
-    store.bodies = dict.fromkeys(store.bodies, damage)
-    [outcome] = await a_judge(model, store=store).decide([(case, criteria[-1:])])
-    assert verdicts(outcome)["author_plan"].value == 1.0
-    assert len(model.asked) == 2
-
-
-@pytest.mark.parametrize(("other", "questions"), [("acme", 1), ("umbrella", 2)])
-async def test_who_asks_the_same_at_once_gets_the_same_verdict(other: str, questions: int) -> None:
-    def first_yes(question: Question, number: int) -> JudgeAnswer:
-        return says(question, concrete=(2, PLAN)) if number == 0 else says(question)
-
-    case, criteria = a_judged_case()
-    cases = [(replace(case, lab_id=lab), criteria[-1:]) for lab in ("acme", other)]
-    model = AskedModel(first_yes)
-    outcomes = await a_judge(model).decide(cases)
-    assert outcomes[0] == outcomes[1]
-    assert len(model.asked) == questions
-
-
-async def test_who_waits_for_the_same_failure_is_told_the_same() -> None:
-    model = AskedModel(lambda *_: BudgetExhausted(retry_after_s=77))
-    outcomes = await a_judge(model).decide([a_judged_case()] * 2)
-    assert [type(outcome) for outcome in outcomes] == [BudgetExhausted] * 2
-    assert {outcome.retry_after_s for outcome in outcomes} == {77}  # type: ignore[union-attr]
-
-
-# --- where a cheaper check was unsure ------------------------------------------------------------------
-
-
-def unsure(name: str, question: str) -> dict[str, Any]:
-    """A criterion that a rule decides half-heartedly, with a language model to fall back on."""
-    return {
-        "id": name,
-        "family": "rubrics",
-        "dimension": "D1_Discovery",
-        "points": 1,
-        "check": {"similar": {"exemplars": ["I am listening."], "floor": 0.01, "full": 0.99}},
-        "fallback": [{"unsure": [0.05, 0.95], "check": {"judge": {"question": question}}}],
-    }
-
-
-async def test_what_is_fallen_back_on_is_asked_apart_and_always_together() -> None:
-    spare = [unsure("author_one", "Does the agent give time?"), unsure("author_two", "Is it slow?")]
-    scenario = judged_scenario([*QUESTIONS, *spare])
-    case, _ = a_judged_case(scenario=scenario)
-    by_id = {criterion.id: criterion for criterion in scenario.secrets.rubric.criteria}
-    wanted = [at_step(by_id["author_one"], 1), at_step(by_id["author_two"], 1), by_id["author_calm"]]
-    model = AskedModel(good)
-    judge = a_judge(model)
-    outcomes = [(await judge.decide([(case, [criterion])]))[0] for criterion in wanted]
-    assert [verdicts(outcome).keys() for outcome in outcomes] == [{criterion.id} for criterion in wanted]
-    assert [[each["question"] for each in questions_in(question)] for question in model.asked] == [
-        ["Does the agent give time?", "Is it slow?"],
-        [QUESTIONS[n]["check"]["judge"]["question"] for n in range(3)],
-    ]
-
-
-async def test_a_cascade_asks_only_where_the_rule_was_unsure() -> None:
-    scenario = judged_scenario([unsure("author_one", "Does the agent give time?")])
-    model = AskedModel(good)
-    panel = a_panel(a_judge(model))
-    case, _ = a_judged_case(scenario=scenario)
-    [criterion] = [c for c in scenario.secrets.rubric.criteria if c.id == "author_one"]
-    computed = panel.compute(case, [criterion])
-    assert [question.criterion.id for question in computed.open] == ["author_one"]
-    [outcome] = await panel.ask([(case, computed.open)])
-    assert verdicts(outcome)["author_one"].judge == "llm"
-    sure, _ = a_judged_case("Where does the water come in?", TELLS, scenario=scenario)
-    assert panel.compute(sure, [criterion]).open == ()

@@ -16,6 +16,7 @@ import pytest
 from reward_server.app import Ports, create_app
 from reward_server.errors import ConfigurationError, ScenarioError
 from reward_server.settings import Settings
+from tests.scoring.builders import WordMatcher
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "judge_plugin"
@@ -57,7 +58,7 @@ def collections(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def served(data: Path, scenarios: Path, plugins: str) -> AsyncIterator[httpx2.AsyncClient]:
     settings = Settings(data=data / "data", scenarios=scenarios, judge_plugins=plugins)
-    app = create_app(settings, ports=Ports(own_process=False))
+    app = create_app(settings, ports=Ports(own_process=False, matcher=WordMatcher()))
     transport = httpx2.ASGITransport(app=app)
     async with (
         app.router.lifespan_context(app),
@@ -74,8 +75,13 @@ async def evaluated(client: httpx2.AsyncClient, *said: str, **config: Any) -> An
     return response.json()
 
 
-PLAIN = ("How did it happen? Is it the valve?", "I rode over glass.", "When do you need it?", "There is a race.")
-JARGONED = (PLAIN[0].replace("the valve", "a Presta valve"), *PLAIN[1:])
+PLAIN = (
+    "How did it happen?",
+    "I rode over broken glass behind the station.",
+    "I will put in a new tube, with the same valve, and have it ready on Friday.",
+    "A new tube sounds right to me.",
+)
+JARGONED = tuple(text.replace("same valve", "same Presta valve") for text in PLAIN)
 BRIEF = {"combine": "weighted_sum", "parts": [{"judge": "brevity"}]}
 
 
@@ -85,7 +91,7 @@ async def test_it_is_installed_and_serves(
     monkeypatch.syspath_prepend(str(installed))
     async with served(tmp_path, collections, "jargon, brevity") as client:
         plain, jargoned = await evaluated(client, *PLAIN), await evaluated(client, *JARGONED)
-        assert jargoned["scores"]["D2_GoalProgress"] <= plain["scores"]["D2_GoalProgress"]
+        assert jargoned["scores"]["D2_GoalProgress"] < plain["scores"]["D2_GoalProgress"]
         assert plain["metadata"]["judge"] == "state+rule+local+jargon"
         rambling = " ".join(["So tell me"] * 30) + "?"
         brief = await evaluated(client, *PLAIN, rambling, composite=BRIEF, skip_safety_gate=True)
