@@ -75,18 +75,17 @@ def paid(made: list[Attempt]) -> str:
     return "\n".join(gains(made))
 
 
-@pytest.mark.parametrize("agent", ["oracle", "terse", "half", "careless", "random"])
-def test_no_attack_pays(talks: list[Base], scorer: Scorer, agent: str) -> None:
-    for base in talks:
-        if base.agent == agent:
-            assert paid(asyncio.run(attempts(scorer, base, RewardConfig()))) == ""
+@pytest.mark.parametrize(("agent", "each"), [("terse", 1), ("half", 1), ("oracle", 3), ("careless", 3), ("random", 3)])
+def test_no_attack_pays(talks: list[Base], scorer: Scorer, agent: str, each: int) -> None:
+    """Conversations with most to gain meet every attack, the others a third of them each, all of them together."""
+    for start, base in enumerate(base for base in talks if base.agent == agent):
+        assert paid(asyncio.run(attempts(scorer, base, RewardConfig(), ATTACKS[start % each :: each]))) == ""
 
 
-@pytest.mark.parametrize("agent", ["terse", "half"])
-def test_none_pays_where_the_safety_gate_is_skipped(talks: list[Base], scorer: Scorer, agent: str) -> None:
-    for base in talks[:10]:
-        if base.agent == agent:
-            assert paid(asyncio.run(attempts(scorer, base, RewardConfig(skip_safety_gate=True)))) == ""
+def test_none_pays_where_the_safety_gate_is_skipped(talks: list[Base], scorer: Scorer) -> None:
+    config = RewardConfig(skip_safety_gate=True)
+    for start, base in enumerate(talks):
+        assert paid(asyncio.run(attempts(scorer, base, config, ATTACKS[start % 5 :: 5]))) == ""
 
 
 def test_the_suite_can_fail(talks: list[Base], scorer: Scorer) -> None:
@@ -118,8 +117,8 @@ def test_a_gullible_model_is_not_asked_about_what_the_preflight_caught(
         base for base in talks if any(check.judge for c in base.scenario.secrets.rubric.criteria for check in c.checks)
     ]
     assert judged
-    for base in judged:
-        made = asyncio.run(attempts(scorer, base, RewardConfig()))
+    for start, base in enumerate(judged):
+        made = asyncio.run(attempts(scorer, base, RewardConfig(), ATTACKS[start % 3 :: 3]))
         assert paid([attempt for attempt in made if "injection" in attempt.flags]) == ""
 
 
