@@ -44,7 +44,9 @@ def list_judges(root: Root = None, data: Data = None) -> None:
         finally:
             if model is not None:
                 await model.close()
-        table = Table("judge", "version", "decides", "knows its uncertainty")
+        table = Table("judge")
+        for heading in ("version", "decides", "knows its uncertainty"):
+            table.add_column(heading, overflow="fold")
         for seat in found:
             table.add_row(seat.name, seat.version, seat.decides, seat.knows_uncertainty)
         Console().print(table)

@@ -14,7 +14,10 @@ from reward_server.errors import ConfigurationError, FieldProblem, InvalidReward
 from reward_server.reward_models.calibration import Calibration, CalibrationShelf
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scored import Scored
+from reward_server.telemetry.logs import get_logger
 from trainer_client import wire
+
+log = get_logger(__name__)
 
 UNKNOWN = "There is no such calibration; GET /calibrations lists them."
 NOT_PLAIN = "A calibration goes with the plain reward: leave out everything else of reward_config."
@@ -62,10 +65,11 @@ class Calibrator:
         return calibration
 
     def _find(self, name: str) -> Calibration | None:
-        """A damaged file is as good as none for a lab; `labs calibrate` tells the operator."""
+        """A damaged file is as good as none for a lab; the operator's log says which one it is."""
         try:
             return self._shelf.find(name)
         except ConfigurationError:
+            log.warning("calibration_damaged", calibration=name)
             return None
 
 

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from reward_server.errors import CalibrationMismatch, ConfigurationError, JudgeFailed
 from reward_server.reward_models.reliability import Floats
+from reward_server.telemetry.logs import get_logger
 
 Method = Literal["temperature", "isotonic", "z_score", "min_max", "percentile"]
 SCALING = frozenset({"z_score", "min_max", "percentile"})
@@ -33,6 +34,7 @@ CalibrationId = Annotated[str, StringConstraints(pattern=r"^cal_[0-9a-f]{12}$")]
 Owner = Annotated[str, StringConstraints(pattern=r"^(sv|rm)_[0-9a-f]{12}$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
+log = get_logger(__name__)
 _ID = re.compile(r"cal_[0-9a-f]{12}")
 
 
@@ -260,6 +262,7 @@ class CalibrationShelf:
             try:
                 calibration = self.find(path.stem)
             except ConfigurationError:
+                log.warning("calibration_damaged", calibration=path.stem)
                 continue
             if calibration is not None:
                 found.append(calibration)

@@ -76,6 +76,7 @@ async def test_an_unknown_or_damaged_calibration_is_refused(labs: Client, house:
     for name in (calibration.id, "cal_999999999999", "cal_x", "../secret"):
         error = assert_error(await labs.call("POST", "/evaluate", with_calibration(name)), 400, "invalid_reward_config")
         assert error["errors"][0]["loc"] == ["reward_config", "calibration"]
+    assert "calibration_damaged" in house.logs.getvalue()
 
 
 @pytest.mark.parametrize(

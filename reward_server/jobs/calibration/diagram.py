@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reward_server.reward_models.calibration import Calibration
 from reward_server.reward_models.calibration_fit import Judged
 from reward_server.reward_models.reliability import Floats, equal_mass_bins
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MAX_REWARDS = 6
 
@@ -36,23 +40,16 @@ def draw(path: Path, calibration: Calibration, judged: Mapping[str, Judged]) -> 
     figure.savefig(path, format="png", dpi=110)
 
 
-def _reliability(axes: object, predicted: Floats, observed: Floats, title: str) -> None:
-    from matplotlib.axes import Axes
-
-    if not isinstance(axes, Axes):
-        raise TypeError("not a plot")
+def _reliability(axes: Axes, predicted: Floats, observed: Floats, title: str) -> None:
     bins = equal_mass_bins(predicted, observed)
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
     axes.plot([each.predicted for each in bins], [each.observed for each in bins], marker="o", color="#4a6fa5")
     axes.set(xlabel=f"predicted, {title}", ylabel="observed", xlim=(0, 1), ylim=(0, 1))
 
 
-def _map(axes: object, calibration: Calibration, name: str) -> None:
-    from matplotlib.axes import Axes
+def _map(axes: Axes, calibration: Calibration, name: str) -> None:
     from numpy import linspace
 
-    if not isinstance(axes, Axes):
-        raise TypeError("not a plot")
     curve = calibration.map_of(name).curve
     low, high = (curve.x[0], curve.x[-1]) if curve.shape == "line" else (curve.pivot - 1, curve.pivot + 1)
     values = linspace(low, high, 200)
