@@ -4,6 +4,7 @@
     pairs       {"chosen": [...], "rejected": [...]}  messages; with "prompt" (TRL) they follow it; or plain texts
                 {"chosen": "\\n\\nHuman: ...", ...}     the transcripts of hh-rlhf
                 {"input": {"messages": [...]}, "preferred_output": [...], "non_preferred_output": [...]}  OpenAI
+    others      the rows of LLMBar and MRBench, see `judged_sets`
     any row     "scenario": text, "group" or "dialogue_id": name, "agent_role": "user"
     pairs also  "margin": how much better, 0 is a tie; "tie": true
 
@@ -23,6 +24,13 @@ from typing import Any, Literal, get_args
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.jobs.evaluation.formats import BadRow, Speakers, convert
 from reward_server.jobs.evaluation.rows import Row, read_rows
+from reward_server.jobs.reward_model.judged_sets import (
+    ANNOTATED,
+    ANSWERS,
+    annotated_replies,
+    better_and_worse,
+    chosen_and_rejected,
+)
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled, Preferred, fair_label, grouped
 from reward_server.reward_models.recorded import conversation_from
@@ -71,28 +79,35 @@ def read_dataset(path: Path, reading: Reading) -> Dataset:
             raise InvalidRequest(f"row {row.number}: {error}") from None
         except LabsError as error:
             raise InvalidRequest(f"row {row.number}: {_said(error)}") from None
-        if isinstance(found, Labelled):
-            labelled.append(found)
-        elif found.tie and reading.ties == "drop":
-            ties += 1
-        else:
-            preferred.append(found)
+        for each in found:
+            if isinstance(each, Labelled):
+                labelled.append(each)
+            elif each.tie and reading.ties == "drop":
+                ties += 1
+            else:
+                preferred.append(each)
     if not labelled and not preferred:
         raise InvalidRequest(f"{path.name} holds no usable row" + (", only ties" if ties else ""))
     notes = (f"{ties} ties left out",) if ties else ()
     return grouped(Dataset(tuple(labelled), _evenly_weighted(preferred), notes=notes))
 
 
-def _read(row: Row, reading: Reading) -> Labelled | Preferred:
+def _read(row: Row, reading: Reading) -> Sequence[Labelled | Preferred]:
     if row.problem:
         raise BadRow(row.problem)
     if not isinstance(row.data, Mapping):
         raise BadRow("a row must be an object")
     data: Fields = row.data
     if "messages" in data:
-        return _labelled(data, row.number, reading)
-    if {"chosen", "rejected"} <= set(data) or {"preferred_output", "non_preferred_output"} <= set(data):
-        return _preferred(data, row.number)
+        return [_labelled(data, row.number, reading)]
+    if set(data) >= ANNOTATED:
+        return _annotated(data, row.number)
+    if (
+        set(data) >= ANSWERS
+        or {"chosen", "rejected"} <= set(data)
+        or {"preferred_output", "non_preferred_output"} <= set(data)
+    ):
+        return [_preferred(data, row.number)]
     raise BadRow(_KNOWN)
 
 
@@ -140,11 +155,22 @@ def _name(name: object) -> str:
     return name
 
 
+def _annotated(data: Fields, number: int) -> list[Labelled]:
+    """One labelled conversation per reply; they share a dialogue, so they stay on one side of a split."""
+    group = _group(data) or f"row {number}"
+    return [
+        Labelled(_conversation(messages, data), {OVERALL: sum(scores.values()) / len(scores), **scores}, group, number)
+        for messages, scores in annotated_replies(data)
+    ]
+
+
 # --- pairs ----------------------------------------------------------------------------------------
 
 
 def _preferred(data: Fields, number: int) -> Preferred:
     chosen, rejected = _sides(data)
+    if not (_speaks(chosen) or _speaks(rejected)):
+        raise BadRow("the agent says nothing on either side")
     margin = data.get("margin")
     if margin is not None and (isinstance(margin, bool) or not isinstance(margin, int | float)):
         raise BadRow("`margin` is not a number")
@@ -166,11 +192,14 @@ def _sides(data: Fields) -> tuple[Conversation, Conversation]:
             _conversation([*before, *_list(data["preferred_output"], "preferred_output")], data),
             _conversation([*before, *_list(data["non_preferred_output"], "non_preferred_output")], data),
         )
+    if "output_1" in data:
+        better, worse = better_and_worse(data)
+        return _conversation(better, data), _conversation(worse, data)
     chosen, rejected = data["chosen"], data["rejected"]
     if isinstance(chosen, str) and isinstance(rejected, str):
         if data.get("prompt") is None:
-            first, second = convert(data, "hh")
-            return _conversation(first.messages, data), _conversation(second.messages, data)
+            first, second = chosen_and_rejected(data)
+            return _silent_or_not(first, data), _silent_or_not(second, data)
         chosen, rejected = ([{"role": "assistant", "content": text}] for text in (chosen, rejected))
     before = _prompt(data.get("prompt"))
     return (
@@ -208,6 +237,18 @@ def _evenly_weighted(pairs: Sequence[Preferred]) -> tuple[Preferred, ...]:
 
 
 def _conversation(messages: Any, data: Fields) -> Conversation:
+    conversation = _silent_or_not(messages, data)
+    if not _speaks(conversation):
+        raise BadRow("the agent says nothing")
+    return conversation
+
+
+def _speaks(conversation: Conversation) -> bool:
+    return any(said.text.strip() for said in conversation.turns if said.party == "agent")
+
+
+def _silent_or_not(messages: Any, data: Fields) -> Conversation:
+    """In a pair, saying nothing may be the better or the worse thing to do."""
     role, scenario = data.get("agent_role", "assistant"), data.get("scenario") or ""
     if role not in ("assistant", "user"):
         raise BadRow("`agent_role` must be assistant or user")
@@ -215,10 +256,7 @@ def _conversation(messages: Any, data: Fields) -> Conversation:
         raise BadRow("`scenario` must be a text")
     speakers = Speakers(("user",) if role == "user" else ())
     [found] = convert({"messages": _list(messages, "messages", needed=True)}, "openai", speakers)
-    conversation = conversation_from(found.messages, "assistant", scenario)
-    if not any(said.text.strip() for said in conversation.turns if said.party == "agent"):
-        raise BadRow("the agent says nothing")
-    return conversation
+    return conversation_from(found.messages, "assistant", scenario)
 
 
 def _group(data: Fields) -> str:
