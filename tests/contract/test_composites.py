@@ -1,0 +1,77 @@
+"""Composite rewards over HTTP: the same at every door, refused with one code, secrets kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.contract.house import WHERE, Client, Json, assert_error
+
+RUBRIC: Json = {"combine": "weighted_sum", "parts": [{"judge": "rubric"}]}
+SQUARE: Json = {"combine": "product", "parts": [{"judge": "rubric", "weight": 2.0}]}
+UNKNOWN: Json = {"combine": "min", "parts": [{"judge": "rubric"}, {"judge": "no_such_judge"}]}
+TALK = [
+    {"role": "assistant", "content": "How did it happen?"},
+    {"role": "user", "content": "I rode over broken glass behind the station."},
+]
+
+
+def body(composite: Json | None) -> Json:
+    config = {} if composite is None else {"reward_config": {"composite": composite}}
+    return {**WHERE, "messages": TALK, **config}
+
+
+@pytest.mark.parametrize("composite", [RUBRIC, SQUARE])
+async def test_the_rubric_alone_is_the_rubric(labs: Client, composite: Json) -> None:
+    plain, combined = [await labs.ok("POST", "/evaluate", body(each)) for each in (None, composite)]
+    same = ("reward", "scores", "scoring_version")
+    assert {name: combined[name] for name in same} == {name: plain[name] for name in same}
+    assert plain["reward"] > 0
+    assert "uncertainty" not in combined["metadata"]
+
+
+BAD: list[Any] = [
+    UNKNOWN,
+    {"combine": "weighted_sum", "parts": []},
+    {"combine": "sum", "parts": [{"judge": "rubric"}]},
+    {"combine": "weighted_sum", "parts": [{"judge": "rubric", "weight": -1.0}]},
+    {"combine": "gated", "parts": [{"judge": "rubric"}, {"judge": "rubric"}]},
+    "rubric",
+    7,
+]
+
+
+@pytest.mark.parametrize("composite", BAD, ids=range(len(BAD)))
+async def test_what_cannot_be_combined_is_refused_at_every_door(labs: Client, composite: Json) -> None:
+    config = {"composite": composite}
+    refused = [
+        await labs.call("POST", "/evaluate", {**body(None), "reward_config": config}),
+        await labs.call("POST", "/episodes", {**WHERE, "reward_config": config}),
+        await labs.turn(await labs.create(), "How did it happen?", reward_config=config),
+        await labs.call(
+            "POST",
+            "/compare",
+            {**WHERE, "response_a": {"messages": TALK}, "response_b": {"messages": TALK}, "reward_config": config},
+        ),
+    ]
+    for response in refused:
+        assert_error(response, 400, "invalid_reward_config")
+    good, bad = {"id": "a", **body(RUBRIC)}, {"id": "b", **body(None), "reward_config": config}
+    batch = await labs.ok("POST", "/batch/evaluate", {"items": [good, bad]})
+    assert [each["status"] for each in batch["results"]] == ["success", "error"]
+    assert batch["results"][1]["code"] == "invalid_reward_config"
+    assert "reward" not in batch["results"][1]
+
+
+async def test_an_episode_keeps_its_composite_and_a_turns_own_wins(labs: Client) -> None:
+    gated = {"combine": "gated", "parts": [{"judge": "rubric", "at_least": 1.0}, {"judge": "no_such_judge"}]}
+    episode = await labs.create(reward_config={"composite": RUBRIC})
+    turn = await labs.say(episode, "How did it happen?")
+    log = await labs.log(episode)
+    messages = [{"role": {"user": "assistant", "assistant": "user"}[m["role"]], "content": m["content"]} for m in log]
+    evaluated = await labs.ok("POST", "/evaluate", {**WHERE, "messages": messages})
+    assert turn["reward"] == evaluated["reward"]
+    refused = await labs.turn(episode, "When do you need it?", reward_config={"composite": gated})
+    assert_error(refused, 400, "invalid_reward_config")
+    assert (await labs.read(episode))["turn"] == 1
