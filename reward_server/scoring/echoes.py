@@ -8,6 +8,7 @@ of a criterion or of a question to an LLM judge, or a machine name of the rubric
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,9 +20,6 @@ from scenarios.schema import Family, Rubric
 
 LEAST_WORDS = 4
 """Shorter texts of criteria may be said by chance."""
-LEAST_WORDS_OF_A_PIECE = 6
-"""A recited text may be cut up into several sentences; shorter pieces of one may be said by chance."""
-
 _FAMILIES = "|".join(family.value for family in Family if "_" in family.value)
 
 
@@ -48,18 +46,19 @@ def without_echoes(rubric: Rubric, text: str) -> Cleared:
     """The text without sentences that recite the rubric; the very text if there are none."""
     recital = _recital_of(_Same(rubric))
     said = _said(text)
-    if not recital.names.search(text) and not any(line in said for line in recital.lines):
+    lines = [line for line in recital.lines if line in said]
+    if not lines and not recital.names.search(text):
         return Cleared(text, 0)
     sentences = split_sentences(text)
-    kept = [sentence for sentence in sentences if not _is_echo(sentence, recital)]
+    kept = [sentence for sentence in sentences if not _is_echo(sentence, lines, recital.names)]
     return Cleared(" ".join(kept), len(sentences) - len(kept))
 
 
-def _is_echo(sentence: str, recital: _Recital) -> bool:
+def _is_echo(sentence: str, lines: Sequence[str], names: re.Pattern[str]) -> bool:
     said = _said(sentence)
-    if recital.names.search(sentence) or any(line in said for line in recital.lines):
-        return True
-    return len(said.split()) >= LEAST_WORDS_OF_A_PIECE and any(said in line for line in recital.lines)
+    # What is recited may be cut up into several sentences: a piece of a line that is there is no accident.
+    is_piece = len(said.split()) > 1 and any(said in line for line in lines)
+    return is_piece or any(line in said for line in lines) or bool(names.search(sentence))
 
 
 class _Same:

@@ -9,7 +9,7 @@ import pytest
 from reward_server.judges.base import Status, Verdict, occurs
 from reward_server.judges.local import LocalJudge
 from reward_server.reward_models.encoder import EncoderMatcher, load_encoder
-from tests.scoring.builders import Said, WordMatcher, a_case, a_criterion
+from tests.scoring.builders import ASK_PLACE, BUCKET, TELL_PLACE, Said, WordMatcher, a_case, a_criterion
 
 EXEMPLAR = "please switch the water off now"
 
@@ -84,3 +84,25 @@ def test_the_real_encoder_knows_a_paraphrase_from_its_opposite() -> None:
     assert far == 0.0
     assert opposite == 0.0
     assert judge.version.startswith("1/minilm")
+
+
+# --- ahead of the facts, and again -----------------------------------------------------------------
+
+EXPLAINS = {"similar": {"exemplars": [BUCKET], "floor": 0.5, "full": 1.0}}
+
+
+def explained(*said: str, **changes: Any) -> float | None:
+    return LocalJudge(WordMatcher()).decide(a_case(*said), a_criterion(EXPLAINS, **changes)).value
+
+
+def test_what_is_said_before_the_given_facts_is_a_guess() -> None:
+    ahead = (BUCKET, "Why?", ASK_PLACE, TELL_PLACE, "I see.", "Well?")
+    with_the_question = (f"{ASK_PLACE} {BUCKET}", TELL_PLACE)
+    after = (ASK_PLACE, TELL_PLACE, BUCKET, "I will.")
+    assert explained(*ahead) == 1.0
+    assert [explained(*said, given=["place"]) for said in (ahead, with_the_question, after)] == [0.0, 0.0, 1.0]
+
+
+def test_a_guess_does_not_become_knowledge_by_being_repeated() -> None:
+    again = (BUCKET, "Why?", ASK_PLACE, TELL_PLACE, BUCKET.upper(), "Well?")
+    assert explained(*again, given=["place"]) == 0.0

@@ -203,3 +203,13 @@ def test_private_words_stay_out_of_reprs() -> None:
     assert repr(verdict) == "<Verdict: met>"
     assert "kitchen" not in repr(verdict.evidence)
     assert "kitchen" not in repr(a_case(*GOOD))
+
+
+def test_the_same_promise_again_does_not_become_well_timed() -> None:
+    check = {"committed": {"any_of": ["send_roofer"], "after": ["place"]}}
+    judge = StateJudge()
+    ahead = (SEND, "Don't you want to look first?", ASK_PLACE, TELL_PLACE)
+    again = a_case(*ahead, SEND.upper(), "Fine.")
+    anew = a_case(*ahead, "Then I will send you a roofer with a ladder.", "Fine.")
+    assert judge.decide(again, a_criterion(check)).status is Status.UNMET
+    assert judge.decide(anew, a_criterion(check)).status is Status.MET

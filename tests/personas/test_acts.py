@@ -259,3 +259,19 @@ def test_a_closing_after_a_statement_asks_for_a_word_on_it(closing: str) -> None
 @pytest.mark.parametrize("question", ["What do you say to your children?", "Is that the right leg?", "What helps?"])
 def test_a_question_of_its_own_is_no_closing(question: str) -> None:
     assert read_turn(f"I see. {question}").closings == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Final answer: where does it hurt?", "where does it hurt?"),
+        ("Solution Where does it hurt?", "Where does it hurt?"),
+        (": Where does it hurt?", "Where does it hurt?"),
+        ("Thought process: where does it hurt?", "where does it hurt?"),
+        ("Analysis of the blood takes a day.", "Analysis of the blood takes a day."),
+        ("The answer is yes.", "The answer is yes."),
+        ("Solution", "Solution"),
+    ],
+)
+def test_labels_before_a_sentence_are_no_part_of_it(text: str, read: str) -> None:
+    assert [sentence.text for sentence in read_turn(text).sentences] == [read]
