@@ -67,6 +67,7 @@ def train(
     from reward_server.clock import SystemClock
     from reward_server.jobs.reward_model.train import Task
     from reward_server.reward_models.artefact import refuse_taken
+    from reward_server.reward_models.dataset import check_enough
     from reward_server.reward_models.finetune import Tuning
     from reward_server.reward_models.training import Recipe
     from reward_server.settings import load_settings
@@ -78,6 +79,7 @@ def train(
     settings = load_settings({"data": data, "encoder": encoder})
     refuse_taken(out)
     dataset = _read(source, scale, ties) if source else stored_rows(settings, lab, version)
+    check_enough(dataset)  # before anything slow is loaded
     task = Task(
         out=out,
         encoder=settings.encoder,

@@ -150,6 +150,7 @@ def write(
     draft = Card(id="rm_" + "0" * 12, created=created, **fields)
     card = draft.model_copy(update={"id": content_id(draft)})
     text = json.dumps(card.model_dump(mode="json", by_alias=True), indent=2, ensure_ascii=False) + "\n"
+    card = Card.model_validate_json(text)  # as whoever reads it will have it
     _place(folder, {**files, **(beside or {}), CARD: text.encode()})
     return card
 

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from threading import Lock
 
 from reward_server.reward_models.artefact import Artefact, UnusableModel
-from reward_server.reward_models.encoder import TextEncoder, load_encoder
+from reward_server.reward_models.encoder import TextEncoder, load_fast_encoder, same_weights
 from reward_server.reward_models.features import ConversationFeaturiser
 
 
 class Featurisers:
     """Makes featurisers on one base encoder, which is loaded when it is first needed."""
 
-    def __init__(self, encoder_name: str, load: Callable[[str], TextEncoder] = load_encoder) -> None:
+    def __init__(self, encoder_name: str, load: Callable[[str], TextEncoder] = load_fast_encoder) -> None:
         self._name = encoder_name
         self._load = load
         self._lock = Lock()
@@ -71,12 +71,12 @@ def check_fits(artefact: Artefact, encoder_version: str, features_version: str) 
         UnusableModel: it was trained with another encoder or other features.
     """
     card = artefact.card
-    if card.encoder_version != encoder_version:
+    if not same_weights(card.encoder_version, encoder_version):
         raise UnusableModel(
             f"{card.id} was trained with the encoder {card.encoder_version}, this is {encoder_version}: set the "
             f"encoder to {card.encoder}, or train again"
         )
-    if card.features_version != features_version:
+    if not same_weights(card.features_version, features_version):
         raise UnusableModel(
             f"{card.id} was trained on features {card.features_version}, this version makes {features_version}: "
             "train again"

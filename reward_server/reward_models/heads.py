@@ -2,7 +2,7 @@
 
 A head's output is its value: labels in [0, 1] are fitted as they are and the output is cut to [0, 1], with no sigmoid
 over it. Only a model that has seen nothing but preferences has no scale of its own; its value is the chance
-of winning against a conversation of average reward, sigmoid(r) (Bradley & Terry 1952).
+of winning against a conversation of average reward, sigmoid(b r) (Bradley & Terry 1952).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Heads:
     def valued(self, raw: Exact) -> Exact:
         """Raw outputs as values in [0, 1]."""
         if self.link == "preference":
-            return sigmoid(raw)
+            return sigmoid(self.sharpness * raw)
         clipped: Exact = np.clip(raw, 0.0, 1.0)
         return clipped
 

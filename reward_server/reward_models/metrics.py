@@ -89,7 +89,7 @@ class Resamples:
     rows: tuple[NDArray[np.int64], ...]
 
     @classmethod
-    def of(cls, groups: Sequence[str], seed: int = 0, count: int = RESAMPLES) -> Resamples:
+    def of(cls, groups: Sequence[str], seed: int = 0) -> Resamples:
         """Resamples of the rows' groups; none where there are fewer than three groups."""
         places: dict[str, list[int]] = {}
         for place, group in enumerate(groups):
@@ -98,7 +98,7 @@ class Resamples:
         if len(members) < 3:
             return cls(())
         source = np.random.default_rng(seed)
-        draws = source.integers(0, len(members), size=(count, len(members)))
+        draws = source.integers(0, len(members), size=(RESAMPLES, len(members)))
         return cls(tuple(np.concatenate([members[each] for each in draw]) for draw in draws))
 
     def figure(self, statistic: Statistic, predicted: Exact, labels: Exact) -> Figure | None:

@@ -60,7 +60,8 @@ class RewardModel:
         found = self.posterior.predict(self.heads.standardised(features))
         if self.heads.link == "preference":
             # Log-odds of winning become chances; the spread is carried along the same curve.
-            return Predicted(values, squashed(Prediction(raw[:, 0], found.epistemic_std, None)).epistemic_std, None)
+            odds = Prediction(self.heads.sharpness * raw[:, 0], self.heads.sharpness * found.epistemic_std, None)
+            return Predicted(values, squashed(odds).epistemic_std, None)
         return Predicted(values, found.epistemic_std, found.noise_std)
 
 

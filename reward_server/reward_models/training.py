@@ -14,17 +14,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 (the name the field uses)
+from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.checkpoint import Checkpoint, Progress
 from reward_server.reward_models.heads import Exact, Heads, Matrix
 from reward_server.reward_models.matrices import Examples
+
+MIN_PAIRS = 20
+"""Fewer validation pairs say nothing about how sharp chances should be."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,7 @@ class _Fitter:
         # The rows then have a length of about 1, whatever the number of features.
         self._scale = (spread / stretch * math.sqrt(float((stretch**2).sum()))).astype(np.float32)
         self._train, self._validation = self._tensors(train), self._tensors(validation)
+        self._pairs = validation
         labels = train.labels.astype(np.float64)
         self._means, self._variances = _moments(labels, len(names))
 
@@ -214,21 +219,40 @@ class _Fitter:
         kept = history[state.progress.best_epochs - 1]
         heads, width = len(self._names), self._centre.shape[0]
         weight = state.best["weight"].numpy()
+        found = Heads(
+            names=self._names,
+            centre=self._centre,
+            scale=self._scale,
+            weights=weight[: heads * width].reshape(heads, width).copy(),
+            bias=weight[heads * width : -1].copy(),
+            sharpness=float(np.exp(np.float64(weight[-1]))) if self._has_labels else 1.0,
+            link="identity" if self._has_labels else "preference",
+        )
         return Fitted(
-            heads=Heads(
-                names=self._names,
-                centre=self._centre,
-                scale=self._scale,
-                weights=weight[: heads * width].reshape(heads, width).copy(),
-                bias=weight[heads * width : -1].copy(),
-                sharpness=float(np.exp(np.float64(weight[-1]))) if self._has_labels else 1.0,
-                link="identity" if self._has_labels else "preference",
-            ),
+            heads=replace(found, sharpness=self._sharpness(found)),
             history=history,
             l2=kept.l2,
             epoch=kept.number,
             validation_loss=kept.validation_loss,
         )
+
+    def _sharpness(self, found: Heads) -> float:
+        """The one at which chances fit the validation pairs best: a penalty that helps the order flattens the odds.
+
+        Temperature scaling, Guo et al. 2017; what was trained where there are too few pairs to tell.
+        """
+        part = self._pairs
+        if len(part.chosen) < MIN_PAIRS:
+            return found.sharpness
+        differences = found.raw(part.chosen)[:, 0] - found.raw(part.rejected)[:, 0]
+        targets, weights = part.targets.astype(np.float64), part.weights.astype(np.float64)
+
+        def loss(log_sharpness: float) -> float:
+            odds = np.exp(log_sharpness) * differences
+            return float(np.sum(weights * (np.logaddexp(0.0, odds) - targets * odds)))
+
+        best = minimize_scalar(loss, bounds=(-6.0, 6.0), method="bounded")
+        return float(np.exp(best.x))
 
     # --- losses ----------------------------------------------------------------------------------
 

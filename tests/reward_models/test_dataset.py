@@ -29,7 +29,9 @@ def test_no_dialogue_is_on_two_sides_and_no_row_is_lost() -> None:
     dataset = labelled_talks()
     parts = parts_of(dataset)
     groups = [part.groups for part in parts]
-    assert not groups[0] & groups[1] and not groups[0] & groups[2] and not groups[1] & groups[2]
+    assert not groups[0] & groups[1]
+    assert not groups[0] & groups[2]
+    assert not groups[1] & groups[2]
     assert sum(len(part.labelled) for part in parts) == len(dataset.labelled)
     assert 0.1 < len(parts[2].labelled) / len(dataset.labelled) < 0.3
 
@@ -55,7 +57,9 @@ def test_a_conversation_that_is_held_out_is_not_trained_on_under_another_group()
 
 def test_pairs_of_a_dialogue_stay_together_too() -> None:
     first, middle, last = parts_of(preferred_talks())
-    assert first.preferred and middle.preferred and last.preferred
+    assert first.preferred
+    assert middle.preferred
+    assert last.preferred
     assert not first.groups & last.groups
 
 

@@ -36,7 +36,7 @@ def test_a_row_is_the_same_in_any_batch(count: int) -> None:
 def test_outputs_are_cut_not_squashed() -> None:
     raw = np.array([[-0.2, 0.0], [0.4, 0.6], [1.0, 1.7]])
     np.testing.assert_array_equal(heads().valued(raw), [[0.0, 0.0], [0.4, 0.6], [1.0, 1.0]])
-    np.testing.assert_allclose(heads("preference").valued(raw), 1 / (1 + np.exp(-raw)))
+    np.testing.assert_allclose(heads("preference").valued(raw), 1 / (1 + np.exp(-3.0 * raw)))
 
 
 def test_a_chance_follows_the_difference_of_the_overall_head() -> None:

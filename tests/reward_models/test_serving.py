@@ -26,7 +26,7 @@ from reward_server.scoring.transcript import Transcript
 from scenarios.library import SealedScenario, load_library
 from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
 from tests.reward_models.test_artefact import NOW, about
-from tests.reward_models.test_training import QUICK, examples, fitted_on
+from tests.reward_models.test_training import examples, fitted_on
 from trainer_client.wire import Message
 
 COLLECTIONS = Path(__file__).parents[1] / "data" / "collections"
@@ -64,8 +64,10 @@ def test_an_estimate_has_value_dimensions_and_both_parts_of_its_uncertainty(
     )
     assert kind.value > 0.5 > 0.3 > rude.value
     assert set(kind.dimensions) == {"lamps"}
-    assert kind.epistemic is not None and kind.epistemic > 0
-    assert kind.noise is not None and kind.noise > 0
+    assert kind.epistemic is not None
+    assert kind.epistemic > 0
+    assert kind.noise is not None
+    assert kind.noise > 0
 
 
 def test_an_estimate_does_not_depend_on_the_batch(trained: RewardModel, scenario: SealedScenario) -> None:
@@ -89,7 +91,8 @@ def test_what_is_far_from_the_training_data_is_less_certain(trained: RewardModel
     usual, strange = judge(trained).estimate(
         [case_of(scenario, "please bike lamp tyre"), case_of(scenario, "saddle " * 60)]
     )
-    assert usual.epistemic is not None and strange.epistemic is not None
+    assert usual.epistemic is not None
+    assert strange.epistemic is not None
     assert strange.epistemic > 2 * usual.epistemic
 
 
@@ -146,7 +149,8 @@ def test_a_stored_model_predicts_as_the_trained_one(tmp_path: Path, dataset: obj
     rows = last.all_features
     before, after = model.predict(rows), loaded.predict(rows)
     assert before.values.tobytes() == after.values.tobytes()
-    assert before.epistemic is not None and after.epistemic is not None
+    assert before.epistemic is not None
+    assert after.epistemic is not None
     np.testing.assert_allclose(before.epistemic, after.epistemic, rtol=1e-5)
 
 
@@ -205,7 +209,8 @@ def test_another_model_serves_from_the_next_call_on_and_nothing_old_is_answered(
     assert models.active.at_hand is first
     assert models.estimate(scenario).value == pytest.approx(0.9)
     second = models.active.judge()
-    assert isinstance(first, LearnedJudge) and isinstance(second, LearnedJudge)
+    assert isinstance(first, LearnedJudge)
+    assert isinstance(second, LearnedJudge)
     assert (first.version, second.version) == tuple(models.ids)
     assert first.estimate([case_of(scenario, "please")])[0].value == pytest.approx(0.1)
     models.registry.deactivate()
@@ -223,7 +228,8 @@ async def test_a_coroutine_gets_the_new_model_too(models: Models) -> None:
     assert await models.active.current() is None
     models.registry.activate(models.ids[1])
     found = await models.active.current()
-    assert found is not None and found.version == models.ids[1]
+    assert found is not None
+    assert found.version == models.ids[1]
     assert models.active.at_hand is found
 
 

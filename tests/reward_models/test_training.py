@@ -38,7 +38,8 @@ def test_scores_of_held_out_dialogues_are_predicted_by_head() -> None:
     assert fitted.heads.names == (OVERALL, "lamps")
     for head in (0, 1):
         share = r2(values[:, head], last.labels[:, head].astype(np.float64))
-        assert share is not None and share > 0.7
+        assert share is not None
+        assert share > 0.7
 
 
 def test_a_regressor_serves_what_it_was_taught_over_the_whole_range() -> None:
@@ -56,7 +57,8 @@ def test_preferences_alone_give_an_order_and_a_chance_to_win() -> None:
     fitted, last = fitted_on(preferred_talks())
     chances = fitted.heads.chances(last.chosen, last.rejected)
     right = pairwise(chances - 0.5, last.targets.astype(np.float64))
-    assert right is not None and right > 0.85
+    assert right is not None
+    assert right > 0.85
     assert fitted.heads.link == "preference"
     values = fitted.heads.values(last.chosen)[:, 0]
     assert ((values > 0) & (values < 1)).all()
@@ -70,7 +72,8 @@ def test_labels_and_preferences_are_learned_together() -> None:
     fitted, last = fitted_on(both)
     assert fitted.heads.link == "identity"
     right = pairwise(fitted.heads.chances(last.chosen, last.rejected) - 0.5, last.targets.astype(np.float64))
-    assert right is not None and right > 0.85
+    assert right is not None
+    assert right > 0.85
     assert fitted.heads.values(last.features).max() <= 1.0
 
 
@@ -117,7 +120,8 @@ def test_the_best_epoch_is_kept_not_the_last() -> None:
 def test_warm_up_is_a_share_of_the_run_so_short_runs_learn_too() -> None:
     fitted, last = fitted_on(labelled_talks(), replace(QUICK, epochs=25, learning_rate=0.05))
     share = r2(fitted.heads.values(last.features)[:, 0], last.labels[:, 0].astype(np.float64))
-    assert share is not None and share > 0.5
+    assert share is not None
+    assert share > 0.5
 
 
 def test_a_stopped_candidate_ends_early() -> None:

@@ -1,0 +1,198 @@
+"""`labs reward-model`: from a file to a model that serves, and one line for everything that is wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reward_server.cli import main as cli
+from reward_server.reward_models import artefact, metrics
+from reward_server.reward_models.registry import Registry
+from tests.reward_models.talks import labelled_talks
+from tests.reward_models.tiny_encoder import make_tiny_encoder
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(make_tiny_encoder(tmp_path_factory.mktemp("encoder") / "tiny"))
+
+
+@pytest.fixture
+def home(tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder and a small encoder, as the environment of the commands."""
+    monkeypatch.setenv("LABS_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("LABS_ENCODER", tiny)
+    monkeypatch.setattr(metrics, "RESAMPLES", 50)
+    return tmp_path
+
+
+def data_file(folder: Path, count: int = 80) -> Path:
+    path = folder / "talks.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows(count)))
+    return path
+
+
+def rows(count: int) -> list[Json]:
+    roles = {"agent": "assistant", "persona": "user"}
+    return [
+        {
+            "messages": [{"role": roles[said.party], "content": said.text} for said in row.conversation.turns],
+            "scores": {"lamps": row.scores["lamps"]},
+            "score": row.scores["score"],
+            "group": row.group,
+        }
+        for row in labelled_talks(count).labelled
+    ]
+
+
+def labs(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["labs", "reward-model", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)
+
+
+def trained(home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    code = labs(monkeypatch, "train", data_file(home), "--out", home / "model", "--epochs", 12)
+    assert code == 0
+    return artefact.read_card(home / "model").id
+
+
+def test_a_model_is_trained_listed_activated_measured_and_exported(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = trained(home, monkeypatch)
+    assert model in capsys.readouterr().out
+    assert labs(monkeypatch, "list") == 0
+    listed = capsys.readouterr().out
+    assert listed.startswith(f"{model}  created=")
+    assert "active" not in listed
+    assert labs(monkeypatch, "activate", model) == 0
+    assert Registry(home / "data" / "reward-models").active_id() == model
+    capsys.readouterr()
+    labs(monkeypatch, "list")
+    assert capsys.readouterr().out.rstrip().endswith("active")
+    assert labs(monkeypatch, "evaluate", model, home / "talks.jsonl", "--out", home / "measured") == 0
+    assert "the rows the model was trained on" in capsys.readouterr().out.replace("\n", " ")
+    assert (home / "measured" / "report.md").exists()
+    assert labs(monkeypatch, "activate", "--off") == 0
+    assert Registry(home / "data" / "reward-models").active_id() is None
+
+
+def test_an_exported_model_scores_as_the_trained_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from reward_server.reward_models.portable import load
+
+    trained(home, monkeypatch)
+    assert labs(monkeypatch, "export", home / "model", "--out", home / "export") == 0
+    assert "## Use" in (home / "export" / "README.md").read_text()
+    messages = rows(1)[0]["messages"]
+    found = load(home / "export").score(messages)
+    assert found == load(home / "model").score(messages)
+    assert set(found) == {"score", "lamps", "epistemic", "noise"}
+    assert 0.0 <= found["score"] <= 1.0
+
+
+def test_a_tuned_encoder_can_be_asked_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = labs(monkeypatch, "train", data_file(home), "--out", home / "model", "--epochs", 12, "--unfreeze")
+    assert code == 0
+    assert artefact.read_card(home / "model").finetuning["kept"] in ("frozen", "tuned")
+
+
+def bad_rows(*changes: Json) -> str:
+    good = rows(60)
+    for change in changes:
+        good[1] = {**good[1], **change}
+    return "".join(f"{json.dumps(row)}\n" for row in good)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (bad_rows({"score": 7}), "row 2: `score` is outside 0 to 1; give the scale as --scale LOW HIGH"),
+        (bad_rows({"score": float("nan")}), "row 2: `score` is not a finite number"),
+        (bad_rows({"messages": None}), "row 2: `messages` must be a list"),
+        ("".join(f"{json.dumps({**row, 'score': 1})}\n" for row in rows(60)), "all 60 labels of `score` are 1"),
+        ("".join(f"{json.dumps(row)}\n" for row in rows(8)), "too little data: 8 usable rows, at least 30 are needed"),
+        ("", "holds no usable row"),
+    ],
+)
+def test_bad_data_is_one_line_and_nothing_is_written(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: str, line: str
+) -> None:
+    path = home / "bad.jsonl"
+    path.write_text(content)
+    assert labs(monkeypatch, "train", path, "--out", home / "model") == 1
+    said = capsys.readouterr().err
+    assert line in said
+    assert said.count("\n") == 1
+    assert not (home / "model").exists()
+    assert not (home / "data" / "reward-models").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("train",), "give a file of labelled conversations or preference pairs, or --from-store"),
+        (("train", "--from-store", "--out", "new"), "the store holds no evaluations yet"),
+        (("activate", "rm_000000000000"), "There is no reward model rm_000000000000."),
+        (("activate",), "give a model, or --off"),
+        (("evaluate", "rm_000000000000", "talks.jsonl"), "There is no reward model rm_000000000000."),
+        (("export", "nonsense", "--out", "new"), "There is no such reward model."),
+        (("train", "talks.jsonl", "--ties", "lose"), "--ties must be drop or half"),
+        (("train", "talks.jsonl", "--keep-by", "luck"), "--keep-by must be r2, spearman or pairwise"),
+        (("train", "talks.jsonl", "--encoder", "no/such/model"), "is no model folder and no reachable model name"),
+    ],
+)
+def test_a_wrong_call_is_one_line(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    line: str,
+) -> None:
+    data_file(home)
+    monkeypatch.chdir(home)
+    assert labs(monkeypatch, *arguments) == 1
+    said = capsys.readouterr().err
+    assert line in said
+    assert said.count("\n") == 1
+
+
+def test_a_model_of_another_encoder_is_not_activated(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = trained(home, monkeypatch)
+    assert labs(monkeypatch, "activate", model, "--encoder", "packaged") == 1
+    assert "was trained with the encoder st/" in capsys.readouterr().err
+    assert Registry(home / "data" / "reward-models").active_id() is None
+
+
+def test_ctrl_c_says_how_to_go_on_and_going_on_ends_the_same(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, place = home / "model", home / "model.training"
+    arguments = ["train", str(data_file(home, 400)), "--out", str(out), "--epochs", "400"]
+    command = [sys.executable, "-m", "reward_server.cli.main", "reward-model", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not (place / "state.json").exists() and process.poll() is None and time.monotonic() < deadline:
+        pass
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command with --resume goes on" in said
+    assert not out.exists()
+    assert labs(monkeypatch, *arguments, "--resume") == 0
+    assert not place.exists()
+    again = [*arguments[:3], str(home / "whole"), *arguments[4:]]
+    assert labs(monkeypatch, *again) == 0
+    # The same heads to the last bit; only the numbers of resamples, which the environment decides, might differ.
+    first, second = (artefact.read(folder).card.files for folder in (out, home / "whole"))
+    assert first == second

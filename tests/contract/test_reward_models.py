@@ -1,0 +1,147 @@
+"""GET /reward-models and POST /reward-models/{id}/activate: what learned models there are, and which one serves."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reward_server.reward_models import artefact
+from reward_server.reward_models.artefact import DataCard
+from reward_server.reward_models.featurisers import Featurisers
+from reward_server.reward_models.heads import Heads
+from reward_server.reward_models.registry import Registry
+from tests.contract.house import Client, House, Json, assert_error
+from tests.contract.test_evaluate import BAD, GOOD, body
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+COMPOSITE = {"composite": {"combine": "weighted_sum", "parts": [{"judge": "reward_model", "weight": 1.0}]}}
+FIGURES = {"score": {"n": 12, "variance": 0.1, "r2": {"value": 0.5, "low": 0.3, "high": 0.7}}}
+
+
+@pytest.fixture(scope="module")
+def featurisers() -> Featurisers:
+    return Featurisers("packaged")
+
+
+class Shop:
+    """Models of the server's encoder that give every conversation the same value."""
+
+    def __init__(self, house: House, folder: Path, featurisers: Featurisers) -> None:
+        self.registry = Registry(house.settings.reward_models)
+        self._folder = folder
+        self._featurisers = featurisers
+
+    def add(self, value: float, **changes: str) -> str:
+        width = self._featurisers.base.width
+        still = np.zeros(width, dtype=np.float32)
+        heads = Heads(("score",), still, still + 1, still[None], np.array([value], dtype=np.float32))
+        about = {
+            "data": DataCard(sha256="0" * 64, labelled=60, pairs=3, groups=9, grouped_by="group", source="file"),
+            "split": {"train": 40},
+            "recipe": {"seed": 0},
+            "encoder": "packaged",
+            "encoder_version": self._featurisers.encoder.version,
+            "features_version": self._featurisers.base.version,
+            "metrics": FIGURES,
+            "code_version": "0.1.0",
+            "engine": "e" * 64,
+            **changes,
+        }
+        place = self._folder / f"model-{value}-{len(changes)}"
+        artefact.write(place, heads, about, NOW + timedelta(hours=value))
+        return self.registry.add(artefact.read(place)).id
+
+
+@pytest.fixture
+def shop(house: House, tmp_path: Path, featurisers: Featurisers) -> Shop:
+    return Shop(house, tmp_path / "trained", featurisers)
+
+
+async def rewarded(labs: Client, messages: list[Json] = GOOD) -> Json:
+    return await labs.ok("POST", "/evaluate", body(messages, reward_config=COMPOSITE))
+
+
+async def test_without_models_the_list_is_empty(labs: Client) -> None:
+    assert (await labs.ok("GET", "/reward-models"))["reward_models"] == []
+
+
+async def test_models_are_listed_with_data_hash_and_held_out_figures(labs: Client, shop: Shop) -> None:
+    older, newer = shop.add(0.1), shop.add(0.7)
+    shop.registry.activate(older)
+    found = (await labs.ok("GET", "/reward-models"))["reward_models"]
+    assert [model["id"] for model in found] == [newer, older]
+    assert [model["active"] for model in found] == [False, True]
+    assert found[1]["data_hash"] == "0" * 64
+    assert found[1]["held_out"] == {"score": {"n": 12, "r2": {"value": 0.5, "low": 0.3, "high": 0.7}}}
+    assert (found[1]["labelled"], found[1]["pairs"], found[1]["heads"]) == (60, 3, ["score"])
+    assert found[1]["created_at"] == "2026-01-02T03:10:05Z"
+
+
+async def test_an_activated_model_serves_at_once_and_changes_the_scoring_version(labs: Client, shop: Shop) -> None:
+    first, second = shop.add(0.3), shop.add(0.6)
+    plain = await labs.ok("POST", "/evaluate", body())
+    assert (await labs.ok("POST", f"/reward-models/{first}/activate"))["active"] is True
+    with_first = await rewarded(labs)
+    assert with_first["reward"] == 0.3
+    assert with_first["scoring_version"] != plain["scoring_version"]
+    await labs.ok("POST", f"/reward-models/{second}/activate")
+    with_second = await rewarded(labs)
+    assert with_second["reward"] == 0.6
+    assert len({each["scoring_version"] for each in (plain, with_first, with_second)}) == 3
+    assert (await labs.ok("POST", "/evaluate", body()))["reward"] == plain["reward"]
+
+
+async def test_a_model_activated_by_another_process_serves_from_the_next_request_on(labs: Client, shop: Shop) -> None:
+    first, second = shop.add(0.3), shop.add(0.6)
+    for model, value in ((first, 0.3), (second, 0.6), (first, 0.3)):
+        shop.registry.activate(model)
+        assert (await rewarded(labs))["reward"] == value
+    shop.registry.deactivate()
+    assert_error(await labs.call("POST", "/evaluate", body(reward_config=COMPOSITE)), 400, "invalid_reward_config")
+
+
+async def test_caps_hold_whatever_the_model_says(labs: Client, shop: Shop) -> None:
+    shop.registry.activate(shop.add(0.9))
+    plain = await labs.ok("POST", "/evaluate", body(BAD))
+    learned = await rewarded(labs, BAD)
+    assert plain["reward"] < 0.5
+    assert learned["reward"] < 0.5
+
+
+async def test_a_damaged_model_makes_no_reward(labs: Client, shop: Shop) -> None:
+    model = shop.add(0.3)
+    shop.registry.activate(model)
+    (shop.registry.folder / model / "heads.safetensors").write_bytes(b"damaged")
+    response = await labs.call("POST", "/evaluate", body(reward_config=COMPOSITE))
+    assert_error(response, 502, "judge_failed")
+    assert "reward" not in response.json()
+    assert (await labs.ok("POST", "/evaluate", body()))["reward"] > 0
+
+
+@pytest.mark.parametrize("name", ["rm_000000000000", "rm_x", "..", "active.json"])
+async def test_an_unknown_model_is_not_found(labs: Client, name: str) -> None:
+    assert (await labs.call("POST", f"/reward-models/{name}/activate")).status_code == 404
+
+
+async def test_a_model_of_another_encoder_is_a_conflict_and_the_one_before_serves_on(labs: Client, shop: Shop) -> None:
+    good, foreign = shop.add(0.3), shop.add(0.6, encoder_version="another/1")
+    await labs.ok("POST", f"/reward-models/{good}/activate")
+    response = await labs.call("POST", f"/reward-models/{foreign}/activate")
+    assert_error(response, 409, "conflict")
+    assert str(shop.registry.folder) not in response.text
+    assert (await rewarded(labs))["reward"] == 0.3
+
+
+async def test_activating_takes_an_operators_key_and_listing_any(house: House, shop: Shop) -> None:
+    model = shop.add(0.3)
+    key = await house.key()
+    house.end_development_mode()
+    async with house.client(key) as client:
+        assert [each["id"] for each in (await client.ok("GET", "/reward-models"))["reward_models"]] == [model]
+        assert_error(await client.call("POST", f"/reward-models/{model}/activate"), 403, "forbidden")
+    assert shop.registry.active_id() is None
+    async with house.client() as nobody:
+        assert (await nobody.call("GET", "/reward-models")).status_code == 401

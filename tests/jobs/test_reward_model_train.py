@@ -1,0 +1,258 @@
+"""A whole training: the artefact, the same id again, what is kept of fine-tuning, and interruptions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reward_server.errors import InvalidRequest
+from reward_server.jobs.reward_model.evaluate import evaluate
+from reward_server.jobs.reward_model.train import Task, Tools, Trained, checkpoint_folder, train
+from reward_server.reward_models import artefact, metrics
+from reward_server.reward_models.dataset import Dataset
+from reward_server.reward_models.encoder import TextEncoder, Vectors
+from reward_server.reward_models.feature_shelf import FeatureShelf
+from reward_server.reward_models.features import ConversationFeaturiser
+from reward_server.reward_models.featurisers import Featurisers
+from reward_server.reward_models.finetune import Tuning
+from reward_server.reward_models.plain_features import PlainFeatures
+from reward_server.reward_models.training import Recipe
+from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
+from tests.reward_models.tiny_encoder import make_tiny_encoder
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+RECIPE = Recipe(epochs=30, learning_rate=2e-2, l2=(0.01, 0.3))
+
+
+class LetterEncoder:
+    """Unit vectors that follow from the text."""
+
+    version = "letters/1"
+    width = 8
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        rows = [np.frombuffer(hashlib.sha256(text.encode()).digest()[:8], dtype=np.uint8) for text in texts]
+        vectors = np.array(rows, dtype=np.float32).reshape(len(texts), 8) + 1.0
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+class Counted(WordCounts):
+    """Word counts whose work can be counted across tools."""
+
+
+def tools_at(folder: Path, featuriser: WordCounts | None = None) -> Tools:
+    return Tools(
+        featuriser or WordCounts(), PlainFeatures(LetterEncoder()), "letters/1", FeatureShelf(folder / "cache")
+    )
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals are not what most of these tests are about, and resampling is most of their time."""
+    monkeypatch.setattr(metrics, "RESAMPLES", 100)
+
+
+def quiet(stage: str, done: int, total: int) -> None:
+    assert 0 <= done <= total
+    assert stage
+
+
+def trained(folder: Path, dataset: Dataset, **changes: Any) -> Trained:
+    task = replace(Task(folder / "model", "letters", NOW, recipe=RECIPE), **changes)
+    return train(dataset, task, tools_at(folder), quiet)
+
+
+def test_a_training_leaves_a_verified_model_with_card_report_and_plots(tmp_path: Path) -> None:
+    card = trained(tmp_path, labelled_talks()).card
+    assert artefact.read(tmp_path / "model").card == card
+    names = {path.name for path in (tmp_path / "model").iterdir()}
+    assert names == {
+        "card.json",
+        "heads.safetensors",
+        "uncertainty.safetensors",
+        "report.md",
+        "learning_curve.png",
+        "reliability.png",
+        "scatter.png",
+        "risk_coverage.png",
+    }
+    assert not checkpoint_folder(tmp_path / "model").exists()
+    assert card.data.sha256 == labelled_talks().digest
+    assert (card.heads, card.features_version, card.encoder_version) == (("score", "lamps"), "counts/1", "letters/1")
+    assert card.split["train"] + card.split["validation"] + card.split["held_out"] == 160
+
+
+def test_figures_stand_beside_the_simple_baselines(tmp_path: Path) -> None:
+    card = trained(tmp_path, labelled_talks()).card
+    own, baselines = card.metrics["score"], card.baselines["metrics"]
+    assert own["r2"]["low"] < own["r2"]["value"] < own["r2"]["high"]
+    assert own["r2"]["value"] > 0.7 > baselines["length"]["r2"]["value"]
+    assert set(baselines) == {"mean", "length", "cosine"}
+    assert "spearman" not in baselines["mean"]
+    assert own["mse"]["value"] < own["variance"]
+    report = (tmp_path / "model" / "report.md").read_text()
+    assert "baseline: length" in report
+    assert "![learning curve](learning_curve.png)" in report
+
+
+def test_rows_with_several_raters_give_the_human_ceiling(tmp_path: Path) -> None:
+    source = np.random.default_rng(0)
+    rows = [
+        replace(row, ratings=tuple(np.clip(row.scores["score"] + source.normal(0, 0.2, 3), 0, 1)))
+        for row in labelled_talks().labelled
+    ]
+    card = trained(tmp_path, replace(labelled_talks(), labelled=tuple(rows))).card
+    assert 0.2 < card.ceiling["spearman"]["value"] < 0.95
+    assert "one person against the others" in (tmp_path / "model" / "report.md").read_text()
+
+
+def test_the_same_data_and_seed_make_the_same_model(tmp_path: Path) -> None:
+    first = trained(tmp_path / "a", labelled_talks()).card
+    again = trained(tmp_path / "b", labelled_talks()).card
+    other = trained(tmp_path / "c", labelled_talks(), recipe=replace(RECIPE, seed=1)).card
+    assert first.id == again.id != other.id
+
+
+def test_preferences_alone_are_measured_by_their_order(tmp_path: Path) -> None:
+    card = trained(tmp_path, preferred_talks(count=240)).card
+    assert card.link == "preference"
+    assert card.metrics["pairs"]["pairwise"]["value"] > 0.8
+    assert 0.0 <= card.metrics["pairs"]["ece"]["value"] < 0.3
+    assert card.metrics.keys() == {"pairs"}
+    assert (tmp_path / "model" / "reliability_pairs.png").exists()
+
+
+def test_features_are_computed_once(tmp_path: Path) -> None:
+    first, second = WordCounts(), WordCounts()
+    task = Task(tmp_path / "model", "letters", NOW, recipe=RECIPE)
+    train(labelled_talks(), task, tools_at(tmp_path, first), quiet)
+    train(labelled_talks(), replace(task, out=tmp_path / "again"), tools_at(tmp_path, second), quiet)
+    assert first.calls == 160
+    assert second.calls == 0
+    newer = WordCounts("counts/2")
+    train(labelled_talks(), replace(task, out=tmp_path / "newer"), tools_at(tmp_path, newer), quiet)
+    assert newer.calls == 160
+
+
+def test_nothing_is_written_where_the_data_says_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="too little data"):
+        trained(tmp_path, labelled_talks(count=10))
+    assert not (tmp_path / "model").exists()
+    assert not checkpoint_folder(tmp_path / "model").exists()
+
+
+def test_a_taken_folder_is_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.txt").write_text("x")
+    with pytest.raises(InvalidRequest, match="is not empty"):
+        trained(tmp_path, labelled_talks())
+    assert not (tmp_path / "cache").exists()
+
+
+def test_an_interrupted_training_is_resumed_only_when_asked_and_ends_the_same(tmp_path: Path) -> None:
+    whole = trained(tmp_path / "whole", labelled_talks()).card
+
+    def stop(stage: str, done: int, total: int) -> None:
+        if stage == "training" and done == 13:
+            raise KeyboardInterrupt
+
+    task = Task(tmp_path / "model", "letters", NOW, recipe=RECIPE)
+    with pytest.raises(KeyboardInterrupt):
+        train(labelled_talks(), task, tools_at(tmp_path), stop)
+    assert not task.out.exists()
+    with pytest.raises(InvalidRequest, match="use --resume to go on"):
+        train(labelled_talks(), task, tools_at(tmp_path), quiet)
+    with pytest.raises(InvalidRequest, match="other data or settings"):
+        train(labelled_talks(seed=9), replace(task, resume=True), tools_at(tmp_path), quiet)
+    first: list[int] = []
+
+    def listen(stage: str, done: int, total: int) -> None:
+        if stage == "training":
+            first.append(done)
+
+    resumed = train(labelled_talks(), replace(task, resume=True), tools_at(tmp_path), listen)
+    assert first[0] == 14
+    assert resumed.card.id == whole.id
+
+
+# --- fine-tuning ----------------------------------------------------------------------------------
+
+
+class Blind:
+    """Features of an encoder: the mean vector of the agent's words and nothing else."""
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        self._encoder = encoder
+        self.width = encoder.width
+        self.emphasis = np.ones(self.width, dtype=np.float32)
+        self.version = f"blind/{encoder.version}"
+
+    def features(self, conversations: Sequence[Any]) -> np.ndarray:
+        return self._encoder.encode([" ".join(s.text for s in c.turns if s.party == "agent") for c in conversations])
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(make_tiny_encoder(tmp_path_factory.mktemp("encoder") / "tiny"))
+
+
+def tuned(folder: Path, tiny: str, tuning: Tuning, dataset: Dataset | None = None) -> Trained:
+    featurisers = Featurisers(tiny)
+    encoder = featurisers.encoder
+    shelf = FeatureShelf(folder / "cache")
+    tools = Tools(ConversationFeaturiser(encoder), PlainFeatures(encoder), encoder.version, shelf)
+    task = Task(folder / "model", tiny, NOW, recipe=RECIPE, tuning=tuning, keep_by="r2")
+    return train(dataset or labelled_talks(count=80), task, tools, quiet)
+
+
+def test_a_tuned_encoder_is_kept_where_it_wins_and_served_with_the_model(tmp_path: Path, tiny: str) -> None:
+    featurisers = Featurisers(tiny)
+    encoder = featurisers.encoder
+    tools = Tools(
+        Blind(encoder), PlainFeatures(encoder), encoder.version, FeatureShelf(tmp_path / "cache"), featuriser_on=Blind
+    )
+    tuning = Tuning(head_epochs=1, epochs=5, batch=8, encoder_rate=3e-3)
+    task = Task(tmp_path / "model", tiny, NOW, recipe=RECIPE, tuning=tuning)
+    card = train(labelled_talks(count=160), task, tools, quiet).card
+    assert card.finetuning["tuned"] > card.finetuning["frozen"]
+    assert card.finetuning["kept"] == "tuned"
+    found = artefact.read(task.out)
+    assert found.encoder_weights is not None
+    assert card.encoder_version.startswith("tuned/")
+    assert card.features_version == f"blind/{card.encoder_version}"
+
+
+def test_a_tuned_encoder_that_does_not_win_is_dropped_and_the_card_says_so(tmp_path: Path, tiny: str) -> None:
+    """A rate that ruins the encoder: what was learned before it stays."""
+    card = tuned(tmp_path, tiny, Tuning(head_epochs=1, epochs=1, batch=8, encoder_rate=30.0)).card
+    assert card.finetuning["tried"]
+    assert card.finetuning["kept"] == "frozen"
+    assert card.finetuning["metric"] == "r2"
+    assert card.finetuning["frozen"] >= card.finetuning["tuned"]
+    assert card.encoder_version.startswith("st/")
+    assert "encoder.safetensors" not in card.files
+    assert "kept: frozen" in (tmp_path / "model" / "report.md").read_text()
+
+
+# --- other data -----------------------------------------------------------------------------------
+
+
+def test_a_model_is_measured_on_other_data_with_its_own_baselines(tmp_path: Path) -> None:
+    trained(tmp_path, labelled_talks())
+    found = artefact.read(tmp_path / "model")
+    shelf = FeatureShelf(tmp_path / "cache")
+    plain = PlainFeatures(LetterEncoder())
+    measured = evaluate(found, labelled_talks(seed=7), WordCounts(), plain, shelf=shelf, report=quiet)
+    assert measured.metrics["score"]["n"] == 160
+    assert measured.metrics["score"]["r2"]["value"] > 0.7
+    assert measured.baselines["mean"]["r2"]["value"] < 0.05
+    rows = tuple(replace(row, scores={"unheard of": 0.5}) for row in labelled_talks(seed=7).labelled)
+    with pytest.raises(InvalidRequest, match="no row has a label that rm_"):
+        evaluate(found, Dataset(rows), WordCounts(), plain, shelf=shelf, report=quiet)
