@@ -53,6 +53,7 @@ from reward_server.llm.base import LanguageModel
 from reward_server.llm.build import language_model
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
 from reward_server.reward_models.calibration import CalibrationShelf
+from reward_server.reward_models.micro_batcher import MicroBatcher
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.scorer import Scorer
@@ -136,12 +137,14 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     pepper = await asyncio.to_thread(pepper_of, settings)
     keys = KeyRing(store, ports.clock, pepper)
     open_access = await _may_be_open(settings, keys)
-    library, matcher = await _knowledge(settings, ports, metrics)
+    batcher = MicroBatcher(settings.scoring_threads)
+    stack.push_async_callback(asyncio.to_thread, batcher.close)
+    library, matcher = await _knowledge(settings, ports, metrics, batcher)
     threads = ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring")
     stack.callback(threads.shutdown, cancel_futures=True)
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
-    learned = reward_model_service(settings)
+    learned = reward_model_service(settings, batcher)
     await learned.active.current()
     guests = Guests(
         asked=llm_judges(model, settings, verdicts),
@@ -200,13 +203,15 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     )
 
 
-async def _knowledge(settings: Settings, ports: Ports, metrics: Metrics) -> tuple[Library, Matcher]:
+async def _knowledge(
+    settings: Settings, ports: Ports, metrics: Metrics, batcher: MicroBatcher
+) -> tuple[Library, Matcher]:
     """Scenarios and text encoder; both are read off the loop."""
     library, matcher = ports.library, ports.matcher
     if library is None:
         library = await asyncio.to_thread(load_scenarios, settings.scenarios)
     if matcher is None:
-        matcher = await asyncio.to_thread(load_matcher, settings, metrics.encoder_looked_up)
+        matcher = await asyncio.to_thread(load_matcher, settings, metrics.encoder_looked_up, batcher)
     return library, matcher
 
 

@@ -32,6 +32,7 @@ from reward_server.settings import Settings
 from scenarios.library import Library, load_library
 
 if TYPE_CHECKING:
+    from reward_server.reward_models.micro_batcher import MicroBatcher
     from reward_server.reward_models.service import RewardModelService
 
 
@@ -43,13 +44,25 @@ def load_scenarios(root: Path | None) -> Library:
         raise ScenarioError(str(error)) from None
 
 
-def load_matcher(settings: Settings, looked_up: Callable[[int, int], None] | None = None) -> Matcher:
-    """The matcher on the text encoder; blocking. `looked_up` is told of the hits and misses of its cache."""
+def load_matcher(
+    settings: Settings,
+    looked_up: Callable[[int, int], None] | None = None,
+    batcher: MicroBatcher | None = None,
+) -> Matcher:
+    """The matcher on the text encoder; blocking.
+
+    Args:
+        settings: name the encoder.
+        looked_up: is told of the hits and misses of its cache.
+        batcher: whose threads encode; without one, the calling thread does.
+    """
     from reward_server.reward_models.anchor_shelf import AnchorShelf
     from reward_server.reward_models.encoder import EncoderMatcher, load_encoder
 
     shelf = AnchorShelf(settings.anchors)
-    return EncoderMatcher(load_encoder(settings.encoder), looked_up=looked_up, shelf=shelf)
+    encoder = load_encoder(settings.encoder)
+    batched = None if batcher is None else batcher.over(encoder)
+    return EncoderMatcher(encoder, looked_up=looked_up, shelf=shelf, batched=batched)
 
 
 def _no_reward_model() -> ConversationJudge | None:
@@ -87,13 +100,18 @@ def build_scorer(library: Library, matcher: Matcher, threads: Executor, guests: 
     return Scorer(library, matcher, panel, threads, load_temperaments(), conversation_judges=guests.conversation_judges)
 
 
-def reward_model_service(settings: Settings) -> RewardModelService:
+def reward_model_service(settings: Settings, batcher: MicroBatcher | None = None) -> RewardModelService:
     """The reward models of the data folder; nothing is loaded before it is needed."""
+    from reward_server.reward_models.encoder import TextEncoder, load_fast_encoder
     from reward_server.reward_models.featurisers import Featurisers
     from reward_server.reward_models.registry import Registry
     from reward_server.reward_models.service import RewardModelService
 
-    return RewardModelService(Registry(settings.reward_models), Featurisers(settings.encoder).of)
+    def load(name: str) -> TextEncoder:
+        encoder = load_fast_encoder(name, settings.encoder_precision)
+        return encoder if batcher is None else batcher.over(encoder)
+
+    return RewardModelService(Registry(settings.reward_models), Featurisers(settings.encoder, load).of)
 
 
 @dataclass(frozen=True)

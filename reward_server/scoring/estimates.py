@@ -7,12 +7,14 @@ an estimate outside [0, 1], or that is no number at all, is a failure: it is nev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
+from typing import Protocol, runtime_checkable
 
 import structlog
 
-from reward_server.errors import InvalidRewardConfig, JudgeFailed, LabsError
+from reward_server.errors import InvalidRewardConfig, JudgeFailed, LabsError, ProviderFailed
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.scoring.compose import RUBRIC, Composite
@@ -46,6 +48,25 @@ def refused(missing: str) -> InvalidRewardConfig:
 def reads_record(judge: ConversationJudge) -> bool:
     """Whether a judge looks at what replaying a case brought to light; one that does not, says so."""
     return bool(getattr(judge, "reads_record", True))
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A conversation judge that can be told early what it will be asked."""
+
+    async def prepare(self, cases: Sequence[Case]) -> None:
+        """Have computed, elsewhere than in a scoring thread, what the estimates need."""
+
+
+async def prepared(judge: ConversationJudge, cases: Sequence[Case]) -> None:
+    """Let a judge prepare, if it can; where that fails, estimating fails again and says so.
+
+    Raises:
+        Unavailable: too much is waiting already: the whole call may be sent again.
+    """
+    if isinstance(judge, Preparing):
+        with suppress(ProviderFailed):
+            await judge.prepare(cases)
 
 
 def estimates_of(judge: ConversationJudge, cases: Sequence[Case]) -> list[Estimate | LabsError]:

@@ -44,6 +44,7 @@ from reward_server.scoring.estimates import (
     Snapshot,
     estimates_of,
     missing_judge,
+    prepared,
     reads_record,
     refused,
 )
@@ -81,7 +82,7 @@ class ScoreRequest:
 class Prefetching(Protocol):
     """A matcher that can be told early what it will be asked."""
 
-    def prefetch(self, texts: Sequence[str]) -> None:
+    async def prefetched(self, texts: Sequence[str]) -> None:
         """Encode texts that will be compared soon."""
 
 
@@ -165,6 +166,12 @@ class Scorer:
         panelists = self._present()
 
         async def compute(part: Sequence[ScoreRequest]) -> list[_Open | Scored | Unscored]:
+            if self._prefetching is not None:
+                async with turnstile:
+                    fresh = await loop.run_in_executor(self._threads, self._fresh_sentences, part, panelists)
+                if fresh:
+                    # Awaited, so that the texts of all callers share batches and no scoring thread waits for them.
+                    await self._prefetching.prefetched(fresh)
             async with turnstile:
                 return await loop.run_in_executor(self._threads, self._compute, part, panelists)
 
@@ -195,20 +202,16 @@ class Scorer:
     # --- in a scoring thread ----------------------------------------------------------------------
 
     def _compute(self, requests: Sequence[ScoreRequest], panelists: Panelists) -> list[_Open | Scored | Unscored]:
-        self._prefetch([request for request in requests if self._is_replayed(request, panelists.judges)])
         return [self._attempt(request, panelists) for request in requests]
 
-    def _prefetch(self, requests: Sequence[ScoreRequest]) -> None:
-        """Have the sentences that are new encoded together, for all transcripts."""
-        if self._prefetching is None:
-            return
+    def _fresh_sentences(self, requests: Sequence[ScoreRequest], panelists: Panelists) -> list[str]:
+        """The sentences of all transcripts that are new to the matcher."""
         sentences: list[str] = []
-        for request in requests:
+        for request in (each for each in requests if self._is_replayed(each, panelists.judges)):
             with suppress(LabsError):  # which `_attempt` will meet again
                 case = self._open(request.collection, request.scenario).case
                 sentences += not_yet_understood(case, self._matcher, [turn.agent for turn in request.transcript.turns])
-        if sentences:
-            self._prefetching.prefetch(sentences)
+        return sentences
 
     def _attempt(self, request: ScoreRequest, panelists: Panelists) -> _Open | Scored | Unscored:
         try:
@@ -303,6 +306,7 @@ class Scorer:
         parts = [cases[start : start + CASES_PER_ESTIMATE] for start in range(0, len(cases), CASES_PER_ESTIMATE)]
         loop, found = asyncio.get_running_loop(), []
         for part in parts:
+            await prepared(judges[name], part)
             found += await loop.run_in_executor(self._threads, estimates_of, judges[name], part)
         said = dict(zip(asking, found, strict=True))
         return [said.get(i) for i in range(len(waiting))]

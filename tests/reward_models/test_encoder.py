@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import random
 import shutil
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from reward_server.reward_models.encoder import EncoderMatcher, EncoderUnavailable, TextEncoder, load_encoder
+from reward_server.reward_models.micro_batcher import MicroBatcher
 
 TEXTS = [
     "Have you had any fever or sweating at night lately?",
@@ -180,5 +182,26 @@ def test_prefetched_texts_are_not_encoded_again() -> None:
     counting = CountingEncoder()
     matcher = EncoderMatcher(counting)
     matcher.prefetch(["a", "bb"])
+    matcher.cosine(["bb", "a"], ["z"])
+    assert counting.seen == ["a", "bb", "z"]
+
+
+def test_texts_are_prefetched_through_the_shared_threads_and_anchors_are_not() -> None:
+    here, elsewhere = CountingEncoder(), CountingEncoder()
+    batcher = MicroBatcher(workers=1)
+    looked_up: list[tuple[int, int]] = []
+    matcher = EncoderMatcher(here, batched=batcher.over(elsewhere), looked_up=lambda *counts: looked_up.append(counts))
+    asyncio.run(matcher.prefetched(["a", "bb", "a"]))
+    asyncio.run(matcher.prefetched(["bb"]))
+    assert matcher.cosine(["a", "bb"], ["a"])[0, 0] == 1.0
+    batcher.close()
+    assert (sorted(elsewhere.seen), here.seen) == (["a", "bb"], ["a"])
+    assert looked_up == [(0, 2), (1, 0), (2, 0)]
+
+
+def test_texts_are_prefetched_in_a_thread_where_the_encoder_has_none_of_its_own() -> None:
+    counting = CountingEncoder()
+    matcher = EncoderMatcher(counting)
+    asyncio.run(matcher.prefetched(["a", "bb"]))
     matcher.cosine(["bb", "a"], ["z"])
     assert counting.seen == ["a", "bb", "z"]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from reward_server.reward_models import fast
-from reward_server.reward_models.encoder import EncoderUnavailable, load_encoder
-from reward_server.reward_models.fast import FastEncoder, fast_encoder, load_fast_encoder
+from reward_server.reward_models import fast, packed
+from reward_server.reward_models.encoder import EncoderUnavailable, load_encoder, load_fast_encoder, same_weights
+from reward_server.reward_models.fast import FastEncoder, fast_encoder
 from reward_server.reward_models.minilm import Checkpoint, MiniLmEncoder, Tokens, packaged_folder, read_checkpoint
-from reward_server.reward_models.packed import Bf16Forward
+from reward_server.reward_models.packed import Bf16Forward, prepacked
 
 WORDS = ["the", "pain", "began", "at", "night", "when", "I", "was", "out", "order", "refund", "account", "router"]
 
@@ -71,8 +71,11 @@ def test_the_version_names_the_precision_and_leaves_that_of_personas_alone(
     checkpoint: Checkpoint, in_bf16: FastEncoder, exact: MiniLmEncoder
 ) -> None:
     assert load_encoder().version == checkpoint.version == "minilm-l6-v2/53aa51172d14/1"
-    assert in_bf16.version == "minilm-l6-v2/53aa51172d14/1/512/bf16"
-    assert FastEncoder(exact, None).version == "minilm-l6-v2/53aa51172d14/1/512/fp32"
+    in_fp32 = FastEncoder(exact, None)
+    assert in_bf16.version == "minilm-l6-v2/53aa51172d14/1/512+bf16"
+    assert in_fp32.version == "minilm-l6-v2/53aa51172d14/1/512+fp32"
+    assert same_weights(in_bf16.version, in_fp32.version)
+    assert not same_weights(in_bf16.version, checkpoint.version)
 
 
 def test_what_is_not_finite_in_bf16_is_computed_in_fp32(exact: MiniLmEncoder) -> None:
@@ -95,19 +98,27 @@ def test_scores_too_large_for_an_exponential_are_noticed(checkpoint: Checkpoint,
     assert np.isfinite(FastEncoder(exact, forward).encode(["this is loud"])).all()
 
 
-def _depends_on_neighbours(rows: Sequence[Tokens]) -> torch.Tensor:
-    return torch.nn.functional.normalize(torch.ones(len(rows), 384) + len(rows) * torch.eye(len(rows), 384), dim=1)
+class DependsOnNeighbours:
+    """A forward pass whose vectors differ with the number of texts in a pack."""
+
+    method = "bf16"
+
+    def __init__(self, weights: object = None, device: str = "cpu") -> None: ...
+
+    def __call__(self, rows: Sequence[Tokens]) -> torch.Tensor:
+        return torch.nn.functional.normalize(torch.ones(len(rows), 384) + len(rows) * torch.eye(len(rows), 384), dim=1)
 
 
 def test_where_packs_are_not_exact_bf16_computes_one_at_a_time(exact: MiniLmEncoder) -> None:
-    encoder = FastEncoder(exact, _depends_on_neighbours)
+    encoder = FastEncoder(exact, DependsOnNeighbours())
     assert not encoder.packs_are_exact
     together = encoder.encode(["one", "two", "three"])
     assert np.array_equal(together, np.stack([encoder.encode([text])[0] for text in ("one", "two", "three")]))
 
 
 def test_auto_takes_fp32_where_bf16_is_not_exact(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "Bf16Forward", lambda weights, device: _depends_on_neighbours)
+    monkeypatch.setattr(fast, "Bf16Forward", DependsOnNeighbours)
+    monkeypatch.setattr(fast, "prepacked", lambda weights: None)
     monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
     assert fast_encoder(checkpoint, "auto").precision == "fp32"
     assert fast_encoder(checkpoint, "bf16").precision == "bf16"
@@ -129,3 +140,32 @@ def test_fp32_can_be_asked_for_and_equals_the_exact_encoder(exact: MiniLmEncoder
     texts = _texts(5, 40)
     assert np.array_equal(encoder.encode(texts), exact.encode(texts))
     assert encoder.encode([]).shape == (0, 384)
+
+
+def test_prepacked_products_are_those_of_the_public_functions(checkpoint: Checkpoint) -> None:
+    rows = [[101, *range(3000, 3000 + length), 102] for length in (1, 1, 9, 40)]
+    quick = prepacked(checkpoint.weights)
+    assert quick is not None  # this torch has the operators
+    assert (quick(rows) * Bf16Forward(checkpoint.weights)(rows)).sum(dim=1).min() > 0.9999
+
+
+def test_without_the_private_operators_the_public_ones_do(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(self: object, rows: object, pair: object) -> torch.Tensor:
+        raise AttributeError("'_OpNamespace' 'mkldnn' object has no attribute '_linear_pointwise'")
+
+    monkeypatch.setattr(packed.PrepackedProducts, "plain", missing)
+    monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
+    assert prepacked(checkpoint.weights) is None
+    assert fast_encoder(checkpoint, "bf16").precision == "bf16"
+
+
+def test_other_results_of_the_private_operators_are_not_used(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_residual(self: packed.Products, rows: torch.Tensor, pair: packed.Pair, residual: torch.Tensor):  # type: ignore[no-untyped-def]
+        return self.plain(rows, pair)
+
+    monkeypatch.setattr(packed.PrepackedProducts, "added", without_residual)
+    assert prepacked(checkpoint.weights) is None
