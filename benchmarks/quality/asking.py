@@ -17,8 +17,8 @@ from benchmarks.quality.figures import share
 from reward_server.errors import JudgeFailed
 from reward_server.judges.pairwise import PairwiseJudge, Preference
 from reward_server.judges.verdict_cache import VerdictCache
-from reward_server.llm.base import LanguageModel
 from reward_server.llm.build import language_model
+from reward_server.llm.caller import Caller
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.reliability import Interval
 from reward_server.scoring.transcript import Transcript
@@ -47,7 +47,7 @@ def ask_about(subsets: Mapping[str, Sequence[Pair]], settings: Settings) -> dict
     return {} if model is None else asyncio.run(_ask_all(subsets, model))
 
 
-async def _ask_all(subsets: Mapping[str, Sequence[Pair]], model: LanguageModel) -> dict[str, Asked]:
+async def _ask_all(subsets: Mapping[str, Sequence[Pair]], model: Caller) -> dict[str, Asked]:
     judge, scenario, criteria = PairwiseJudge(model, VerdictCache()), _scenario(), _criteria()
     gate = asyncio.Semaphore(AT_ONCE)
 
@@ -63,6 +63,7 @@ async def _ask_all(subsets: Mapping[str, Sequence[Pair]], model: LanguageModel) 
     for name, pairs in subsets.items():
         print(f"  asking the language model about {len(pairs)} pairs of {name}", file=sys.stderr)
         found[name] = summary(pairs, await asyncio.gather(*(one(pair) for pair in pairs)))
+    await model.close()
     return found
 
 
