@@ -95,3 +95,19 @@ async def test_a_window_sees_one_key_of_one_lab(store: Store) -> None:
     )
     async with store.reading() as work:
         assert await work.evaluations.window("acme", "run-1") == Stats(n=1, mean=0.5, std=0.0)
+
+
+async def test_plain_rewards_are_those_of_one_version_that_nobody_weighted(store: Store) -> None:
+    async with store.reading() as work:
+        assert await work.evaluations.newest_version() is None
+    later = NOW + timedelta(seconds=1)
+    await add(
+        store,
+        an_evaluation(reward=0.1),
+        an_evaluation(reward=0.2, lab_id="rival", reward_config={}),
+        an_evaluation(reward=0.9, reward_config={"risk_aversion": 1.0}),
+        an_evaluation(reward=0.3, scoring_version="sv_ba9876543210", created_at=later),
+    )
+    async with store.reading() as work:
+        assert sorted(await work.evaluations.plain_rewards("sv_0123456789ab")) == [0.1, 0.2]
+        assert await work.evaluations.newest_version() == "sv_ba9876543210"
