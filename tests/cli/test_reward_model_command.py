@@ -178,12 +178,12 @@ def test_a_model_of_another_encoder_is_not_activated(
 
 def test_ctrl_c_says_how_to_go_on_and_going_on_ends_the_same(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, place = home / "model", home / "model.training"
-    arguments = ["train", str(data_file(home, 400)), "--out", str(out), "--epochs", "400"]
+    arguments = ["train", str(data_file(home, 120)), "--out", str(out), "--epochs", "80"]
     command = [sys.executable, "-m", "reward_server.cli.main", "reward-model", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
     while not (place / "state.json").exists() and process.poll() is None and time.monotonic() < deadline:
-        pass
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -26,6 +26,13 @@ def featurisers() -> Featurisers:
     return Featurisers("packaged")
 
 
+@pytest.fixture(autouse=True)
+def one_encoder(featurisers: Featurisers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every server of these tests would load its own."""
+    encoder = featurisers.encoder
+    monkeypatch.setattr("reward_server.reward_models.encoder.load_fast_encoder", lambda *_: encoder)
+
+
 class Shop:
     """Models of the server's encoder that give every conversation the same value."""
 
