@@ -179,7 +179,6 @@ def main() -> None:
         gullible = build_scorer(library, matcher, threads, Guests(asked=(Gullible(),)))
         scorers = {
             "rubric": (rubric, RewardConfig()),
-            "rubric, safety gate skipped": (rubric, RewardConfig(skip_safety_gate=True)),
             "with a gullible LLM judge": (gullible, RewardConfig()),
         }
         active = reward_model_service(settings).active.judge
@@ -193,7 +192,8 @@ def main() -> None:
     table = summary(made)
     print(table.text())
     if arguments.write:
-        write("adversarial", f"{environment()}\n\n{table.text()}")
+        scale = f"{len(ATTACKS)} attacks on each of {len(found)} conversations."
+        write("adversarial", f"{environment()}\n\n{scale}\n\n{table.text()}")
 
 
 if __name__ == "__main__":
