@@ -56,8 +56,8 @@ class LocalJudge:
 
 
 def _known_from(case: Case, criterion: Criterion) -> int:
-    """The turn from which on the agent knew what the criterion takes as given: what it says before is a guess."""
-    return 1 + max((case.record.elicited[f].turn for f in criterion.given if f in case.record.elicited), default=0)
+    """The turn that found out the last of what the criterion takes as given: what is said before it is a guess."""
+    return max((case.record.elicited[f].turn for f in criterion.given if f in case.record.elicited), default=0)
 
 
 def _first_said(turns: Sequence[TurnRecord]) -> dict[str, int]:
