@@ -111,7 +111,6 @@ def evaluate(
     from reward_server.jobs.reward_model.evaluate import evaluate as measure
     from reward_server.jobs.reward_model.report import page, pictures, uncertainty_lines, write_folder
     from reward_server.reward_models.artefact import REPORT, refuse_taken
-    from reward_server.reward_models.featurisers import Featurisers
     from reward_server.reward_models.plain_features import PlainFeatures
     from reward_server.settings import load_settings
 
@@ -120,7 +119,7 @@ def evaluate(
     if out is not None:
         refuse_taken(out)
     dataset = _read(source, scale, ties)
-    featurisers = Featurisers(encoder or found.card.encoder)
+    featurisers = _featurisers(settings, encoder or found.card.encoder)
     console = Console()
     with _progress(console) as report:
         measured = measure(
@@ -162,7 +161,6 @@ def activate(
     data: Data = None,
 ) -> None:
     """Let a model serve as `reward_model`; running servers notice at once."""
-    from reward_server.reward_models.featurisers import Featurisers
     from reward_server.settings import load_settings
 
     if (model is None) != off:
@@ -174,7 +172,7 @@ def activate(
         typer.echo("No reward model is active.", err=True)
         return
     found = _open(model, settings)
-    Featurisers(settings.encoder).of(found)  # the server could not serve what does not fit its encoder
+    _featurisers(settings).of(found)  # the server could not serve what does not fit its encoder
     registry.activate(registry.add(found).id)
     typer.echo(f"Reward model {found.id} is active.", err=True)
 
@@ -244,15 +242,25 @@ def _shelf(settings: Settings) -> Any:
 
 def _trained(dataset: Dataset, task: Task, settings: Settings) -> Trained:
     from reward_server.jobs.reward_model.train import train as run
-    from reward_server.reward_models.featurisers import Featurisers
 
     console = Console()
     try:
         with _progress(console) as report:
-            return run(dataset, task, _tools(Featurisers(settings.encoder), settings), report)
+            return run(dataset, task, _tools(_featurisers(settings), settings), report)
     except KeyboardInterrupt:
         typer.echo(f"labs: interrupted; the same command with --resume goes on (--out {task.out})", err=True)
         raise
+
+
+def _featurisers(settings: Settings, encoder: str | None = None) -> Featurisers:
+    """Featurisers with the encoder and the precision of the settings, or with another encoder."""
+    from functools import partial
+
+    from reward_server.reward_models.encoder import load_fast_encoder
+    from reward_server.reward_models.featurisers import Featurisers
+
+    load = partial(load_fast_encoder, precision=settings.encoder_precision)
+    return Featurisers(encoder or settings.encoder, load)
 
 
 def _tools(featurisers: Featurisers, settings: Settings) -> Tools:
