@@ -2,13 +2,14 @@
 
 The ranker sees the question and the answers alone, in no order: likeness of the two, of the question's predicted answer
 and of answers to similar training questions, shared words by their rarity, and which kind of question goes with which
-kind of answer. Everything is fitted on training dialogues; the features were chosen on the dialogues outside of
-`REPORTED`, and the figure on those was computed once for the report. It is no part of the product: a persona matches
+kind of answer. Everything is fitted on training dialogues, and the features were chosen on these alone: the reported
+fifth was left aside until they were. It is no part of the product: a persona matches
 questions with asks that its author wrote, which this data has not.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -28,9 +29,6 @@ from reward_server.reward_models.encoder import TextEncoder
 
 FIRST = 0.485
 """Raw cosine, on other parts of the set with 5.2 answers to choose from."""
-REPORTED = 0
-"""Of five parts of the dialogues, the one that was left aside while the features were chosen."""
-SALT = "report"
 STRENGTH = 0.01
 NEIGHBOURS = 15
 SHRINKAGE = 5.0
@@ -173,8 +171,8 @@ def _marks(text: str, patterns: Sequence[str]) -> list[float]:
 def tables(encoder: TextEncoder, interviews: Sequence[Interview]) -> list[str]:
     """The section of the report."""
     encoder.encode([text for interview in interviews for pair in interview.pairs for text in pair])
-    train = [each for each in interviews if fold_of(each.name, PARTS, SALT) != REPORTED]
-    held_out = [each for each in interviews if fold_of(each.name, PARTS, SALT) == REPORTED]
+    train = [each for each in interviews if not left_aside(each)]
+    held_out = [each for each in interviews if left_aside(each)]
     ranker = Ranker(encoder, train)
     by_cosine, by_ranker = _right_by_cosine(held_out, encoder), _right(held_out, ranker.scores)
     cosine, learned = share(by_cosine, _names(held_out)), share(by_ranker, _names(held_out))
@@ -203,6 +201,11 @@ def tables(encoder: TextEncoder, interviews: Sequence[Interview]) -> list[str]:
         "from other parts of the set, whose questions have 5.2 answers to choose from; the cosine row is its "
         "equal on this data. The ranker is no part of the product; with authored asks see foreign_questions.md."
     ]
+
+
+def left_aside(interview: Interview) -> bool:
+    """Whether a dialogue is of the fifth that is reported and was not looked at before."""
+    return int(hashlib.md5(interview.name.encode(), usedforsecurity=False).hexdigest(), 16) % PARTS == 0
 
 
 def _names(interviews: Sequence[Interview]) -> list[str]:

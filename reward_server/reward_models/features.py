@@ -37,12 +37,12 @@ EMPHASIS: Mapping[str, float] = {
     "persona": 0.5,
     "match": 0.5,
     "scenario": 0.3,
-    "reply_words": 0.6,
-    "reply_style": 3.0,
-    "agent_style": 3.0,
+    "reply_words": 1.0,
+    "reply_style": 4.0,
+    "agent_style": 1.5,
     "reply_numbers": 6.0,
-    "mean_numbers": 6.0,
-    "first_numbers": 2.0,
+    "mean_numbers": 3.0,
+    "first_numbers": 1.0,
     "talk": 6.0,
 }
 """The blocks in order, and how freely a head may use their columns once these are standardised: a few telling counts
