@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -39,11 +40,27 @@ def evaluations(count: int = 40, **changes: Any) -> list[Any]:
 def test_rewards_and_dimensions_become_labels_grouped_by_scenario(catalog: Catalog) -> None:
     found = stored_dataset(StoredRows(evaluations(), []), catalog)
     assert found.heads == ("score", "Care")
-    assert found.groups == {"bike-shop/flat-tyre"}
     assert dict(found.labelled[10].scores) == {"score": 0.25, "Care": 0.25}
     text = found.labelled[0].conversation.scenario
     card = catalog.collections["bike-shop"].scenarios["flat-tyre"].card
     assert text == f"{card.name}: {card.description}"
+
+
+def test_whole_scenarios_are_held_out_where_there_are_enough(catalog: Catalog) -> None:
+    names = [(slug, name) for slug, each in catalog.collections.items() for name in each.scenarios]
+    rows = [row for slug, name in names for row in evaluations(8, collection=slug, scenario=name)]
+    few = stored_dataset(StoredRows(rows, []), catalog)
+    assert len(names) < 5
+    assert few.grouped_by == "conversation"
+    assert len(few.groups) == len(few.labelled)
+    assert any("too few to hold one out" in note for note in few.notes)
+    card = catalog.collections["bike-shop"].scenarios["flat-tyre"]
+    shop = replace(catalog.collections["bike-shop"], scenarios={f"s{n}": card for n in range(5)})
+    wide = replace(catalog, collections={"bike-shop": shop})
+    many = [row for n in range(5) for row in evaluations(8, scenario=f"s{n}")]
+    found = stored_dataset(StoredRows(many, []), wide)
+    assert found.grouped_by == "scenario"
+    assert found.groups == {f"bike-shop/s{n}" for n in range(5)}
 
 
 def test_a_comparison_is_two_labels_and_a_pair(catalog: Catalog) -> None:

@@ -8,11 +8,12 @@ of the newest scoring version in the store unless another is named: numbers of t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import (
+    MIN_GROUPS,
     OVERALL,
     Dataset,
     Labelled,
@@ -69,8 +70,22 @@ def stored_dataset(rows: StoredRows, catalog: Catalog, scoring_version: str | No
     notes: tuple[str, ...] = (f"scoring version {version}",)
     if dropped:
         notes = (*notes, f"{dropped} stored rows of other versions or with a reward_config left out")
-    dataset = Dataset(tuple(distinct.values()), tuple(pair for pair in pairs if pair is not None), notes=notes)
-    return without_constant_dimensions(grouped(dataset))
+    dataset = grouped(Dataset(tuple(distinct.values()), tuple(p for p in pairs if p is not None), notes=notes))
+    scenarios = len(dataset.groups)
+    dataset = _by_conversation(dataset) if scenarios < MIN_GROUPS else replace(dataset, grouped_by="scenario")
+    return without_constant_dimensions(dataset)
+
+
+def _by_conversation(dataset: Dataset) -> Dataset:
+    """With too few scenarios to hold one out, single conversations are: that says less, and the notes say so."""
+    note = f"{len(dataset.groups)} scenarios are too few to hold one out: held out are conversations of the same ones"
+    return replace(
+        dataset,
+        labelled=tuple(replace(row, group=row.conversation.digest[:16]) for row in dataset.labelled),
+        preferred=tuple(replace(pair, group=pair.chosen.digest[:16]) for pair in dataset.preferred),
+        grouped_by="conversation",
+        notes=(*dataset.notes, note),
+    )
 
 
 def _newest(rows: StoredRows) -> str:
