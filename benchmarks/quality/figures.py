@@ -75,6 +75,6 @@ def macro_f1(found: Floats, labels: Floats) -> float:
 
 def beaten(value: Interval, before: float) -> str:
     """How a figure stands to an earlier one of the same kind."""
-    if value.value <= before:
+    if round(value.value, 3) <= before:  # as both are shown
         return "no"
     return "yes" if value.low > before else "yes, inside the interval"

@@ -61,7 +61,7 @@ def bars(title: str, name: str, rows: Sequence[tuple[str, Interval]], marks: Map
     axes.set_xlim(0.0, 1.0)
     axes.invert_yaxis()
     if marks:
-        axes.legend(loc="lower right", fontsize=8)
+        figure.legend(loc="outside lower center", fontsize=8, ncols=len(marks))
     _save(figure, name)
 
 

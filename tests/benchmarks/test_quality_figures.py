@@ -82,6 +82,7 @@ def test_beaten_says_whether_the_interval_leaves_room() -> None:
     assert beaten(Interval(0.7, 0.65, 0.75), 0.6) == "yes"
     assert beaten(Interval(0.7, 0.55, 0.75), 0.6) == "yes, inside the interval"
     assert beaten(Interval(0.6, 0.55, 0.65), 0.6) == "no"
+    assert beaten(Interval(0.6004, 0.59, 0.65), 0.6) == "no"
 
 
 def test_a_temperature_cools_margins_that_are_too_sure() -> None:
