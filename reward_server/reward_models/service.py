@@ -52,7 +52,7 @@ class RewardModelService:
         except (LabsError, OSError) as error:
             # The reason names folders of the server; it is the operator's.
             log.warning("reward_model_not_activated", model=model_id, error=type(error).__name__)
-            raise Conflict("This reward model was made for another encoder or other features: train it again.") from None
+            raise Conflict("This reward model was made for another encoder or other features; train again.") from None
 
     def _open(self, model_id: str) -> Artefact:
         try:
