@@ -93,6 +93,13 @@ def floor_server(folder: Path) -> ServerProcess:
     return ServerProcess(arguments, port, "/ping", folder / "floor.log")
 
 
+def plain_scorer(folder: Path) -> ServerProcess:
+    """Sentence-transformers behind a plain endpoint."""
+    port = free_port()
+    arguments = ["uvicorn", "benchmarks.plain_scorer:app", "--port", str(port), "--log-level", "warning"]
+    return ServerProcess(arguments, port, "/ping", folder / "plain.log")
+
+
 @contextmanager
 def running(*servers: ServerProcess) -> Iterator[None]:
     """All servers started, and stopped in the end."""
