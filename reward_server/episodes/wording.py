@@ -16,7 +16,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 from personas.phrasing import Cue, Objection
-from reward_server.errors import BudgetExhausted
+from reward_server.errors import BudgetExhausted, StoreUnavailable
 from reward_server.judges.prompt import data_line, user_text
 from reward_server.llm.base import LanguageModel, LlmFailed, Question
 from reward_server.scoring.gates import injects
@@ -111,6 +111,9 @@ class Wording:
             return Outcome.BUDGET, None
         except LlmFailed as failure:
             log.warning("persona_wording_failed", provider=self._model.name, kind=failure.kind.value)
+            return Outcome.FAILED, None
+        except StoreUnavailable:
+            log.warning("persona_wording_failed", provider=self._model.name, kind="store")
             return Outcome.FAILED, None
         except TimeoutError:
             log.warning("persona_wording_failed", provider=self._model.name, kind="deadline")

@@ -24,7 +24,7 @@ async def ask_and_read(
 ) -> T:
     """What is read in the answer; a mistake of the model is told to it, and the question asked once more.
 
-    `put` gives the question, after a mistake a second one, and how to read its answer.
+    `put` gives the question, after a mistake a second one, and how to read its answer, which is done in a thread.
 
     Raises:
         LlmFailed: there is no answer, or the second one is wrong, too.
@@ -41,11 +41,12 @@ async def ask_and_read(
         mistake = failure.kind
     else:
         try:
-            return read(answer)
+            return await asyncio.to_thread(read, answer)
         except LlmFailed as failure:
             mistake = failure.kind
     question, read = put(mistake)
-    return read(await model.ask(question, lab_id=lab_id, sample=sample))
+    answer = await model.ask(question, lab_id=lab_id, sample=sample)
+    return await asyncio.to_thread(read, answer)
 
 
 async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Literal, Protocol
 
 from personas.replay import Record
-from reward_server.errors import BudgetExhausted, JudgeFailed
+from reward_server.errors import JudgeFailed, LabsError
 from reward_server.scoring.transcript import Transcript
 from scenarios.library import SealedScenario
 from scenarios.schema import Criterion
@@ -108,8 +108,8 @@ class ComputedJudge(Judge, Protocol):
         """The verdict on one criterion of one of its kinds."""
 
 
-Outcome = tuple[Verdict, ...] | JudgeFailed | BudgetExhausted
-"""What asking about one case came to: verdicts, a failure, or nothing because the lab may not spend more."""
+Outcome = tuple[Verdict, ...] | LabsError
+"""What asking about one case came to: verdicts, or why there are none (the judge failed, the budget is spent, …)."""
 
 
 class AskedJudge(Judge, Protocol):

@@ -61,7 +61,7 @@ def name_of(criterion: Criterion) -> tuple[str, str]:
 
 
 def inquiries(case: Case, criteria: Sequence[Criterion], version: str, temperature: float) -> list[Inquiry]:
-    """What has to be asked to decide `criteria`; `LlmFailed` if the transcript is too long to be sent."""
+    """What has to be asked to decide `criteria`; `BodyTooLarge` if the transcript is too long to be sent."""
     transcript = transcript_json(case.transcript)
     groups = [
         group

@@ -15,7 +15,7 @@ from typing import Any
 
 import structlog
 
-from reward_server.errors import BudgetExhausted, JudgeFailed
+from reward_server.errors import BodyTooLarge, BudgetExhausted, JudgeFailed, Unavailable
 from reward_server.judges.asking import ask_and_read, together
 from reward_server.judges.base import Case, Outcome, Verdict
 from reward_server.judges.decision import Sample, decide_by, usable, verdicts_of
@@ -58,8 +58,8 @@ class LlmJudge:
     async def _attempt(self, case: Case, criteria: Sequence[Criterion]) -> Outcome:
         try:
             return await self._decide(case, criteria)
-        except BudgetExhausted as refusal:
-            return refusal
+        except (BodyTooLarge, BudgetExhausted, Unavailable) as refusal:
+            return refusal  # not the judge's failure: the caller, or whoever runs this server, can help it
         except LlmFailed as failure:
             return self._failed(case, failure.kind.value)
         except Exception as error:  # noqa: BLE001 (a provider boundary: one transcript must not fail its batch)
@@ -71,10 +71,11 @@ class LlmJudge:
         return JudgeFailed(kind=kind)
 
     async def _decide(self, case: Case, criteria: Sequence[Criterion]) -> tuple[Verdict, ...]:
-        offence = offence_in(case.transcript)
+        # Off the loop, as is the reading of answers: a long conversation takes a while to be looked through.
+        offence = await asyncio.to_thread(offence_in, case.transcript)
         if offence is not None:
             return tuple(condemned(criterion, offence, self.name) for criterion in criteria)
-        asked = inquiries(case, criteria, self.version, self._temperature)
+        asked = await asyncio.to_thread(inquiries, case, criteria, self.version, self._temperature)
         decisions = await together([self._decision(case, inquiry) for inquiry in asked])
         found: dict[tuple[str, str], Verdict] = {}
         for inquiry, decision in zip(asked, decisions, strict=True):

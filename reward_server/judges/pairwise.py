@@ -7,6 +7,7 @@ arguments swaps the result and nothing else. It breaks ties of `/compare`; it ne
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 from collections.abc import Callable, Sequence
@@ -67,8 +68,9 @@ class PairwiseJudge:
         Raises:
             JudgeFailed: one of the two orders got no usable answer.
             BudgetExhausted: the lab may not spend more today.
+            BodyTooLarge: one of the two is too long to be read.
         """
-        if offence_in(a) is not None or offence_in(b) is not None:
+        if await asyncio.to_thread(_offends, a, b):
             return Preference("tie", consistent=True)  # nothing that speaks to a judge is shown to one
         try:
             return await self._compare(scenario, criteria, a, b, lab_id)
@@ -80,7 +82,7 @@ class PairwiseJudge:
     async def _compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
     ) -> Preference:
-        side_a, side_b = _Side(a, transcript_json(a)), _Side(b, transcript_json(b))
+        side_a, side_b = await asyncio.to_thread(lambda: (_Side(a, transcript_json(a)), _Side(b, transcript_json(b))))
         if side_a.text == side_b.text:
             return Preference("tie", consistent=True)
         first, second = sorted((side_a, side_b), key=_digest)
@@ -125,6 +127,10 @@ class PairwiseJudge:
             return read_pair(answer.parsed, (shown[0].transcript, shown[1].transcript))
 
         return await ask_and_read(self._model, put, lab_id=lab_id, sample=number)
+
+
+def _offends(*transcripts: Transcript) -> bool:
+    return any(offence_in(transcript) is not None for transcript in transcripts)
 
 
 def _digest(side: _Side) -> str:

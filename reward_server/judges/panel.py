@@ -147,7 +147,7 @@ class _State:
     def __init__(self, case: Case, questions: Sequence[OpenQuestion]) -> None:
         self.case = case
         self.slots: list[OpenQuestion | Verdict] = list(questions)
-        self.failure: JudgeFailed | BudgetExhausted | None = None
+        self.failure: LabsError | None = None
 
     @property
     def open(self) -> list[OpenQuestion]:

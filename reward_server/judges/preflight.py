@@ -8,8 +8,8 @@ offending line, so that addressing the judge never raises a reward, whatever the
 from __future__ import annotations
 
 from reward_server.judges.base import MAX_QUOTE, Evidence, Status, Verdict
-from reward_server.scoring.gates import injects, is_degenerate
-from reward_server.scoring.transcript import Transcript, Turn, leaves
+from reward_server.scoring.gates import injects, is_degenerate, tool_texts
+from reward_server.scoring.transcript import Transcript
 from scenarios.schema import Criterion
 
 VERSION = "preflight/1"
@@ -21,7 +21,7 @@ def offence_in(transcript: Transcript) -> Evidence | None:
         if injects(turn.agent):
             line = next((each for each in turn.agent.splitlines() if injects(each)), turn.agent)
             return Evidence(number, "agent", line[:MAX_QUOTE])
-        if any(injects(text) for text in _tool_texts(turn)):
+        if any(map(injects, tool_texts(turn))):
             return Evidence(number, "agent", turn.agent[:MAX_QUOTE])
     if is_degenerate(transcript):
         return Evidence(1, "agent", transcript.turns[0].agent[:MAX_QUOTE] if transcript.turns else "")
@@ -33,7 +33,3 @@ def condemned(criterion: Criterion, offence: Evidence, judge: str) -> Verdict:
     if criterion.points > 0:
         return Verdict(criterion.id, Status.UNMET, 0.0, (), judge, VERSION)
     return Verdict(criterion.id, Status.MET, 1.0, (offence,), judge, VERSION)
-
-
-def _tool_texts(turn: Turn) -> list[str]:
-    return [leaf for use in turn.uses for leaf in leaves(dict(use.input)) if isinstance(leaf, str)]

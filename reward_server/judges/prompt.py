@@ -10,16 +10,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from reward_server.llm.base import FailureKind, LlmFailed
+from reward_server.errors import BodyTooLarge
+from reward_server.llm.base import FailureKind
 from reward_server.scoring.transcript import Transcript, Turn
 from scenarios.schema import ScenarioCard
 
 MAX_TRANSCRIPT = 400_000
 """Characters of a rendered transcript; about 100,000 tokens. A longer one is not sent."""
+TOO_LONG = "The conversation is too long for a judge to read."
 
 EVIDENCE_RULES = """\
 The user message holds what was said as JSON, between two lines that carry the same random mark. Every turn has a \
@@ -84,25 +88,28 @@ def system_text(rules: str, card: ScenarioCard, heading: str, items: Sequence[Ma
 
 
 def transcript_json(transcript: Transcript) -> str:
-    """The transcript on one line, the same for the same transcript; `LlmFailed` (too_large) if it cannot be sent."""
+    """The transcript on one line, the same for the same transcript; `BodyTooLarge` if it cannot be sent."""
     text = data_line(turns_of(transcript))
     if len(text) > MAX_TRANSCRIPT:
-        raise LlmFailed(FailureKind.TOO_LARGE)
+        raise BodyTooLarge(TOO_LONG)
     return text
 
 
 def turns_of(transcript: Transcript) -> list[dict[str, Any]]:
-    """The transcript turn by turn, as JSON types; turn 0 is the opening."""
+    """The transcript turn by turn, as JSON types; turn 0 is the opening. `BodyTooLarge` as `data_line`."""
     opening: list[dict[str, Any]] = [{"turn": 0, "persona": transcript.opening}] if transcript.opening else []
-    return opening + [_turn(number, turn) for number, turn in enumerate(transcript.turns, 1)]
+    try:
+        return opening + [_turn(number, turn) for number, turn in enumerate(transcript.turns, 1)]
+    except RecursionError:
+        raise BodyTooLarge(TOO_LONG) from None
 
 
 def data_line(turns: Sequence[Mapping[str, Any]]) -> str:
-    """Turns on one line of inert JSON; `LlmFailed` (too_large) where they are nested too deep to be written."""
+    """Turns on one line of inert JSON; `BodyTooLarge` where they are nested too deep to be written."""
     try:
         return _inert(json.dumps(turns, ensure_ascii=False))
     except RecursionError:
-        raise LlmFailed(FailureKind.TOO_LARGE) from None
+        raise BodyTooLarge(TOO_LONG) from None
 
 
 def user_text(labelled: Mapping[str, str], secret: bytes, mistake: FailureKind | None = None) -> str:
@@ -124,20 +131,36 @@ def _turn(number: int, turn: Turn) -> dict[str, Any]:
     shown: dict[str, Any] = {"turn": number, "agent": turn.agent}
     if turn.uses:
         shown["tools"] = [
-            {"tool": use.tool_id or "unknown", "valid": use.valid, "input": dict(use.input)} for use in turn.uses
+            {"tool": use.tool_id or "unknown", "valid": use.valid, "input": _ordered(use.input)} for use in turn.uses
         ]
     if turn.persona is not None:
         shown["persona"] = turn.persona
     return shown
 
 
+def _ordered(value: Any) -> Any:
+    """A tool's input with its keys in order: as JSON, the same call however a client wrote it."""
+    if isinstance(value, Mapping):
+        return {name: _ordered(value[name]) for name in sorted(value)}
+    return [_ordered(each) for each in value] if isinstance(value, list) else value
+
+
+_TAG = re.compile(r"\[(?=/?[A-Z_]+\])")
+"""Begins a tag such as [INST] or [/SYSTEM_PROMPT]; outside a string, JSON has no capital letter after a bracket."""
+_FOREIGN = re.compile(r"[^\x00-\x7e]")
+_HIDDEN = frozenset({"Cf", "Zl", "Zp", "Cc", "Co", "Cn", "Cs"})
+_SELECTORS = re.compile("[\u180b-\u180d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Variation selectors: marks that cannot be seen, of which there are enough to write with."""
+
+
 def _inert(text: str) -> str:
     """JSON with the same meaning that holds no tag of a chat template and nothing invisible."""
-    text = text.replace("<", "\\u003c").replace(">", "\\u003e")
-    if text.isascii():
-        return text
-    return "".join(json.dumps(c)[1:-1] if _invisible(c) else c for c in text)
+    text = _TAG.sub(r"\\u005b", text.replace("<", "\\u003c").replace(">", "\\u003e"))
+    return _FOREIGN.sub(lambda found: _shown(found.group()), text)
 
 
-def _invisible(character: str) -> bool:
-    return not character.isascii() and unicodedata.category(character) in {"Cf", "Zl", "Zp", "Cc", "Co", "Cn", "Cs"}
+@lru_cache(maxsize=4096)
+def _shown(character: str) -> str:
+    """The character, or the escape of one that cannot be seen."""
+    hidden = unicodedata.category(character) in _HIDDEN or _SELECTORS.match(character)
+    return json.dumps(character)[1:-1] if hidden else character

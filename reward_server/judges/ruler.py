@@ -18,7 +18,7 @@ import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
@@ -176,7 +176,7 @@ def _matter(
     scenario: SealedScenario, criteria: Sequence[Criterion], group: Mapping[str, Transcript], lab_id: str
 ) -> _Matter:
     told = {digest: turns_of(transcript) for digest, transcript in group.items()}
-    common = _common(list(told.values()))
+    common = _common([[data_line([turn]) for turn in turns] for turns in told.values()])
     shared = data_line(next(iter(told.values()))[:common]) if common else ""
     rests = {digest: data_line(turns[common:]) for digest, turns in told.items()}
     if len(shared) + sum(map(len, rests.values())) > MAX_GROUP:
@@ -184,8 +184,8 @@ def _matter(
     return _Matter(system_text(RULES, scenario.card, "What matters:", _items(criteria)), shared, rests, lab_id)
 
 
-def _common(conversations: Sequence[Sequence[dict[str, Any]]]) -> int:
-    """With how many equal turns all begin."""
+def _common(conversations: Sequence[Sequence[str]]) -> int:
+    """With how many turns all begin that are equal as they are written: 1 and `true` are equal, but not the same."""
     columns = zip(*conversations, strict=False)
     return next(
         (n for n, turns in enumerate(columns) if any(turn != turns[0] for turn in turns)), min(map(len, conversations))

@@ -95,20 +95,24 @@ class VerdictCache:
         if usable(earlier):
             return earlier
         text = json.dumps(decision, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-        self._memory.keep({key: text})
-        if self._store is None:
-            return decision
-        try:
-            await self._store.put_many({key: text})
-            stored = (await self._store.get_many([key])).get(key)
-        except Unavailable:
-            log.warning("verdict_not_kept")
-            return decision
+        stored = await self._stored(key, text)
         kept = _read(stored)
         if stored is None or not usable(kept):
-            return decision
+            stored, kept = text, decision
+        # Only now: another process may have been faster, and nobody may be told what will not stay.
         self._memory.keep({key: stored})
         return kept
+
+    async def _stored(self, key: str, text: str) -> str | None:
+        """What the store holds under the key once it was given the text; None where there is nothing to be had."""
+        if self._store is None:
+            return None
+        try:
+            await self._store.put_many({key: text})
+            return (await self._store.get_many([key])).get(key)
+        except Unavailable:
+            log.warning("verdict_not_kept")
+            return None
 
 
 @cache

@@ -31,6 +31,9 @@ MAX_BACK_OFF_S = 8.0
 SHARE_OF_AN_ATTEMPT = 0.5
 """Of the time left, while there are attempts left: a lost request must not use up the whole deadline."""
 
+MOST_LEFT_OUT = 4
+"""A model may refuse temperature, seed, log-probabilities and the cache's key, and says so of one at a time."""
+
 MISTAKES = frozenset({FailureKind.MALFORMED, FailureKind.NOT_FINITE, FailureKind.OUT_OF_RANGE})
 """What a model said wrong and may say right when asked again, once."""
 
@@ -176,7 +179,7 @@ class Caller:
 
     async def _asked_until_answered(self, question: Question, lab_id: str) -> Outcome:
         ends = self._chance.monotonic() + self._limits.deadline_s
-        again, mended = 0, False
+        again, left_out, mended = 0, 0, False
         while True:
             outcome = await self._asked_once(question, lab_id, ends, last=again == self._limits.retries)
             if not isinstance(outcome, LlmFailed):
@@ -184,7 +187,9 @@ class Caller:
             if outcome.kind in TRANSIENT and again < self._limits.retries:
                 delay = self._back_off_s(again, outcome)
                 again += 1
-            elif not mended and _may_be_mended(outcome):
+            elif left_out < MOST_LEFT_OUT and _is_put_otherwise(outcome):
+                delay, left_out = 0.0, left_out + 1
+            elif outcome.kind in MISTAKES and not mended:
                 delay, mended = 0.0, True
             else:
                 return outcome
@@ -258,9 +263,9 @@ async def _given_back(budget: Budget, booking: asyncio.Task[Booking]) -> None:
         await budget.settle(await booking, Usage())
 
 
-def _may_be_mended(failed: LlmFailed) -> bool:
-    """Whether asking once more may help: a slip of the model, or a setting that the adapter now leaves out."""
-    return failed.kind in MISTAKES or (failed.kind is FailureKind.REJECTED and failed.retry_after_s == 0.0)
+def _is_put_otherwise(failed: LlmFailed) -> bool:
+    """Whether the adapter now leaves out a setting that was refused."""
+    return failed.kind is FailureKind.REJECTED and failed.retry_after_s == 0.0
 
 
 def _charged(booking: Booking, outcome: str, used: Usage | None) -> Usage:

@@ -185,8 +185,9 @@ def sendable(text: str) -> str:
 def public_url(url: str) -> str:
     """Scheme, host, port and path: what of an address may be shown."""
     parts = urlsplit(url)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}".rstrip("/")
+    return f"{parts.scheme}://{host}{port}{parts.path}".rstrip("/")
 
 
 async def bound_error_body(response: httpx2.Response) -> None:

@@ -127,12 +127,11 @@ class EncoderMatcher:
         similarities: NDArray[np.float64] = np.round(vectors @ self._anchor_matrix(tuple(anchors)), 3)
         return similarities + 0.0  # turns -0.0 into 0.0, which would print differently
 
-    def prefetch(self, texts: Sequence[str]) -> None:
-        """Encode texts that will be compared soon, so that they run in few large batches."""
-        self._vectors(texts)
-
     async def prefetched(self, texts: Sequence[str]) -> None:
-        """The same without a thread that waits, where the encoder computes in threads of its own."""
+        """Encode texts that will be compared soon, so that they run in few large batches.
+
+        No thread waits for it where the encoder computes in threads of its own.
+        """
         if not isinstance(self._batched, AwaitableEncoder):
             await asyncio.to_thread(self._vectors, texts)
             return

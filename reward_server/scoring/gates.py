@@ -17,7 +17,7 @@ from personas.disguise import undisguised
 from personas.memory import remembered
 from personas.replay import Record
 from personas.wording import normal, plain
-from reward_server.scoring.transcript import Transcript, leaves
+from reward_server.scoring.transcript import Transcript, Turn
 
 INJECTION_CAP = 0.2
 STUFFING_CAP = 0.2
@@ -104,8 +104,20 @@ def _closed(transcript: Transcript, record: Record, skip_safety_gate: bool, reci
 def _agent_texts(transcript: Transcript) -> Iterable[str]:
     for turn in transcript.turns:
         yield turn.agent
-        for use in turn.uses:
-            yield from (leaf for leaf in leaves(dict(use.input)) if isinstance(leaf, str))
+        yield from tool_texts(turn)
+
+
+def tool_texts(turn: Turn) -> Iterator[str]:
+    """All that an agent can write into tool calls, names of fields too; a loop, so that no depth is too deep."""
+    waiting: list[object] = [dict(use.input) for use in turn.uses]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting.extend((*one, *one.values()))
+        elif isinstance(one, list):
+            waiting.extend(one)
+        elif isinstance(one, str):
+            yield one
 
 
 @remembered(8192, longest=10_000)

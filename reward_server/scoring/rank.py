@@ -2,12 +2,13 @@
 
 Local judges give every member its own reward. With a group judge the members are compared side by side; what
 it says is capped by the gates and failure criteria of each member's own scoring, and members that talk to the
-scorer, or in which nothing happens, are not shown to it: they keep their reward, and come in below those that
+scorer, or in which nothing happens, are not shown to it: they keep their reward, and never score above those that
 were. Equal transcripts are one member. Nothing here is remembered, and no member without a number gets one.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -62,13 +63,13 @@ class Ranker:
             BodyTooLarge: the group does not fit into one question.
             BudgetExhausted: the lab has spent what it may on language models.
         """
-        digests = [digest_of(member.transcript) for member in members]
+        digests = await asyncio.to_thread(lambda: [digest_of(member.transcript) for member in members])
         distinct = dict(zip(digests, members, strict=True))
         outcomes = await self._scorer.score(list(distinct.values()))
         rewards = {digest: or_raise(outcome) for digest, outcome in zip(distinct, outcomes, strict=True)}
         version = next(iter(rewards.values())).scoring_version
         scores = {digest: scored.reward for digest, scored in rewards.items()}
-        shown = {digest: member for digest, member in distinct.items() if offence_in(member.transcript) is None}
+        shown = await asyncio.to_thread(_without_offence, distinct)
         # One conversation alone compares with nothing: its own reward is all that can be said.
         if self._group_judge is None or len(shown) < 2:
             return _placed([scores[digest] for digest in digests], "local", version)
@@ -90,6 +91,11 @@ class Ranker:
             if failure.kind == FailureKind.TOO_LARGE:
                 raise BodyTooLarge(TOO_LARGE) from None
             raise
+
+
+def _without_offence(members: Mapping[str, ScoreRequest]) -> dict[str, ScoreRequest]:
+    """Those that may be shown to a judge."""
+    return {digest: member for digest, member in members.items() if offence_in(member.transcript) is None}
 
 
 def _capped(value: float, scored: Scored) -> float:

@@ -11,7 +11,7 @@ import pytest
 
 from personas.phrasing import Cue, Objection
 from reward_server.episodes.wording import ASKED_AT_MOST, HINTS, Utterance, Wording
-from reward_server.errors import BudgetExhausted, LabsError
+from reward_server.errors import BudgetExhausted, LabsError, StoreUnavailable
 from reward_server.llm.base import FailureKind, Question
 from reward_server.telemetry.metrics import Metrics
 from tests.judges.asked_model import AskedModel, Reply
@@ -130,6 +130,11 @@ async def test_a_failure_after_a_rejection_leaves_the_line_as_it_is() -> None:
 async def test_a_budget_that_is_used_up_leaves_the_line_as_it_is() -> None:
     refusal: LabsError = BudgetExhausted()
     assert await worded(AskedModel(lambda *_: refusal), Checking(WORDS)) == (None, "budget")
+
+
+async def test_a_ledger_that_is_away_leaves_the_line_as_it_is() -> None:
+    away: LabsError = StoreUnavailable()
+    assert await worded(AskedModel(lambda *_: away), Checking(WORDS)) == (None, "failed")
 
 
 async def test_a_model_that_takes_too_long_is_not_waited_for() -> None:

@@ -203,7 +203,7 @@ def verdicts(outcome: Outcome) -> dict[str, Verdict]:
     return {verdict.criterion_id: verdict for verdict in outcome}
 
 
-async def ask_panel(script: Script, case: Case, criteria: Sequence[Criterion]) -> list[Outcome]:
+async def ask_panel(script: Script | AskedModel, case: Case, criteria: Sequence[Criterion]) -> list[Outcome]:
     panel = a_panel(a_judge(script))
     return await panel.ask([(case, panel.compute(case, criteria).open)])
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from reward_server.errors import BudgetExhausted, JudgeFailed
+from reward_server.errors import BodyTooLarge, BudgetExhausted, JudgeFailed, LabsError, StoreUnavailable
 from reward_server.judges.base import Status
 from reward_server.judges.prompt import AGAIN
 from reward_server.judges.reading import JudgeAnswer
@@ -247,6 +247,20 @@ async def test_a_defect_of_ours_fails_its_case_alone_and_quotes_nothing() -> Non
         outcomes = await a_judge(broken).decide(cases)
     assert [isinstance(outcome, tuple) for outcome in outcomes] == [True, False]
     assert "quokka" not in json.dumps(logs)
+
+
+@pytest.mark.parametrize("kind", [StoreUnavailable, BudgetExhausted])
+async def test_what_is_not_the_judge_s_failure_is_said_as_what_it_is(kind: type[LabsError]) -> None:
+    [outcome] = await ask_panel(lambda question, _: kind(), *a_judged_case())
+    assert isinstance(outcome, kind)
+
+
+async def test_a_conversation_that_is_too_long_is_the_caller_s_to_shorten() -> None:
+    model = AskedModel(good)
+    lengthy = [f"This is it. {'<' * 9_900}", "I see."] * 7  # six characters each, once it cannot be a tag
+    [outcome] = await ask_panel(model, *a_judged_case(PLAN, "Oh.", *lengthy))
+    assert isinstance(outcome, BodyTooLarge)
+    assert not model.asked
 
 
 async def test_who_leaves_cancels_what_is_still_open() -> None:

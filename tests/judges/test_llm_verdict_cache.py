@@ -53,6 +53,19 @@ async def test_another_process_that_was_faster_is_right() -> None:
     assert await slow.get_many(["k"]) == {"k": [1]}
 
 
+async def test_nobody_is_told_a_decision_that_will_not_stay() -> None:
+    heard: list[Any] = []
+
+    class SlowStore(KeptVerdicts):
+        async def put_many(self, bodies: Mapping[str, str]) -> None:
+            self.bodies["k"] = "[1]"  # by another process
+            heard.append(await cache.get_many(["k"]))
+
+    cache = VerdictCache(SlowStore())
+    assert await cache.settle("k", [2], is_list) == [1]
+    assert heard == [{"k": [1]}]
+
+
 async def test_memory_is_bounded() -> None:
     cache = VerdictCache(size=2)
     for key in "abc":

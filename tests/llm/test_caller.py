@@ -9,7 +9,7 @@ import pytest
 from benchmarks.scripted_provider import Fail, Held, Mode, ScriptedProvider
 from reward_server.llm.anthropic_provider import AnthropicProvider
 from reward_server.llm.base import TRANSIENT, Answer, FailureKind, LlmFailed, Question, Usage
-from reward_server.llm.caller import MISTAKES, Caller, Limits, digest_of
+from reward_server.llm.caller import MISTAKES, MOST_LEFT_OUT, Caller, Limits, digest_of
 from reward_server.llm.openai_provider import OpenAIProvider
 from tests.llm.asking import (
     GOOD,
@@ -76,10 +76,17 @@ async def test_what_another_attempt_cannot_help_is_not_tried_again(kind: Failure
     assert len(desk.provider.asked) == 1
 
 
-async def test_a_rejection_that_may_be_tried_again_at_once_is_once() -> None:
+async def test_a_model_that_refuses_several_settings_is_asked_without_them() -> None:
+    refused = LlmFailed(K.REJECTED, retry_after_s=0.0)
+    desk = a_desk(refused, LlmFailed(K.MALFORMED), refused, refused, an_answer())
+    assert isinstance(await desk.caller(retries=0).ask(a_question(), lab_id="acme"), Answer)
+    assert desk.time.slept == [0.0] * 4
+
+
+async def test_a_model_that_refuses_everything_is_not_asked_for_ever() -> None:
     desk = a_desk(LlmFailed(K.REJECTED, retry_after_s=0.0))
     assert (await failure(desk.caller())).kind is K.REJECTED
-    assert len(desk.provider.asked) == 2
+    assert len(desk.provider.asked) == 1 + MOST_LEFT_OUT
 
 
 async def test_a_provider_that_asks_for_no_wait_gets_no_attempt_more() -> None:

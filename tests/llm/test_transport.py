@@ -78,6 +78,7 @@ def test_only_a_plain_word_may_be_logged(value: object) -> None:
 def test_an_address_is_shown_without_credentials() -> None:
     assert public_url("https://user:pass@host:8443/v1/?key=secret#x") == "https://host:8443/v1"
     assert public_url("http://host") == "http://host"
+    assert public_url("http://[::1]:8000/v1") == "http://[::1]:8000/v1"
 
 
 def test_half_characters_can_be_sent() -> None:

@@ -178,14 +178,6 @@ def test_empty_calls_have_the_right_shape() -> None:
     assert matcher.cosine(["x"], []).shape == (1, 0)
 
 
-def test_prefetched_texts_are_not_encoded_again() -> None:
-    counting = CountingEncoder()
-    matcher = EncoderMatcher(counting)
-    matcher.prefetch(["a", "bb"])
-    matcher.cosine(["bb", "a"], ["z"])
-    assert counting.seen == ["a", "bb", "z"]
-
-
 def test_texts_are_prefetched_through_the_shared_threads_and_anchors_are_not() -> None:
     here, elsewhere = CountingEncoder(), CountingEncoder()
     batcher = MicroBatcher(workers=1)

@@ -93,6 +93,18 @@ async def test_the_order_of_the_group_changes_neither_scores_nor_prompts(lines: 
     ]
 
 
+async def test_calls_that_are_alike_but_not_the_same_are_shown_alike_in_any_order() -> None:
+    calls = [call("ticket", summary="-", photos=[{"a": value, "b": 2}]) for value in (1, True, 1.0)]
+    told = [a_transcript((ASK_PLACE, [each]), "Here.", f"Line {n}.") for n, each in enumerate(calls)]
+    turned = a_transcript((ASK_PLACE, [call("ticket", photos=[{"b": 2, "a": 1}], summary="-")]), "Here.", "Line 0.")
+    asked = []
+    for group in (told, told[::-1], [turned, *told[1:]]):
+        model = a_model(by_length)
+        await ranked(model, {digest_of(each): each for each in group})
+        asked.append([[text for _, text in shown_in(q)] + [str(beginning_of(q))] for q in model.asked])
+    assert asked[0] == asked[1] == asked[2]
+
+
 def test_a_member_cannot_choose_its_place() -> None:
     """Its place depends on the others as well: over many groups it is everywhere."""
     places = {shuffled(dict.fromkeys(["me", *(f"{i}-{n}" for n in range(3))])).index("me") for i in range(60)}
