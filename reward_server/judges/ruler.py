@@ -11,6 +11,7 @@ failure stays a failure.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -86,6 +87,7 @@ class GroupJudge(Protocol):
         Raises:
             JudgeFailed: no scores can be given; of kind `too_large` when the group does not fit into one question.
             BudgetExhausted: the lab may not spend more today.
+            BodyTooLarge: a conversation is nested too deep to be written.
         """
 
 
@@ -101,7 +103,7 @@ class Ruler:
     ) -> Mapping[str, float]:
         """The mean of two orders; see `GroupJudge`."""
         try:
-            matter = _matter(scenario, criteria, group, lab_id)
+            matter = await asyncio.to_thread(_matter, scenario, criteria, group, lab_id)
             order = shuffled(group)
             forth, back = await together([self._ask(matter, shown) for shown in (order, order[::-1])])
         except LlmFailed as failure:

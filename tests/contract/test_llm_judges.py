@@ -226,6 +226,23 @@ async def test_an_agent_that_instructs_the_judge_is_not_shown_to_it(server: Door
     assert attacked["reward"] <= 0.25
 
 
+async def test_a_conversation_too_long_for_a_judge_is_the_caller_s_to_shorten(server: Door) -> None:
+    lines = [f"How did it happen, part {n}? {'<' * 9_900}" for n in range(7)]  # each is written with six characters
+    spoken = [({"role": "assistant", "content": line}, {"role": "user", "content": "Well."}) for line in lines]
+    long = [message for exchange in spoken for message in exchange]
+    with ScriptedProvider(attentive(kind_only)) as provider:
+        async with server(provider) as house, house.client() as labs:
+            assert_error(await labs.call("POST", "/evaluate", evaluation(long)), 413, "body_too_large")
+            items = [{"id": "long", **evaluation(long)}, {"id": "short", **evaluation()}]
+            batch = await labs.ok("POST", "/batch/evaluate", {"items": items})
+            sides = {"response_a": {"messages": long}, "response_b": {"messages": WORDS}}
+            assert_error(await labs.call("POST", "/compare", {**WHERE, **sides}), 413, "body_too_large")
+            group = [{"id": "a", "messages": long}, {"id": "b", "messages": WORDS}]
+            assert_error(await labs.call("POST", "/rank", {**WHERE, "responses": group}), 413, "body_too_large")
+        assert all("part 1" not in asked.user for asked in provider.asked)
+    assert [result.get("code", result["status"]) for result in batch["results"]] == ["body_too_large", "success"]
+
+
 async def test_a_lab_that_has_spent_its_budget_is_told_so(server: Door) -> None:
     with ScriptedProvider(attentive(kind_only)) as provider:
         async with server(provider, llm_daily_tokens=1) as house, house.client() as labs:
