@@ -1,7 +1,9 @@
 """What surrounds a call of a language model: deadline, retries, breaker, concurrency, budget, single flight.
 
-Retries happen here and nowhere else: the adapters and their SDKs make one attempt per call. Everything counts against
-one deadline, waiting for a free place included. A failure leaves as what it is; nothing here makes up an answer.
+Retries happen here and nowhere else: the adapters and their SDKs make one attempt per call. All attempts of a question
+and the pauses between them count against one deadline. Waiting for a free place does not: a batch of hundreds has
+to wait, and what asks (a request, a job) has a deadline of its own. A failure leaves as what it is; nothing here makes
+up an answer.
 """
 
 from __future__ import annotations
@@ -83,6 +85,7 @@ class Limits:
     """How long, how often and how many at once."""
 
     deadline_s: float = 30.0
+    """For a question with all its attempts, not counting the time it waits for a place."""
     retries: int = 2
     """Further attempts after failures that may pass."""
     concurrency: int = 16
@@ -181,6 +184,9 @@ class Caller:
         ends = self._chance.monotonic() + self._limits.deadline_s
         again, left_out, mended = 0, 0, False
         while True:
+            waited_since = self._chance.monotonic()
+            await self._places.take(lab_id)
+            ends += self._chance.monotonic() - waited_since
             outcome = await self._asked_once(question, lab_id, ends, last=again == self._limits.retries)
             if not isinstance(outcome, LlmFailed):
                 return outcome
@@ -203,12 +209,7 @@ class Caller:
         return max(ceiling * self._chance.jitter(), failed.retry_after_s or 0.0)
 
     async def _asked_once(self, question: Question, lab_id: str, ends: float, *, last: bool) -> Outcome:
-        """One attempt, from waiting for a place to settling what it cost."""
-        try:
-            async with asyncio.timeout(max(ends - self._chance.monotonic(), 0.0)):
-                await self._places.take(lab_id)
-        except TimeoutError:
-            return LlmFailed(FailureKind.TIMEOUT)
+        """One attempt at the place that was taken, to settling what it cost; gives the place back."""
         try:
             with self._breaker.watching():
                 return await self._paid_for(question, lab_id, ends, last=last)
