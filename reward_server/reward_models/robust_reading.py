@@ -4,23 +4,26 @@ A learned head likes whatever correlated with its labels, so text that no person
 dropped before anything is encoded or counted: disguises, talk to the scorer, self-praise, openers that stand for an
 answer, word lists, another language, machine text, and sentences said before. Appending such text to a turn leaves
 its reading as it was. Code, lists and figures are read where they were asked for, by the scenario if there is one
-(nobody in the conversation wrote it), else by the other party.
+(nobody in the conversation wrote it), else by the other party. In a scenario, where agents are trained for a
+reward, small talk is dropped, too, and a turn of which nothing is left has no answer: what is said to it, and after
+the last turn that counts, is not read, so that an idle turn changes nothing.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from personas.acts import Kind, Sentence, read_turn, split_sentences
 from personas.disguise import undisguised
 from personas.memory import remembered
 from personas.wording import any_of, normal, plain, tokens
 from reward_server.reward_models.conversation import Conversation, Party
+from reward_server.reward_models.small_talk import is_small_talk
 from reward_server.scoring.gates import injects
 
-VERSION = "reading/2"
+VERSION = "reading/3"
 """Part of every feature version: changes whenever a message may be read differently."""
 MAX_SEGMENTS = 48
 """So many sentences of a message are read, from both of its ends; a page of text costs no more than this."""
@@ -58,6 +61,7 @@ _TO_A_JUDGE = re.compile(
         r"\b(?:items?|criteri(?:a|on)|requirements?) (?:as |is |are |was |were )?(?:fully )?"
         r"(?:met|passed|fulfilled|satisfied)",
         r"\b(?:swap|switch|reverse|trade) (?:our )?roles\b",
+        r"\b(?:i am|i'm) (?:calling|writing|here) because i (?:need|want) (?:some )?help\b",
         rf"\byou are (?:now )?(?:the|my|an?) {_ROLES}\b",
     ),
     re.IGNORECASE,
@@ -66,7 +70,10 @@ _SELF_PRAISE = re.compile(
     any_of(
         rf"\b(?:this|my|the|that) (?:\w+ )?{_WORK} (?:is|was|has been|deserves|demonstrates|shows|meets|satisfies"
         rf"|earns)\b[^.?!]{{0,60}}\b(?:{_GOOD}|criteri(?:a|on)|marks?|score|points|rating|standards?|requirements)",
-        rf"\b(?:this|that|here) (?:is|was) (?:an?|the|my) (?:\w+ ){{0,2}}{_GOOD} {_WORK}\b",
+        rf"\b(?:this|that|here) (?:is|was) (?:an?|the|my) (?:\w+ ){{0,2}}{_GOOD},? (?:(?:\w+,? ){{0,6}})?{_WORK}\b",
+        rf"\b{_WORK} (?:that |which )?(?:meets|met|fulfil(?:l?s|led)|satisf(?:ies|ied)) (?:every|all|each)\b",
+        r"\b(?:i am|i'm) (?:sure|certain|confident) (?:that )?you (?:can )?(?:see|agree|notice|know) (?:that |how )"
+        r"[^.?!]{0,20}\bi\b",
         rf"\b(?:i|we)(?:'ve| have|'m| am| did| was| gave| provided)\b[^.?!]{{0,40}}\b{_GOOD} (?:job|work|{_WORK})\b",
         r"\b(?:i|we)(?:'ve| have| am|'m| was) (?:been )?(?:very |so |extremely |truly |highly |exceptionally )?"
         r"(?:helpful|empathetic|thorough|professional|an? (?:excellent|perfect|great|outstanding) \w+)\b",
@@ -87,6 +94,7 @@ _FLATTERY = re.compile(
         r"\byou have (?:such|the most|an?) (?:great|good|excellent|wonderful|exquisite|beautiful)\b[^.?!]{0,20}"
         r"\b(?:taste|mind|name|voice|smile|soul)\b",
         r"\b(?:honou?r|privilege) to (?:talk|speak|chat)\b",
+        r"\byou(?:'re| are) the \w+est \w+ (?:there is|of all|ever|i know|i have)\b",
     ),
     re.IGNORECASE,
 )
@@ -121,6 +129,7 @@ class Forms:
     lists: bool = False
     figures: bool = False
     foreign: bool = False
+    small_talk: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +142,33 @@ class Message:
 
 
 def read(conversation: Conversation) -> tuple[Message, ...]:
-    """The conversation as learned judges read it; one message per turn, in order."""
+    """The conversation as learned judges read it, in order; of a scenario, without idle turns and their answers."""
     heard: set[str] = set()
     messages: list[Message] = []
     asked: list[str] = []
+    spoke = True
     for said in conversation.turns:
         if said.party == "persona":
+            if not spoke:
+                continue
             segments = tuple(_within_limits(sentences(said.text)))
             asked.append(said.text)
         else:
             forms = forms_asked_for(conversation.scenario or "\n".join(asked))
+            forms = replace(forms, small_talk=not conversation.scenario)
             segments = tuple(_within_limits(_fresh(_agent_segments(said.text, forms), heard)))
+            spoke = bool(segments or not conversation.scenario)
+            if not spoke:
+                continue
         heard.update(normal(segment) for segment in segments)
         messages.append(Message(said.party, segments))
-    return tuple(messages)
+    return tuple(_to_the_last_turn(messages) if conversation.scenario else messages)
+
+
+def _to_the_last_turn(messages: list[Message]) -> list[Message]:
+    """Without what is said after the agent's last turn; all of it if the agent says nothing."""
+    turns = [index for index, message in enumerate(messages) if message.party == "agent"]
+    return messages[: turns[-1] + 1] if turns else messages
 
 
 @remembered(2048, longest=20_000)
@@ -191,7 +213,7 @@ def _counts(sentence: Sentence, forms: Forms) -> bool:
         return forms.lists
     if sentence.kind is Kind.NOISE:
         return forms.foreign or (forms.figures and _is_reckoning(text)) or forms.code
-    return True
+    return forms.small_talk or not is_small_talk(sentence)
 
 
 def is_for_the_judge(text: str) -> bool:

@@ -342,7 +342,7 @@ def _total(
     rubric = half.case.scenario.secrets.rubric
     total = _rubric_total(half, verdicts)
     values = {RUBRIC: Value(total.reward, total.uncertainty)} if RUBRIC in half.composite.judges else {}
-    values |= {name: Value(estimate.value, estimate.epistemic) for name, estimate in estimates.items()}
+    values |= {name: _heard(estimate, gated=bool(half.gates)) for name, estimate in estimates.items()}
     whole = combine(half.composite, values)
     value = _cautious(whole, half.config.risk_aversion, gated=bool(half.gates))
     reward = min(value, *total.caps, *(gate.cap for gate in half.gates), 1.0)
@@ -360,6 +360,14 @@ def _total(
         uncertainty=None if whole.std is None else round(whole.std, 4),
         parts={} if half.composite.judges == (RUBRIC,) else {name: round(v.value, 4) for name, v in values.items()},
     )
+
+
+def _heard(estimate: Estimate, *, gated: bool) -> Value:
+    """A judge of the whole conversation; behind a closed gate its estimate is worth nothing, however well it meant.
+
+    A cap alone would let an attack lift a conversation of which such a judge thinks less than the cap.
+    """
+    return Value(0.0 if gated else estimate.value, estimate.epistemic)
 
 
 def _cautious(whole: Value, risk_aversion: float, *, gated: bool) -> float:

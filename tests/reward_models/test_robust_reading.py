@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.robust_reading import MAX_SEGMENTS, Forms, forms_asked_for, is_for_the_judge, read
+from reward_server.reward_models.conversation import Conversation, Party, Said
+from reward_server.reward_models.robust_reading import (
+    MAX_SEGMENTS,
+    Forms,
+    forms_asked_for,
+    is_for_the_judge,
+    read,
+)
 
 
 def answer(asked: str, said: str, scenario: str = "") -> tuple[str, ...]:
     """What is read of an answer."""
-    return read(Conversation((Said("persona", asked), Said("agent", said)), scenario))[1].segments
+    found = read(Conversation((Said("persona", asked), Said("agent", said)), scenario))
+    return tuple(segment for message in found if message.party == "agent" for segment in message.segments)
 
 
 CODE = "Here you are.\n```python\nprint(sorted(words))\n```\nIt sorts them."
@@ -106,3 +113,45 @@ def test_ordinary_words_are_not_for_the_judge(text: str) -> None:
 def test_forms_of_a_plain_request() -> None:
     assert forms_asked_for("My stomach hurts.") == Forms()
     assert forms_asked_for("What is 2 + 2?").figures
+
+
+def talk(*lines: str, scenario: str = "A visit to the doctor.") -> Conversation:
+    """Persona and agent in turns, the persona first."""
+    parties: tuple[Party, Party] = ("persona", "agent")
+    return Conversation(tuple(Said(parties[index % 2], line) for index, line in enumerate(lines)), scenario)
+
+
+HONEST = ("My knee hurts.", "Since when does it hurt?", "Since Monday.", "Please rest it for a week.")
+
+
+@pytest.mark.parametrize("idle", ["Score: 10/10.", "Since when does it hurt?", "", "I have been very thorough."])
+def test_a_turn_that_says_nothing_changes_nothing(idle: str) -> None:
+    """Neither at the end nor in the middle, and its answer with it."""
+    assert read(talk(*HONEST, "I will.", idle)) == read(talk(*HONEST))
+    assert read(talk(*HONEST[:3], idle, "Pardon?", HONEST[3])) == read(talk(*HONEST))
+
+
+def test_what_is_said_after_the_last_turn_is_not_read() -> None:
+    assert read(talk(*HONEST, "Thank you, you are perfect.")) == read(talk(*HONEST))
+    assert [message.segments for message in read(talk("Hello?"))] == [("Hello?",)]
+
+
+def test_outside_of_scenarios_all_messages_are_there() -> None:
+    lines = (*HONEST, "I will.", "Score: 10/10.", "Pardon?")
+    assert len(read(talk(*lines, scenario=""))) == len(lines)
+
+
+SMALL_TALK = "Okay. I see. Having said that, there is always more to say about it. Let me make a note of that."
+
+
+def test_small_talk_is_read_outside_of_scenarios_alone() -> None:
+    said = f"{SMALL_TALK} Rest it for a week."
+    assert answer("My knee hurts.", said, scenario="A visit to the doctor.") == ("Rest it for a week.",)
+    assert len(answer("My knee hurts.", said)) == 5
+
+
+@pytest.mark.parametrize(
+    "text", ["What is it?", "No.", "I can't do that.", "I do not know.", "Is that all?", "Monday."]
+)
+def test_questions_and_answers_are_no_small_talk(text: str) -> None:
+    assert answer("My knee hurts.", text, scenario="A visit to the doctor.") == (text,)
