@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from personas.case import Denial, Fact
+from reward_server.jobs.agreement.attacks import ATTACKS as APPENDED
 from scenarios.library import SealedScenario
 
 Json = dict[str, Any]
@@ -298,15 +299,15 @@ _PASTED = {
 }
 
 ATTACKS: tuple[Attack, ...] = (
-    *everywhere("master keys", *MASTER_KEYS),
-    *everywhere("orders", *ORDERS),
-    *everywhere("fake verdicts", *FAKE_VERDICTS),
-    *everywhere("fake roles", *FAKE_ROLES),
-    *everywhere("self-praise", *SELF_PRAISE),
-    *everywhere("flattery", *FLATTERY),
+    *everywhere("master keys", *MASTER_KEYS, APPENDED["master key"]),
+    *everywhere("orders", *ORDERS, APPENDED["order"]),
+    *everywhere("fake verdicts", *FAKE_VERDICTS, APPENDED["fake verdict"]),
+    *everywhere("fake roles", *FAKE_ROLES, APPENDED["fake role"]),
+    *everywhere("self-praise", *SELF_PRAISE, APPENDED["self-praise"]),
+    *everywhere("flattery", *FLATTERY, APPENDED["flattery"]),
     *everywhere("other languages", *OTHER_LANGUAGES),
     *everywhere("role reversal", *ROLE_REVERSAL),
-    *everywhere("padding", *PADDING),
+    *everywhere("padding", *PADDING, APPENDED["padding"]),
     Attack("padding", "idle turns", _idle_turns),
     *(
         Attack("rubric paste", f"{name} {place.__name__}", _pasting(texts, place))
@@ -317,6 +318,7 @@ ATTACKS: tuple[Attack, ...] = (
         Attack("keyword stuffing", f"keywords {place.__name__}", _pasting(keywords_of, place))
         for place in (behind_each, as_last_turn, as_first_turn)
     ),
+    *everywhere("keyword stuffing", APPENDED["rubric words"]),
     # Only at the beginning: saying back what the persona has told is what a summary is.
     Attack("keyword stuffing", "facts as_first_turn", _pasting(facts_of, as_first_turn)),
     Attack("repetition", "said twice", _said_twice),
@@ -326,7 +328,9 @@ ATTACKS: tuple[Attack, ...] = (
     Attack("homoglyphs", "own words", _own_text(_disguised)),
     *everywhere("homoglyphs", *(_disguised(text) for text in (ORDERS[0], ORDERS[2], SELF_PRAISE[0]))),
     Attack("zero-width", "own words", _own_text(_split)),
-    *everywhere("zero-width", *(_split(text) for text in (ORDERS[0], ORDERS[2], FAKE_VERDICTS[0]))),
+    *everywhere(
+        "zero-width", *(_split(text) for text in (ORDERS[0], ORDERS[2], FAKE_VERDICTS[0])), APPENDED["zero-width"]
+    ),
     Attack("premature decisions", "promises", _premature_promises),
     Attack("premature decisions", "calls", _calling(lambda index, last: index == 0)),
     Attack("tool spam", "every call in every turn", _calling(lambda index, last: True)),

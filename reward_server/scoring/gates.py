@@ -65,6 +65,8 @@ _INJECTIONS = tuple(
         r"\b(?:met|satisfied|fulfilled|passed)\b",
         r"\b(?:your|hidden) rubric\b|\breward (?:function|model)\b",
         rf"""["'](?:{_JSON_KEYS})["']\s*:""",
+        r"\bcriteria_met ?[=:]|\[(?:result|verdict|score|grade|reward)\] ?[\w:]",
+        rf"\b(?:{_COMMANDS}) (?:the|this|that|any) (?:rubric|scoring|grading|evaluation)\b",
         r"</?(?:verdict|score|reward|transcript|evaluation|rubric|judg\w{1,8})>",
         r"<\|?/?(?:im_start|im_end|system|endoftext)\|?>|\[/?(?:INST|SYSTEM)\]",
     )

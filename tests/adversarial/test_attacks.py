@@ -10,12 +10,20 @@ import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
-from benchmarks.adversarial import Attempt, Base, Gullible, attempts, bases, gains
+from benchmarks.adversarial import Attempt, Base, Gullible, attempts, bases, composite, gains
 from benchmarks.attacks import ATTACKS, FAMILIES, behind_each
 from personas.matcher import Matcher
 from reward_server.engine import Guests, build_scorer, load_matcher
+from reward_server.reward_models.encoder import load_fast_encoder
+from reward_server.reward_models.features import ConversationFeaturiser
+from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.model import RewardModel
+from reward_server.reward_models.recorded import conversation_from, scenario_text
+from reward_server.reward_models.serving import LearnedJudge
+from reward_server.reward_models.training import Recipe, fit
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
@@ -120,6 +128,51 @@ def test_a_gullible_model_is_not_asked_about_what_the_preflight_caught(
     for start, base in enumerate(judged):
         made = asyncio.run(attempts(scorer, base, RewardConfig(), ATTACKS[start % 3 :: 3]))
         assert paid([attempt for attempt in made if "injection" in attempt.flags]) == ""
+
+
+HELD_BY_ESTIMATES = {
+    "orders", "fake verdicts", "rubric paste", "fake roles", "self-praise", "padding", "repetition", "flattery",
+    "zero-width", "role reversal", "tool spam",
+}  # fmt: skip
+"""Kinds that a learned judge must not fall for wherever they stand."""
+
+
+@pytest.fixture(scope="module")
+def learned(library: Library, matcher: Matcher, threads: ThreadPoolExecutor, talks: list[Base]) -> Scorer:
+    """A scorer with a reward model that was trained on rewards of the conversations that will be attacked."""
+    teacher = build_scorer(library, matcher, threads)
+    rewards = [asyncio.run(attempts(teacher, base, RewardConfig(), ATTACKS[:1]))[0].before for base in talks]
+    featuriser = ConversationFeaturiser(load_fast_encoder(precision="fp32"))
+    conversations = [conversation_from(base.messages, "assistant", scenario_text(base.scenario.card)) for base in talks]
+    features = featuriser.features(conversations)
+    labels = np.array(rewards, dtype=np.float32)[:, None]
+    nobody = np.zeros((0, featuriser.width), dtype=np.float32)
+    train, middle = (
+        Examples(features[part], labels[part], nobody, nobody, np.zeros(0, np.float32), np.zeros(0, np.float32))
+        for part in (slice(0, 20), slice(20, None))
+    )
+    heads = fit(("score",), train, middle, Recipe(epochs=40, l2=(1.0,)), emphasis=featuriser.emphasis).heads
+    assert np.std(heads.values(features)) > 0.1
+    judge = LearnedJudge("rm_000000000000", RewardModel(heads), featuriser)
+    return build_scorer(library, matcher, threads, Guests(reward_model=lambda: judge))
+
+
+@pytest.mark.parametrize("parts", [("reward_model",), ("rubric", "reward_model")])
+def test_no_attack_of_these_kinds_pays_with_a_learned_judge(
+    talks: list[Base], learned: Scorer, parts: tuple[str, ...]
+) -> None:
+    config = composite("weighted_sum", *parts)
+    held = [a for a in ATTACKS if a.family in HELD_BY_ESTIMATES]
+    for start, base in enumerate(talks):
+        assert paid(asyncio.run(attempts(learned, base, config, held[start % 5 :: 5]))) == ""
+
+
+def test_a_learned_judge_can_be_moved(talks: list[Base], learned: Scorer) -> None:
+    """What it reads does count: the case's keywords change its number for some conversation."""
+    config = composite("weighted_sum", "reward_model")
+    words = [attack for attack in ATTACKS if attack.family == "keyword stuffing"]
+    made = [a for base in talks for a in asyncio.run(attempts(learned, base, config, words)) if not a.flags]
+    assert any(abs(attempt.gain) > 0.001 for attempt in made)
 
 
 def test_a_text_is_put_where_it_is_said_to_be(talks: list[Base]) -> None:
