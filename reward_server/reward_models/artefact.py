@@ -199,8 +199,11 @@ def read(folder: Path) -> Artefact:
         if Path(name).name != name:
             raise UnusableModel(f"{folder / CARD} names a file outside its folder")
         try:
-            content = (folder / name).read_bytes()
+            # A pipe or a device would be read for ever.
+            content = (folder / name).read_bytes() if (folder / name).is_file() else None
         except OSError:
+            content = None
+        if content is None:
             raise UnusableModel(f"{card.id} is incomplete: {name} is missing or unreadable in {folder}") from None
         if hashlib.sha256(content).hexdigest() != expected:
             raise UnusableModel(f"{card.id} is damaged: {name} in {folder} has another hash than its card says")
@@ -257,8 +260,20 @@ def _unpacked(card: Card, content: bytes) -> Heads:
             sharpness=float(tensors["sharpness"][0]),
             link=card.link,
         )
-    except (SafetensorError, KeyError, IndexError) as error:
+    except (SafetensorError, KeyError, IndexError, TypeError, ValueError) as error:
         raise UnusableModel(f"{card.id} is damaged: {HEADS} cannot be read") from error
-    if heads.weights.shape != (len(heads.names), heads.width) or not np.isfinite(heads.weights).all():
+    if not _fits(heads):
         raise UnusableModel(f"{card.id} is damaged: {HEADS} does not fit its card")
     return heads
+
+
+def _fits(heads: Heads) -> bool:
+    """Whether shapes agree and outputs will be numbers; a scale is infinite where a feature never varied."""
+    rows, columns = heads.weights.shape if heads.weights.ndim == 2 else (0, 0)
+    shapes_agree = (
+        rows == len(heads.names) > 0
+        and heads.bias.shape == (rows,)
+        and heads.centre.shape == heads.scale.shape == (columns,)
+    )
+    finite = (heads.weights, heads.bias, heads.centre, np.array(heads.sharpness))
+    return shapes_agree and all(np.isfinite(each).all() for each in finite) and bool((heads.scale > 0.0).all())

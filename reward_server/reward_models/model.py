@@ -135,7 +135,7 @@ def model_of(artefact: Artefact) -> RewardModel:
         return RewardModel(artefact.heads)
     try:
         posterior = from_arrays(load(content))
-    except (SafetensorError, InvalidRequest) as error:
+    except (SafetensorError, InvalidRequest, IndexError, TypeError, ValueError) as error:
         raise UnusableModel(f"{artefact.id} is damaged: {UNCERTAINTY} cannot be read") from error
     if not isinstance(posterior, LinearPosterior) or posterior.width != artefact.heads.width:
         raise UnusableModel(f"{artefact.id} is damaged: {UNCERTAINTY} does not fit its heads")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from reward_server.errors import LabsError
 from reward_server.judges.base import Verdict
 from reward_server.scoring.gates import Gate
+from scenarios.schema import Rubric
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +76,17 @@ def or_raise(outcome: Scored | Unscored) -> Scored:
     if isinstance(outcome, Unscored):
         raise outcome.error
     return outcome
+
+
+def moments_of(rubric: Rubric, verdicts: Mapping[str, Verdict]) -> dict[str, Moments]:
+    """Per dimension the turns that the verdicts cite."""
+    moments: dict[str, Moments] = {}
+    for dimension in rubric.dimensions:
+        gained: set[int] = set()
+        lost: set[int] = set()
+        for criterion in rubric.criteria:
+            if criterion.dimension == dimension.name and criterion.id in verdicts:
+                cited = {e.turn for e in verdicts[criterion.id].evidence if e.role == "agent"}
+                (gained if criterion.points > 0 else lost).update(cited)
+        moments[dimension.name] = Moments(tuple(sorted(gained)), tuple(sorted(lost)))
+    return moments

@@ -49,7 +49,7 @@ from reward_server.scoring.estimates import (
     refused,
 )
 from reward_server.scoring.gates import Gate, closed_gates
-from reward_server.scoring.scored import Moments, Scored, Unscored
+from reward_server.scoring.scored import Scored, Unscored, moments_of
 from reward_server.scoring.transcript import Transcript
 from reward_server.scoring.version import scoring_version
 from scenarios.library import Library, SealedScenario
@@ -355,7 +355,7 @@ def _total(
         gates=half.gates,
         abstained=tuple(v.criterion_id for v in ordered if v.status is Status.ABSTAINED),
         coverage=round(total.coverage, 4),
-        moments=_moments(rubric, verdicts),
+        moments=moments_of(rubric, verdicts),
         scoring_version=scoring_version,
         uncertainty=None if whole.std is None else round(whole.std, 4),
         parts={} if half.composite.judges == (RUBRIC,) else {name: round(v.value, 4) for name, v in values.items()},
@@ -390,17 +390,3 @@ def _rubric_total(half: _Open, verdicts: Mapping[str, Verdict]) -> Aggregate:
     if total is None:
         raise JudgeFailed(UNDECIDABLE)
     return total
-
-
-def _moments(rubric: Rubric, verdicts: Mapping[str, Verdict]) -> dict[str, Moments]:
-    """Per dimension the turns that the verdicts cite."""
-    moments: dict[str, Moments] = {}
-    for dimension in rubric.dimensions:
-        gained: set[int] = set()
-        lost: set[int] = set()
-        for criterion in rubric.criteria:
-            if criterion.dimension == dimension.name and criterion.id in verdicts:
-                cited = {e.turn for e in verdicts[criterion.id].evidence if e.role == "agent"}
-                (gained if criterion.points > 0 else lost).update(cited)
-        moments[dimension.name] = Moments(tuple(sorted(gained)), tuple(sorted(lost)))
-    return moments

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -116,3 +119,48 @@ def test_a_damaged_or_changed_model_is_refused(tmp_path: Path, damage: Callable[
 def test_nothing_in_it_is_a_pickle(tmp_path: Path) -> None:
     artefact.write(tmp_path / "m", some_heads(), about(), NOW)
     assert {path.suffix for path in (tmp_path / "m").iterdir()} == {".safetensors", ".json"}
+
+
+NAN = np.array([np.nan, 0.0], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        {"bias": NAN},
+        {"bias": np.zeros(3, np.float32)},
+        {"centre": np.full(6, np.inf, np.float32)},
+        {"centre": np.zeros((), np.float32)},
+        {"scale": np.zeros(6, np.float32)},
+        {"scale": np.full(6, np.nan, np.float32)},
+        {"scale": np.ones(5, np.float32)},
+        {"weights": np.zeros(12, np.float32)},
+        {"weights": np.full((2, 6), np.nan, np.float32)},
+        {"weights": np.zeros((1, 6), np.float32)},
+        {"sharpness": float("nan")},
+    ],
+    ids="-".join,
+)
+def test_heads_whose_outputs_would_be_no_numbers_are_refused(tmp_path: Path, poison: dict[str, Any]) -> None:
+    """Whoever can write a folder can write its hashes, too."""
+    card = artefact.write(tmp_path / "m", some_heads(), about(), NOW)
+    packed = artefact._packed(replace(some_heads(), **poison))
+    hashed = card.model_copy(update={"files": {artefact.HEADS: hashlib.sha256(packed).hexdigest()}})
+    hashed = hashed.model_copy(update={"id": artefact.content_id(hashed)})
+    (tmp_path / "m" / artefact.HEADS).write_bytes(packed)
+    (tmp_path / "m" / artefact.CARD).write_text(hashed.model_dump_json(by_alias=True))
+    with pytest.raises(UnusableModel, match="does not fit its card"):
+        artefact.read(tmp_path / "m")
+
+
+def test_a_feature_that_never_varied_has_an_infinite_scale(tmp_path: Path) -> None:
+    artefact.write(tmp_path / "m", replace(some_heads(), scale=np.full(6, np.inf, np.float32)), about(), NOW)
+    assert np.isinf(artefact.read(tmp_path / "m").heads.scale).all()
+
+
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    artefact.write(tmp_path / "m", some_heads(), about(), NOW)
+    (tmp_path / "m" / artefact.HEADS).unlink()
+    os.mkfifo(tmp_path / "m" / artefact.HEADS)
+    with pytest.raises(UnusableModel, match="missing or unreadable"):
+        artefact.read(tmp_path / "m")
