@@ -49,7 +49,10 @@ class RewardModelService:
         try:
             self._featurise(found)
             return self._registry.activate(model_id)
-        except (LabsError, OSError) as error:
+        except OSError as error:
+            log.warning("reward_model_not_activated", model=model_id, error=type(error).__name__)
+            raise Conflict("The server cannot write which reward model is active.") from None
+        except LabsError as error:
             # The reason names folders of the server; it is the operator's.
             log.warning("reward_model_not_activated", model=model_id, error=type(error).__name__)
             raise Conflict("This reward model was made for another encoder or other features; train again.") from None

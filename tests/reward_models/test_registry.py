@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from reward_server.errors import Conflict
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Artefact, UnusableModel
 from reward_server.reward_models.registry import ACTIVE, Registry, RewardModelNotFound
+from reward_server.reward_models.service import RewardModelService
+from tests.reward_models.talks import WordCounts
 from tests.reward_models.test_artefact import NOW, about, some_heads
 
 
@@ -75,3 +78,11 @@ def test_an_unreadable_choice_is_an_error_not_no_model(registry: Registry, conte
     (registry.folder / ACTIVE).write_text(content)
     with pytest.raises(UnusableModel, match="activate a model again"):
         registry.active_id()
+
+
+async def test_a_choice_that_cannot_be_written_is_not_blamed_on_the_model(registry: Registry) -> None:
+    model = added(registry, 1)
+    (registry.folder / ACTIVE).mkdir()
+    service = RewardModelService(registry, lambda found: WordCounts())
+    with pytest.raises(Conflict, match="cannot write which reward model is active"):
+        await service.activate(model.id)
