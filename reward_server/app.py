@@ -267,7 +267,7 @@ async def _purge_answers(store: Store, clock: Clock) -> None:
             async with store.transaction() as unit:
                 purged = await unit.answers.purge(clock.now())
                 forgotten = await unit.llm_answers.purge(clock.now() - VERDICT_LIFETIME)
-            log.info("answers_purged", count=purged, verdicts=forgotten)
+            log.info("answers_purged", count=purged, decisions=forgotten)
         except StoreUnavailable:
             log.warning("answers_not_purged")
         await asyncio.sleep(PURGE_EVERY_S)

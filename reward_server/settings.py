@@ -140,7 +140,7 @@ class Settings(BaseSettings):
         if self.llm_provider == "vllm" and self.llm_base_url is None:
             raise ValueError("llm_base_url: must be given for vllm, such as http://127.0.0.1:8000/v1")
         if self.llm_daily_usd is not None and None in (self.llm_usd_per_mtok_in, self.llm_usd_per_mtok_out):
-            raise ValueError("llm_daily_usd: needs llm_usd_per_mtok_in and llm_usd_per_mtok_out")
+            raise ValueError("llm_daily_usd: needs LABS_LLM_USD_PER_MTOK_IN and LABS_LLM_USD_PER_MTOK_OUT")
         return self
 
     @property

@@ -62,6 +62,12 @@ def main() -> None:
     except LabsError as error:
         typer.echo(f"labs: {error.message}", err=True)
         sys.exit(1)
+    except OSError as error:
+        # Of a file that the caller named or the data folder; anything else is a defect and keeps its traceback.
+        if error.filename is None:
+            raise
+        typer.echo(f"labs: {error.filename} cannot be read or written: {error.strerror}", err=True)
+        sys.exit(1)
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)

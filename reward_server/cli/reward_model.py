@@ -74,7 +74,9 @@ def train(
 
     if keep_by not in (None, "r2", "spearman", "pairwise"):
         raise InvalidRequest("--keep-by must be r2, spearman or pairwise")
-    if (source is None) != from_store:
+    if source is not None and from_store:
+        raise InvalidRequest("give a file or --from-store, not both")
+    if source is None and not from_store:
         raise InvalidRequest("give a file of labelled conversations or preference pairs, or --from-store")
     settings = load_settings({"data": data, "encoder": encoder})
     refuse_taken(out)

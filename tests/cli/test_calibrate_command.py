@@ -100,3 +100,8 @@ def test_the_rewards_of_the_store_are_rescaled_for_the_newest_version(tmp_path: 
 def test_wrong_calls_are_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         run(tmp_path, *arguments)
+
+
+def test_a_folder_without_results_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match=r"holds no results\.jsonl of labs evaluate"):
+        run(tmp_path, str(tmp_path), "--method", "z_score")

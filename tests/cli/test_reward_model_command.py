@@ -142,6 +142,8 @@ def test_bad_data_is_one_line_and_nothing_is_written(
     ("arguments", "line"),
     [
         (("train",), "give a file of labelled conversations or preference pairs, or --from-store"),
+        (("train", "talks.jsonl", "--from-store"), "give a file or --from-store, not both"),
+        (("train", "nowhere.jsonl"), "nowhere.jsonl cannot be read: No such file or directory"),
         (("train", "--from-store", "--out", "new"), "the store holds no evaluations yet"),
         (("activate", "rm_000000000000"), "There is no reward model rm_000000000000."),
         (("activate",), "give a model, or --off"),
@@ -165,6 +167,17 @@ def test_a_wrong_call_is_one_line(
     said = capsys.readouterr().err
     assert line in said
     assert said.count("\n") == 1
+
+
+def test_a_place_that_cannot_be_written_is_one_line(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocked = home / "a-file"
+    blocked.write_text("")
+    assert labs(monkeypatch, "train", data_file(home), "--out", blocked / "model", "--epochs", 12) == 1
+    said = capsys.readouterr().err
+    assert "cannot be read or written: Not a directory" in said.splitlines()[-1]
+    assert "Traceback" not in said
 
 
 def test_a_model_of_another_encoder_is_not_activated(

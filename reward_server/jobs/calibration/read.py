@@ -58,6 +58,8 @@ def read(path: Path, labels: Path | None = None, scale: tuple[float, float] = (0
     if not scale[0] < scale[1]:
         raise InvalidRequest("The label that means 0 must be lower than the one that means 1.")
     source = path / RESULTS if path.is_dir() else path
+    if path.is_dir() and not source.is_file():
+        raise InvalidRequest(f"The folder {path} holds no {RESULTS} of labs evaluate: give a file of rows instead.")
     if not source.exists():
         raise InvalidRequest(f"There is no {source}.")
     rows = [_content(row, source.name) for row in read_rows(source)]

@@ -37,7 +37,8 @@ def read_rows(path: Path) -> Iterator[Row]:
         with _opened(path) as stream:
             yield from _READERS[_kind(path, stream)](stream)
     except (OSError, EOFError) as error:
-        raise InvalidRequest(f"{path.name} cannot be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InvalidRequest(f"{path} cannot be read: {why}") from error
 
 
 @contextmanager
