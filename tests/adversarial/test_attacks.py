@@ -131,8 +131,8 @@ def test_a_gullible_model_is_not_asked_about_what_the_preflight_caught(
 
 
 HELD_BY_ESTIMATES = {
-    "orders", "fake verdicts", "rubric paste", "fake roles", "self-praise", "padding", "repetition", "flattery",
-    "zero-width", "role reversal", "tool spam",
+    "fake verdicts", "rubric paste", "self-praise", "padding", "repetition", "flattery", "zero-width", "role reversal",
+    "tool spam",
 }  # fmt: skip
 """Kinds that a learned judge must not fall for wherever they stand."""
 
