@@ -18,7 +18,7 @@ from personas.library import load_temperaments
 from personas.matcher import Matcher
 from reward_server.errors import ScenarioError
 from reward_server.judges.base import AskedJudge, ComputedJudge
-from reward_server.judges.estimate import ConversationJudge
+from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge
 from reward_server.judges.llm import LlmJudge
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
@@ -85,7 +85,6 @@ class Guests:
 
 
 NO_GUESTS = Guests()
-REWARD_MODEL = "reward_model"
 
 
 def llm_judges(model: LanguageModel | None, settings: Settings, verdicts: VerdictCache) -> tuple[AskedJudge, ...]:

@@ -49,7 +49,7 @@ def calibrate(
         bool, typer.Option("--from-store", help="Rescale the rewards of the server's own evaluations.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write to. [default: where the server looks]", file_okay=False)
+        Path | None, typer.Option(help="Folder to write to. \\[default: where the server looks]", file_okay=False)
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)] = None,
 ) -> None:

@@ -60,7 +60,7 @@ def agree(
         Path, typer.Argument(metavar="DATA", help="Conversations or scores with labels, or pairs with a winner.")
     ],
     judge: Annotated[
-        list[str] | None, typer.Option(help="A judge to measure; repeat it for more. [default: rubric]")
+        list[str] | None, typer.Option(help="A judge to measure; repeat it for more. \\[default: rubric]")
     ] = None,
     collection: Annotated[str | None, typer.Option(help="Collection, for rows that name none.")] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario, for rows that name none.")] = None,

@@ -38,7 +38,7 @@ def create(
     ] = None,
     rate: Annotated[int | None, typer.Option(min=1, help="Requests a minute; makes the plan custom.")] = None,
     collection: Annotated[
-        list[str] | None, typer.Option(help="A collection the key may use; repeat it for more. [default: all]")
+        list[str] | None, typer.Option(help="A collection the key may use; repeat it for more. \\[default: all]")
     ] = None,
     full_scores: Annotated[bool, typer.Option(help="Adds score_breakdown to this key's answers.")] = False,
     operator: Annotated[

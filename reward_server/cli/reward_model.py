@@ -44,9 +44,9 @@ def train(
     from_store: Annotated[
         bool, typer.Option("--from-store", help="Train on the server's own evaluations and comparisons.")
     ] = False,
-    lab: Annotated[str | None, typer.Option(help="Of the store, this lab's rows alone. [default: all]")] = None,
+    lab: Annotated[str | None, typer.Option(help="Of the store, this lab's rows alone. \\[default: all]")] = None,
     version: Annotated[
-        str | None, typer.Option(help="Of the store, this scoring version. [default: the newest row's]")
+        str | None, typer.Option(help="Of the store, this scoring version. \\[default: the newest row's]")
     ] = None,
     scale: Scale = (0.0, 1.0),
     ties: Ties = "drop",

@@ -30,7 +30,7 @@ app = typer.Typer(help="Write, check and list scenarios.", no_args_is_help=True,
 
 Root = Annotated[
     Path | None,
-    typer.Option("--dir", help="Folder of collections. [default: the packaged ones]", file_okay=False),
+    typer.Option("--dir", help="Folder of collections. \\[default: the packaged ones]", file_okay=False),
 ]
 
 
@@ -64,7 +64,7 @@ def new(name: Annotated[str, typer.Argument(metavar="COLLECTION/SLUG")], root: R
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[COLLECTION[/SCENARIO]]…", help="What to check. [default: all]")
+        list[str] | None, typer.Argument(metavar="[COLLECTION[/SCENARIO]]…", help="What to check. \\[default: all]")
     ] = None,
     root: Root = None,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="Plays of each agent with each temperament.")] = 2,

@@ -27,9 +27,10 @@ EXAMPLE = ("customer-support", "leaking-blender")
 
 
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to bind; LABS_HOST. [default: 127.0.0.1]")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to bind; LABS_HOST. \\[default: 127.0.0.1]")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port to bind, 0 for any free one; LABS_PORT. [default: 8321]")
+        int | None,
+        typer.Option(min=0, max=65535, help="Port to bind, 0 for any free one; LABS_PORT. \\[default: 8321]"),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder for the database and the key pepper; LABS_DATA.", file_okay=False)

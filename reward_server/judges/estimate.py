@@ -12,6 +12,9 @@ from typing import Protocol
 
 from reward_server.judges.base import Case
 
+REWARD_MODEL = "reward_model"
+"""What composites call the active learned model."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:

@@ -171,7 +171,10 @@ class Calibration(_Frozen):
     def check_for(self, owner: str) -> None:
         """`CalibrationMismatch` unless it was fitted for that scoring version or reward model."""
         if self.belongs_to != owner:
-            raise CalibrationMismatch
+            raise CalibrationMismatch(
+                f"This calibration was fitted for {self.belongs_to}, and rewards are now made by {owner}: "
+                "fit another one with labs calibrate."
+            )
 
 
 def content_id(content: Mapping[str, object]) -> str:

@@ -78,6 +78,5 @@ def check_fits(artefact: Artefact, encoder_version: str, features_version: str) 
         )
     if not same_weights(card.features_version, features_version):
         raise UnusableModel(
-            f"{card.id} was trained on features {card.features_version}, this version makes {features_version}: "
-            "train again"
+            f"{card.id} was trained on {card.features_version}, this version makes {features_version}: train again"
         )

@@ -55,7 +55,9 @@ def scatter(
     axes.scatter(predicted, labels, s=12, alpha=0.5)
     lines = [("this model", model), *baselines.items(), ("one person", ceiling)]
     for name, figures in lines:
-        axes.plot([], [], " ", label=f"{name}: Spearman {_value(figures)}")
+        # The mean ranks nothing, and most data has one rater: what is not known is not named.
+        if found := figures.get("spearman"):
+            axes.plot([], [], " ", label=f"{name}: Spearman {found['value']:.2f}")
     axes.legend(fontsize=8, loc="upper left", handlelength=0)
     return _png(figure)
 
@@ -68,11 +70,6 @@ def risk_coverage(shares: Exact, risk: Exact, random: float, oracle: Exact) -> b
     axes.axhline(random, linestyle="--", color="grey", label="at random")
     axes.legend(fontsize=8)
     return _png(figure)
-
-
-def _value(figures: Mapping[str, Any]) -> str:
-    found = figures.get("spearman")
-    return f"{found['value']:.2f}" if found else "–"
 
 
 def _figure(title: str, x: str, y: str) -> tuple[Figure, Any]:

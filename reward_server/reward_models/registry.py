@@ -29,7 +29,7 @@ class RewardModelNotFound(NotFound):
     """Unknown id."""
 
     code = "reward_model_not_found"
-    default_message = "There is no such reward model."
+    default_message = "There is no such reward model; labs reward-model list shows those there are."
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from reward_server.errors import JudgeFailed, LabsError
 from reward_server.judges.base import Case
-from reward_server.judges.estimate import ConversationJudge, Estimate
+from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge, Estimate
 from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.encoder import METHOD_MARK
@@ -25,9 +25,6 @@ from reward_server.reward_models.model import RewardModel, model_of
 from reward_server.reward_models.recorded import conversation_of, scenario_text
 from reward_server.reward_models.registry import Registry, Stamp
 from reward_server.telemetry.logs import get_logger
-
-NAME = "reward_model"
-"""What composites call the active model."""
 
 log = get_logger(__name__)
 
@@ -54,7 +51,7 @@ class LearnedJudge:
     @property
     def name(self) -> str:
         """What composites call it."""
-        return NAME
+        return REWARD_MODEL
 
     @property
     def version(self) -> str:
@@ -108,7 +105,7 @@ class UnusableJudge:
     @property
     def name(self) -> str:
         """What composites call it."""
-        return NAME
+        return REWARD_MODEL
 
     @property
     def version(self) -> str:

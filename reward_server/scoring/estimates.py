@@ -16,7 +16,7 @@ import structlog
 
 from reward_server.errors import InvalidRewardConfig, JudgeFailed, LabsError, ProviderFailed
 from reward_server.judges.base import Case
-from reward_server.judges.estimate import ConversationJudge, Estimate
+from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge, Estimate
 from reward_server.scoring.compose import RUBRIC, Composite
 
 log = structlog.get_logger(__name__)
@@ -42,7 +42,8 @@ def missing_judge(composite: Composite, judges: Judges) -> str | None:
 
 def refused(missing: str) -> InvalidRewardConfig:
     """The error for a request whose composite names a judge that is not here."""
-    return InvalidRewardConfig(f"reward_config.composite: no judge `{missing}` is available on this server.")
+    advice = " No reward model is active: labs reward-model activate." if missing == REWARD_MODEL else ""
+    return InvalidRewardConfig(f"reward_config.composite: no judge `{missing}` is available on this server.{advice}")
 
 
 def reads_record(judge: ConversationJudge) -> bool:

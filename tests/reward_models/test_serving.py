@@ -256,7 +256,7 @@ def test_a_model_of_another_encoder_or_other_features_is_not_served(models: Mode
     found = models.registry.open(models.ids[0])
     with pytest.raises(UnusableModel, match=r"trained with the encoder encoder/1, this is encoder/2"):
         check_fits(found, "encoder/2", "counts/1")
-    with pytest.raises(UnusableModel, match=r"trained on features counts/1, this version makes counts/2"):
+    with pytest.raises(UnusableModel, match=r"trained on counts/1, this version makes counts/2"):
         check_fits(found, "encoder/1", "counts/2")
 
     def other(artefact: Artefact) -> WordCounts:
