@@ -19,7 +19,7 @@ from benchmarks.quality import criteria, data, disclosure, instructions, plots, 
 from benchmarks.quality.asking import ask_about
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import RESULTS, environment, write
-from reward_server.reward_models.encoder import load_encoder
+from reward_server.reward_models.encoder import load_encoder, load_fast_encoder
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.posterior import LinearPosterior
 from reward_server.settings import Settings, load_settings
@@ -54,7 +54,9 @@ def main(arguments: list[str] | None = None) -> None:
 def report(folder: Path, wanted: list[str], cache: Path | None, settings: Settings) -> str:
     """The report on the sets that are wanted and there."""
     encoder = KeptVectors(load_encoder(settings.encoder), cache)
-    featuriser = ConversationFeaturiser(encoder)
+    # In fp32, so that the figures are those of every machine.
+    layered = KeptVectors(load_fast_encoder(settings.encoder, "fp32"), cache)
+    featuriser = ConversationFeaturiser(layered)
     transferred: list[LinearPosterior] = []
 
     def hh(path: Path) -> list[str]:
@@ -85,6 +87,7 @@ def report(folder: Path, wanted: list[str], cache: Path | None, settings: Settin
         print(f"{name} …", file=sys.stderr)
         parts += measures[name](path)
         encoder.save()
+        layered.save()
         print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
     return "\n\n".join([environment(), *parts])
 

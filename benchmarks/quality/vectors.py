@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from reward_server.reward_models.encoder import TextEncoder, Vectors
+from reward_server.reward_models.encoder import TextEncoder, Vectors, meaning_width
 
 PART = 256
 """Texts encoded between two steps of the progress bar."""
@@ -46,6 +46,11 @@ class KeptVectors:
     def width(self) -> int:
         """The length of a vector."""
         return self._encoder.width
+
+    @property
+    def meaning(self) -> int:
+        """How many numbers at the head of a vector are the unit vector."""
+        return meaning_width(self._encoder)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (len(texts), width)."""

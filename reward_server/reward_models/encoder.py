@@ -47,6 +47,12 @@ class TextEncoder(Protocol):
         """Unit vectors, shape (len(texts), width); each depends on its own text alone."""
 
 
+def meaning_width(encoder: TextEncoder) -> int:
+    """How many numbers at the head of a vector are the unit vector; what follows, if any, is of inner layers."""
+    width: int = getattr(encoder, "meaning", encoder.width)
+    return width
+
+
 @runtime_checkable
 class AwaitableEncoder(TextEncoder, Protocol):
     """An encoder that computes in threads of its own."""

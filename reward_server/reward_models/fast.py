@@ -16,6 +16,8 @@ from torch import Tensor
 from reward_server.reward_models.encoder import METHOD_MARK, EncoderUnavailable, Precision, Vectors
 from reward_server.reward_models.minilm import (
     TOKENS_PER_PACK,
+    TONE_LAYERS,
+    WIDTH,
     Checkpoint,
     Forward,
     MiniLmEncoder,
@@ -47,7 +49,8 @@ class FastEncoder:
     @property
     def version(self) -> str:
         """Identifies weights, method and precision; part of the scoring version."""
-        return f"{self._exact.version}/{MAX_TOKENS}{METHOD_MARK}{self._method}"
+        layers = "-".join(map(str, TONE_LAYERS))
+        return f"{self._exact.version}/{MAX_TOKENS}/layers-{layers}{METHOD_MARK}{self._method}"
 
     @property
     def precision(self) -> str:
@@ -64,13 +67,18 @@ class FastEncoder:
         """The length of a vector."""
         return self._exact.width
 
+    @property
+    def meaning(self) -> int:
+        """How many numbers at the head of a vector are the unit vector; the means of inner layers follow."""
+        return WIDTH
+
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, shape (len(texts), 384)."""
+        """Unit vectors, each followed by the means of `TONE_LAYERS`; shape (len(texts), width)."""
         if self._packed is None:
             return self._exact.encode(texts)
         use_one_thread()
         rows = self._exact.tokens(texts)
-        vectors = in_packs(rows, self._packed, self._budget)
+        vectors = in_packs(rows, self._packed, self._budget, self.width)
         for index in np.flatnonzero(~np.isfinite(vectors).all(axis=1)):
             vectors[index] = self._exact.forward([rows[index]])[0].numpy()
         return vectors
@@ -88,7 +96,7 @@ def load_packaged_fast(precision: Precision = "auto") -> FastEncoder:
 def fast_encoder(checkpoint: Checkpoint, precision: Precision = "auto") -> FastEncoder:
     """Choose what this machine computes best, and measure whether it is exact."""
     weights, tokenizer, version = checkpoint
-    exact = MiniLmEncoder(weights, tokenizer, version, MAX_TOKENS)
+    exact = MiniLmEncoder(weights, tokenizer, version, MAX_TOKENS, tone=True)
     if precision == "fp32":
         return FastEncoder(exact, None)
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -21,13 +21,13 @@ from personas.memory import Memory
 from personas.wording import tokens
 from reward_server.reward_models import robust_reading, wordings
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.encoder import AwaitableEncoder, TextEncoder, Vectors
+from reward_server.reward_models.encoder import AwaitableEncoder, TextEncoder, Vectors, meaning_width
 from reward_server.reward_models.robust_reading import Message
 from reward_server.reward_models.wordings import Heard
 
 __all__ = ["ConversationFeaturiser"]
 
-METHOD = "features/1"
+METHOD = "features/2"
 EMPHASIS: Mapping[str, float] = {
     "reply": 1.0,
     "reply_most": 1.0,
@@ -44,11 +44,12 @@ EMPHASIS: Mapping[str, float] = {
     "mean_numbers": 3.0,
     "first_numbers": 1.0,
     "talk": 6.0,
+    "reply_tone": 2.0,
 }
 """The blocks in order, and how freely a head may use their columns once these are standardised: a few telling counts
 would otherwise drown among hundreds of directions of meaning."""
 REMEMBERED = 20_000
-"""Sentence vectors kept: 30 MB at 384 numbers each."""
+"""Sentence vectors kept: 120 MB at 1,536 numbers each."""
 _TALK = 4
 
 
@@ -61,7 +62,9 @@ class ConversationFeaturiser:
         styles = len(wordings.COMMON) + len(wordings.MARKS)
         counts = {"reply_words": wordings.BUCKETS, "reply_style": styles, "agent_style": styles, "talk": _TALK}
         counts |= dict.fromkeys(("reply_numbers", "mean_numbers", "first_numbers"), wordings.NUMBERS)
-        self._widths = {name: counts.get(name, encoder.width) for name in EMPHASIS}
+        self._meaning = meaning_width(encoder)
+        counts["reply_tone"] = encoder.width - self._meaning
+        self._widths = {name: counts.get(name, self._meaning) for name in EMPHASIS}
 
     @property
     def version(self) -> str:
@@ -147,10 +150,10 @@ class ConversationFeaturiser:
         return found
 
     def _matrix(self, segments: Sequence[str], known: Mapping[str, Vectors]) -> Vectors:
-        return np.stack([known[text] for text in segments]) if segments else self._nothing()
+        return np.stack([known[text][: self._meaning] for text in segments]) if segments else self._nothing()
 
     def _nothing(self) -> Vectors:
-        return np.zeros((0, self._encoder.width), dtype=np.float32)
+        return np.zeros((0, self._meaning), dtype=np.float32)
 
     def _blocks(
         self, messages: Sequence[Message], scenario: Sequence[str], known: Mapping[str, Vectors]
@@ -189,8 +192,9 @@ class ConversationFeaturiser:
             "reply_numbers": numbers[-1],
             "mean_numbers": numbers.mean(0),
             "first_numbers": numbers[0],
+            "reply_tone": np.mean([known[text][self._meaning :] for text in messages[last].segments], axis=0),
         }
-        scale = math.sqrt(self._encoder.width)  # products of entries of unit vectors are as small as they are many
+        scale = math.sqrt(self._meaning)  # products of entries of unit vectors are as small as they are many
         if matches:
             blocks["match"] = np.mean(matches, axis=0) * scale
         if scenario:

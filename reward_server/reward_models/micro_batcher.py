@@ -19,7 +19,7 @@ from threading import Condition, Thread
 import numpy as np
 
 from reward_server.errors import LabsError, NotReady, Overloaded
-from reward_server.reward_models.encoder import TextEncoder, Vectors
+from reward_server.reward_models.encoder import TextEncoder, Vectors, meaning_width
 
 WORKERS = 2
 TOKENS_PER_BATCH = 4096
@@ -219,6 +219,11 @@ class BatchedEncoder:
     def width(self) -> int:
         """The length of a vector."""
         return self._encoder.width
+
+    @property
+    def meaning(self) -> int:
+        """How many numbers at the head of a vector are the unit vector."""
+        return meaning_width(self._encoder)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, shape (len(texts), width); blocks, so never on an event loop."""

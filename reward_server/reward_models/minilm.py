@@ -31,6 +31,8 @@ TOKENS_PER_PACK = 4096  # measured: speed is flat from 2,048 to 8,192
 MIN_ROWS = 16  # measured: below 4 rows the library takes another kernel, whose sums are ordered differently
 LAYERS, HEADS, WIDTH = 6, 12, 384
 NORM_EPSILON = 1e-12
+TONE_LAYERS = (2, 4, 5)
+"""Inner layers whose means learned judges read, too: the last tells topics, these still manner."""
 
 _threads = local()
 
@@ -48,15 +50,23 @@ class _Layer(NamedTuple):
 
 Tokens = list[int]
 Forward = Callable[[Sequence[Tokens]], Tensor]
-"""Token ids of texts that are sorted by length to their unit vectors, shape (texts, 384), fp32."""
+"""Token ids of texts that are sorted by length to their vectors, shape (texts, width), fp32."""
 
 
 class MiniLmEncoder:
     """Mean-pooled, unit-length sentence vectors in fp32; of a longer text the first `max_tokens` (2 to 512) count."""
 
     def __init__(
-        self, weights: dict[str, Tensor], tokenizer: Tokenizer, version: str, max_tokens: int = MAX_TOKENS
+        self,
+        weights: dict[str, Tensor],
+        tokenizer: Tokenizer,
+        version: str,
+        max_tokens: int = MAX_TOKENS,
+        *,
+        tone: bool = False,
     ) -> None:
+        """Args: tone: whether the means of `TONE_LAYERS` follow each unit vector."""
+        self._tone_layers = TONE_LAYERS if tone else ()
         self._version = version
         self._tokenizer = tokenizer
         self._tokenizer.no_padding()
@@ -77,12 +87,13 @@ class MiniLmEncoder:
     @property
     def width(self) -> int:
         """The length of a vector."""
-        return WIDTH
+        return WIDTH * (1 + len(self._tone_layers))
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, shape (len(texts), 384)."""
+        """Unit vectors, each followed by the means of the inner layers asked for; shape (len(texts), width)."""
         use_one_thread()
-        return in_packs(self.tokens(texts), self.forward, TOKENS_PER_PACK if self._packs_are_exact else 1)
+        budget = TOKENS_PER_PACK if self._packs_are_exact else 1
+        return in_packs(self.tokens(texts), self.forward, budget, self.width)
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
         """The token ids of each text, the first and the last marking its ends."""
@@ -98,13 +109,15 @@ class MiniLmEncoder:
         ids = torch.tensor([token for row in filled for token in row])
         positions = torch.cat([self._positions[:length].repeat(count, 1) for length, count in runs])
         hidden = _norm(self._words[ids] + positions + self._segment, self._embedding_norm)
-        for layer in self._layers:
+        tones: list[Tensor] = []
+        for number, layer in enumerate(self._layers, 1):
             mixed = _attention(F.linear(hidden, *layer.qkv), runs)
             hidden = _norm(hidden + F.linear(mixed, *layer.attended), layer.attention_norm)
             widened = F.gelu(F.linear(hidden, *layer.wide))
             hidden = _norm(hidden + F.linear(widened, *layer.narrow), layer.output_norm)
-        means = torch.cat([part.mean(1) for part in _by_run(hidden, runs)])
-        return F.normalize(means[: len(rows)], dim=1)
+            if number in self._tone_layers:
+                tones.append(_means(hidden, runs)[: len(rows)])
+        return torch.cat([F.normalize(_means(hidden, runs)[: len(rows)], dim=1), *tones], dim=1)
 
     def _measure_exactness(self) -> bool:
         return is_exact(self.forward, {2: 9, 3: 64, 12: 17, 23: 3, 70: 1})
@@ -122,9 +135,9 @@ def is_exact(forward: Forward, counts: Mapping[int, int]) -> bool:
     return all(torch.equal(forward([row])[0], vector) for row, vector in zip(rows, packed, strict=True))
 
 
-def in_packs(rows: Sequence[Tokens], forward: Forward, tokens: int) -> Vectors:
-    """The vectors of texts in any order, shape (len(rows), 384), computed with so many tokens at a time."""
-    vectors = np.empty((len(rows), WIDTH), dtype=np.float32)
+def in_packs(rows: Sequence[Tokens], forward: Forward, tokens: int, width: int = WIDTH) -> Vectors:
+    """The vectors of texts in any order, shape (len(rows), width), computed with so many tokens at a time."""
+    vectors = np.empty((len(rows), width), dtype=np.float32)
     by_length = sorted(range(len(rows)), key=lambda index: len(rows[index]))
     for pack in _packs(by_length, rows, tokens):
         vectors[pack] = forward([rows[index] for index in pack]).numpy()
@@ -215,6 +228,11 @@ def _by_run(packed: Tensor, runs: Sequence[tuple[int, int]]) -> Iterator[Tensor]
         stop = start + length * count
         yield packed[start:stop].view(count, length, -1)
         start = stop
+
+
+def _means(hidden: Tensor, runs: Sequence[tuple[int, int]]) -> Tensor:
+    """The mean over the tokens of each text."""
+    return torch.cat([part.mean(1) for part in _by_run(hidden, runs)])
 
 
 def _attention(packed: Tensor, runs: Sequence[tuple[int, int]]) -> Tensor:

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (the name the field uses)
 from torch import Tensor
 
-from reward_server.reward_models.minilm import HEADS, LAYERS, MIN_ROWS, NORM_EPSILON, WIDTH, Tokens
+from reward_server.reward_models.minilm import HEADS, LAYERS, MIN_ROWS, NORM_EPSILON, TONE_LAYERS, WIDTH, Tokens
 
 HEAD_WIDTH = WIDTH // HEADS
 SCORES_AT_ONCE = 300_000
@@ -101,11 +101,12 @@ def prepacked(weights: Mapping[str, Tensor]) -> Bf16Forward | None:
         found = forward(probe)
     except (AttributeError, RuntimeError, TypeError, NotImplementedError):
         return None
-    return forward if (found * Bf16Forward(weights)(probe)).sum(dim=1).min() > SAME_DIRECTION else None
+    same = F.cosine_similarity(found, Bf16Forward(weights)(probe), dim=1).min() > SAME_DIRECTION
+    return forward if same else None
 
 
 class Bf16Forward:
-    """Token ids of texts, sorted by length, to unit vectors; callable from many threads."""
+    """Token ids of texts, sorted by length, to vectors; callable from many threads."""
 
     def __init__(
         self, weights: Mapping[str, Tensor], device: str = "cpu", products: type[Products] | None = None
@@ -131,20 +132,23 @@ class Bf16Forward:
 
     @torch.inference_mode()
     def __call__(self, rows: Sequence[Tokens]) -> Tensor:
-        """Unit vectors, shape (len(rows), 384), fp32."""
+        """Unit vectors, each followed by the means of `TONE_LAYERS`, fp32; shape (len(rows), 4 * 384)."""
         filler = MIN_ROWS - sum(map(len, rows))
         filled = [*rows, [0] * filler] if filler > 0 else rows
         runs = [(length, len(list(run))) for length, run in groupby(map(len, filled))]
         hidden = self._embedded(filled).bfloat16()
+        lengths = torch.tensor([len(row) for row in filled], device=self._device)
         by = self._products
-        for block in self._blocks:
+        tones: list[Tensor] = []
+        for number, block in enumerate(self._blocks, 1):
             mixed = _attention(by.plain(hidden, block.qkv), runs)
             hidden = _norm(by.added(mixed, block.attended, hidden), block.attention_norm)
             widened = by.gelu(hidden, block.wide)
             hidden = _norm(by.added(widened, block.narrow, hidden), block.output_norm)
-        lengths = torch.tensor([len(row) for row in filled], device=self._device)
+            if number in TONE_LAYERS:
+                tones.append(torch.segment_reduce(hidden.float(), "mean", lengths=lengths)[: len(rows)])
         means = torch.segment_reduce(hidden.float(), "mean", lengths=lengths)
-        return F.normalize(means[: len(rows)], dim=1).cpu()
+        return torch.cat([F.normalize(means[: len(rows)], dim=1), *tones], dim=1).cpu()
 
     def _embedded(self, rows: Sequence[Tokens]) -> Tensor:
         ids = torch.tensor([token for row in rows for token in row], device=self._device)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.encoder import TextEncoder
+from reward_server.reward_models.encoder import TextEncoder, meaning_width
 from reward_server.reward_models.heads import Matrix
 
 NAMES = ("length", "cosine")
@@ -35,6 +35,7 @@ class PlainFeatures:
         pairs = [_last_exchange(conversation) for conversation in conversations]
         texts = [text for pair in pairs for text in pair]
         vectors = self._encoder.encode(texts).astype(np.float64) if texts else np.zeros((0, 1))
+        vectors = vectors[:, : meaning_width(self._encoder)]
         cosines = np.einsum("nd,nd->n", vectors[0::2], vectors[1::2])
         lengths = [np.log1p(_words(conversation)) for conversation in conversations]
         return np.column_stack([lengths, cosines]).astype(np.float32).reshape(len(conversations), self.width)

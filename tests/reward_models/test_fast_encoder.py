@@ -30,7 +30,7 @@ def checkpoint() -> Checkpoint:
 
 @pytest.fixture(scope="module")
 def exact(checkpoint: Checkpoint) -> MiniLmEncoder:
-    return MiniLmEncoder(*checkpoint, 512)
+    return MiniLmEncoder(*checkpoint, 512, tone=True)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,26 @@ def in_bf16(checkpoint: Checkpoint, exact: MiniLmEncoder) -> FastEncoder:
 def test_bf16_is_close_to_fp32(in_bf16: FastEncoder, exact: MiniLmEncoder) -> None:
     texts = [*_texts(24, 120), "", "word " * 600]
     quick, slow = in_bf16.encode(texts), exact.encode(texts)
-    assert np.allclose(np.linalg.norm(quick, axis=1), 1.0, atol=1e-5)
-    assert (quick * slow).sum(axis=1).min() > 0.9995
+    assert quick.shape == slow.shape == (len(texts), in_bf16.width)
+    assert np.allclose(np.linalg.norm(quick[:, : in_bf16.meaning], axis=1), 1.0, atol=1e-5)
+    for part in range(0, in_bf16.width, in_bf16.meaning):
+        left, right = (vectors[:, part : part + in_bf16.meaning] for vectors in (quick, slow))
+        lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+        assert ((left * right).sum(axis=1) / lengths).min() > 0.999
+
+
+def test_inner_layers_follow_the_vector_that_personas_hear(checkpoint: Checkpoint, exact: MiniLmEncoder) -> None:
+    texts = [*_texts(6, 40), "no", ""]
+    alone, layered = MiniLmEncoder(*checkpoint, 512).encode(texts), exact.encode(texts)
+    assert np.array_equal(layered[:, :384], alone)
+    inner = [layered[:, start : start + 384] for start in (384, 768, 1152)]
+    assert layered.shape == (len(texts), 1536)
+    assert all(not np.allclose(one, other) for one, other in zip(inner, [*inner[1:], alone], strict=True))
+
+
+def test_bf16_and_fp32_differ(in_bf16: FastEncoder, exact: MiniLmEncoder) -> None:
+    texts = _texts(4, 40)
+    quick, slow = in_bf16.encode(texts), exact.encode(texts)
     assert not np.array_equal(quick, slow)
 
 
@@ -72,8 +90,8 @@ def test_the_version_names_the_precision_and_leaves_that_of_personas_alone(
 ) -> None:
     assert load_encoder().version == checkpoint.version == "minilm-l6-v2/53aa51172d14/1"
     in_fp32 = FastEncoder(exact, None)
-    assert in_bf16.version == "minilm-l6-v2/53aa51172d14/1/512+bf16"
-    assert in_fp32.version == "minilm-l6-v2/53aa51172d14/1/512+fp32"
+    assert in_bf16.version == "minilm-l6-v2/53aa51172d14/1/512/layers-2-4-5+bf16"
+    assert in_fp32.version == "minilm-l6-v2/53aa51172d14/1/512/layers-2-4-5+fp32"
     assert same_weights(in_bf16.version, in_fp32.version)
     assert not same_weights(in_bf16.version, checkpoint.version)
 
@@ -106,7 +124,8 @@ class DependsOnNeighbours:
     def __init__(self, weights: object = None, device: str = "cpu") -> None: ...
 
     def __call__(self, rows: Sequence[Tokens]) -> torch.Tensor:
-        return torch.nn.functional.normalize(torch.ones(len(rows), 384) + len(rows) * torch.eye(len(rows), 384), dim=1)
+        rising = torch.ones(len(rows), 1536) + len(rows) * torch.eye(len(rows), 1536)
+        return torch.nn.functional.normalize(rising, dim=1)
 
 
 def test_where_packs_are_not_exact_bf16_computes_one_at_a_time(exact: MiniLmEncoder) -> None:
@@ -139,7 +158,7 @@ def test_fp32_can_be_asked_for_and_equals_the_exact_encoder(exact: MiniLmEncoder
     encoder = load_fast_encoder(precision="fp32")
     texts = _texts(5, 40)
     assert np.array_equal(encoder.encode(texts), exact.encode(texts))
-    assert encoder.encode([]).shape == (0, 384)
+    assert encoder.encode([]).shape == (0, 1536)
 
 
 def test_prepacked_products_are_those_of_the_public_functions(checkpoint: Checkpoint) -> None:
