@@ -54,6 +54,7 @@ from reward_server.llm.build import language_model
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.reward_models.micro_batcher import MicroBatcher
+from reward_server.reward_models.service import RewardModelService
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.scorer import Scorer
@@ -129,6 +130,19 @@ def _lifespan(
     return lifespan
 
 
+@dataclass(frozen=True)
+class _Scoring:
+    """What scores, and what it is made of."""
+
+    library: Library
+    matcher: Matcher
+    threads: Executor
+    model: LanguageModel | None
+    verdicts: VerdictCache
+    learned: RewardModelService
+    scorer: MeteredScorer
+
+
 async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics) -> Services:
     """Everything that is needed to serve, or an error that says what is missing."""
     await migrate(settings.database)
@@ -137,6 +151,60 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     pepper = await asyncio.to_thread(pepper_of, settings)
     keys = KeyRing(store, ports.clock, pepper)
     open_access = await _may_be_open(settings, keys)
+    scoring = await _scoring(stack, settings, ports, metrics, store)
+    outliving = Outliving()
+    stack.push_async_callback(outliving.drain, settings.drain_s)
+    idempotency = Idempotency(store, ports.clock, outliving)
+    shelf = CalibrationShelf(settings.calibrations)
+    await _own(stack, _purge_answers(store, ports.clock))
+    if ports.own_process:
+        await _own(stack, _warm(scoring.library, scoring.matcher))
+        _settle_heap()
+    catalog, vault, model = scoring.library.catalog, scoring.library.vault, scoring.model
+    wording = _wording(model, settings, metrics)
+    return Services(
+        settings=settings,
+        clock=ports.clock,
+        store=store,
+        catalog=catalog,
+        gatekeeper=Gatekeeper(keys, RateLimiter(), open_access=open_access),
+        cursors=CursorCodec(pepper),
+        episodes=EpisodeService(
+            store=store,
+            catalog=catalog,
+            stage=Stage(vault, load_temperaments(), scoring.matcher, scoring.threads, wording=wording),
+            scorer=TurnScorer(scoring.scorer),
+            idempotency=idempotency,
+            clock=ports.clock,
+            metrics=metrics,
+            new_seed=ports.new_seed,
+        ),
+        evaluations=EvaluationService(
+            store=store,
+            catalog=catalog,
+            scorer=scoring.scorer,
+            idempotency=idempotency,
+            clock=ports.clock,
+            metrics=metrics,
+            calibrator=Calibrator(shelf),
+            tie_breaker=None if model is None else TieBreaker(PairwiseJudge(model, scoring.verdicts), vault, metrics),
+        ),
+        calibrations=shelf,
+        rankings=RankingService(
+            catalog=catalog,
+            scorer=scoring.scorer,
+            ranker=Ranker(scoring.scorer, vault, metrics, None if model is None else Ruler(model)),
+            idempotency=idempotency,
+            metrics=metrics,
+        ),
+        reward_models=scoring.learned,
+        metrics=metrics,
+        encoder_version=scoring.matcher.version,
+    )
+
+
+async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics, store: Store) -> _Scoring:
+    """Scenarios, encoders, judges, and the scorer on all of them."""
     batcher = MicroBatcher(settings.scoring_threads)
     stack.push_async_callback(asyncio.to_thread, batcher.close)
     library, matcher = await _knowledge(settings, ports, metrics, batcher)
@@ -152,55 +220,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         reward_model=lambda: learned.active.at_hand,
     )
     scorer = MeteredScorer(ports.build_scorer(library, matcher, threads, guests), library.vault, metrics)
-    outliving = Outliving()
-    stack.push_async_callback(outliving.drain, settings.drain_s)
-    idempotency = Idempotency(store, ports.clock, outliving)
-    shelf = CalibrationShelf(settings.calibrations)
-    await _own(stack, _purge_answers(store, ports.clock))
-    if ports.own_process:
-        await _own(stack, _warm(library, matcher))
-        _settle_heap()
-    return Services(
-        settings=settings,
-        clock=ports.clock,
-        store=store,
-        catalog=library.catalog,
-        gatekeeper=Gatekeeper(keys, RateLimiter(), open_access=open_access),
-        cursors=CursorCodec(pepper),
-        episodes=EpisodeService(
-            store=store,
-            catalog=library.catalog,
-            stage=Stage(
-                library.vault, load_temperaments(), matcher, threads, wording=_wording(model, settings, metrics)
-            ),
-            scorer=TurnScorer(scorer),
-            idempotency=idempotency,
-            clock=ports.clock,
-            metrics=metrics,
-            new_seed=ports.new_seed,
-        ),
-        evaluations=EvaluationService(
-            store=store,
-            catalog=library.catalog,
-            scorer=scorer,
-            idempotency=idempotency,
-            clock=ports.clock,
-            metrics=metrics,
-            calibrator=Calibrator(shelf),
-            tie_breaker=None if model is None else TieBreaker(PairwiseJudge(model, verdicts), library.vault, metrics),
-        ),
-        calibrations=shelf,
-        rankings=RankingService(
-            catalog=library.catalog,
-            scorer=scorer,
-            ranker=Ranker(scorer, library.vault, metrics, None if model is None else Ruler(model)),
-            idempotency=idempotency,
-            metrics=metrics,
-        ),
-        reward_models=learned,
-        metrics=metrics,
-        encoder_version=matcher.version,
-    )
+    return _Scoring(library, matcher, threads, model, verdicts, learned, scorer)
 
 
 async def _knowledge(
