@@ -53,7 +53,11 @@ def calibrate(
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)] = None,
 ) -> None:
-    """Fit a calibration, write it with a reliability diagram, and print the errors before and after."""
+    """Fit a calibration, write it with a reliability diagram, and print the errors before and after.
+
+    Rows of JSON: {"reward": 0.6, "label": 1}, {"rewards": {"name": 0.6}, "label": 1} or {"reward_a": 0.6,
+    "reward_b": 0.4, "winner": "a"}; or results.jsonl of labs evaluate with --labels. More in docs/calibration.md.
+    """
     from reward_server.clock import SystemClock
     from reward_server.jobs.calibration.read import read
     from reward_server.jobs.calibration.run import calibrate as run

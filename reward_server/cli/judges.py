@@ -77,7 +77,11 @@ def agree(
     root: Root = None,
     data: Data = None,
 ) -> None:
-    """Measure judges against people, each other, themselves and attacks; write report.md, agreement.json and a plot."""
+    """Measure judges against people, each other, themselves and attacks; write report.md, agreement.json and a plot.
+
+    Rows of JSON: {"messages": ..., "label": 0.7}, or {"response_a": ..., "response_b": ..., "winner": "a"}, or
+    scores made elsewhere, {"scores": {"judge": 0.6}, "label": 0.7}. More in docs/calibration.md.
+    """
     from reward_server.jobs.agreement.read import Reading, read
     from reward_server.jobs.agreement.report import REPORT, markdown, write
     from reward_server.jobs.agreement.run import of_scores

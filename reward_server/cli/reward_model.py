@@ -63,7 +63,11 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted training stopped.")] = False,
     data: Data = None,
 ) -> None:
-    """Train a reward model and measure it on held-out dialogues."""
+    """Train a reward model and measure it on held-out dialogues.
+
+    Rows of JSON: {"messages": ..., "score": 0.7}, or {"chosen": ..., "rejected": ...}; rows of hh-rlhf, LLMBar
+    and MRBench are read as they are. More in docs/reward-models.md.
+    """
     from reward_server.clock import SystemClock
     from reward_server.jobs.reward_model.train import Task
     from reward_server.reward_models.artefact import refuse_taken
