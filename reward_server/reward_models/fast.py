@@ -27,7 +27,7 @@ from reward_server.reward_models.minilm import (
     read_checkpoint,
     use_one_thread,
 )
-from reward_server.reward_models.packed import Bf16Forward, prepacked
+from reward_server.reward_models.packed import FULL_ROWS, Bf16Forward, Products, prepacked
 
 MAX_TOKENS = 512
 """As many positions as the model knows."""
@@ -114,11 +114,13 @@ def fast_encoder(checkpoint: Checkpoint, precision: Precision = "auto") -> FastE
 
 
 def _forwards(weights: Mapping[str, Tensor], device: str) -> Iterator[Bf16Forward]:
-    """What there is for bf16, the fastest first."""
-    quickest = prepacked(weights) if device == "cpu" else None
-    if quickest is not None:
-        yield quickest
-    yield Bf16Forward(weights, device)
+    """What there is for bf16, the fastest first; a processor may need filled rows to sum all texts alike."""
+    for least_rows in (0, FULL_ROWS) if device == "cpu" else ():
+        quickest = prepacked(weights, least_rows)
+        if quickest is not None:
+            yield quickest
+    for least_rows in (0, FULL_ROWS):
+        yield Bf16Forward(weights, device, Products(least_rows))
 
 
 def _multiplies_bf16(capabilities: Mapping[str, object]) -> bool:

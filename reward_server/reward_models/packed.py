@@ -27,6 +27,8 @@ SCORES_AT_ONCE = 300_000
 ROWS_EXPECTED = 2048
 """The layout of pre-packed matrices is chosen for so many rows; others are multiplied as well."""
 SAME_DIRECTION = 0.9999
+FULL_ROWS = 512
+"""Measured on a processor with AMX: with fewer than 385 rows, the long sums are split up and ordered differently."""
 
 Pair = tuple[Tensor, Tensor]
 
@@ -50,6 +52,10 @@ class Products:
 
     method = "bf16"
 
+    def __init__(self, least_rows: int = 0) -> None:
+        """Args: least_rows: the product with the widest rows is filled up to so many, so that all are summed alike."""
+        self._least_rows = least_rows
+
     def laid_out(self, pair: Pair) -> Pair:
         """Weight and bias as the products want them."""
         return pair
@@ -64,6 +70,13 @@ class Products:
 
     def added(self, rows: Tensor, pair: Pair, residual: Tensor) -> Tensor:
         """W x + b + residual."""
+        missing = self._least_rows - rows.shape[0] if rows.shape[1] > WIDTH else 0
+        if missing <= 0:
+            return self._added(rows, pair, residual)
+        filler = (0, 0, 0, missing)
+        return self._added(F.pad(rows, filler), pair, F.pad(residual, filler))[:-missing]
+
+    def _added(self, rows: Tensor, pair: Pair, residual: Tensor) -> Tensor:
         return F.linear(rows, *pair).add_(residual)
 
 
@@ -87,17 +100,16 @@ class PrepackedProducts(Products):
         product: Tensor = torch.ops.mkldnn._linear_pointwise(rows, *pair, "gelu", [], "none")
         return product
 
-    def added(self, rows: Tensor, pair: Pair, residual: Tensor) -> Tensor:
-        """W x + b + residual."""
+    def _added(self, rows: Tensor, pair: Pair, residual: Tensor) -> Tensor:
         product: Tensor = torch.ops.mkldnn._linear_pointwise.binary(rows, residual, *pair, "add")
         return product
 
 
-def prepacked(weights: Mapping[str, Tensor]) -> Bf16Forward | None:
+def prepacked(weights: Mapping[str, Tensor], least_rows: int = 0) -> Bf16Forward | None:
     """The forward pass with pre-packed matrices; None where this torch lacks it or its results are others."""
     probe: list[Tokens] = [[101, 2023, 2003, 102], [101, *range(2000, 2060), 102]]
     try:
-        forward = Bf16Forward(weights, products=PrepackedProducts)
+        forward = Bf16Forward(weights, products=PrepackedProducts(least_rows))
         found = forward(probe)
     except (AttributeError, RuntimeError, TypeError, NotImplementedError):
         return None
@@ -108,11 +120,9 @@ def prepacked(weights: Mapping[str, Tensor]) -> Bf16Forward | None:
 class Bf16Forward:
     """Token ids of texts, sorted by length, to vectors; callable from many threads."""
 
-    def __init__(
-        self, weights: Mapping[str, Tensor], device: str = "cpu", products: type[Products] | None = None
-    ) -> None:
+    def __init__(self, weights: Mapping[str, Tensor], device: str = "cpu", products: Products | None = None) -> None:
         """Args: weights: of the checkpoint, fp32. products: how matrices are multiplied; by default, publicly."""
-        self._products = (products or Products)()
+        self._products = products or Products()
         weights = {name: weight.to(device) for name, weight in weights.items()}
         self._device = device
         self._words = weights["embeddings.word_embeddings.weight"]

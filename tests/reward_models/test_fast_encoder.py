@@ -121,7 +121,7 @@ class DependsOnNeighbours:
 
     method = "bf16"
 
-    def __init__(self, weights: object = None, device: str = "cpu") -> None: ...
+    def __init__(self, weights: object = None, device: str = "cpu", products: object = None) -> None: ...
 
     def __call__(self, rows: Sequence[Tokens]) -> torch.Tensor:
         rising = torch.ones(len(rows), 1536) + len(rows) * torch.eye(len(rows), 1536)
@@ -137,10 +137,26 @@ def test_where_packs_are_not_exact_bf16_computes_one_at_a_time(exact: MiniLmEnco
 
 def test_auto_takes_fp32_where_bf16_is_not_exact(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast, "Bf16Forward", DependsOnNeighbours)
-    monkeypatch.setattr(fast, "prepacked", lambda weights: None)
+    monkeypatch.setattr(fast, "prepacked", lambda weights, least_rows: None)
     monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
     assert fast_encoder(checkpoint, "auto").precision == "fp32"
     assert fast_encoder(checkpoint, "bf16").precision == "bf16"
+
+
+def test_rows_are_filled_up_where_the_number_of_rows_changes_the_sums(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def summed_otherwise(self: object, rows: torch.Tensor, pair: packed.Pair, residual: torch.Tensor) -> torch.Tensor:
+        product = torch.nn.functional.linear(rows, *pair) + residual
+        return product * 1.5 if 32 < rows.shape[0] < packed.FULL_ROWS and rows.shape[1] > 384 else product
+
+    monkeypatch.setattr(packed.Products, "_added", summed_otherwise)
+    monkeypatch.setattr(fast, "prepacked", lambda weights, least_rows: None)
+    monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
+    encoder = fast_encoder(checkpoint, "auto")
+    assert (encoder.precision, encoder.packs_are_exact) == ("bf16", True)
+    texts = _texts(6, 40)
+    assert np.array_equal(encoder.encode(texts), np.concatenate([encoder.encode([text]) for text in texts]))
 
 
 def test_a_processor_without_bf16_gets_fp32_or_a_clear_error(
@@ -186,5 +202,5 @@ def test_other_results_of_the_private_operators_are_not_used(
     def without_residual(self: packed.Products, rows: torch.Tensor, pair: packed.Pair, residual: torch.Tensor):  # type: ignore[no-untyped-def]
         return self.plain(rows, pair)
 
-    monkeypatch.setattr(packed.PrepackedProducts, "added", without_residual)
+    monkeypatch.setattr(packed.PrepackedProducts, "_added", without_residual)
     assert prepacked(checkpoint.weights) is None
