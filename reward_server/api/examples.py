@@ -100,13 +100,14 @@ _EVALUATION: Example = {
     "evaluation_id": "ev_m5qkz4wxv6tn3bjr8fhya7d2",
     "reward": 0.375,
     "scores": _SCORES,
+    "scoring_version": "sv_0123456789ab",
     "normalized": {
         "7d": {"z": 0.5, "mean": 0.3, "std": 0.15, "n": 40},
         "100n": {"z": None, "mean": 0.0, "std": 0.0, "n": 0},
     },
     "metadata": _METADATA,
 }
-EVALUATE_RESPONSE: Example = {**_EVALUATION, "scoring_version": "sv_0123456789ab", "request_id": _REQUEST_ID}
+EVALUATE_RESPONSE: Example = {**_EVALUATION, "request_id": _REQUEST_ID}
 BATCH_REQUEST: Example = {"items": [{"id": "first", **_WHERE, "messages": _MESSAGES}]}
 BATCH_RESPONSE: Example = {
     "results": [

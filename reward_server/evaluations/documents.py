@@ -23,6 +23,7 @@ def evaluation(
     if scored.scores:
         body["scores"] = dict(scored.scores)
         body[FULL_SCORES_ONLY] = breakdown(scored)
+    body["scoring_version"] = scored.scoring_version
     normalized = standings(request, scored.reward, standing)
     if normalized is not None:
         body["normalized"] = normalized

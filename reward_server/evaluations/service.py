@@ -116,7 +116,7 @@ class EvaluationService:
         [outcome] = await self._score_all(lab, [request], EvaluationSource.EVALUATE)
         if isinstance(outcome, LabsError):
             raise outcome
-        body = self._body(outcome, standing, _ms(started)) | {"scoring_version": outcome.scored.scoring_version}
+        body = self._body(outcome, standing, _ms(started))
         await self._store_rows([outcome.row], body, keep)
         return body
 

@@ -11,10 +11,12 @@ import pytest
 
 from personas.matcher import Matcher
 from reward_server.engine import load_matcher
+from reward_server.reward_models.featurisers import Featurisers
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from scenarios.library import Library, load_library
 from tests.contract.house import COLLECTIONS, Client, House, Json, running_house
+from tests.contract.model_shop import Shop
 
 
 @pytest.fixture(scope="session")
@@ -58,3 +60,20 @@ async def labs(house: House) -> AsyncIterator[Client]:
 @pytest.fixture
 async def episode(labs: Client) -> Json:
     return await labs.create()
+
+
+@pytest.fixture(scope="session")
+def featurisers() -> Featurisers:
+    return Featurisers("packaged")
+
+
+@pytest.fixture
+def one_encoder(featurisers: Featurisers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every server would load its own encoder; has to stand before the house."""
+    encoder = featurisers.encoder
+    monkeypatch.setattr("reward_server.reward_models.encoder.load_fast_encoder", lambda *_: encoder)
+
+
+@pytest.fixture
+def shop(house: House, tmp_path: Path, featurisers: Featurisers) -> Shop:
+    return Shop(house, tmp_path / "trained", featurisers)

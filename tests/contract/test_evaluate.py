@@ -268,7 +268,7 @@ async def test_a_batch_has_the_documented_fields(labs: Client) -> None:
     result = await labs.ok("POST", "/batch/evaluate", {"items": items(GOOD, BAD)})
     assert set(result) == {"results", "scoring_version", "total_time_ms", "request_id"}
     for found in result["results"]:
-        assert set(found) == {"id", "status", "evaluation_id", "reward", "scores", "metadata"}
+        assert set(found) == {"id", "status", "evaluation_id", "reward", "scores", "scoring_version", "metadata"}
         assert found["status"] == "success"
 
 

@@ -2,69 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-
-import numpy as np
 import pytest
 
-from reward_server.reward_models import artefact
-from reward_server.reward_models.artefact import DataCard
-from reward_server.reward_models.featurisers import Featurisers
-from reward_server.reward_models.heads import Heads
-from reward_server.reward_models.registry import Registry
 from tests.contract.house import Client, House, Json, assert_error
+from tests.contract.model_shop import COMPOSITE, Shop
 from tests.contract.test_evaluate import BAD, GOOD, body
 
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-COMPOSITE = {"composite": {"combine": "weighted_sum", "parts": [{"judge": "reward_model", "weight": 1.0}]}}
-FIGURES = {"score": {"n": 12, "variance": 0.1, "r2": {"value": 0.5, "low": 0.3, "high": 0.7}}}
-
-
-@pytest.fixture(scope="module")
-def featurisers() -> Featurisers:
-    return Featurisers("packaged")
-
-
-@pytest.fixture(autouse=True)
-def one_encoder(featurisers: Featurisers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every server of these tests would load its own."""
-    encoder = featurisers.encoder
-    monkeypatch.setattr("reward_server.reward_models.encoder.load_fast_encoder", lambda *_: encoder)
-
-
-class Shop:
-    """Models of the server's encoder that give every conversation the same value."""
-
-    def __init__(self, house: House, folder: Path, featurisers: Featurisers) -> None:
-        self.registry = Registry(house.settings.reward_models)
-        self._folder = folder
-        self._featurisers = featurisers
-
-    def add(self, value: float, **changes: str) -> str:
-        width = self._featurisers.base.width
-        still = np.zeros(width, dtype=np.float32)
-        heads = Heads(("score",), still, still + 1, still[None], np.array([value], dtype=np.float32))
-        about = {
-            "data": DataCard(sha256="0" * 64, labelled=60, pairs=3, groups=9, grouped_by="group", source="file"),
-            "split": {"train": 40},
-            "recipe": {"seed": 0},
-            "encoder": "packaged",
-            "encoder_version": self._featurisers.encoder.version,
-            "features_version": self._featurisers.base.version,
-            "metrics": FIGURES,
-            "code_version": "0.1.0",
-            "engine": "e" * 64,
-            **changes,
-        }
-        place = self._folder / f"model-{value}-{len(changes)}"
-        artefact.write(place, heads, about, NOW + timedelta(hours=value))
-        return self.registry.add(artefact.read(place)).id
-
-
-@pytest.fixture
-def shop(house: House, tmp_path: Path, featurisers: Featurisers) -> Shop:
-    return Shop(house, tmp_path / "trained", featurisers)
+pytestmark = pytest.mark.usefixtures("one_encoder")
 
 
 async def rewarded(labs: Client, messages: list[Json] = GOOD) -> Json:

@@ -88,6 +88,8 @@ class BatchSuccess(ResponseModel):
     reward: Reward
     scores: dict[str, Reward] | None = None
     score_breakdown: dict[str, str] | None = None
+    scoring_version: str | None = None
+    """That of the batch, so that an item can be kept by itself."""
     normalized: dict[str, Window] | None = None
     metadata: EvaluationMetadata
 
