@@ -55,6 +55,7 @@ from reward_server.llm.durable import StoredLedger, StoredVerdicts
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.reward_models.micro_batcher import MicroBatcher
 from reward_server.reward_models.service import RewardModelService
+from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.scorer import Scorer
@@ -141,6 +142,7 @@ class _Scoring:
     verdicts: VerdictCache
     learned: RewardModelService
     scorer: MeteredScorer
+    lineage: Lineage
 
 
 async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics) -> Services:
@@ -186,7 +188,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             idempotency=idempotency,
             clock=ports.clock,
             metrics=metrics,
-            calibrator=Calibrator(shelf),
+            calibrator=Calibrator(shelf, scoring.lineage),
             tie_breaker=None if model is None else TieBreaker(PairwiseJudge(model, scoring.verdicts), vault, metrics),
         ),
         calibrations=shelf,
@@ -220,7 +222,8 @@ async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metr
         reward_model=lambda: learned.active.at_hand,
     )
     scorer = MeteredScorer(ports.build_scorer(library, matcher, threads, guests), library.vault, metrics)
-    return _Scoring(library, matcher, threads, model, verdicts, learned, scorer)
+    lineage = Lineage(library.vault, guests.conversation_judges)
+    return _Scoring(library, matcher, threads, model, verdicts, learned, scorer, lineage)
 
 
 async def _knowledge(

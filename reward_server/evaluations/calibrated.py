@@ -1,19 +1,25 @@
 """Shows a reward on the scale of a calibration, beside the reward itself, which never changes.
 
-A calibration speaks of the plain reward of one scoring version. Asked for together with anything that makes another
-reward it is refused, and so is one of another version: before scoring, and once more for the version that scored.
+A calibration belongs to what made the rewards it was fitted on. One of a scoring version speaks of the plain reward:
+where that is the rubric's in every scenario, it holds for as long as the rubric's part of the version does, whichever
+reward model is active; else for that version alone. One of a reward model speaks of the reward that this model makes
+alone, while it is active. All else is refused: before scoring, and once more for the version that scored.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 
 from reward_server.coordination.idempotency import Body
-from reward_server.errors import ConfigurationError, FieldProblem, InvalidRewardConfig
-from reward_server.reward_models.calibration import Calibration, CalibrationShelf
+from reward_server.errors import CalibrationMismatch, ConfigurationError, FieldProblem, InvalidRewardConfig
+from reward_server.judges.estimate import REWARD_MODEL
+from reward_server.reward_models.calibration import DEFAULT_REWARD, Calibration, CalibrationShelf
 from reward_server.scoring.config import RewardConfig
+from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.scored import Scored
+from reward_server.scoring.version import rubric_version
 from reward_server.telemetry.logs import get_logger
 from trainer_client import wire
 
@@ -21,13 +27,18 @@ log = get_logger(__name__)
 
 UNKNOWN = "There is no such calibration; GET /calibrations lists them."
 NOT_PLAIN = "A calibration goes with the plain reward: leave out everything else of reward_config."
+NOT_THE_MODEL = (
+    "This calibration is of a learned model: ask for the reward of reward_model alone, with reward_config.composite "
+    "and nothing else."
+)
 
 
 class Calibrator:
     """The calibrations of this server, as requests use them."""
 
-    def __init__(self, shelf: CalibrationShelf) -> None:
+    def __init__(self, shelf: CalibrationShelf, lineage: Lineage) -> None:
         self._shelf = shelf
+        self._lineage = lineage
 
     async def fetch(self, wanted: Iterable[wire.RewardConfig | None]) -> None:
         """Read what requests name, off the loop, so that looking it up later is a matter of memory."""
@@ -35,28 +46,52 @@ class Calibrator:
         if names:
             await asyncio.to_thread(lambda: [self._find(name) for name in names if name is not None])
 
-    def check(self, config: RewardConfig, scoring_version: str) -> None:
-        """What is wrong with asking for the calibration of a config, before any work.
+    def check(self, collection: str, scenario: str, config: RewardConfig, scoring_version: str) -> None:
+        """What is wrong with asking for the calibration of a config, before any work; the scenario exists.
 
         Raises:
             InvalidRewardConfig: it is unknown, or the config makes another reward than the calibrated one.
-            CalibrationMismatch: it was fitted for another scoring version or another reward.
+            CalibrationMismatch: it was fitted for another scoring version, reward model or reward.
         """
         if config.calibration is None:
             return
         calibration = self._found(config.calibration)
+        calibration.map_of(DEFAULT_REWARD)
+        if calibration.is_of_a_model:
+            heard = self._lineage.heard(collection, scenario, config)
+            if heard != (REWARD_MODEL,) or not replace(config, composite=None).is_plain:
+                raise _refused(NOT_THE_MODEL)
+            _require(calibration, self._lineage.active_model())
+            return
         if not config.is_plain:
             raise _refused(NOT_PLAIN)
-        calibration.check_for(scoring_version)
-        calibration.map_of("reward")
+        self._require_version(calibration, scoring_version)
 
     def shown(self, config: wire.RewardConfig | None, scored: Scored) -> Body:
-        """What the metadata of an evaluation says of its calibration; nothing where none was asked for."""
+        """What the metadata of an evaluation says of its calibration; nothing where none was asked for.
+
+        Raises:
+            CalibrationMismatch: another model was activated since it was checked.
+        """
         if config is None or config.calibration is None:
             return {}
         calibration = self._found(config.calibration)
-        calibration.check_for(scored.scoring_version)
+        if calibration.is_of_a_model:
+            _require(calibration, self._lineage.model_of(scored.scoring_version))
+        else:
+            self._require_version(calibration, scored.scoring_version)
         return {"calibrated": calibration.apply(scored.reward), "calibration_id": calibration.id}
+
+    def _require_version(self, calibration: Calibration, scoring_version: str) -> None:
+        owner = calibration.belongs_to
+        if owner == scoring_version:
+            return
+        if self._lineage.rubric_is_plain and rubric_version(owner) == rubric_version(scoring_version):
+            return
+        raise CalibrationMismatch(
+            f"This calibration was fitted for {owner}, and rewards are now made by {scoring_version}: "
+            "fit another one with labs calibrate."
+        )
 
     def _found(self, name: str) -> Calibration:
         calibration = self._find(name)
@@ -71,6 +106,14 @@ class Calibrator:
         except ConfigurationError:
             log.warning("calibration_damaged", calibration=name)
             return None
+
+
+def _require(calibration: Calibration, active: str | None) -> None:
+    if calibration.belongs_to != active:
+        raise CalibrationMismatch(
+            f"This calibration was fitted for the reward model {calibration.belongs_to}, and "
+            f"{active or 'no reward model'} is active: activate that model, or fit another one with labs calibrate."
+        )
 
 
 def _refused(message: str) -> InvalidRewardConfig:

@@ -179,10 +179,11 @@ class EvaluationService:
         self, lab: Lab, request: EvaluateRequest | CompareRequest, messages: Sequence[Message]
     ) -> ScoreRequest:
         config = read_config(request.reward_config)
+        where = request.collection_slug, request.scenario_slug
+        self._calibrator.check(*where, config, self._scorer.scoring_version)
         self._scorer.check(config)
-        self._calibrator.check(config, self._scorer.scoring_version)
-        transcript = self._scorer.read(request.collection_slug, request.scenario_slug, messages, request.agent_role)
-        return ScoreRequest(request.collection_slug, request.scenario_slug, transcript, config, lab.lab_id)
+        transcript = self._scorer.read(*where, messages, request.agent_role)
+        return ScoreRequest(*where, transcript, config, lab.lab_id)
 
     def _evaluated(
         self, lab: Lab, request: EvaluateRequest, outcome: Scored | Unscored, source: EvaluationSource, moment: datetime

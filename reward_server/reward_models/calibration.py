@@ -31,7 +31,8 @@ SCALING = frozenset({"z_score", "min_max", "percentile"})
 DEFAULT_REWARD = "reward"
 
 CalibrationId = Annotated[str, StringConstraints(pattern=r"^cal_[0-9a-f]{12}$")]
-Owner = Annotated[str, StringConstraints(pattern=r"^(sv|rm)_[0-9a-f]{12}$")]
+OWNER = r"sv_[0-9a-f]{12}(_[0-9a-f]{8})?|rm_[0-9a-f]{12}"
+Owner = Annotated[str, StringConstraints(pattern=f"^({OWNER})$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 log = get_logger(__name__)
@@ -168,13 +169,10 @@ class Calibration(_Frozen):
         weights = self.combination.weights
         return round(math.fsum(weights[name] * self.apply(value, name) for name, value in values.items()), 4)
 
-    def check_for(self, owner: str) -> None:
-        """`CalibrationMismatch` unless it was fitted for that scoring version or reward model."""
-        if self.belongs_to != owner:
-            raise CalibrationMismatch(
-                f"This calibration was fitted for {self.belongs_to}, and rewards are now made by {owner}: "
-                "fit another one with labs calibrate."
-            )
+    @property
+    def is_of_a_model(self) -> bool:
+        """Whether it was fitted on the rewards of one learned model; else on those of a scoring version."""
+        return self.belongs_to.startswith("rm_")
 
 
 def content_id(content: Mapping[str, object]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime
 
@@ -11,7 +12,10 @@ import pytest
 from reward_server.reward_models.calibration import Calibration, save
 from reward_server.reward_models.calibration_fit import LabelledRows, fit
 from tests.contract.house import WHERE, Client, House, Json, assert_error
+from tests.contract.model_shop import COMPOSITE, Shop
 from tests.contract.test_evaluate import BAD, FAIR, GOOD, body
+
+pytestmark = pytest.mark.usefixtures("one_encoder")
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OTHER_VERSION = "sv_ba9876543210"
@@ -124,3 +128,101 @@ async def test_a_calibration_of_a_learned_model_names_it(labs: Client, house: Ho
     [shown] = (await labs.ok("GET", "/calibrations"))["calibrations"]
     assert shown["reward_model_id"] == "rm_0123456789ab"
     assert "scoring_version" not in shown
+
+
+# --- and reward models ------------------------------------------------------------------------------
+
+
+async def activate(labs: Client, model: str) -> None:
+    await labs.ok("POST", f"/reward-models/{model}/activate")
+
+
+async def test_a_calibration_of_the_rubric_survives_activations(labs: Client, house: House, shop: Shop) -> None:
+    """Fitted without a model and with one: the rubric's rewards are the same under all of them."""
+    first, second = shop.add(0.3), shop.add(0.6)
+    without = fitted(house)
+    plain = await labs.ok("POST", "/evaluate", with_calibration(without.id))
+    await activate(labs, first)
+    with_first = fitted(house)
+    assert with_first.belongs_to != without.belongs_to
+    for model in (first, second):
+        await activate(labs, model)
+        for calibration in (without, with_first):
+            found = await labs.ok("POST", "/evaluate", with_calibration(calibration.id))
+            assert found["reward"] == plain["reward"]
+            assert found["metadata"]["calibrated"] == plain["metadata"]["calibrated"]
+    shop.registry.deactivate()
+    assert (await labs.call("POST", "/evaluate", with_calibration(with_first.id))).status_code == 200
+
+
+async def test_a_calibration_of_a_model_is_used_while_that_model_is_active(
+    labs: Client, house: House, shop: Shop
+) -> None:
+    first, second = shop.add(0.3), shop.add(0.6)
+    calibration = fitted(house, first)
+    wanted = with_calibration(calibration.id, **COMPOSITE)
+
+    error = await labs.call("POST", "/evaluate", wanted)
+    assert_error(error, 409, "calibration_mismatch")
+    assert first in error.json()["message"]
+    assert "no reward model is active" in error.json()["message"]
+
+    await activate(labs, first)
+    found = await labs.ok("POST", "/evaluate", wanted)
+    assert found["reward"] == 0.3
+    assert found["metadata"]["calibration_id"] == calibration.id
+    assert found["metadata"]["calibrated"] == calibration.apply(0.3) != 0.3
+
+    await activate(labs, second)
+    for path, sent in (("/evaluate", wanted), ("/batch/evaluate", {"items": [{"id": "one", **wanted}]})):
+        response = await labs.call("POST", path, sent)
+        assert first in response.text
+        assert second in response.text
+        assert "calibration_mismatch" in response.text
+    await activate(labs, first)
+    assert (await labs.ok("POST", "/evaluate", wanted))["metadata"]["calibrated"] == found["metadata"]["calibrated"]
+
+
+async def test_a_calibration_of_a_model_goes_with_that_models_reward_alone(
+    labs: Client, house: House, shop: Shop
+) -> None:
+    model = shop.add(0.3)
+    await activate(labs, model)
+    calibration = fitted(house, model)
+    both = {"combine": "min", "parts": [{"judge": "rubric"}, {"judge": "reward_model"}]}
+    for other in (
+        {},
+        {"composite": both},
+        {**COMPOSITE, "risk_aversion": 1.0},
+        {**COMPOSITE, "skip_safety_gate": True},
+    ):
+        response = await labs.call("POST", "/evaluate", with_calibration(calibration.id, **other))
+        error = assert_error(response, 400, "invalid_reward_config")
+        assert error["errors"][0]["loc"] == ["reward_config", "calibration"]
+    of_the_rubric = fitted(house)
+    response = await labs.call("POST", "/evaluate", with_calibration(of_the_rubric.id, **COMPOSITE))
+    assert_error(response, 400, "invalid_reward_config")
+
+
+async def test_what_a_cap_holds_down_is_calibrated_held_down(labs: Client, house: House, shop: Shop) -> None:
+    model = shop.add(0.9)
+    await activate(labs, model)
+    calibration = fitted(house, model)
+    found = await labs.ok("POST", "/evaluate", with_calibration(calibration.id, BAD, **COMPOSITE))
+    assert found["reward"] < 0.5
+    assert found["metadata"]["calibrated"] == calibration.apply(found["reward"])
+
+
+async def test_no_number_is_calibrated_by_another_models_scale(labs: Client, house: House, shop: Shop) -> None:
+    """The model changes after the check: the item fails, or is of the model that it was checked for."""
+    first, second = shop.add(0.3), shop.add(0.6)
+    await activate(labs, first)
+    calibration = fitted(house, first)
+    items = [{"id": str(k), **with_calibration(calibration.id, **COMPOSITE)} for k in range(30)]
+    house.matcher.close()
+    working = asyncio.create_task(labs.ok("POST", "/batch/evaluate", {"items": items}))
+    await house.matcher.somebody_waits()
+    await activate(labs, second)
+    house.matcher.open()
+    for each in (await working)["results"]:
+        assert (each["reward"], each["metadata"]["calibrated"]) == (0.3, calibration.apply(0.3))

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from reward_server.errors import CalibrationMismatch, ConfigurationError, InvalidRequest, JudgeFailed
-from reward_server.reward_models.calibration import Calibration, CalibrationShelf, load, save
+from reward_server.reward_models.calibration import Calibration, CalibrationShelf, content_id, load, save
 from reward_server.reward_models.calibration_fit import (
     MINIMUM,
     JudgedPairs,
@@ -343,10 +344,18 @@ def test_a_file_under_the_name_of_another_one_is_refused(tmp_path: Path) -> None
         load(tmp_path / "cal_111111111111.json")
 
 
-def test_it_serves_the_version_it_was_fitted_for_and_no_other() -> None:
-    FITTED["isotonic"].check_for(VERSION)
-    with pytest.raises(CalibrationMismatch):
-        FITTED["isotonic"].check_for(OTHER_VERSION)
+@pytest.mark.parametrize("owner", [VERSION, f"{VERSION}_0a1b2c3d", "rm_0123456789ab"])
+def test_it_belongs_to_a_scoring_version_or_to_a_reward_model(owner: str) -> None:
+    content = FITTED["isotonic"].model_dump(mode="json") | {"belongs_to": owner}
+    calibration = Calibration.model_validate_json(json.dumps(content | {"id": content_id(content)}))
+    assert calibration.is_of_a_model is owner.startswith("rm_")
+
+
+@pytest.mark.parametrize("owner", ["", "sv_", "0123456789ab", f"{VERSION}_", f"{VERSION}_0a1b2c3", f"{VERSION}\n"])
+def test_it_belongs_to_nothing_else(owner: str) -> None:
+    content = FITTED["isotonic"].model_dump(mode="json") | {"belongs_to": owner}
+    with pytest.raises(ValidationError):
+        Calibration.model_validate_json(json.dumps(content | {"id": content_id(content)}))
 
 
 def test_what_is_no_number_is_a_failure_and_never_a_calibrated_number() -> None:

@@ -14,7 +14,7 @@ from reward_server.judges.panel import Panel
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
 from reward_server.scoring import version
-from reward_server.scoring.version import engine_digest, scoring_version
+from reward_server.scoring.version import engine_digest, guests_digest, rubric_version, scoring_version
 from scenarios.library import Library
 from tests.scoring.builders import WordMatcher, a_library, a_panel
 
@@ -30,9 +30,14 @@ def named(
     matcher: WordMatcher | None = None,
     panel: Panel | None = None,
     temperaments: Mapping[str, Temperament] | None = None,
+    guests: Mapping[str, str] | None = None,
 ) -> str:
     return scoring_version(
-        library or a_library(), matcher or WordMatcher(), panel or a_panel(), temperaments or load_temperaments()
+        library or a_library(),
+        matcher or WordMatcher(),
+        panel or a_panel(),
+        temperaments or load_temperaments(),
+        guests,
     )
 
 
@@ -51,6 +56,15 @@ def test_it_follows_each_part() -> None:
         named(temperaments=fewer),
     ]
     assert len({named(), *others}) == 5
+
+
+def test_judges_of_whole_conversations_are_a_part_of_their_own() -> None:
+    models = [{"reward_model": "rm_a"}, {"reward_model": "rm_b"}, {"reward_model": "rm_a", "politeness": "1"}]
+    versions = [named(guests=guests) for guests in models]
+    assert len({named(), *versions}) == 4
+    assert {rubric_version(each) for each in (named(), *versions)} == {named()}
+    assert [each.removeprefix(f"{named()}_") for each in versions] == [guests_digest(guests) for guests in models]
+    assert rubric_version(named(matcher=OtherMatcher(), guests=models[0])) != named()
 
 
 def test_it_follows_the_program_whatever_the_line_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

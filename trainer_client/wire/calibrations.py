@@ -34,9 +34,9 @@ class CalibrationSummary(ResponseModel):
     n: int
     """Rows or pairs it was fitted on."""
     scoring_version: str | None = None
-    """Of the rewards it was fitted on; it is refused for others."""
+    """Of the rewards it was fitted on; it is refused for other rubrics."""
     reward_model_id: str | None = None
-    """Instead, where it was fitted on the values of a learned model."""
+    """Instead, where it was fitted on the rewards of a learned model: it is for those, while that model is active."""
     data_hash: str
     range: tuple[float, float]
     """What calibrated numbers lie in."""

@@ -10,10 +10,10 @@ from pathlib import Path
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.calibration.diagram import draw
 from reward_server.jobs.calibration.read import Found
-from reward_server.reward_models.calibration import Calibration, save
+from reward_server.reward_models.calibration import OWNER, Calibration, save
 from reward_server.reward_models.calibration_fit import Judged, check_method, fit, judged
 
-_OWNER = re.compile(r"(sv|rm)_[0-9a-f]{12}")
+_OWNER = re.compile(OWNER)
 
 
 @dataclass(frozen=True)
