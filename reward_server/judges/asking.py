@@ -1,7 +1,8 @@
 """Asking a language model until it has answered properly, at most twice; and asking several things at once.
 
-What goes wrong on the way (connections, limits, answers that are no JSON of the required shape) is the model's
-`ask` to retry. Here is what only the reader of an answer can find: ids, turns and quotes that are not right.
+What goes wrong on the way (connections, limits, overload) is the model's `ask` to try again. What a model answered
+wrong is asked again here and nowhere else, and once: no question of a judge costs more than two wrong answers, whether
+the mistake is in the shape (no JSON, another schema, cut off) or only to be found by the reader (ids, turns, quotes).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
+from reward_server.llm.base import MISTAKES, Answer, FailureKind, LanguageModel, LlmFailed, Question
 
 T = TypeVar("T")
 
@@ -35,8 +36,7 @@ async def ask_and_read(
     try:
         answer = await model.ask(question, lab_id=lab_id, sample=sample)
     except LlmFailed as failure:
-        # An answer that was cut off is asked for with more room; every other failure has had its retries.
-        if failure.kind is not FailureKind.TRUNCATED:
+        if failure.kind not in MISTAKES:
             raise
         mistake = failure.kind
     else:

@@ -65,7 +65,7 @@ Where it is neither, `turn` is null and `quote` is empty."""
 AGAIN = {
     FailureKind.MALFORMED: "An earlier answer was not of the required shape.",
     FailureKind.WRONG_IDS: "An earlier answer did not have every id exactly once.",
-    FailureKind.OUT_OF_RANGE: "An earlier answer named a turn that does not exist.",
+    FailureKind.OUT_OF_RANGE: "An earlier answer named a turn that does not exist, or held a number out of its range.",
     FailureKind.NOT_FINITE: "An earlier answer held something that is not a number where a number belongs.",
     FailureKind.TOO_LARGE: "An earlier answer was far too long.",
     FailureKind.TRUNCATED: "An earlier answer was too long and was cut off.",

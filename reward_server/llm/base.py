@@ -66,7 +66,18 @@ TRANSIENT = frozenset(
         FailureKind.EMPTY,
     }
 )
-"""Worth another attempt as it is. What the model said wrong is asked again at most once."""
+"""Worth another attempt as it is; the caller makes it."""
+MISTAKES = frozenset(
+    {
+        FailureKind.MALFORMED,
+        FailureKind.NOT_FINITE,
+        FailureKind.OUT_OF_RANGE,
+        FailureKind.WRONG_IDS,
+        FailureKind.FOREIGN_QUOTE,
+        FailureKind.TRUNCATED,
+    }
+)
+"""What a model answered wrong, and may answer right when it is told so: for whoever asked to do, once."""
 
 
 @dataclass(frozen=True, slots=True)

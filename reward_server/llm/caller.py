@@ -1,6 +1,7 @@
 """What surrounds a call of a language model: deadline, retries, breaker, concurrency, budget, single flight.
 
-Retries happen here and nowhere else: the adapters and their SDKs make one attempt per call. All attempts of a question
+What failed on the way is tried again here and nowhere else: the adapters and their SDKs make one attempt per call, and
+what a model answered wrong is for whoever reads the answer to ask again (`judges.asking`). All attempts of a question
 and the pauses between them count against one deadline. Waiting for a free place does not: a batch of hundreds has
 to wait, and what asks (a request, a job) has a deadline of its own. A failure leaves as what it is; nothing here makes
 up an answer.
@@ -35,9 +36,6 @@ SHARE_OF_AN_ATTEMPT = 0.5
 
 MOST_LEFT_OUT = 4
 """A model may refuse temperature, seed, log-probabilities and the cache's key, and says so of one at a time."""
-
-MISTAKES = frozenset({FailureKind.MALFORMED, FailureKind.NOT_FINITE, FailureKind.OUT_OF_RANGE})
-"""What a model said wrong and may say right when asked again, once."""
 
 Outcome = Answer | LlmFailed | BudgetExhausted
 
@@ -182,7 +180,7 @@ class Caller:
 
     async def _asked_until_answered(self, question: Question, lab_id: str) -> Outcome:
         ends = self._chance.monotonic() + self._limits.deadline_s
-        again, left_out, mended = 0, 0, False
+        again, left_out = 0, 0
         while True:
             waited_since = self._chance.monotonic()
             await self._places.take(lab_id)
@@ -195,8 +193,6 @@ class Caller:
                 again += 1
             elif left_out < MOST_LEFT_OUT and _is_put_otherwise(outcome):
                 delay, left_out = 0.0, left_out + 1
-            elif outcome.kind in MISTAKES and not mended:
-                delay, mended = 0.0, True
             else:
                 return outcome
             if self._chance.monotonic() + delay >= ends:

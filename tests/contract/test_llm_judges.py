@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -179,6 +180,31 @@ async def test_no_failure_becomes_a_number(server: Door, name: str, mode: Mode) 
     lines = [line for line in house.logs.getvalue().splitlines() if '"judge_failed"' in line]
     assert lines
     assert all("quokka" not in line and ASKS not in line for line in lines)
+
+
+WRONG = [Mode.MALFORMED, Mode.TRUNCATION, Mode.WRONG_IDS, Mode.OUT_OF_RANGE, Mode.NAN, Mode.FOREIGN_QUOTE]
+
+
+@pytest.mark.parametrize("name", ["anthropic", "vllm"])
+@pytest.mark.parametrize("first", WRONG)
+async def test_no_question_costs_more_than_two_wrong_answers(server: Door, name: str, first: Mode) -> None:
+    """Counted where the money goes: at the provider. The two mistakes may be of different kinds."""
+    good = attentive(kind_only)
+    asked: Counter[tuple[Mode, str]] = Counter()
+
+    def wrong(question: Asked) -> Fail:
+        [second] = (mode for mode in WRONG if f"Then it was {mode}." in question.user)
+        asked[second, question.system] += 1
+        return Fail(first if asked[second, question.system] == 1 else second, good(question))
+
+    with ScriptedProvider(wrong) as provider:
+        async with server(provider, name, llm_retries=5) as house, house.client() as labs:
+            for second in WRONG:
+                talk = [*WORDS, {"role": "assistant", "content": f"Then it was {second}."}]
+                assert_error(await labs.call("POST", "/evaluate", evaluation(talk)), 502, "judge_failed")
+    # Of the two questions of a conversation the first that has failed cancels the other.
+    assert all(max(asked[second, system] for _, system in asked) == 2 for second in WRONG)
+    assert max(asked.values()) == 2
 
 
 @pytest.mark.parametrize("mode", [Mode.TIMEOUT, Mode.HANG])

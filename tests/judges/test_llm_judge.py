@@ -153,15 +153,18 @@ def wrong_ids(question: Question) -> JudgeAnswer:
 
 def spoilt(question: Question, kind: str) -> Reply:
     """A reply with one thing wrong."""
-    if kind == "truncated":
-        return FailureKind.TRUNCATED
+    if kind in {"truncated", "malformed", "not_finite"}:
+        return FailureKind(kind)
     if kind == "wrong_ids":
         return wrong_ids(question)
     turn, quote = {"out_of_range": (9, CALM), "foreign_quote": (1, TELLS), "too_large": (1, "x" * 5000)}[kind]
     return JudgeAnswer(verdicts=[an_answer(asked["id"], turn, quote) for asked in questions_in(question)])
 
 
-@pytest.mark.parametrize("kind", ["truncated", "wrong_ids", "out_of_range", "foreign_quote", "too_large"])
+WRONG = ["truncated", "malformed", "not_finite", "wrong_ids", "out_of_range", "foreign_quote", "too_large"]
+
+
+@pytest.mark.parametrize("kind", WRONG)
 async def test_a_mistake_of_the_model_is_told_and_asked_once_more(kind: str) -> None:
     seen = set()
 
@@ -181,12 +184,14 @@ async def test_a_mistake_of_the_model_is_told_and_asked_once_more(kind: str) -> 
     assert (again.max_tokens > first.max_tokens) is (kind == "truncated")
 
 
-async def test_the_same_mistake_twice_is_a_failure() -> None:
-    model = AskedModel(lambda question, _: wrong_ids(question))
+@pytest.mark.parametrize("second", WRONG)
+@pytest.mark.parametrize("first", WRONG)
+async def test_two_mistakes_are_a_failure_and_there_is_no_third_question(first: str, second: str) -> None:
+    model = AskedModel(lambda question, number: spoilt(question, (first, second)[number]))
     case, criteria = a_judged_case()
     [outcome] = await a_judge(model).decide([(case, criteria[-1:])])
     assert isinstance(outcome, JudgeFailed)
-    assert outcome.kind == "wrong_ids"
+    assert outcome.kind == second
     assert len(model.asked) == 2
 
 
@@ -215,7 +220,7 @@ async def test_a_failure_is_no_number_and_says_only_to_the_operator_how(kind: Fa
     assert "quokka" not in json.dumps(line)
 
 
-@pytest.mark.parametrize("kind", [FailureKind.REFUSED, FailureKind.MALFORMED, FailureKind.TIMEOUT])
+@pytest.mark.parametrize("kind", [FailureKind.REFUSED, FailureKind.EMPTY, FailureKind.TIMEOUT])
 async def test_what_the_caller_has_retried_is_not_retried_here(kind: FailureKind) -> None:
     model = AskedModel(lambda *_: kind)
     case, criteria = a_judged_case()

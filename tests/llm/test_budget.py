@@ -174,13 +174,13 @@ async def test_a_failure_costs_what_the_provider_says_and_an_answer_at_least_its
 
 
 async def test_every_attempt_is_paid_for(store: Store) -> None:
-    step = LlmFailed(K.MALFORMED, usage=Usage(20, 4))
+    step = LlmFailed(K.EMPTY, usage=Usage(20, 4))
     await outcomes(a_desk(step), a_budget(store), [a_question()])
-    assert (await spent(store)).tokens == 48
+    assert (await spent(store)).tokens == 72
 
 
 async def test_what_is_left_may_end_between_two_attempts(store: Store) -> None:
-    step = LlmFailed(K.MALFORMED, usage=Usage(ESTIMATE, 0))
+    step = LlmFailed(K.EMPTY, usage=Usage(ESTIMATE, 0))
     desk = a_desk(step)
     assert isinstance((await outcomes(desk, a_budget(store, ESTIMATE + 1), [a_question()]))[0], BudgetExhausted)
     assert len(desk.provider.asked) == 1

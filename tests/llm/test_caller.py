@@ -9,7 +9,7 @@ import pytest
 from benchmarks.scripted_provider import Fail, Held, Mode, ScriptedProvider
 from reward_server.llm.anthropic_provider import AnthropicProvider
 from reward_server.llm.base import TRANSIENT, Answer, FailureKind, LlmFailed, Question, Usage
-from reward_server.llm.caller import MISTAKES, MOST_LEFT_OUT, Caller, Limits, digest_of
+from reward_server.llm.caller import MOST_LEFT_OUT, Caller, Limits, digest_of
 from reward_server.llm.openai_provider import OpenAIProvider
 from tests.llm.asking import (
     GOOD,
@@ -25,7 +25,7 @@ from tests.llm.asking import (
 )
 
 K = FailureKind
-FINAL = sorted(set(K) - TRANSIENT - MISTAKES)
+FINAL = sorted(set(K) - TRANSIENT)
 
 
 async def failure(caller: Caller, question: Question | None = None) -> LlmFailed:
@@ -61,14 +61,6 @@ async def test_what_does_not_pass_fails_as_what_it_is(kind: FailureKind, retries
     assert desk.heard.failures == [kind]
 
 
-@pytest.mark.parametrize("kind", sorted(MISTAKES))
-async def test_what_a_model_says_wrong_is_asked_once_more_at_once(kind: FailureKind) -> None:
-    desk = a_desk(LlmFailed(kind))
-    assert (await failure(desk.caller(retries=5))).kind is kind
-    assert len(desk.provider.asked) == 2
-    assert desk.time.slept == [0.0]
-
-
 @pytest.mark.parametrize("kind", FINAL)
 async def test_what_another_attempt_cannot_help_is_not_tried_again(kind: FailureKind) -> None:
     desk = a_desk(LlmFailed(kind))
@@ -78,9 +70,9 @@ async def test_what_another_attempt_cannot_help_is_not_tried_again(kind: Failure
 
 async def test_a_model_that_refuses_several_settings_is_asked_without_them() -> None:
     refused = LlmFailed(K.REJECTED, retry_after_s=0.0)
-    desk = a_desk(refused, LlmFailed(K.MALFORMED), refused, refused, an_answer())
+    desk = a_desk(refused, refused, refused, an_answer())
     assert isinstance(await desk.caller(retries=0).ask(a_question(), lab_id="acme"), Answer)
-    assert desk.time.slept == [0.0] * 4
+    assert desk.time.slept == [0.0] * 3
 
 
 async def test_a_model_that_refuses_everything_is_not_asked_for_ever() -> None:
