@@ -2,7 +2,8 @@
 
 Two layers: a bounded memory and a durable store behind it. A key is a hash over everything that the decision
 depends on, and over nothing else: no lab, no nonce, no time. The first decision on a key stays. Failures are
-never kept, and an entry that cannot be read is not there.
+never kept. An entry that cannot be read, or is no decision on its question, is not there: the question is decided anew,
+and that takes its place in the store.
 """
 
 from __future__ import annotations
@@ -17,11 +18,10 @@ from typing import Any, Protocol
 
 import structlog
 
-from personas.memory import Memory
 from reward_server.errors import LabsError, Unavailable
+from reward_server.judges.verdict_memory import VerdictMemory
 from reward_server.llm.single_flight import SingleFlight
 
-REMEMBERED = 8192
 DECIDING = ("prompt", "inquiry", "reading", "weighting", "decision", "preflight", "pairwise")
 """The modules whose program text makes an answer into a decision."""
 
@@ -37,6 +37,9 @@ class VerdictStore(Protocol):
     async def put_many(self, bodies: Mapping[str, str]) -> None:
         """Keep these; a key that is there already keeps its body. Raises `Unavailable`."""
 
+    async def replace(self, key: str, damaged: str, body: str) -> None:
+        """Put a body in the place of a damaged one, unless it was replaced meanwhile. Raises `Unavailable`."""
+
 
 def key_of(parts: Mapping[str, Any]) -> str:
     """The key of a decision that depends on `parts` (JSON types), on our program, and on nothing else."""
@@ -49,9 +52,9 @@ def key_of(parts: Mapping[str, Any]) -> str:
 class VerdictCache:
     """Decisions by key; the first one stays."""
 
-    def __init__(self, store: VerdictStore | None = None, size: int = REMEMBERED) -> None:
+    def __init__(self, store: VerdictStore | None = None, memory: VerdictMemory | None = None) -> None:
         self._store = store
-        self._memory: Memory[str, str] = Memory(size)
+        self._memory = memory or VerdictMemory()
         self._flights: SingleFlight[Any] = SingleFlight()
 
     async def decision(
@@ -85,9 +88,9 @@ class VerdictCache:
                 texts |= await self._store.get_many(missing)
             except Unavailable:
                 log.warning("verdicts_not_read")
-        self._memory.keep({key: texts[key] for key in missing if key in texts})
-        read = {key: _read(text) for key, text in texts.items()}
-        return {key: value for key, value in read.items() if value is not None}
+        read = {key: value for key, text in texts.items() if (value := _read(text)) is not None}
+        self._memory.keep({key: texts[key] for key in missing if key in read})
+        return read
 
     async def settle(self, key: str, decision: Any, usable: Callable[[Any], bool]) -> Any:
         """Keep a decision and return the one that holds: an earlier usable one, if somebody was faster."""
@@ -95,7 +98,7 @@ class VerdictCache:
         if usable(earlier):
             return earlier
         text = json.dumps(decision, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-        stored = await self._stored(key, text)
+        stored = await self._stored(key, text, usable)
         kept = _read(stored)
         if stored is None or not usable(kept):
             stored, kept = text, decision
@@ -103,16 +106,21 @@ class VerdictCache:
         self._memory.keep({key: stored})
         return kept
 
-    async def _stored(self, key: str, text: str) -> str | None:
+    async def _stored(self, key: str, text: str, usable: Callable[[Any], bool]) -> str | None:
         """What the store holds under the key once it was given the text; None where there is nothing to be had."""
         if self._store is None:
             return None
         try:
             await self._store.put_many({key: text})
-            return (await self._store.get_many([key])).get(key)
+            stored = (await self._store.get_many([key])).get(key)
+            if stored is not None and not usable(_read(stored)):
+                log.warning("damaged_verdict_replaced", key=key)
+                await self._store.replace(key, stored, text)
+                stored = (await self._store.get_many([key])).get(key)
         except Unavailable:
             log.warning("verdict_not_kept")
             return None
+        return stored
 
 
 @cache

@@ -46,3 +46,8 @@ class StoredVerdicts:
         """Keep these; a key that is there already keeps its body."""
         async with self._store.transaction() as work:
             await work.llm_answers.put_many(bodies, self._clock.now())
+
+    async def replace(self, key: str, damaged: str, body: str) -> None:
+        """Put a body in the place of a damaged one, unless somebody else has done so."""
+        async with self._store.transaction() as work:
+            await work.llm_answers.replace(key, damaged, body, self._clock.now())

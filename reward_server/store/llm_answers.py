@@ -1,4 +1,4 @@
-"""What language models decided: opaque texts by key. The first one under a key stays.
+"""What language models decided: opaque texts by key. The first one under a key stays, unless it turns out damaged.
 
 What is in them and what the keys are made of is the business of whoever keeps them.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import Connection, LargeBinary, bindparam, cast, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from reward_server.store.session import Session
@@ -18,8 +18,15 @@ KEYS_AT_ONCE = 500
 """SQLite takes a bounded number of parameters in a statement."""
 
 _VERDICT = table_of(LlmVerdict)
-_GET = select(_VERDICT.c.key, _VERDICT.c.body).where(_VERDICT.c.key.in_(bindparam("keys", expanding=True)))
+# As bytes: text that is no UTF-8 would fail the whole statement, and with it all the other keys.
+_BODY = cast(_VERDICT.c.body, LargeBinary).label("body")
+_GET = select(_VERDICT.c.key, _BODY).where(_VERDICT.c.key.in_(bindparam("keys", expanding=True)))
 _PUT = insert(_VERDICT).on_conflict_do_nothing()
+_REPLACE = (
+    update(_VERDICT)
+    .where(_VERDICT.c.key == bindparam("of"))
+    .values(body=bindparam("body"), created_at=bindparam("created_at"))
+)
 _PURGE = delete(_VERDICT).where(_VERDICT.c.created_at < bindparam("before"))
 
 
@@ -35,8 +42,7 @@ class LlmAnswers:
         def work(connection: Connection) -> dict[str, str]:
             found: dict[str, str] = {}
             for start in range(0, len(keys), KEYS_AT_ONCE):
-                some = list(keys[start : start + KEYS_AT_ONCE])
-                found.update((row.key, row.body) for row in connection.execute(_GET, {"keys": some}))
+                found |= _bodies(connection, keys[start : start + KEYS_AT_ONCE])
             return found
 
         return await self._session.run(work)
@@ -47,6 +53,20 @@ class LlmAnswers:
         if rows:
             await self._session.run(lambda connection: connection.execute(_PUT, rows))
 
+    async def replace(self, key: str, damaged: str, body: str, at: datetime) -> None:
+        """Put a body in the place of a damaged one, unless somebody else has replaced that already."""
+
+        def work(connection: Connection) -> None:
+            if _bodies(connection, [key]).get(key) == damaged:
+                connection.execute(_REPLACE, {"of": key, "body": body, "created_at": at})
+
+        await self._session.run(work)
+
     async def purge(self, before: datetime) -> int:
         """Forget what was decided before this moment; how many there were."""
         return await self._session.run(lambda connection: connection.execute(_PURGE, {"before": before}).rowcount)
+
+
+def _bodies(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
+    rows = connection.execute(_GET, {"keys": list(keys)})
+    return {row.key: row.body.decode("utf-8", "replace") for row in rows}

@@ -135,6 +135,10 @@ class KeptVerdicts:
     async def put_many(self, bodies: Mapping[str, str]) -> None:
         self.bodies = {**bodies, **self.bodies}
 
+    async def replace(self, key: str, damaged: str, body: str) -> None:
+        if self.bodies.get(key) == damaged:
+            self.bodies[key] = body
+
 
 def questions_in(question: Question) -> list[dict[str, str]]:
     """The questions that the model is asked, as it reads them."""

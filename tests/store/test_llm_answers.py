@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
+
+import pytest
 
 from reward_server.store.store import Store
 from tests.store.builders import NOW
@@ -29,6 +33,27 @@ async def test_thousands_are_found_at_once(store: Store) -> None:
     async with store.reading() as work:
         assert await work.llm_answers.get_many(list(bodies)) == bodies
         assert await work.llm_answers.get_many([]) == {}
+
+
+DAMAGES = ["x'ff00fe'", "x'7b'", "7", "''", "cast(x'5bff' as text)"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_damaged_row_is_read_beside_the_others_and_can_be_replaced(store: Store, url: str, damage: str) -> None:
+    async with store.transaction() as work:
+        await work.llm_answers.put_many({key(1): "1", key(2): "2"}, NOW)
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database, database:
+        database.execute(f"update llm_verdicts set body = {damage} where key = ?", (key(1),))
+    async with store.reading() as work:
+        found = await work.llm_answers.get_many([key(1), key(2)])
+    assert found[key(2)] == "2"
+    async with store.transaction() as work:
+        await work.llm_answers.replace(key(1), found[key(1)], "new", NOW)
+        await work.llm_answers.replace(key(1), found[key(1)], "too late", NOW)
+        await work.llm_answers.replace(key(2), "what never was", "wrong", NOW)
+        await work.llm_answers.replace(key(3), "", "nobody", NOW)
+    async with store.reading() as work:
+        assert await work.llm_answers.get_many([key(1), key(2), key(3)]) == {key(1): "new", key(2): "2"}
 
 
 async def test_old_ones_are_forgotten(store: Store) -> None:
