@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from reward_server.reward_models.attention import by_kernel, by_products
 from reward_server.reward_models.encoder import METHOD_MARK, EncoderUnavailable, Precision, Vectors
 from reward_server.reward_models.minilm import (
     TOKENS_PER_PACK,
@@ -115,12 +116,14 @@ def fast_encoder(checkpoint: Checkpoint, precision: Precision = "auto") -> FastE
 
 def _forwards(weights: Mapping[str, Tensor], device: str) -> Iterator[Bf16Forward]:
     """What there is for bf16, the fastest first; a processor may need filled rows to sum all texts alike."""
+    on_tiles = device != "cpu" or bool(torch.cpu.get_capabilities().get("amx_bf16"))
+    attention = by_kernel if on_tiles else by_products
     for least_rows in (0, FULL_ROWS) if device == "cpu" else ():
-        quickest = prepacked(weights, least_rows)
+        quickest = prepacked(weights, least_rows, attention)
         if quickest is not None:
             yield quickest
     for least_rows in (0, FULL_ROWS):
-        yield Bf16Forward(weights, device, Products(least_rows))
+        yield Bf16Forward(weights, device, Products(least_rows), attention)
 
 
 def _multiplies_bf16(capabilities: Mapping[str, object]) -> bool:

@@ -116,8 +116,8 @@ class MiniLmEncoder:
             widened = F.gelu(F.linear(hidden, *layer.wide))
             hidden = _norm(hidden + F.linear(widened, *layer.narrow), layer.output_norm)
             if number in self._tone_layers:
-                tones.append(_means(hidden, runs)[: len(rows)])
-        return torch.cat([F.normalize(_means(hidden, runs)[: len(rows)], dim=1), *tones], dim=1)
+                tones.append(means_of(hidden, runs)[: len(rows)])
+        return torch.cat([F.normalize(means_of(hidden, runs)[: len(rows)], dim=1), *tones], dim=1)
 
     def _measure_exactness(self) -> bool:
         return is_exact(self.forward, {2: 9, 3: 64, 12: 17, 23: 3, 70: 1})
@@ -232,9 +232,9 @@ def _by_run(packed: Tensor, runs: Sequence[tuple[int, int]]) -> Iterator[Tensor]
         start = stop
 
 
-def _means(hidden: Tensor, runs: Sequence[tuple[int, int]]) -> Tensor:
-    """The mean over the tokens of each text."""
-    return torch.cat([part.mean(1) for part in _by_run(hidden, runs)])
+def means_of(hidden: Tensor, runs: Sequence[tuple[int, int]]) -> Tensor:
+    """The mean over the tokens of each text, fp32; shape (texts, width)."""
+    return torch.cat([part.mean(1, dtype=torch.float32) for part in _by_run(hidden, runs)])
 
 
 def _attention(packed: Tensor, runs: Sequence[tuple[int, int]]) -> Tensor:

@@ -2,10 +2,10 @@
 
 As in `minilm`, the tokens of many texts are the rows of one matrix and nothing is padded. Products, the residual
 stream and the GELU are bf16; layer normalisation computes its moments in fp32 inside the library; the mean over the
-tokens and the unit length are fp32. Attention is two batched products per text around one exponential, which at this
-width of a head takes half the time of the library's fused attention. A vector that is not finite is for the caller
-to notice: `FastEncoder` does. On CPU, the matrices can be laid out once for oneDNN and bias, GELU and residual added
-inside the product: that uses private operators of torch, so `prepacked` tries them first and is None where they fail.
+tokens and the unit length are fp32; how attention is computed is chosen by processor (see `attention`). A vector that
+is not finite is for the caller to notice: `FastEncoder` does. On CPU, the matrices can be laid out once for oneDNN and
+bias, GELU and residual added inside the product: that uses private operators of torch, so `prepacked` tries them first
+and is None where they fail.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (the name the field uses)
 from torch import Tensor
 
-from reward_server.reward_models.minilm import HEADS, LAYERS, MIN_ROWS, NORM_EPSILON, TONE_LAYERS, WIDTH, Tokens
+from reward_server.reward_models.attention import HEAD_WIDTH, Attention, by_kernel, by_products
+from reward_server.reward_models.minilm import LAYERS, MIN_ROWS, NORM_EPSILON, TONE_LAYERS, WIDTH, Tokens, means_of
 
-HEAD_WIDTH = WIDTH // HEADS
-SCORES_AT_ONCE = 300_000
-"""Attention scores of this many pairs stay in a core's cache between the two products (bf16, 0.6 MB)."""
 ROWS_EXPECTED = 2048
 """The layout of pre-packed matrices is chosen for so many rows; others are multiplied as well."""
 SAME_DIRECTION = 0.9999
@@ -105,11 +103,13 @@ class PrepackedProducts(Products):
         return product
 
 
-def prepacked(weights: Mapping[str, Tensor], least_rows: int = 0) -> Bf16Forward | None:
+def prepacked(
+    weights: Mapping[str, Tensor], least_rows: int = 0, attention: Attention = by_products
+) -> Bf16Forward | None:
     """The forward pass with pre-packed matrices; None where this torch lacks it or its results are others."""
     probe: list[Tokens] = [[101, 2023, 2003, 102], [101, *range(2000, 2060), 102]]
     try:
-        forward = Bf16Forward(weights, products=PrepackedProducts(least_rows))
+        forward = Bf16Forward(weights, products=PrepackedProducts(least_rows), attention=attention)
         found = forward(probe)
     except (AttributeError, RuntimeError, TypeError, NotImplementedError):
         return None
@@ -120,9 +120,16 @@ def prepacked(weights: Mapping[str, Tensor], least_rows: int = 0) -> Bf16Forward
 class Bf16Forward:
     """Token ids of texts, sorted by length, to vectors; callable from many threads."""
 
-    def __init__(self, weights: Mapping[str, Tensor], device: str = "cpu", products: Products | None = None) -> None:
+    def __init__(
+        self,
+        weights: Mapping[str, Tensor],
+        device: str = "cpu",
+        products: Products | None = None,
+        attention: Attention = by_products,
+    ) -> None:
         """Args: weights: of the checkpoint, fp32. products: how matrices are multiplied; by default, publicly."""
         self._products = products or Products()
+        self._attention = attention
         weights = {name: weight.to(device) for name, weight in weights.items()}
         self._device = device
         self._words = weights["embeddings.word_embeddings.weight"]
@@ -137,8 +144,8 @@ class Bf16Forward:
 
     @property
     def method(self) -> str:
-        """Says how products are computed: the last bits differ."""
-        return self._products.method
+        """Says how products and attention are computed: the last bits differ."""
+        return f"{self._products.method}-fused" if self._attention is by_kernel else self._products.method
 
     @torch.inference_mode()
     def __call__(self, rows: Sequence[Tokens]) -> Tensor:
@@ -147,18 +154,17 @@ class Bf16Forward:
         filled = [*rows, [0] * filler] if filler > 0 else rows
         runs = [(length, len(list(run))) for length, run in groupby(map(len, filled))]
         hidden = self._embedded(filled).bfloat16()
-        lengths = torch.tensor([len(row) for row in filled], device=self._device)
         by = self._products
         tones: list[Tensor] = []
         for number, block in enumerate(self._blocks, 1):
-            mixed = _attention(by.plain(hidden, block.qkv), runs)
+            mixed = self._attention(by.plain(hidden, block.qkv), runs)
             hidden = _norm(by.added(mixed, block.attended, hidden), block.attention_norm)
             widened = by.gelu(hidden, block.wide)
             hidden = _norm(by.added(widened, block.narrow, hidden), block.output_norm)
             if number in TONE_LAYERS:
-                tones.append(torch.segment_reduce(hidden.float(), "mean", lengths=lengths)[: len(rows)])
-        means = torch.segment_reduce(hidden.float(), "mean", lengths=lengths)
-        return torch.cat([F.normalize(means[: len(rows)], dim=1), *tones], dim=1).cpu()
+                tones.append(means_of(hidden, runs)[: len(rows)])
+        means = means_of(hidden, runs)[: len(rows)]
+        return torch.cat([F.normalize(means, dim=1), *tones], dim=1).cpu()
 
     def _embedded(self, rows: Sequence[Tokens]) -> Tensor:
         ids = torch.tensor([token for row in rows for token in row], device=self._device)
@@ -187,28 +193,6 @@ def _block(weights: Mapping[str, Tensor], prefix: str) -> _Block:
         narrow=pair("output.dense"),
         output_norm=pair("output.LayerNorm"),
     )
-
-
-def _attention(packed: Tensor, runs: Sequence[tuple[int, int]]) -> Tensor:
-    """Each text attends to itself alone; shape (tokens, 3 * 384) to (tokens, 384)."""
-    mixed = packed.new_empty((packed.shape[0], WIDTH))
-    start = 0
-    for length, count in runs:
-        at_once = max(1, SCORES_AT_ONCE // (HEADS * length * length))
-        for first in range(0, count, at_once):
-            texts = min(at_once, count - first)
-            stop = start + texts * length
-            heads = packed[start:stop].view(texts, length, 3, HEADS, HEAD_WIDTH).permute(2, 0, 3, 1, 4)
-            query, key, value = heads.reshape(3, texts * HEADS, length, HEAD_WIDTH)
-            # Scores are small numbers here (the softmax needs no maximum taken off); where they are not, the
-            # sum is infinite, the vector is not a number, and the text is computed in fp32.
-            odds = torch.bmm(query, key.transpose(1, 2)).exp_()
-            means = torch.bmm(odds, value).div_(odds.sum(-1, keepdim=True))
-            mixed[start:stop].view(texts, length, HEADS, HEAD_WIDTH).copy_(
-                means.view(texts, HEADS, length, HEAD_WIDTH).transpose(1, 2)
-            )
-            start = stop
-    return mixed
 
 
 def _norm(hidden: Tensor, parameters: Pair) -> Tensor:

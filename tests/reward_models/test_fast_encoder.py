@@ -121,7 +121,7 @@ class DependsOnNeighbours:
 
     method = "bf16"
 
-    def __init__(self, weights: object = None, device: str = "cpu", products: object = None) -> None: ...
+    def __init__(self, *how: object) -> None: ...
 
     def __call__(self, rows: Sequence[Tokens]) -> torch.Tensor:
         rising = torch.ones(len(rows), 1536) + len(rows) * torch.eye(len(rows), 1536)
@@ -137,7 +137,7 @@ def test_where_packs_are_not_exact_bf16_computes_one_at_a_time(exact: MiniLmEnco
 
 def test_auto_takes_fp32_where_bf16_is_not_exact(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast, "Bf16Forward", DependsOnNeighbours)
-    monkeypatch.setattr(fast, "prepacked", lambda weights, least_rows: None)
+    monkeypatch.setattr(fast, "prepacked", lambda *how: None)
     monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
     assert fast_encoder(checkpoint, "auto").precision == "fp32"
     assert fast_encoder(checkpoint, "bf16").precision == "bf16"
@@ -151,7 +151,7 @@ def test_rows_are_filled_up_where_the_number_of_rows_changes_the_sums(
         return product * 1.5 if 32 < rows.shape[0] < packed.FULL_ROWS and rows.shape[1] > 384 else product
 
     monkeypatch.setattr(packed.Products, "_added", summed_otherwise)
-    monkeypatch.setattr(fast, "prepacked", lambda weights, least_rows: None)
+    monkeypatch.setattr(fast, "prepacked", lambda *how: None)
     monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
     encoder = fast_encoder(checkpoint, "auto")
     assert (encoder.precision, encoder.packs_are_exact) == ("bf16", True)
