@@ -18,6 +18,7 @@ from personas.memory import remembered
 from personas.wording import FUNCTION_WORDS, content_words, plain, tokens
 
 MAX_SENTENCE_CHARS = 320
+SEAM = MAX_SENTENCE_CHARS // 2
 MAX_QUESTIONS = 12
 MAX_STATEMENTS = 24
 QUESTIONS_A_TURN = 3
@@ -115,6 +116,12 @@ def _portions(piece: str) -> Iterator[str]:
         piece = piece[cut:].lstrip()
     if piece:
         yield piece
+
+
+def seams(sentences: tuple[Sentence, ...]) -> tuple[str, ...]:
+    """The text around each place where a sentence was cut: an expression may stand on both sides of it."""
+    cut = (pair for pair in pairwise(sentences) if len(pair[0].text) >= SEAM and pair[0].text[-1] not in ".!?\u2026")
+    return tuple(f"{left.text[-SEAM:]} {right.text[:SEAM]}" for left, right in cut)
 
 
 def _is_noise(text: str, words: list[str]) -> bool:
@@ -224,7 +231,8 @@ def read_turn(text: str) -> Reading:
         empathy=tuple(s for s, low in zip(spoken, lows, strict=True) if manners.EMPATHY.search(low)),
         check_ins=check_ins,
         closings=closings,
-        rude=any(_rude(low) for low in lows),
+        # Offence is taken at whatever it is written among: noise beside it hides none.
+        rude=any(_rude(text.lower()) for text in (*(sentence.text for sentence in sentences), *seams(sentences))),
         farewell=not (set(questions) - check_ins) and any(manners.FAREWELL.search(low.rstrip(" .!")) for low in lows),
         garbled=all(s.kind is Kind.NOISE for s in sentences),
         meta=any(s.kind is Kind.META for s in sentences),

@@ -100,7 +100,7 @@ def hear_with(
     if reading.garbled or reading.meta:
         unclear = reading.meta or bool(reading.sentences) or not turn.tools
         return Hearing(reading, (), (), off_topic=False, rapport=_rapport(state, reading, None), unclear=unclear)
-    empathy = next((phrase for phrase in understood.comforts if _is_new(phrase, state)), None)
+    empathy = next((c.gist for c in understood.comforts if is_new(c.gist, state.empathy)), None)
     rapport = _rapport(state, reading, empathy)
     asked: dict[str, Asked] = {}
     # A weak likeness to what was told is no repetition; what else it may be about, the case does not say.
@@ -155,9 +155,9 @@ def _rapport(state: PersonaState, reading: Reading, empathy: str | None) -> floa
     return max(RAPPORT_FLOOR, min(RAPPORT_CEILING, state.rapport + gain) - loss)
 
 
-def _is_new(phrase: str, state: PersonaState) -> bool:
+def is_new(phrase: str, heard: Iterable[str]) -> bool:
     """Whether a sympathetic phrase has not been heard in the same or nearly the same words."""
-    return not any(phrase == seen or overlap(phrase, seen) >= SAME_PHRASE for seen in state.empathy)
+    return not any(phrase == seen or overlap(phrase, seen) >= SAME_PHRASE for seen in heard)
 
 
 def annoyance_of(state: PersonaState, hearing: Hearing) -> float:

@@ -21,66 +21,76 @@ _HARD = any_of(
     "infuriating|disruptive|(?:a )?burden|uncomfortable|discouraging|unfair|alarming|irritating|daunting|sad|shock",
 )
 
-EMPATHY = re.compile(
-    r"\b"
-    + any_of(
-        r"(?:that|this|it|which)(?:'s| must| has to| sounds| seems| feels| can| would| has| must've| is| was)"
-        r"(?: (?:have|be|been|feel|like|really|so|very|incredibly|quite|pretty|extremely|a|an|understandably|totally|"
-        rf"completely|just|it's|that|was)){{0,5}} {_HARD}",
-        rf"\w{{2,15}}ing (?:[\w']+ ){{0,10}}(?:must|has to|can) (?:feel|be|have been) {_VERY}{_HARD}",
-        rf"i(?:'m| am) {_VERY}sorry (?:to (?:hear|learn|see)|that|about|for|you|it|this)",
-        rf"i (?:can |do )?{_VERY}(?:understand|get|see|hear|appreciate|imagine|recogni[sz]e) "
-        r"(?:how|why|your|you(?:'re| are) (?:feel|worr|concern|frustrat|under|upset)|the (?:frustration|worry|"
-        r"concern|pressure|stress)|what a)",
-        r"i (?:can |do )?(?:understand|see|get|know) (?:that )?(?:this|it|you)(?:'s|'re| is| are| must be| can be) "
-        r"(?:\w+ ){0,2}(?:hard|frustrat|difficult|worr|tough|upset|stress|a lot|not easy|annoy)",
-        r"i (?:completely|totally|fully|do|absolutely) understand|i can (?:only |really |well )?(?:imagine|relate)",
-        r"i can (?:hear|tell) (?:how|that|this|you)",
-        r"no wonder|anyone would (?:be|feel|have)|(?:can't|cannot) be easy|(?:isn't|is not|wasn't) easy",
-        rf"(?:it|that)(?:'s| is) {_VERY}(?:natural|understandable|normal|human|okay|ok|fair)(?: (?:to|that you|"
-        rf"you|for you|given)| enough)",
-        rf"mak(?:es|ing) {_VERY}sense (?:that you|you(?:'d| would|'re)|to (?:feel|worry|be)|with|given|after)",
-        r"(?:thank you|thanks)(?: so much| very much| a lot)? for (?:sharing|telling|trusting|opening|"
-        r"explaining|bearing|"
-        r"letting me know|talking|walking me|coming|bringing|raising|speaking|taking the time)",
-        r"(?:thank you|thanks)(?: so much| very much| a lot)? for (?:being|your) (?:\w+ )?(?:open|honest|"
-        r"patient|frank|upfront|"
-        r"patience|honesty|openness|trust|candou?r|time|understanding)",
-        r"i (?:really |do |truly |very much |genuinely )?appreciate (?:you|your|that you|how|the)",
-        r"take (?:all the|your) time|(?:there(?:'s| is) )?no rush|you(?:'re| are) not alone",
-        r"you(?:'re| are) (?:doing|handling|managing) (?:\w+ ){0,3}(?:great|well|fine|brilliantly|right)",
-        r"you(?:'ve| have) (?:been through|had) (?:a lot|so much|enough|quite a|a (?:rough|hard|tough|long|"
-        r"difficult))",
-        r"i(?:'m| am) (?:here|glad|grateful)(?: \w+){0,2} (?:to help|for you|with you|listening|you)",
-        r"(?:great|good|nice|excellent|lovely|wonderful|brilliant|solid|impressive|clever) "
-        r"(?:work|thinking|effort|job|try|start|reasoning|instinct|idea|question|point|observation)",
-        r"well done|(?:on|close to) the right track|where you(?:'re| are) coming from|(?:i|we) respect (?:that|"
-        r"your|you)",
-        rf"(?:that's|that is) (?:a |an )?{_VERY}(?:fair|valid|good|reasonable|legitimate|understandable) "
-        r"(?:point|concern|worry|question|ask|request|wish|fear)",
-        r"(?:lots|plenty|many|most) (?:of )?(?:people|students|customers|folks) (?:would |will )?(?:find|feel|"
-        r"get|struggle|make|have|try)",
-        r"i(?:'d| would) (?:feel|be) (?:\w+ )?(?:the same|frustrated|upset|worried|anxious|annoyed)",
-        r"(?:don't|do not|no need to) (?:worry|be embarrassed|feel bad|apologi[sz]e)|easy to (?:mix|confuse|get "
-        r"wrong|miss)",
-        r"(?:worried|anxious|frustrated|upset|overwhelmed|stressed|tired) (?:is|are|feels|makes) (?:\w+ "
-        r")?(?:understandable|natural|sense)",
-        r"(?:that|your) (?:fear|worry|frustration|concern|anger) (?:makes|is|sounds) ",
-    )
+_FEELING = any_of(
+    r"(?:that|this|it|which)(?:'s| must| has to| sounds| seems| feels| can| would| has| must've| is| was)"
+    r"(?: (?:have|be|been|feel|like|really|so|very|incredibly|quite|pretty|extremely|a|an|understandably|totally|"
+    rf"completely|just|it's|that|was)){{0,5}} {_HARD}",
+    rf"\w{{2,15}}ing (?:[\w']+ ){{0,10}}(?:must|has to|can) (?:feel|be|have been) {_VERY}{_HARD}",
+    rf"i(?:'m| am) {_VERY}sorry (?:to (?:hear|learn|see)|that|about|for|you|it|this)",
+    rf"i (?:can |do )?{_VERY}(?:understand|get|see|hear|imagine|recogni[sz]e) "
+    r"(?:how|why|your|you(?:'re| are) (?:feel|worr|concern|frustrat|under|upset)|the (?:frustration|worry|"
+    r"concern|pressure|stress)|what a)",
+    r"i (?:can |do )?(?:understand|see|get|know) (?:that )?(?:this|it|you)(?:'s|'re| is| are| must be| can be) "
+    r"(?:\w+ ){0,2}(?:hard|frustrat|difficult|worr|tough|upset|stress|a lot|not easy|annoy)",
+    r"i (?:completely|totally|fully|do|absolutely) understand|i can (?:only |really |well )?(?:imagine|relate)",
+    r"i can (?:hear|tell) (?:how|that|this|you)",
+    r"no wonder|anyone would (?:be|feel|have)|(?:can't|cannot) be easy|(?:isn't|is not|wasn't) easy",
+    rf"(?:it|that)(?:'s| is) {_VERY}(?:natural|understandable|normal|human|okay|ok|fair)(?: (?:to|that you|"
+    rf"you|for you|given)| enough)",
+    rf"mak(?:es|ing) {_VERY}sense (?:that you|you(?:'d| would|'re)|to (?:feel|worry|be)|with|given|after)",
+    r"you(?:'re| are) not alone|where you(?:'re| are) coming from",
+    r"you(?:'ve| have) (?:been through|had) (?:a lot|so much|enough|quite a|a (?:rough|hard|tough|long|"
+    r"difficult))",
+    r"(?:lots|plenty|many|most) (?:of )?(?:people|students|customers|folks) (?:would |will )?(?:find|feel|"
+    r"get|struggle|make|have|try)",
+    r"i(?:'d| would) (?:feel|be) (?:\w+ )?(?:the same|frustrated|upset|worried|anxious|annoyed)",
+    r"(?:don't|do not|no need to) (?:worry|be embarrassed|feel bad|apologi[sz]e)|easy to (?:mix|confuse|get "
+    r"wrong|miss)",
+    r"(?:worried|anxious|frustrated|upset|overwhelmed|stressed|tired) (?:is|are|feels|makes) (?:\w+ "
+    r")?(?:understandable|natural|sense)",
+    r"(?:that|your) (?:fear|worry|frustration|concern|anger) (?:makes|is|sounds) ",
 )
 
-EMPATHY_ANCHORS = (
+_COURTESY = any_of(
+    rf"i (?:can |do )?{_VERY}appreciate (?:how|why|you(?:'re| are)|the|what a)",
+    r"(?:thank you|thanks)(?: so much| very much| a lot)? for (?:sharing|telling|trusting|opening|"
+    r"explaining|bearing|"
+    r"letting me know|talking|walking me|coming|bringing|raising|speaking|taking the time)",
+    r"(?:thank you|thanks)(?: so much| very much| a lot)? for (?:being|your) (?:\w+ )?(?:open|honest|"
+    r"patient|frank|upfront|"
+    r"patience|honesty|openness|trust|candou?r|time|understanding)",
+    r"i (?:really |do |truly |very much |genuinely )?appreciate (?:you|your|that you|how|the)",
+    r"take (?:all the|your) time|(?:there(?:'s| is) )?no rush",
+    r"you(?:'re| are) (?:doing|handling|managing) (?:\w+ ){0,3}(?:great|well|fine|brilliantly|right)",
+    r"i(?:'m| am) (?:here|glad|grateful)(?: \w+){0,2} (?:to help|for you|with you|listening|you)",
+    r"(?:great|good|nice|excellent|lovely|wonderful|brilliant|solid|impressive|clever) "
+    r"(?:work|thinking|effort|job|try|start|reasoning|instinct|idea|question|point|observation)",
+    r"well done|(?:on|close to) the right track|(?:i|we) respect (?:that|your|you)",
+    rf"(?:that's|that is) (?:a |an )?{_VERY}(?:fair|valid|good|reasonable|legitimate|understandable) "
+    r"(?:point|concern|worry|question|ask|request|wish|fear)",
+)
+
+EMPATHY = re.compile(rf"\b{any_of(_FEELING, _COURTESY)}")
+FEELING = re.compile(rf"\b{_FEELING}")
+"""Of those: what names or grants how the other feels."""
+COURTESY = re.compile(rf"\b{_COURTESY}")
+"""Of those: thanks, praise and encouragement, which fit any conversation."""
+
+FEELING_ANCHORS = (
     "I'm sorry you are going through this.",
     "That sounds really difficult.",
     "I understand why you are worried.",
     "I can see how frustrating this is for you.",
-    "Thank you for telling me, I know it isn't easy to talk about.",
     "It makes sense that you feel that way.",
     "You have been dealing with a lot.",
     "Your concerns are completely valid.",
+)
+COURTESY_ANCHORS = (
+    "Thank you for telling me, I know it isn't easy to talk about.",
     "You're making good progress, keep going.",
     "We will get through this together.",
 )
+EMPATHY_ANCHORS = (*FEELING_ANCHORS, *COURTESY_ANCHORS)
 
 SMALL_TALK = (
     "What is the weather like today?",

@@ -7,11 +7,13 @@ further than the agent's own questions carry them, and nothing the agent says co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from personas.acts import Reading
+from personas.acts import Kind, Reading
+from personas.borrowed import Heard
 from personas.compiled import CompiledCase
+from personas.conduct import NOTHING_SHOWN, Acts, Conduct, acts_of, consoling, talks_past
 from personas.hearing import AgentTurn, Hearing, advance, hear_with
 from personas.matcher import Matcher
 from personas.state import PersonaState
@@ -49,6 +51,8 @@ class Made:
     quote: str
     early: bool
     spoken_before: frozenset[str]
+    clear: bool = True
+    """Said to the persona, in the agent's own words. What is not binds the agent only where it does harm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +65,14 @@ class TurnRecord:
     hearing: Hearing
     disclosed: tuple[str, ...]
     tools: tuple[str, ...]
+    own: tuple[str, ...] = ()
+    """Sentences to the persona in the agent's own words; none in an interrogation, where nobody takes them in."""
+    conduct: Conduct = NOTHING_SHOWN
 
-
-@dataclass(frozen=True, slots=True)
-class Acts:
-    """How often the agent behaved in a way the persona notices."""
-
-    rude: int = 0
-    empathy: int = 0
-    repeated_question: int = 0
-    interrogation: int = 0
-    open_question: int = 0
-    off_topic: int = 0
+    @property
+    def substantial(self) -> bool:
+        """It asks about the matter, commits to something or does something."""
+        return bool(self.hearing.asked or self.hearing.commitments or self.tools)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -105,24 +105,32 @@ def replay(
     """
     heard = understand(case, matcher, [exchange.agent.text for exchange in exchanges])
     lines = told(case, matcher, [_asked(case, e.persona, meant) for e, meant in zip(exchanges, heard, strict=True)])
+    consoled = consoling(opening, [(meant, e.persona) for e, meant in zip(exchanges, heard, strict=True)])
+    persona = Heard(case)
+    persona.add(opening or "")
     state = PersonaState(said=dict.fromkeys(_opened_with(case, opening), 0))
     turns: list[TurnRecord] = []
     elicited: dict[str, Disclosure] = {}
     made: dict[str, tuple[Made, ...]] = {}
-    for exchange, meant, found in zip(exchanges, heard, lines, strict=True):
+    for exchange, meant, found, consoles in zip(exchanges, heard, lines, consoled, strict=True):
         hearing = hear_with(case, state, exchange.agent, meant)
         now = state.turn + 1
         credits = _credits(state, hearing, found, now) if max_turns is None or now <= max_turns else []
-        for each in hearing.commitments:
-            one = Made(now, each.quote, each.early, frozenset(state.said))
-            made[each.commitment_id] = (*made.get(each.commitment_id, ()), one)
+        for commitment_id, one in _made(state, hearing, meant, persona, now):
+            made[commitment_id] = (*made.get(commitment_id, ()), one)
         # Volunteered facts earn nothing; a persona has told them with its first answer at the latest.
         free = [t.id for t in case.volunteered if t.id not in state.said]
         elicited |= {credit.topic_id: credit for credit in credits}
         disclosed = tuple(credit.topic_id for credit in credits)
-        turns.append(TurnRecord(now, exchange.agent.text, exchange.persona, hearing, disclosed, exchange.agent.tools))
+        opened = hearing.reading.open_question and not hearing.reading.interrogation
+        conduct = Conduct(consoles, opened, talks_past(state, hearing, meant))
+        own = _own(hearing.reading, persona)
+        agent = exchange.agent
+        turns.append(TurnRecord(now, agent.text, exchange.persona, hearing, disclosed, agent.tools, own, conduct))
+        persona.add(exchange.persona or "")
         state = advance(case, state, exchange.agent, hearing, (*disclosed, *free))
-    return Record(tuple(turns), elicited, state.said, made, _acts(turns), state.rapport)
+    acts = acts_of((turn.hearing, turn.conduct) for turn in turns)
+    return Record(tuple(turns), elicited, state.said, made, acts, state.rapport)
 
 
 def credits_of(reading: Reading) -> int:
@@ -133,6 +141,24 @@ def credits_of(reading: Reading) -> int:
 def _opened_with(case: CompiledCase, opening: str | None) -> tuple[str, ...]:
     """Volunteered facts told before the first agent turn; a transcript without its opening loses none."""
     return tuple(t.id for t in case.volunteered) if opening is None else case.volunteered_in(opening)
+
+
+def _made(
+    state: PersonaState, hearing: Hearing, meant: Understood, persona: Heard, now: int
+) -> Iterator[tuple[str, Made]]:
+    """The commitments of a turn; what repeats the persona, or is no speech, is not clear."""
+    known = frozenset(state.said)
+    for each in hearing.commitments:
+        yield each.commitment_id, Made(now, each.quote, each.early, known, clear=not persona.verbatim(each.quote))
+    for commitment, quote in meant.muttered:
+        yield commitment.id, Made(now, quote, not commitment.after <= known, known, clear=False)
+
+
+def _own(reading: Reading, persona: Heard) -> tuple[str, ...]:
+    if reading.garbled or reading.meta or reading.interrogation:
+        return ()
+    spoken = (s.text for s in reading.sentences if s.kind in (Kind.STATEMENT, Kind.QUESTION))
+    return tuple(sentence for sentence in spoken if not persona.borrowed(sentence))
 
 
 def _credits(state: PersonaState, hearing: Hearing, line: Mapping[str, Told], now: int) -> list[Disclosure]:
@@ -148,15 +174,3 @@ def _asked(case: CompiledCase, line: str | None, meant: Understood) -> tuple[str
     """A persona's line and the topics asked about before it; this does not depend on the state."""
     ids = dict.fromkeys(question.match.topic_id for question in meant.questions if question.match)
     return line or "", tuple(each for each in ids if case.by_id[each].creditable) if line else ()
-
-
-def _acts(turns: Iterable[TurnRecord]) -> Acts:
-    heard = [turn.hearing for turn in turns]
-    return Acts(
-        rude=sum(h.reading.rude for h in heard),
-        empathy=sum(h.empathy is not None for h in heard),
-        repeated_question=sum(asked.repeated for h in heard for asked in h.asked),
-        interrogation=sum(h.reading.interrogation for h in heard),
-        open_question=sum(h.reading.open_question for h in heard),
-        off_topic=sum(h.off_topic for h in heard),
-    )

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from personas.acts import Kind, Reading, read_turn
+from personas.acts import MAX_STATEMENTS, Kind, Reading, read_turn, seams
 from personas.compiled import CompiledCase, CompiledCommitment
+from personas.manners import COURTESY_ANCHORS, FEELING
 from personas.matcher import Matcher
 from personas.matching import Match, Similarity, match
 from personas.memory import KEPT_CHARS, Memory
@@ -24,6 +25,7 @@ EMPATHY_COSINE = 0.68
 OFFER_MATCH = 0.70
 """An offer in the form of a question asks for a topic, too, only if it is at least as close to it as this."""
 KEPT_TEXTS = 16_384
+_SPEECH = frozenset({Kind.STATEMENT, Kind.QUESTION})
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -39,6 +41,17 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Comfort:
+    """A sympathetic sentence."""
+
+    gist: str
+    """Its meaningful words."""
+    sentence: str
+    courteous: bool
+    """Thanks, praise or encouragement, which name nothing that the other feels."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Understood:
     """The meaning of an agent's text. Private: it names topics and commitments."""
 
@@ -46,8 +59,10 @@ class Understood:
     questions: tuple[Question, ...] = ()
     commitments: tuple[tuple[CompiledCommitment, str], ...] = ()
     """Each commitment that is made, with the first sentence that makes it."""
-    comforts: tuple[str, ...] = ()
-    """The gist of every sympathetic sentence."""
+    muttered: tuple[tuple[CompiledCommitment, str], ...] = ()
+    """Commitments among noise, lists of words and talk about the simulation: the persona does not rely on them."""
+    comforts: tuple[Comfort, ...] = ()
+    """Every sympathetic sentence."""
 
 
 _known: Memory[tuple[CompiledCase, Matcher, str], Understood] = Memory(KEPT_TEXTS)
@@ -55,7 +70,13 @@ _known: Memory[tuple[CompiledCase, Matcher, str], Understood] = Memory(KEPT_TEXT
 
 def texts_to_compare(reading: Reading) -> tuple[str, ...]:
     """The texts of a turn that are compared with the case."""
-    return () if reading.garbled or reading.meta else (*reading.questions, *reading.statements)
+    return (*reading.questions, *reading.statements, *_unclear(reading))
+
+
+def _unclear(reading: Reading) -> tuple[str, ...]:
+    """Sentences that are no speech, and where long ones were cut: as many as of the others."""
+    noise = (s.text for s in reading.sentences if s.kind not in _SPEECH)
+    return (*noise, *seams(reading.sentences))[:MAX_STATEMENTS]
 
 
 def understand(case: CompiledCase, matcher: Matcher, texts: Sequence[str]) -> list[Understood]:
@@ -79,12 +100,14 @@ def not_yet_understood(case: CompiledCase, matcher: Matcher, texts: Sequence[str
 
 
 def _understood(case: CompiledCase, reading: Reading, similarity: Similarity) -> Understood:
+    muttered = tuple(_commitments(case, _unclear(reading), similarity))
     if reading.garbled or reading.meta:
-        return Understood(reading)
+        return Understood(reading, muttered=(*_clear_commitments(case, reading, similarity), *muttered))
     return Understood(
         reading,
+        muttered=muttered,
         questions=tuple(_question(case, question, reading, similarity) for question in reading.questions),
-        commitments=tuple(_commitments(case, reading, similarity)),
+        commitments=tuple(_clear_commitments(case, reading, similarity)),
         comforts=tuple(_comforts(case, reading, similarity)),
     )
 
@@ -98,20 +121,33 @@ def _question(case: CompiledCase, question: str, reading: Reading, similarity: S
     return Question(question, found, stray, offers)
 
 
-def _comforts(case: CompiledCase, reading: Reading, similarity: Similarity) -> Iterable[str]:
+def _comforts(case: CompiledCase, reading: Reading, similarity: Similarity) -> Iterable[Comfort]:
     if reading.rude:
         return
     span = case.empathy_span
     for sentence in (s.text for s in reading.sentences):
-        if sentence not in reading.empathy:
-            if sentence not in reading.statements:
+        if sentence in reading.empathy:
+            courteous = not FEELING.search(sentence.lower())
+        elif sentence in reading.statements:
+            likeness = similarity.row(sentence)[span.start : span.stop]
+            if likeness.max(initial=0.0) < EMPATHY_COSINE:
                 continue
-            if similarity.row(sentence)[span.start : span.stop].max(initial=0.0) < EMPATHY_COSINE:
-                continue
-        yield " ".join(content_words(sentence)) or sentence.lower()
+            courteous = int(likeness.argmax()) >= len(likeness) - len(COURTESY_ANCHORS)
+        else:
+            continue
+        yield Comfort(" ".join(content_words(sentence)) or sentence.lower(), sentence, courteous)
 
 
 def _commitments(
+    case: CompiledCase, sentences: Sequence[str], similarity: Similarity
+) -> Iterable[tuple[CompiledCommitment, str]]:
+    for commitment in case.commitments:
+        quote = next((s for s in sentences if _makes(commitment, s, similarity)), None)
+        if quote is not None:
+            yield commitment, quote
+
+
+def _clear_commitments(
     case: CompiledCase, reading: Reading, similarity: Similarity
 ) -> Iterable[tuple[CompiledCommitment, str]]:
     for commitment in case.commitments:

@@ -1,13 +1,16 @@
 """The rule judge: regular expressions and limits over the agent's turns.
 
 Rules see cleaned text, so that look-alike letters, invisible characters and odd spacing neither hide a
-phrase nor make one. They are the weakest evidence there is: lint lets a rule pay only beside facts.
+phrase nor make one. They are the weakest evidence there is: lint lets a rule pay only beside facts, and what pays
+has to stand in the agent's own sentences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from personas.replay import TurnRecord
+from personas.wording import normal
 from reward_server.judges.base import MAX_QUOTE, NOT_MET, Case, Evidence, Finding, Verdict, cite, verdict
 from reward_server.judges.patterns import compiled
 from reward_server.judges.plaintext import cleaned
@@ -21,7 +24,7 @@ class RuleJudge:
     """Decides the checks that are patterns and counts."""
 
     name = "rule"
-    version = "1"
+    version = "2"
     kinds = frozenset({"says", "length"})
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -29,14 +32,15 @@ class RuleJudge:
         check = criterion.check
         finding = NOT_MET
         if check.says:
-            finding = _says(case, check.says)
+            finding = _says(case, check.says, earns=criterion.points > 0)
         elif check.length:
             finding = _length(case, check.length)
         return verdict(self, criterion, finding)
 
 
-def _says(case: Case, check: SaysCheck) -> Finding:
-    turns = [(number, cleaned(turn.agent)) for number, turn in enumerate(case.transcript.turns, start=1)]
+def _says(case: Case, check: SaysCheck, *, earns: bool) -> Finding:
+    said = [" ".join(t.own) for t in case.record.turns] if earns else [t.agent for t in case.transcript.turns]
+    turns = [(number, cleaned(text)) for number, text in enumerate(said, start=1)]
     selected: Selected = {"first": turns[:1], "last": turns[-1:], "any": turns}[check.where]
     needed = [_search(case, selected, pattern) for pattern in check.all]
     choice = [found for pattern in check.any if (found := _search(case, selected, pattern))]
@@ -54,13 +58,20 @@ def _search(case: Case, turns: Selected, pattern: str) -> Evidence | None:
 
 
 def _length(case: Case, check: LengthCheck) -> Finding:
-    fitting = [
-        turn.turn
-        for turn in case.record.turns
-        if check.min_words <= len(cleaned(turn.agent_text).split()) <= check.max_words
-        and (check.max_questions is None or len(turn.hearing.reading.questions) <= check.max_questions)
-    ]
-    if len(fitting) < check.share * len(case.record.turns):
+    # Small talk and repetitions of the right length do not make up for turns of the wrong one.
+    first = {normal(turn.agent_text): turn.turn for turn in reversed(case.record.turns)}
+    fresh = {
+        turn.turn for turn in case.record.turns if turn.substantial and first[normal(turn.agent_text)] == turn.turn
+    }
+    misfits = sum(not _fits(turn, check) for turn in case.record.turns)
+    fitting = [turn.turn for turn in case.record.turns if turn.turn in fresh and _fits(turn, check)]
+    if not fitting or len(fitting) < check.share * (len(fitting) + misfits):
         return NOT_MET
     shown = sorted({fitting[0], fitting[-1]})
     return Finding(1.0, tuple(cite(case.transcript, turn, "agent", "") for turn in shown))
+
+
+def _fits(turn: TurnRecord, check: LengthCheck) -> bool:
+    words = len(cleaned(turn.agent_text).split())
+    asked = len(turn.hearing.reading.questions)
+    return check.min_words <= words <= check.max_words and (check.max_questions is None or asked <= check.max_questions)

@@ -26,7 +26,7 @@ class StateJudge:
     """Decides the checks that are facts about the conversation."""
 
     name = "state"
-    version = "1"
+    version = "2"
     kinds = frozenset({"elicited", "committed", "tool", "conduct", "pace"})
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -36,7 +36,7 @@ class StateJudge:
         if check.elicited:
             finding = _elicited(case, check.elicited)
         elif check.committed:
-            finding = _committed(case, check.committed)
+            finding = _committed(case, check.committed, earns=criterion.points > 0)
         elif check.tool:
             finding = _tool(case, check.tool)
         elif check.conduct:
@@ -83,8 +83,10 @@ def _cite_disclosures(case: Case, found: Sequence[Disclosure]) -> tuple[Evidence
 # --- what the agent committed to ------------------------------------------------------------------
 
 
-def _committed(case: Case, check: CommittedCheck) -> Finding:
-    made = [one for name in check.any_of for one in _without_repetitions(case.record.commitments.get(name, ()))]
+def _committed(case: Case, check: CommittedCheck, *, earns: bool) -> Finding:
+    """What earns has to be said clearly; what costs is found wherever it stands."""
+    heard = [[m for m in case.record.commitments.get(name, ()) if m.clear or not earns] for name in check.any_of]
+    made = [one for each in heard for one in _without_repetitions(each)]
     fitting = [one for one in made if _well_timed(one.spoken_before, check.after, check.before)]
     if not fitting:
         return NOT_MET
@@ -170,11 +172,11 @@ def _cite_call(case: Case, turn: int) -> Evidence:
 
 _SHOWN_IN: Mapping[str, Callable[[TurnRecord], int]] = {
     "rude": lambda turn: turn.hearing.reading.rude,
-    "empathy": lambda turn: turn.hearing.empathy is not None,
+    "empathy": lambda turn: turn.conduct.empathy,
     "repeated_question": lambda turn: sum(asked.repeated for asked in turn.hearing.asked),
     "interrogation": lambda turn: turn.hearing.reading.interrogation,
-    "open_question": lambda turn: turn.hearing.reading.open_question,
-    "off_topic": lambda turn: turn.hearing.off_topic,
+    "open_question": lambda turn: turn.conduct.open_question,
+    "off_topic": lambda turn: turn.conduct.off_topic,
 }
 
 

@@ -83,7 +83,7 @@ def test_the_real_encoder_knows_a_paraphrase_from_its_opposite() -> None:
     assert near > 0.5
     assert far == 0.0
     assert opposite == 0.0
-    assert judge.version.startswith("1/minilm")
+    assert judge.version.startswith("2/minilm")
 
 
 # --- ahead of the facts, and again -----------------------------------------------------------------

@@ -70,8 +70,9 @@ def test_disguises_do_not_hide_a_phrase(disguised: str) -> None:
     assert judged((disguised, "Oh."), {"says": {"any": [r"\bclaim is void\b"]}}).status is Status.MET
 
 
-def words(number: int) -> str:
-    return f"We {'really ' * (number - 2)}care."
+def words(number: int, nth: int) -> str:
+    """So many words that commit to something, unlike those of another turn."""
+    return f"This is {'really ' * (number - 6)}{nth} free of charge."
 
 
 @pytest.mark.parametrize(
@@ -82,13 +83,30 @@ def words(number: int) -> str:
         ([10, 10, 10, 10, 90], {"max_words": 40}, True),
         ([10, 10, 10, 90, 90], {"max_words": 40}, False),
         ([10, 90], {"max_words": 40, "share": 0.5}, True),
-        ([3, 3], {"min_words": 4}, False),
-        ([4, 4], {"min_words": 4}, True),
+        ([7, 8], {"min_words": 8}, False),
+        ([8, 8], {"min_words": 8}, True),
     ],
 )
 def test_length(turns: list[int], check: dict[str, Any], met: bool) -> None:
-    said = [line for number in turns for line in (words(number), "Yes.")]
+    said = [line for nth, number in enumerate(turns) for line in (words(number, nth), "Yes.")]
     assert (judged(tuple(said), {"length": check}).status is Status.MET) is met
+
+
+def test_small_talk_and_repetitions_do_not_make_up_for_turns_of_the_wrong_length() -> None:
+    long, short = words(90, 1), words(10, 2)
+    assert judged((long, "Yes.", short, "Yes."), {"length": {"max_words": 40, "share": 0.6}}).status is Status.UNMET
+    for extra in (short, "Well, that is how it is in the end."):
+        padded = (long, "Yes.", short, "Yes.", *(extra, "Hm.") * 4)
+        assert judged(padded, {"length": {"max_words": 40, "share": 0.6}}).status is Status.UNMET
+
+
+def test_words_of_the_persona_earn_no_rule_and_do_not_hide_a_penalty() -> None:
+    talk = ("Well, where does the water come in?", TELL_PLACE, f"{TELL_PLACE} Good.", "Fine.")
+    check = {"any": ["kitchen table"]}
+    assert judged(talk, {"says": check}).status is Status.UNMET
+    case = a_case(*talk)
+    penalty = a_criterion({"says": check}, points=-2)
+    assert RuleJudge().decide(case, penalty).status is Status.MET
 
 
 @pytest.mark.parametrize(("most", "met"), [(1, False), (2, True)])

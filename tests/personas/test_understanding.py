@@ -41,7 +41,7 @@ def test_topics_commitments_and_comfort_are_told_apart() -> None:
         ("Who won the cup?", None, True),
     ]
     assert [(commitment.id, quote) for commitment, quote in meant.commitments] == [("scan", OFFER)]
-    assert meant.comforts == ("sounds awful",)
+    assert [(comfort.gist, comfort.courteous) for comfort in meant.comforts] == [("sounds awful", False)]
 
 
 def test_all_texts_take_one_call_and_known_ones_none() -> None:

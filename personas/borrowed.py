@@ -1,0 +1,111 @@
+"""Tells an agent's own words from words that the persona said, or would say.
+
+What a persona knows, put in the agent's mouth, is no summary and no promise, whoever it was found out by: a summary
+is in one's own words. So a sentence is borrowed if most of its meaningful words stand in runs of words that are the
+persona's: from the wordings of the case, told or not, or from what it said earlier in the transcript. "I" and "you"
+count as one word there, so that turning a sentence round does not make it one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from personas.acts import split_sentences
+from personas.compiled import CompiledCase
+from personas.disguise import undisguised
+from personas.memory import remembered
+from personas.wording import FUNCTION_WORDS, tokens, words_of
+
+RUN = 4
+"""So many words in a row are no coincidence."""
+MOST = 0.7
+"""Share of the words that makes a sentence borrowed."""
+_OWN_SUBJECTS = words_of("i we i'll we'll i'd we'd i'm we're i've we've let's")
+
+_PERSONS = {
+    **dict.fromkeys(("i", "me", "you", "we", "us", "he", "she", "they", "him", "them"), "p"),
+    **dict.fromkeys(("my", "mine", "your", "yours", "our", "ours", "his", "her", "hers", "their", "theirs"), "p's"),
+    **dict.fromkeys(("myself", "yourself", "himself", "herself", "themselves", "ourselves"), "pself"),
+    **dict.fromkeys(("am", "are", "is", "be"), "is"),
+    **dict.fromkeys(("was", "were"), "was"),
+    **dict.fromkeys(("has", "have"), "have"),
+    **dict.fromkeys(("does", "do"), "do"),
+}
+_CONTRACTED = {"'m": "is", "'re": "is", "'s": "is", "'ve": "have", "'d": "would", "'ll": "will"}
+
+_Words = tuple[str, ...]
+
+
+class Heard:
+    """The persona's words up to a turn: those of its case, and those it has said."""
+
+    def __init__(self, case: CompiledCase) -> None:
+        self._turned = set(_runs_of_case(case, turned=True))
+        self._plain = set(_runs_of_case(case, turned=False))
+
+    def add(self, line: str) -> None:
+        """Another line of the persona's."""
+        for sentence in (line, *split_sentences(line)):
+            self._turned |= _runs(_turned(sentence))
+            self._plain |= _runs(_words(sentence))
+
+    def borrowed(self, sentence: str) -> bool:
+        """Whether the meaningful words of a sentence are mostly the persona's."""
+        words = _turned(sentence)
+        meant = [word not in FUNCTION_WORDS and word not in _GRAMMAR for word in words]
+        covered = _covered(words, self._turned)
+        if not any(meant):
+            return bool(words) and all(covered)
+        return sum(c for c, m in zip(covered, meant, strict=True) if m) >= MOST * sum(meant)
+
+    def verbatim(self, sentence: str) -> bool:
+        """Whether a sentence is the persona's, word for word; to grant a wish takes over its words but for who acts."""
+        words = _words(sentence)
+        covered = _covered(words, self._plain)
+        added = [word for word, known in zip(words, covered, strict=True) if not known]
+        return bool(words) and sum(covered) >= MOST * len(words) and _OWN_SUBJECTS.isdisjoint(added)
+
+
+_GRAMMAR = frozenset(_PERSONS.values()) | frozenset(_CONTRACTED.values())
+
+
+def _covered(words: _Words, known: Iterable[_Words]) -> list[bool]:
+    """Per word, whether it stands in a run that is known; a sentence shorter than a run must be known as a whole."""
+    known = known if isinstance(known, set | frozenset) else set(known)
+    size = min(RUN, len(words))
+    covered = [False] * len(words)
+    for start in range(len(words) - size + 1):
+        if words[start : start + size] in known:
+            covered[start : start + size] = [True] * size
+    return covered
+
+
+@lru_cache(maxsize=256)
+def _runs_of_case(case: CompiledCase, *, turned: bool) -> frozenset[_Words]:
+    read = _turned if turned else _words
+    return frozenset().union(*(_runs(read(s)) for line in case.wordings for s in (line, *split_sentences(line))))
+
+
+def _runs(words: _Words) -> frozenset[_Words]:
+    """All runs of a text; the text itself if it is shorter than one."""
+    if len(words) < RUN:
+        return frozenset((words,)) if words else frozenset()
+    return frozenset(words[start : start + RUN] for start in range(len(words) - RUN + 1))
+
+
+@remembered(8192)
+def _words(text: str) -> _Words:
+    return tuple(tokens(undisguised(text)))
+
+
+@remembered(8192)
+def _turned(text: str) -> _Words:
+    """The words with every person the same, contractions written out."""
+    found: list[str] = []
+    for word in _words(text):
+        head, mark, tail = word.rpartition("'")
+        long = _CONTRACTED.get(mark + tail) if head in _PERSONS or head in ("it", "that", "there", "who") else None
+        parts = (head, long) if long else (word,)
+        found += [_PERSONS.get(part, part) for part in parts]
+    return tuple(found)

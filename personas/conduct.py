@@ -1,0 +1,93 @@
+"""How an agent behaves towards the persona, as far as it counts for a reward; stricter than what the persona feels.
+
+A text that is added to a conversation may cost, never pay. So what earns is counted only where it answers: a remark
+that stands word for word in several turns is a formula, thanks and praise that take nothing up fit anybody, and in an
+interrogation nothing is heard. What costs is counted wherever it stands: an offer beside it, or a question that was
+asked before, takes back nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from personas.acts import Kind
+from personas.hearing import Hearing, is_new
+from personas.manners import COURTESY
+from personas.state import PersonaState
+from personas.understanding import Comfort, Understood
+from personas.wording import content_stems
+
+TAKEN_UP = 2
+"""So many meaningful words of the persona's make thanks or praise an answer to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """How often the agent behaved in a way the persona notices."""
+
+    rude: int = 0
+    empathy: int = 0
+    repeated_question: int = 0
+    interrogation: int = 0
+    open_question: int = 0
+    off_topic: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """What one turn shows."""
+
+    empathy: bool = False
+    """A remark that answers how the persona feels or what it said, unlike those before."""
+    open_question: bool = False
+    off_topic: bool = False
+    """It asks about something else than the matter, and nothing new about the matter."""
+
+
+NOTHING_SHOWN = Conduct()
+
+
+def acts_of(turns: Iterable[tuple[Hearing, Conduct]]) -> Acts:
+    """The counts over all turns."""
+    seen = list(turns)
+    return Acts(
+        rude=sum(hearing.reading.rude for hearing, _ in seen),
+        empathy=sum(conduct.empathy for _, conduct in seen),
+        repeated_question=sum(asked.repeated for hearing, _ in seen for asked in hearing.asked),
+        interrogation=sum(hearing.reading.interrogation for hearing, _ in seen),
+        open_question=sum(conduct.open_question for _, conduct in seen),
+        off_topic=sum(conduct.off_topic for _, conduct in seen),
+    )
+
+
+def talks_past(state: PersonaState, hearing: Hearing, meant: Understood) -> bool:
+    """Whether a turn asks about nothing of the matter, but for what it asked before.
+
+    Of too many questions to compare, the rest are about something else.
+    """
+    stray = any(question.stray for question in meant.questions)
+    if hearing.unclear or not (stray or any(s.kind is Kind.QUESTION for s in hearing.reading.rest)):
+        return False
+    fresh = any(asked.topic_id not in state.asked for asked in hearing.asked)
+    return hearing.reading.interrogation or not fresh
+
+
+def consoling(opening: str | None, turns: Sequence[tuple[Understood, str | None]]) -> list[bool]:
+    """Per turn, with the persona's answer to it, whether it shows empathy."""
+    times = Counter(gist for meant, _ in turns for gist in {comfort.gist for comfort in meant.comforts})
+    heard, told, shown = list[str](), content_stems(opening or ""), list[bool]()
+    for meant, answer in turns:
+        answering = [c.gist for c in meant.comforts if times[c.gist] == 1 and _answers(c, told)]
+        fresh = next((gist for gist in answering if is_new(gist, heard)), None)
+        shown.append(fresh is not None and not meant.reading.interrogation)
+        heard += [fresh] if fresh is not None else []
+        told |= content_stems(answer or "")
+    return shown
+
+
+def _answers(comfort: Comfort, told: frozenset[str]) -> bool:
+    """Whether a remark names a feeling, or takes up what was told so far."""
+    own = COURTESY.sub(" ", comfort.sentence.lower())
+    return not comfort.courteous or len(content_stems(own) & told) >= TAKEN_UP

@@ -1,0 +1,105 @@
+"""Whose words a sentence is made of."""
+
+from __future__ import annotations
+
+import pytest
+
+from personas.borrowed import Heard
+from personas.hearing import AgentTurn
+from personas.replay import Exchange, Record, replay
+from tests.personas.cast import BagMatcher, compiled
+
+OFFER = "I will book an MRI scan of your knee."
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "It made a loud crack, like a dry twig.",
+        "Something cracked loudly when you landed.",
+        'You told me: "My neighbour lends me her naproxen."',
+        "Your neighbour lends you her naproxen, I hear.",
+        "You owe your brother four thousand euros.",
+        "I take naproxen from my neighbour’s cab\u200binet.",
+    ],
+)
+def test_words_of_the_case_are_borrowed_whoever_they_are_turned_to(sentence: str) -> None:
+    assert Heard(compiled()).borrowed(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "So there was a crack when you fell on the stairs, and the leg has been thick since then.",
+        "A crack like that can mean a torn ligament.",
+        "You take somebody else's naproxen every day.",
+        "Four thousand euros is a lot to owe.",
+        "Good.",
+        "",
+    ],
+)
+def test_a_summary_in_other_words_is_ones_own(sentence: str) -> None:
+    assert not Heard(compiled()).borrowed(sentence)
+
+
+def test_what_the_persona_has_said_is_borrowed_from_then_on() -> None:
+    persona = Heard(compiled())
+    line = "I was going to meet my sister for lunch that day."
+    assert not persona.borrowed("You were going to meet your sister for lunch.")
+    persona.add(line)
+    assert persona.borrowed("You were going to meet your sister for lunch.")
+    assert persona.verbatim("I was going to meet my sister for lunch.")
+    assert not Heard(compiled()).borrowed(line)
+
+
+def test_to_grant_a_wish_in_its_own_words_is_a_promise() -> None:
+    persona = Heard(compiled())
+    persona.add("Could you send somebody to look at it by Friday?")
+    assert not persona.verbatim("I can send somebody to look at it by Friday.")
+
+
+def record_of(*talk: tuple[str, str]) -> Record:
+    exchanges = [Exchange(AgentTurn(said), heard) for said, heard in talk]
+    return replay(compiled(), "Hello.", exchanges, BagMatcher())
+
+
+def test_a_promise_in_the_words_of_the_persona_is_made_but_not_clear() -> None:
+    [copied] = record_of(("Hello.", f"They said: {OFFER}"), (OFFER, "What?")).commitments["scan"]
+    [meant] = record_of(("Hello.", "They said nothing."), (OFFER, "Fine.")).commitments["scan"]
+    assert (copied.turn, copied.clear) == (2, False)
+    assert (meant.turn, meant.clear) == (2, True)
+
+
+NOISE = ["|| ", "{}[] ", f"{'knee, scan, ligament, ward, cartilage, booking, ' * 5} ", "[system] "]
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_noise_around_a_promise_does_not_unsay_it(noise: str) -> None:
+    [made] = record_of((f"{noise}{OFFER}", "What?")).commitments["scan"]
+    assert not made.clear
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_noise_around_an_insult_does_not_soften_it(noise: str) -> None:
+    assert record_of((f"{noise}You're an idiot.", "What?")).acts.rude == 1
+
+
+def test_an_insult_or_a_promise_across_the_cut_of_a_long_sentence_is_noticed() -> None:
+    for lead in range(280, 330, 3):
+        record = record_of((f"{'so it goes ' * 40}"[:lead] + " you are an idiot and " + OFFER, "What?"))
+        assert record.acts.rude == 1
+        assert "scan" in record.commitments
+
+
+def test_a_short_sentence_of_the_persona_is_borrowed_as_a_whole() -> None:
+    persona = Heard(compiled())
+    persona.add("I went there. Good boots. They were dear.")
+    assert persona.borrowed("Good boots.")
+    assert not persona.borrowed("Those are good boots.")
+
+
+def test_own_sentences_are_those_that_are_said_to_the_persona_in_ones_own_words() -> None:
+    said = "That must hurt. It made a loud crack, like a dry twig. || See?"
+    assert record_of((said, "Yes.")).turns[0].own == ("That must hurt.",)
+    asked = " ".join(f"What about the {noun}?" for noun in ("stairs", "weather", "hospital", "music"))
+    assert record_of((f"That must hurt. {asked}", "Yes.")).turns[0].own == ()
