@@ -284,12 +284,13 @@ async def _own(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _purge_answers(store: Store, clock: Clock) -> None:
-    """Forget answers to Idempotency-Keys and decisions of language models that are too old, now and every hour."""
+    """Forget, now and every hour, what is too old: answers to Idempotency-Keys, decisions and bookings of calls."""
     while True:
         try:
             async with store.transaction() as unit:
                 purged = await unit.answers.purge(clock.now())
                 forgotten = await unit.llm_answers.purge(clock.now() - VERDICT_LIFETIME)
+                await unit.spending.purge(clock.now())
             log.info("answers_purged", count=purged, decisions=forgotten)
         except StoreUnavailable:
             log.warning("answers_not_purged")

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from reward_server.cli.spending import spending
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from reward_server.jobs.agreement.read import Entry
     from reward_server.settings import Settings
 
-app = typer.Typer(help="List judges, and measure how far they agree.", no_args_is_help=True)
+app = typer.Typer(help="List judges, measure how far they agree, and show what they cost.", no_args_is_help=True)
+app.command()(spending)
 
 Data = Annotated[Path | None, typer.Option("--data", help="The server's data folder; LABS_DATA.", file_okay=False)]
 Root = Annotated[Path | None, typer.Option("--dir", help="Folder of collections.", file_okay=False)]

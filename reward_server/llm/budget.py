@@ -1,22 +1,24 @@
 """What a lab may spend on language models in a day (UTC), in tokens and in money.
 
-Before a question is sent its estimate is booked, in one step with the check; afterwards the booking is corrected to
-what was used. Bookings are in a ledger that outlives the process. A process that dies between the two leaves its
-estimate booked: a lab may lose a few tokens then, but never gets any beyond its budget. The last question of a day may
-use more than its estimate, so the overdraft is at most that of the questions on their way at once.
+Before a question is sent its estimate is booked, in one step with the check; afterwards what was used is charged in its
+place. Both are in a ledger that outlives the process. A booking counts for as long as its question may take: that of a
+process that died runs out by itself, and costs the lab nothing. The last question of a day may use more than its
+estimate, so the overdraft is at most that of the questions on their way at once. Without a ceiling everything fits, and
+what labs spend is known all the same.
 """
 
 from __future__ import annotations
 
 import math
+import secrets
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Protocol
 
 from reward_server.clock import Clock
 from reward_server.errors import BudgetExhausted, StoreUnavailable
 from reward_server.llm.base import Question, Usage
-from reward_server.store.records import Ceiling, Spend
+from reward_server.store.records import NO_CEILING, BookingRow, Ceiling, Spend
 from reward_server.telemetry.logs import get_logger
 
 BYTES_PER_TOKEN = 3
@@ -26,21 +28,24 @@ OVERHEAD_TOKENS = 256
 NANO_USD_PER_TOKEN = 1000
 """One USD per million tokens, per token."""
 
+LASTS_S = 3600.0
+"""Of a booking that nobody settles. No call is given more time than the longest deadline, an hour."""
+
 log = get_logger(__name__)
 
 
 class Ledger(Protocol):
     """Where spending is kept."""
 
-    async def book(self, lab_id: str, day: date, spend: Spend, ceiling: Ceiling) -> bool:
-        """Add the spend if the day's total stays within the ceiling, as one step; whether it did.
+    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
+        """Book if the day's spending and what is booked stay within the ceiling, as one step; whether it did.
 
         Raises:
             StoreUnavailable: nothing was booked.
         """
 
-    async def correct(self, lab_id: str, day: date, change: Spend) -> None:
-        """Add a change, which may be negative, to what was booked.
+    async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
+        """Charge what was used, by so many calls, in the place of the booking.
 
         Raises:
             StoreUnavailable: nothing was changed.
@@ -66,19 +71,27 @@ class Prices:
 class Booking:
     """An estimate that was booked."""
 
-    lab_id: str
-    day: date
+    row: BookingRow
     estimate: Usage
 
 
 class Budget:
     """Every lab's budget of the day."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, ceiling: Ceiling, prices: Prices) -> None:
+    def __init__(
+        self, ledger: Ledger, clock: Clock, ceiling: Ceiling, prices: Prices, *, lasts_s: float = LASTS_S
+    ) -> None:
+        """Args: lasts_s: how long a booking counts that nobody settles; longer than any call takes."""
         self._ledger = ledger
         self._clock = clock
         self._ceiling = ceiling
         self._prices = prices
+        self._lasts = timedelta(seconds=lasts_s)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is anything that labs may not pass."""
+        return self._ceiling != NO_CEILING
 
     async def book(self, lab_id: str, question: Question) -> Booking:
         """Book the estimate of a question.
@@ -87,22 +100,25 @@ class Budget:
             BudgetExhausted: it would not fit; says how long it is until midnight.
             StoreUnavailable: the ledger cannot be used.
         """
-        now = self._clock.now().astimezone(UTC)
-        booking = Booking(lab_id, now.date(), estimate_of(question))
-        if not await self._ledger.book(lab_id, booking.day, self._prices.of(booking.estimate), self._ceiling):
+        now, estimate = self._clock.now().astimezone(UTC), estimate_of(question)
+        row = BookingRow(
+            booking_id=secrets.token_hex(16),
+            lab_id=lab_id,
+            day=now.date(),
+            spend=self._prices.of(estimate),
+            runs_out_at=now + self._lasts,
+        )
+        if not await self._ledger.book(row, now, self._ceiling):
             raise BudgetExhausted(retry_after_s=_until_midnight_s(now))
-        return booking
+        return Booking(row, estimate)
 
-    async def settle(self, booking: Booking, usage: Usage) -> None:
-        """Correct the booking to what was used; if the ledger cannot be used, the estimate stays booked."""
-        booked, used = self._prices.of(booking.estimate), self._prices.of(usage)
-        change = Spend(tokens=used.tokens - booked.tokens, nano_usd=used.nano_usd - booked.nano_usd)
-        if change == Spend():
-            return
+    async def settle(self, booking: Booking, usage: Usage, *, calls: int = 1) -> None:
+        """Charge what was used; if the ledger cannot be used, the booking runs out and nothing is charged."""
         try:
-            await self._ledger.correct(booking.lab_id, booking.day, change)
+            await self._ledger.settle(booking.row, self._prices.of(usage), calls=calls)
         except StoreUnavailable:
-            log.warning("llm_spending_not_settled", lab_id=booking.lab_id, tokens=change.tokens)
+            tokens = usage.input_tokens + usage.output_tokens
+            log.warning("llm_spending_not_settled", lab_id=booking.row.lab_id, tokens=tokens)
 
 
 def estimate_of(question: Question) -> Usage:

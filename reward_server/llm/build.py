@@ -20,6 +20,8 @@ KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """Where a provider's key is looked for if LABS_LLM_API_KEY is not set. A server of one's own never gets these."""
 NO_KEY = "none"
 """What is sent to a server that wants no key; the SDK insists on one."""
+SETTLING_S = 60.0
+"""How long it may take to settle a call after its deadline, before its booking runs out."""
 NANO_USD_PER_USD = NANO_USD_PER_TOKEN * 1_000_000
 
 
@@ -33,7 +35,7 @@ def language_model(
 ) -> Caller | None:
     """The language model of the settings; None where they name no provider. Loads the provider's SDK.
 
-    Without a ledger there is no budget: a command of the operator spends the operator's money.
+    Without a ledger there is no budget and nothing is counted: a command of the operator spends the operator's money.
 
     Raises:
         ConfigurationError: a key is missing, or the URL is none.
@@ -109,10 +111,13 @@ def _check_url(url: str | None) -> None:
         raise ConfigurationError("LABS_LLM_BASE_URL: must be a URL, such as http://127.0.0.1:8000/v1")
 
 
-def _budget(settings: Settings, ledger: Ledger, clock: Clock) -> Budget | None:
-    if settings.llm_daily_tokens is None and settings.llm_daily_usd is None:
-        return None
+def ceiling_of(settings: Settings) -> Ceiling:
+    """What a lab may spend in a day."""
     usd = settings.llm_daily_usd
-    ceiling = Ceiling(tokens=settings.llm_daily_tokens, nano_usd=None if usd is None else round(usd * NANO_USD_PER_USD))
+    return Ceiling(tokens=settings.llm_daily_tokens, nano_usd=None if usd is None else round(usd * NANO_USD_PER_USD))
+
+
+def _budget(settings: Settings, ledger: Ledger, clock: Clock) -> Budget:
     prices = Prices(settings.llm_usd_per_mtok_in or 0.0, settings.llm_usd_per_mtok_out or 0.0)
-    return Budget(ledger, clock, ceiling, prices)
+    lasts_s = settings.llm_deadline_s + SETTLING_S
+    return Budget(ledger, clock, ceiling_of(settings), prices, lasts_s=lasts_s)

@@ -147,7 +147,7 @@ class Caller:
             "deadline_s": self._limits.deadline_s,
             "retries": self._limits.retries,
             "concurrency": self._limits.concurrency,
-            "budget": self._budget is not None,
+            "budget": self._budget is not None and self._budget.is_limited,
             "breaker": str(self._breaker.state),
         }
 
@@ -257,7 +257,7 @@ class Caller:
 async def _given_back(budget: Budget, booking: asyncio.Task[Booking]) -> None:
     """Undo a booking that is still being made; one that fails needs nothing."""
     with suppress(BudgetExhausted, StoreUnavailable):
-        await budget.settle(await booking, Usage())
+        await budget.settle(await booking, Usage(), calls=0)
 
 
 def _is_put_otherwise(failed: LlmFailed) -> bool:

@@ -6,10 +6,10 @@ Each call is a transaction of its own, and none is open while a model is being a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import datetime
 
 from reward_server.clock import Clock
-from reward_server.store.records import Ceiling, Spend
+from reward_server.store.records import BookingRow, Ceiling, Spend
 from reward_server.store.store import Store
 
 
@@ -19,15 +19,15 @@ class StoredLedger:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def book(self, lab_id: str, day: date, spend: Spend, ceiling: Ceiling) -> bool:
-        """Add the spend if it fits; whether it did."""
+    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
+        """Book if it fits; whether it did."""
         async with self._store.transaction() as work:
-            return await work.spending.add(lab_id, day, spend, ceiling)
+            return await work.spending.book(booking, now, ceiling)
 
-    async def correct(self, lab_id: str, day: date, change: Spend) -> None:
-        """Add a change to what was booked."""
+    async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
+        """Charge what was used in the place of a booking."""
         async with self._store.transaction() as work:
-            await work.spending.add(lab_id, day, change)
+            await work.spending.settle(booking, used, calls=calls)
 
 
 class StoredVerdicts:

@@ -7,7 +7,7 @@ or verdicts stay out of `repr`, so that a record in a log line or a traceback gi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -197,3 +197,25 @@ class Ceiling:
 
 
 NO_CEILING = Ceiling()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookingRow:
+    """What a question on its way may cost; it stops counting at `runs_out_at`, whatever became of who booked it."""
+
+    booking_id: str
+    lab_id: str
+    day: date
+    spend: Spend
+    runs_out_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpendingRow:
+    """What a lab spent on a day: settled calls, and what is booked for those on their way."""
+
+    lab_id: str
+    day: date
+    calls: int
+    spent: Spend
+    booked: Spend

@@ -185,7 +185,7 @@ class Answer(Row, table=True):
 
 
 class LlmSpending(Row, table=True):
-    """What a lab spent on language models in a day (UTC)."""
+    """What a lab spent on language models in a day (UTC): what is settled."""
 
     __tablename__ = "llm_spending"
 
@@ -193,6 +193,21 @@ class LlmSpending(Row, table=True):
     day: date = Field(sa_column=Column(Date(), primary_key=True))
     tokens: int = Field(sa_column=Column(BigInteger(), nullable=False))
     nano_usd: int = Field(sa_column=Column(BigInteger(), nullable=False))
+    calls: int = Field(sa_column=Column(BigInteger(), nullable=False, server_default="0"))
+
+
+class LlmBooking(Row, table=True):
+    """What a question on its way may cost, until it is settled or has run out."""
+
+    __tablename__ = "llm_bookings"
+    __table_args__ = (Index("ix_llm_bookings_lab_day", "lab_id", "day"),)
+
+    booking_id: str = Field(primary_key=True, max_length=32)
+    lab_id: str = Field(max_length=64)
+    day: date = Field(sa_column=Column(Date(), nullable=False))
+    tokens: int = Field(sa_column=Column(BigInteger(), nullable=False))
+    nano_usd: int = Field(sa_column=Column(BigInteger(), nullable=False))
+    runs_out_at: datetime = Field(sa_column=Column(UtcDateTime(), nullable=False, index=True))
 
 
 class LlmVerdict(Row, table=True):

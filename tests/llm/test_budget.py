@@ -17,7 +17,7 @@ from reward_server.llm.budget import Budget, Prices, estimate_of
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
 from reward_server.store.engine import sqlite_url
 from reward_server.store.migrate import migrate
-from reward_server.store.records import Ceiling, Spend
+from reward_server.store.records import BookingRow, Ceiling, Spend
 from reward_server.store.store import Store
 from tests.llm.asking import Desk, a_desk, a_question, an_answer, turns_of_the_loop
 
@@ -209,15 +209,16 @@ class SlowLedger:
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
-        self.booked: list[Spend] = []
+        self.booked: list[BookingRow] = []
+        self.settled: list[tuple[BookingRow, Spend, int]] = []
 
-    async def book(self, lab_id: str, day: date, spend: Spend, ceiling: Ceiling) -> bool:
+    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
         await self.gate.wait()
-        self.booked.append(spend)
+        self.booked.append(booking)
         return True
 
-    async def correct(self, lab_id: str, day: date, change: Spend) -> None:
-        self.booked.append(change)
+    async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
+        self.settled.append((booking, used, calls))
 
 
 async def test_whoever_leaves_before_anything_was_sent_pays_nothing() -> None:
@@ -231,16 +232,17 @@ async def test_whoever_leaves_before_anything_was_sent_pays_nothing() -> None:
     ledger.gate.set()
     await caller.close()
     assert desk.provider.asked == []
-    assert [spend.tokens for spend in ledger.booked] == [ESTIMATE, -ESTIMATE]
+    assert [booking.spend.tokens for booking in ledger.booked] == [ESTIMATE]
+    assert ledger.settled == [(ledger.booked[0], Spend(), 0)]
 
 
 class ClosedLedger:
     """Cannot be used."""
 
-    async def book(self, lab_id: str, day: date, spend: Spend, ceiling: Ceiling) -> bool:
+    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
         raise StoreUnavailable
 
-    async def correct(self, lab_id: str, day: date, change: Spend) -> None:
+    async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
         raise StoreUnavailable
 
 
@@ -255,10 +257,10 @@ async def test_a_ledger_that_cannot_be_used_sends_nothing() -> None:
 class ForgetfulLedger:
     """Books, and then cannot be used."""
 
-    async def book(self, lab_id: str, day: date, spend: Spend, ceiling: Ceiling) -> bool:
+    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
         return True
 
-    async def correct(self, lab_id: str, day: date, change: Spend) -> None:
+    async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
         raise StoreUnavailable
 
 
@@ -266,6 +268,29 @@ async def test_an_answer_is_not_lost_because_it_cannot_be_settled() -> None:
     budget = Budget(ForgetfulLedger(), ManualClock(), Ceiling(tokens=10**6), Prices())
     (outcome,) = await outcomes(a_desk(an_answer()), budget, [a_question()])
     assert isinstance(outcome, Answer)
+
+
+async def test_a_process_that_is_killed_during_a_call_charges_nobody_for_ever(url: str) -> None:
+    """Nothing is settled and nothing is closed: as if by `kill -9`. The budget is that of the next process."""
+    clock = ManualClock(datetime(2026, 1, 1, 12, tzinfo=UTC))
+    async with opened(url) as store:
+        await a_budget(store, ESTIMATE, clock=clock).book("acme", a_question())
+    async with opened(url) as store:
+        budget = Budget(StoredLedger(store), clock, Ceiling(tokens=ESTIMATE), Prices(), lasts_s=90.0)
+        (outcome,) = await outcomes(a_desk(an_answer()), budget, [a_question()])
+        assert isinstance(outcome, BudgetExhausted)
+        clock.advance(timedelta(hours=1))
+        (outcome,) = await outcomes(a_desk(an_answer(usage=Usage(7, 0))), budget, [a_question()])
+        assert isinstance(outcome, Answer)
+        assert (await spent(store)).tokens == 7
+
+
+async def test_calls_are_counted_whatever_came_of_them(store: Store) -> None:
+    desk = a_desk(LlmFailed(K.OVERLOADED), an_answer(usage=Usage(7, 0)))
+    await outcomes(desk, a_budget(store, tokens=None), [a_question()])
+    async with store.reading() as work:
+        (row,) = await work.spending.since(DAY, datetime(2026, 1, 1, tzinfo=UTC))
+    assert (row.lab_id, row.calls, row.spent.tokens, row.booked) == ("acme", 2, 7, Spend())
 
 
 async def test_verdicts_outlive_the_process_and_the_first_stays(url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from reward_server.errors import BudgetExhausted, ConfigurationError
 from reward_server.llm.base import FailureKind, LlmFailed
 from reward_server.llm.build import language_model, ping
 from reward_server.settings import Settings
-from reward_server.store.records import Ceiling, Spend
+from reward_server.store.records import BookingRow, Ceiling, Spend
 from tests.llm.asking import GOOD, SECRET_KEY, a_question
 
 
@@ -26,12 +27,14 @@ class FullLedger:
     """Notes the ceiling, and has nothing left."""
 
     ceiling: Ceiling | None = None
+    lasts = timedelta()
 
-    async def book(self, lab_id: str, day: Any, spend: Spend, ceiling: Ceiling) -> bool:
+    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
         self.ceiling = ceiling
+        self.lasts = booking.runs_out_at - now
         return False
 
-    async def correct(self, lab_id: str, day: Any, change: Spend) -> None:
+    async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
         raise AssertionError("nothing was booked")
 
 
@@ -103,6 +106,7 @@ async def test_the_budget_comes_from_the_settings_and_is_checked_before_anything
             settings(
                 llm_base_url=server.url,
                 llm_api_key="k",
+                llm_deadline_s=7.0,
                 llm_daily_tokens=500,
                 llm_daily_usd=0.25,
                 llm_usd_per_mtok_in=0.15,
@@ -117,6 +121,7 @@ async def test_the_budget_comes_from_the_settings_and_is_checked_before_anything
             await model.ask(a_question(), lab_id="acme")
         await model.close()
     assert ledger.ceiling == Ceiling(tokens=500, nano_usd=250_000_000)
+    assert ledger.lasts == timedelta(seconds=67)
     assert caught.value.retry_after_s == 24 * 3600
     assert server.asked == []
 

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.store import migrate as migrations
 from reward_server.store.engine import sqlite_url
 from reward_server.store.migrate import check, downgrade, migrate
+from reward_server.store.records import Spend
 from reward_server.store.store import Store
 from tests.store.builders import a_comparison, a_key, a_turn, after_a_turn, an_answer, an_episode, an_evaluation
 
@@ -79,6 +81,24 @@ async def test_keys_of_an_older_version_become_no_operators(database: Path) -> N
         (key,) = await work.keys.list()
     await store.close()
     assert (key.name, key.operator) == ("old", False)
+
+
+async def test_what_was_spent_before_calls_were_counted_is_kept(database: Path) -> None:
+    url = sqlite_url(database)
+    await migrate(url, "0002")
+    with sqlite3.connect(database) as connection:
+        connection.execute("INSERT INTO llm_spending (lab_id, day, tokens, nano_usd) VALUES ('a', '2026-01-01', 5, 7)")
+    connection.close()
+    await migrate(url)
+    store = await Store.open(url)
+    async with store.reading() as work:
+        (row,) = await work.spending.since(date(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC))
+    await store.close()
+    assert (row.calls, row.spent) == (0, Spend(tokens=5, nano_usd=7))
+    await downgrade(url, "0002")
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("SELECT * FROM llm_spending").fetchall() == [("a", "2026-01-01", 5, 7)]
+    connection.close()
 
 
 async def test_migrating_again_changes_nothing(url: str, database: Path) -> None:
