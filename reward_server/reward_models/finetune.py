@@ -3,7 +3,8 @@
 Phase 1 trains a small head on the frozen encoder; phase 2 unfreezes the encoder with a much lower rate and goes on with
 both. The head here sees the mean of what each party said and how the two interact, because the features that are served
 are computed outside of torch; heads are then trained anew on the tuned encoder's features. Whether the tuned encoder is
-kept is decided elsewhere, on dialogues that neither phase has seen. Weights and batches depend on data and seed alone.
+kept is decided elsewhere, on dialogues that neither phase has seen. Weights depend on data, seed and processor alone:
+where that multiplies bf16 natively the encoder's products are bf16, about 1.7 times as fast; the weights stay fp32.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from reward_server.reward_models.artefact import UnusableModel
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import Dataset
 from reward_server.reward_models.encoder import MODEL, PACKAGED, EncoderUnavailable, TextEncoder
+from reward_server.reward_models.tuning_net import TuningNet, transformer_of
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -80,29 +82,6 @@ class _Example:
         return len(self.sides) == 2
 
 
-class _Net(nn.Module):
-    """The encoder with a linear head on [persona, agent, product, |difference|, last agent turn]."""
-
-    def __init__(self, model: SentenceTransformer, width: int, start: Sequence[float], generator: torch.Generator):
-        super().__init__()
-        self.model = model
-        self.head = nn.Linear(5 * width, len(start))
-        with torch.no_grad():
-            self.head.weight.copy_(torch.randn(self.head.weight.shape, generator=generator) * 1e-3)
-            self.head.bias.copy_(torch.tensor(start))
-
-    def forward(self, sides: Sequence[Sequence[str]]) -> Tensor:
-        """Outputs, shape (sides, heads)."""
-        texts = [text for side in sides for text in side]
-        tokens = self.model.tokenize(texts)
-        vectors = F.normalize(self.model(tokens)["sentence_embedding"], dim=1)
-        persona, agent, last = vectors[0::3], vectors[1::3], vectors[2::3]
-        features = torch.cat([persona, agent, persona * agent, (persona - agent).abs(), last], dim=1)
-        # Entries of unit vectors are as small as they are many.
-        outputs: Tensor = self.head(features * math.sqrt(vectors.shape[1]))
-        return outputs
-
-
 def fine_tune(
     base: str, train: Dataset, validation: Dataset, tuning: Tuning, note: Note = lambda done, total: None
 ) -> Tuned:
@@ -121,7 +100,7 @@ def fine_tune(
         torch.manual_seed(tuning.seed)
         generator = torch.Generator().manual_seed(tuning.seed)
         width = int(model.encode(["width"], show_progress_bar=False).shape[1])
-        net = _Net(model, width, means, generator)
+        net = TuningNet(model, width, means, generator)
         loop = _Loop(
             net,
             _examples(train, names),
@@ -143,7 +122,7 @@ class _Loop:
 
     def __init__(
         self,
-        net: _Net,
+        net: TuningNet,
         train: Sequence[_Example],
         validation: Sequence[_Example],
         *,
@@ -160,10 +139,8 @@ class _Loop:
 
     def phase(self, *, frozen: bool, epochs: int, note: Callable[[int], None]) -> tuple[float, int, dict[str, Tensor]]:
         """Train; leaves the net with the weights of the best epoch. Its loss, its number, the encoder's weights."""
-        encoder = _transformer(self._net.model)
-        # Set both ways: a phase must not depend on what the one before it froze.
-        for parameter in encoder.parameters():
-            parameter.requires_grad_(not frozen)
+        encoder = transformer_of(self._net.model)
+        self._net.freeze(frozen)
         optimiser = self._optimiser(encoder, frozen)
         steps = epochs * math.ceil(len(self._train) / self._tuning.batch)
         best = (math.inf, 0, copy.deepcopy(self._net.state_dict()))
@@ -223,7 +200,7 @@ class _Loop:
     def _validated(self) -> float:
         self._net.eval()
         total = 0.0
-        with torch.inference_mode():
+        with torch.no_grad():
             for start in range(0, len(self._validation), self._tuning.batch):
                 batch = self._validation[start : start + self._tuning.batch]
                 for kind in (False, True):
@@ -261,7 +238,7 @@ def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str) -> Tex
     from reward_server.reward_models.sentence_transformer import SentenceTransformerEncoder
 
     model = load_base(base)
-    _transformer(model).load_state_dict(dict(tensors))
+    transformer_of(model).load_state_dict(dict(tensors))
     if is_packaged(base):
         # The same forward pass as the packaged weights have: much faster than one text at a time.
         from tokenizers import Tokenizer
@@ -276,7 +253,7 @@ def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str) -> Tex
 
 def load_weights(model: SentenceTransformer, content: bytes) -> None:
     """Put tuned weights (safetensors) into a model of the same shape."""
-    _transformer(model).load_state_dict(load(content))
+    transformer_of(model).load_state_dict(load(content))
 
 
 def load_base(base: str) -> SentenceTransformer:
@@ -310,13 +287,6 @@ def base_folder(base: str) -> str | Path:
 def is_packaged(base: str) -> bool:
     """Whether a setting names the packaged encoder."""
     return base in {"", PACKAGED, MODEL}
-
-
-def _transformer(model: SentenceTransformer) -> nn.Module:
-    """The pre-trained network inside a sentence-transformers model."""
-    inner: Any = model[0]
-    found: nn.Module = inner.auto_model
-    return found
 
 
 # --- examples -------------------------------------------------------------------------------------

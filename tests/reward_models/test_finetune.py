@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.torch import load, load_file
 
 from reward_server.errors import EncoderUnavailable
 from reward_server.reward_models.artefact import UnusableModel
 from reward_server.reward_models.dataset import split
-from reward_server.reward_models.finetune import Tuned, Tuning, fine_tune, load_tuned, tuned_encoder
+from reward_server.reward_models.finetune import Tuned, Tuning, fine_tune, load_base, load_tuned, tuned_encoder
+from reward_server.reward_models.tuning_net import TuningNet
 from tests.reward_models.talks import labelled_talks, preferred_talks
 from tests.reward_models.tiny_encoder import make_tiny_encoder
 
@@ -84,3 +86,28 @@ def test_weights_of_another_encoder_are_refused(tuned: Tuned, tmp_path: Path) ->
 def test_an_encoder_that_is_not_there_is_no_other_encoder(tmp_path: Path) -> None:
     with pytest.raises(EncoderUnavailable, match="no model folder"):
         fine_tune(str(tmp_path / "nothing"), PARTS.train, PARTS.validation, TUNING)
+
+
+def test_a_frozen_encoder_computes_each_text_once_and_an_unfrozen_one_anew(
+    tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = TuningNet(load_base(tiny), 32, [0.0], torch.Generator().manual_seed(0)).eval()
+    asked: list[str] = []
+    preprocess = net.model.preprocess
+
+    def counted(texts: list[str]) -> object:
+        asked.extend(texts)
+        return preprocess(texts)
+
+    monkeypatch.setattr(net.model, "preprocess", counted)
+    sides = [("please", "bike lamp", "lamp"), ("please", "thanks", "thanks")]
+    net.freeze(True)
+    first, again = net(sides), net(sides)
+    assert asked == ["please", "bike lamp", "lamp", "thanks"]
+    assert torch.equal(first, again)
+    net.freeze(False)
+    fresh = net(sides)
+    assert len(asked) == 8
+    torch.testing.assert_close(fresh, first)
+    fresh.sum().backward()
+    assert all(p.grad is not None for name, p in net.model.named_parameters() if "layer.0" in name)
