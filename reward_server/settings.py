@@ -92,6 +92,9 @@ class Settings(BaseSettings):
     batch_deadline_s: Seconds = Field(default=300.0, description="Time to answer a batch.")
     drain_s: Seconds = Field(default=10.0, description="Time for requests in work when the server is stopped.")
 
+    metrics_access: Literal["auto", "open", "operator"] = Field(
+        default="auto", description="Who may read /metrics; `auto` is everybody on loopback, else operators' keys."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least log level.")
     log_format: Literal["auto", "console", "json"] = Field(
         default="auto", description="`auto` is console on a terminal and JSON otherwise."
@@ -176,6 +179,11 @@ class Settings(BaseSettings):
     def max_body_bytes(self) -> int:
         """`max_body_mb` in bytes."""
         return int(self.max_body_mb * 1_000_000)
+
+    @property
+    def metrics_need_a_key(self) -> bool:
+        """Whether /metrics is for operators' keys alone: its counts tell how much a scenario asks."""
+        return self.metrics_access == "operator" or (self.metrics_access == "auto" and not self.is_loopback)
 
     @property
     def is_loopback(self) -> bool:

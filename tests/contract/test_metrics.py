@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import pytest
+
+from personas.matcher import Matcher
 from reward_server.errors import JudgeFailed
-from tests.contract.house import WHERE, Client, House, Json
+from scenarios.library import Library
+from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
 
 EVALUATION = {**WHERE, "messages": [{"role": "assistant", "content": "How did it happen?"}]}
 
@@ -56,3 +61,49 @@ async def test_a_lost_database_is_counted(labs: Client, house: House) -> None:
     await house.store.close()
     await labs.call("GET", "/episodes")
     assert await value(labs, "labs_store_errors_total") == 1
+
+
+# --- who may read it --------------------------------------------------------------------------------
+
+
+async def test_on_loopback_it_is_open(house: House) -> None:
+    await house.key()
+    house.end_development_mode()
+    async with house.client() as nobody:
+        assert (await nobody.http.get("/metrics")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("settings", "needs_key"),
+    [
+        ({"metrics_access": "operator"}, True),
+        ({"host": "0.0.0.0"}, True),
+        ({"host": "0.0.0.0", "metrics_access": "open"}, False),
+    ],
+    ids=["asked for", "elsewhere than loopback", "open on purpose"],
+)
+async def test_elsewhere_it_takes_an_operators_key(
+    data: Path, matcher: Matcher, library: Library, settings: dict[str, str], needs_key: bool
+) -> None:
+    async with running_house(data, matcher, library) as house:
+        agents, operators = await house.key(), await house.key(operator=True)
+    async with running_house(data, matcher, library, **settings) as house:
+        answers = {}
+        for name, key in (("nobody", None), ("agent", agents), ("operator", operators)):
+            async with house.client(key) as client:
+                answers[name] = await client.http.get("/metrics")
+    assert answers["operator"].status_code == 200
+    assert "labs_requests_total" in answers["operator"].text
+    if needs_key:
+        assert_error(answers["nobody"], 401, "unauthenticated")
+        assert_error(answers["agent"], 403, "forbidden")
+        assert all("labs_requests" not in answers[name].text for name in ("nobody", "agent"))
+    else:
+        assert answers["nobody"].status_code == answers["agent"].status_code == 200
+
+
+async def test_no_label_names_a_scenario_a_lab_or_a_dimension(labs: Client, episode: Json) -> None:
+    await labs.say(episode, "How did it happen?")
+    await labs.ok("POST", "/evaluate", EVALUATION)
+    page = (await labs.http.get("/metrics")).text
+    assert not re.search("flat-tyre|bike-shop|D1_|development|acme", page)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Request, Response, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel
 
 from reward_server.api.context import answer, services_of
 from reward_server.api.errors import envelope, json_response, status_of
 from reward_server.api.operation import Operation, operation
-from reward_server.errors import FieldProblem, NotReady, StoreUnavailable
+from reward_server.errors import FieldProblem, Forbidden, NotReady, StoreUnavailable
 from reward_server.telemetry.metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["operations"])
+_BEARER = HTTPBearer(auto_error=False)
 
 
 class Health(BaseModel):
@@ -60,6 +64,13 @@ async def readyz(request: Request) -> Response:
 
 
 @router.get("/metrics", include_in_schema=False)
-async def metrics(request: Request) -> Response:
-    """Prometheus metrics."""
-    return Response(services_of(request).metrics.render(), media_type=CONTENT_TYPE)
+async def metrics(
+    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
+) -> Response:
+    """Prometheus metrics, for everybody or for operators' keys, as the settings say."""
+    services = services_of(request)
+    if services.settings.metrics_need_a_key:
+        admission = await services.gatekeeper.admit(credentials.credentials if credentials else None)
+        if not admission.lab.operator:
+            raise Forbidden("/metrics takes an operator's API key: what it counts tells how much a scenario asks.")
+    return Response(services.metrics.render(), media_type=CONTENT_TYPE)
