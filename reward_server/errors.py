@@ -14,7 +14,8 @@
     │   ├── NotFound                not_found
     │   │   ├── CollectionNotFound      collection_not_found
     │   │   ├── ScenarioNotFound        scenario_not_found
-    │   │   └── EpisodeNotFound         episode_not_found
+    │   │   ├── EpisodeNotFound         episode_not_found
+    │   │   └── RewardModelNotFound     reward_model_not_found
     │   ├── Conflict                conflict
     │   │   ├── HistoryMismatch         history_mismatch
     │   │   ├── IdempotencyMismatch     idempotency_mismatch
@@ -33,7 +34,8 @@
     │   ├── Overloaded                  overloaded
     │   └── EncoderUnavailable          encoder_unavailable
     └── ConfigurationError          configuration_error: an operator has to change something
-        └── ScenarioError               scenario_error
+        ├── ScenarioError               scenario_error
+        └── UnusableModel               unusable_reward_model
 
 A `code` is part of the public contract and never changes. A message is shown to the caller as it is:
 it never holds rubric text, an unrevealed fact, a secret or what the caller wrote. HTTP statuses are
@@ -171,6 +173,13 @@ class EpisodeNotFound(NotFound):
 
     code = "episode_not_found"
     default_message = "There is no such episode, or it has expired."
+
+
+class RewardModelNotFound(NotFound):
+    """Unknown id of a reward model."""
+
+    code = "reward_model_not_found"
+    default_message = "There is no such reward model; labs reward-model list shows those there are."
 
 
 class Conflict(ClientError):
@@ -320,3 +329,10 @@ class ScenarioError(ConfigurationError):
 
     code = "scenario_error"
     default_message = "A scenario file is not valid."
+
+
+class UnusableModel(ConfigurationError):
+    """A folder that holds no reward model this server can use; the message says what to do."""
+
+    code = "unusable_reward_model"
+    default_message = "The reward model cannot be used."

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,20 @@ def test_codes_are_stable_words_and_belong_to_one_class() -> None:
 def test_the_drawing_shows_every_class_with_its_code() -> None:
     drawn = dict(re.findall(r"^[ │├└─]*(\w+) +(\w+)", errors.__doc__ or "", re.MULTILINE))
     assert {error.__name__: error.code for error in tree()}.items() <= drawn.items()
+
+
+def test_no_code_is_given_anywhere_else() -> None:
+    """A code is part of the contract, so all of them stand in one place."""
+    elsewhere = []
+    for path in Path(errors.__file__).parent.rglob("*.py"):
+        classes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
+        for each in classes:
+            named = [
+                t.id for node in each.body if isinstance(node, ast.Assign) for t in node.targets if hasattr(t, "id")
+            ]
+            if {"code", "default_message"} & set(named) and path.name != "errors.py":
+                elsewhere.append(f"{path.name}: {each.name}")
+    assert elsewhere == []
 
 
 @pytest.mark.parametrize("error", list(tree()))

@@ -28,19 +28,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from reward_server.errors import ConfigurationError, InvalidRequest
+from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.reward_models.heads import Heads, Link
 
 SCHEMA = "labs.reward-model/1"
 HEADS, ENCODER, CARD, REPORT = "heads.safetensors", "encoder.safetensors", "card.json", "report.md"
 _NOT_HASHED = {"id", "created"}
-
-
-class UnusableModel(ConfigurationError):  # noqa: N818 (the outcome of reading a folder)
-    """A folder that holds no reward model this server can use; the message says what to do."""
-
-    code = "unusable_reward_model"
-    default_message = "The reward model cannot be used."
 
 
 class DataCard(BaseModel):

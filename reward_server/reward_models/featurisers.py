@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Lock
 
-from reward_server.reward_models.artefact import Artefact, UnusableModel
+from reward_server.errors import UnusableModel
+from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.encoder import TextEncoder, load_fast_encoder, same_weights
 from reward_server.reward_models.features import ConversationFeaturiser
 

@@ -24,8 +24,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from reward_server.errors import UnusableModel
 from reward_server.reward_models import robust_reading
-from reward_server.reward_models.artefact import UnusableModel
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import Dataset
 from reward_server.reward_models.encoder import MODEL, PACKAGED, EncoderUnavailable, TextEncoder

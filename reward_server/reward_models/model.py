@@ -13,8 +13,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from reward_server.errors import InvalidRequest
-from reward_server.reward_models.artefact import Artefact, UnusableModel
+from reward_server.errors import InvalidRequest, UnusableModel
+from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.heads import Exact, Heads, Matrix
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.posterior import (

@@ -14,22 +14,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from reward_server.errors import NotFound
+from reward_server.errors import RewardModelNotFound, UnusableModel
 from reward_server.reward_models import artefact
-from reward_server.reward_models.artefact import Artefact, Card, UnusableModel
+from reward_server.reward_models.artefact import Artefact, Card
 
 ACTIVE = "active.json"
 _ID = re.compile(r"rm_[0-9a-f]{12}")
 
 Stamp = tuple[int, int, int] | None
 """Changes with `active.json`: time, size and inode; None while there is none."""
-
-
-class RewardModelNotFound(NotFound):
-    """Unknown id."""
-
-    code = "reward_model_not_found"
-    default_message = "There is no such reward model; labs reward-model list shows those there are."
 
 
 @dataclass(frozen=True)

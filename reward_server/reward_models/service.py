@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from reward_server.errors import Conflict, LabsError
-from reward_server.reward_models.artefact import Artefact, Card, UnusableModel
+from reward_server.errors import Conflict, LabsError, UnusableModel
+from reward_server.reward_models.artefact import Artefact, Card
 from reward_server.reward_models.registry import Registry
 from reward_server.reward_models.serving import ActiveRewardModel, Featurise
 from reward_server.telemetry.logs import get_logger

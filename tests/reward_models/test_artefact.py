@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reward_server.errors import InvalidRequest
+from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.reward_models import artefact
-from reward_server.reward_models.artefact import DataCard, UnusableModel
+from reward_server.reward_models.artefact import DataCard
 from reward_server.reward_models.heads import Heads
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

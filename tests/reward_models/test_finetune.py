@@ -10,8 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load, load_file
 
-from reward_server.errors import EncoderUnavailable
-from reward_server.reward_models.artefact import UnusableModel
+from reward_server.errors import EncoderUnavailable, UnusableModel
 from reward_server.reward_models.dataset import split
 from reward_server.reward_models.finetune import Tuned, Tuning, fine_tune, load_base, load_tuned, tuned_encoder
 from reward_server.reward_models.tuning_net import TuningNet

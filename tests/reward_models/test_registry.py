@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reward_server.errors import Conflict
+from reward_server.errors import Conflict, RewardModelNotFound, UnusableModel
 from reward_server.reward_models import artefact
-from reward_server.reward_models.artefact import Artefact, UnusableModel
-from reward_server.reward_models.registry import ACTIVE, Registry, RewardModelNotFound
+from reward_server.reward_models.artefact import Artefact
+from reward_server.reward_models.registry import ACTIVE, Registry
 from reward_server.reward_models.service import RewardModelService
 from tests.reward_models.talks import WordCounts
 from tests.reward_models.test_artefact import NOW, about, some_heads

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reward_server.errors import JudgeFailed
+from reward_server.errors import JudgeFailed, UnusableModel
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.reward_models import artefact
-from reward_server.reward_models.artefact import Artefact, UnusableModel
+from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import split
 from reward_server.reward_models.featurisers import Featurisers, check_fits
