@@ -61,6 +61,11 @@ class Breaker:
             return State.CLOSED
         return State.HALF_OPEN if self._left_s() <= 0 else State.OPEN
 
+    @property
+    def is_probing(self) -> bool:
+        """Whether one question is out to show how things are: others do well to wait for what it shows."""
+        return self._probing
+
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Around one attempt: learns from how it ends. One that is cancelled says nothing.

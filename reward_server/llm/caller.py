@@ -118,6 +118,7 @@ class Caller:
         self._chance = chance or Chance()
         self._breaker = breaker or Breaker(self._chance.monotonic)
         self._meter = meter or SilentMeter()
+        self._attempt_ended = asyncio.Event()
         self._places = Places(limits.concurrency)
         self._flights: SingleFlight[Outcome] = SingleFlight()
         self._settling: set[asyncio.Task[None]] = set()
@@ -207,13 +208,27 @@ class Caller:
     async def _asked_once(self, question: Question, lab_id: str, ends: float, *, last: bool) -> Outcome:
         """One attempt at the place that was taken, to settling what it cost; gives the place back."""
         try:
+            await self._shown_how_things_are(ends)
             with self._breaker.watching():
                 return await self._paid_for(question, lab_id, ends, last=last)
         except (LlmFailed, BudgetExhausted) as outcome:
             return outcome.with_traceback(None)
         finally:
+            self._attempt_ended.set()  # wakes those who wait, then is as before
+            self._attempt_ended.clear()
             self._places.give_back()
             self._meter.breaker_moved(self._provider.name, self._breaker.state is not State.CLOSED)
+
+    async def _shown_how_things_are(self, ends: float) -> None:
+        """Wait while another question probes a provider that failed.
+
+        The questions of one request go out together: were all but the probe refused, the request would fail, the
+        probe be cancelled with it, and nothing ever be learnt.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(ends - self._chance.monotonic(), 0.001)):
+                while self._breaker.is_probing:
+                    await self._attempt_ended.wait()
 
     async def _paid_for(self, question: Question, lab_id: str, ends: float, *, last: bool) -> Answer:
         booking = None if self._budget is None else await self._booked(self._budget, lab_id, question)

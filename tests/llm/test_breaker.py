@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from reward_server.llm.base import Answer, FailureKind, LlmFailed
 from reward_server.llm.breaker import PROVIDERS_FAULT, Breaker, State
-from tests.llm.asking import Time, a_desk, a_question, an_answer, turns_of_the_loop
+from reward_server.llm.caller import Caller
+from tests.llm.asking import Desk, Step, Time, a_desk, a_question, an_answer, turns_of_the_loop
 
 K = FailureKind
 
@@ -146,24 +148,56 @@ async def test_an_open_breaker_sends_nothing_and_a_question_says_so() -> None:
     assert desk.heard.breaker[-1] is True
 
 
-async def test_after_the_cool_down_one_question_goes_out_and_the_others_follow_its_answer() -> None:
-    gate = asyncio.Event()
-
-    async def held() -> Answer:
-        await gate.wait()
-        return an_answer()
-
-    desk = a_desk(*[LlmFailed(K.OVERLOADED)] * 3, held, an_answer())
+async def cooled_down(*steps: Step) -> tuple[Desk, Caller]:
+    """A provider that failed until it was left alone, some time ago; what it does next."""
+    desk = a_desk(*[LlmFailed(K.OVERLOADED)] * 3, *steps)
     caller = desk.caller(failures_to_open=3, retries=2)
     with pytest.raises(LlmFailed):
         await caller.ask(a_question(), lab_id="acme")
     desk.time.now += 10.0
-    probe = asyncio.create_task(caller.ask(a_question(), lab_id="acme"))
+    return desk, caller
+
+
+def held(gate: asyncio.Event, outcome: Answer | LlmFailed) -> Callable[[], Awaitable[Answer]]:
+    """A provider that takes its time."""
+
+    async def step() -> Answer:
+        await gate.wait()
+        if isinstance(outcome, LlmFailed):
+            raise outcome
+        return outcome
+
+    return step
+
+
+async def test_after_the_cool_down_one_question_goes_out_and_the_others_wait_for_its_answer() -> None:
+    gate = asyncio.Event()
+    desk, caller = await cooled_down(held(gate, an_answer()), an_answer())
+    asked = [asyncio.create_task(caller.ask(a_question(user=str(n)), lab_id="acme")) for n in range(3)]
     await turns_of_the_loop()
-    with pytest.raises(LlmFailed) as caught:
-        await caller.ask(a_question(user="meanwhile"), lab_id="acme")
-    assert caught.value.kind is K.BREAKER_OPEN
+    assert len(desk.provider.asked) == 4
     gate.set()
-    await probe
-    assert isinstance(await caller.ask(a_question(user="after"), lab_id="acme"), Answer)
+    assert all(isinstance(answer, Answer) for answer in await asyncio.gather(*asked))
+    assert len(desk.provider.asked) == 6
     assert desk.heard.breaker[-1] is False
+
+
+async def test_those_who_wait_for_a_probe_that_fails_are_refused() -> None:
+    gate = asyncio.Event()
+    desk, caller = await cooled_down(held(gate, LlmFailed(K.UNAUTHORISED)))
+    asked = [asyncio.create_task(caller.ask(a_question(user=str(n)), lab_id="acme")) for n in range(3)]
+    await turns_of_the_loop()
+    gate.set()
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    assert [each.kind for each in found if isinstance(each, LlmFailed)] == [K.UNAUTHORISED, *[K.BREAKER_OPEN] * 2]
+    assert len(desk.provider.asked) == 4
+
+
+async def test_when_a_probe_is_cancelled_one_who_waits_takes_its_place() -> None:
+    _, caller = await cooled_down(held(asyncio.Event(), an_answer()), an_answer())
+    probe = asyncio.create_task(caller.ask(a_question(user="1"), lab_id="acme"))
+    await turns_of_the_loop()
+    other = asyncio.create_task(caller.ask(a_question(user="2"), lab_id="acme"))
+    await turns_of_the_loop()
+    probe.cancel()
+    assert isinstance(await asyncio.wait_for(other, 5.0), Answer)
