@@ -1,12 +1,15 @@
-"""Reads messages for learned judges: what an agent said to the other party, without what it said to its judge.
+"""Reads conversations for learned judges: what an agent achieved, or what it said without what it said to its judge.
 
-A learned head likes whatever correlated with its labels, so text that no person in the conversation would miss is
-dropped before anything is encoded or counted: disguises, talk to the scorer, self-praise, openers that stand for an
-answer, word lists, another language, machine text, and sentences said before. Appending such text to a turn leaves
-its reading as it was. Code, lists and figures are read where they were asked for, by the scenario if there is one
-(nobody in the conversation wrote it), else by the other party. In a scenario, where agents are trained for a
-reward, small talk is dropped, too, and a turn of which nothing is left has no answer: what is said to it, and after
-the last turn that counts, is not read, so that an idle turn changes nothing.
+In a scenario, where agents are trained for a reward, an agent is known by the answers it got: its own words are not
+read, so none of them can be written for the judge, and nothing pays but to have the other party say something else.
+An answer that says that a turn was not followed is none, so that a turn which only puzzles changes nothing.
+
+Elsewhere the other party's words are given, and the agent's are judged. A learned head likes whatever correlated with
+its labels, so text that no person in the conversation would miss is dropped before anything is encoded or counted:
+disguises, talk to the scorer, self-praise, openers that stand for an answer, word lists, another language, machine
+text, and sentences said before. Appending such text to a turn leaves its reading as it was. Code, lists and figures
+are read where the other party asked for them. A scenario in which nobody has answered yet is read in this way, too,
+without small talk; code, lists and figures are then what the scenario calls for.
 """
 
 from __future__ import annotations
@@ -20,10 +23,11 @@ from personas.disguise import undisguised
 from personas.memory import remembered
 from personas.wording import any_of, normal, plain, tokens
 from reward_server.reward_models.conversation import Conversation, Party
+from reward_server.reward_models.puzzled import is_puzzled
 from reward_server.reward_models.small_talk import is_small_talk
 from reward_server.scoring.gates import injects
 
-VERSION = "reading/3"
+VERSION = "reading/4"
 """Part of every feature version: changes whenever a message may be read differently."""
 MAX_SEGMENTS = 48
 """So many sentences of a message are read, from both of its ends; a page of text costs no more than this."""
@@ -52,6 +56,8 @@ _ROLE_LINE = re.compile(
     rf"^[^\S\n]*(?:#+ *)?\**{_ROLES}\**\s*:.*$|^[^\S\n]*#+ *{_ROLES}\s*$", re.IGNORECASE | re.MULTILINE
 )
 """Lines that pose as another speaker's."""
+_SCRAP = re.compile(r"(?<=[\u0370-\u1fff\u2e80-\ud7ff\uf900-\ufdff])[ \t]+(?=[A-Z][a-z']*(?:,? [A-Za-z']+){2})")
+"""Where a scrap of another script, without a full stop, would swallow the sentence behind it."""
 _TO_A_JUDGE = re.compile(
     any_of(
         r"^\W*(?:verdict|grade|rating|score|evidence|result|label|evaluation|judge|confidence|criteri\w+)\b\W*[:=\]]",
@@ -137,38 +143,56 @@ class Message:
     """What is read of one message."""
 
     party: Party
+    """Whose credit it is; an answer that an agent got in a scenario is the agent's."""
     segments: tuple[str, ...]
     """Sentences or pieces of code, in order; empty where nothing in it counts."""
 
 
 def read(conversation: Conversation) -> tuple[Message, ...]:
-    """The conversation as learned judges read it, in order; of a scenario, without idle turns and their answers."""
+    """The conversation as learned judges read it, in order."""
+    return _answers(conversation) if conversation.scenario and is_answered(conversation) else _words(conversation)
+
+
+def is_answered(conversation: Conversation) -> bool:
+    """Whether the other party says anything after the agent's first turn."""
+    parties = [said.party for said in conversation.turns]
+    return "agent" in parties and "persona" in parties[parties.index("agent") :]
+
+
+def _answers(conversation: Conversation) -> tuple[Message, ...]:
+    """What the other party came with, and what it said to an agent that it followed."""
+    heard: set[str] = set()
+    messages: list[Message] = []
+    spoke = False
+    for said in conversation.turns:
+        if said.party == "agent":
+            spoke = True
+        elif not (spoke and is_puzzled(sentences(said.text))):
+            found = sentences(said.text)
+            segments = tuple(_within_limits(_fresh(found, heard) if spoke else found))
+            heard.update(normal(segment) for segment in segments)
+            messages.append(Message("agent" if spoke else "persona", segments))
+    return tuple(messages)
+
+
+def _words(conversation: Conversation) -> tuple[Message, ...]:
+    """What both parties said; in a scenario, without turns that say nothing."""
     heard: set[str] = set()
     messages: list[Message] = []
     asked: list[str] = []
-    spoke = True
     for said in conversation.turns:
         if said.party == "persona":
-            if not spoke:
-                continue
             segments = tuple(_within_limits(sentences(said.text)))
             asked.append(said.text)
         else:
             forms = forms_asked_for(conversation.scenario or "\n".join(asked))
             forms = replace(forms, small_talk=not conversation.scenario)
             segments = tuple(_within_limits(_fresh(_agent_segments(said.text, forms), heard)))
-            spoke = bool(segments or not conversation.scenario)
-            if not spoke:
+            if conversation.scenario and not segments:
                 continue
         heard.update(normal(segment) for segment in segments)
         messages.append(Message(said.party, segments))
-    return tuple(_to_the_last_turn(messages) if conversation.scenario else messages)
-
-
-def _to_the_last_turn(messages: list[Message]) -> list[Message]:
-    """Without what is said after the agent's last turn; all of it if the agent says nothing."""
-    turns = [index for index, message in enumerate(messages) if message.party == "agent"]
-    return messages[: turns[-1] + 1] if turns else messages
+    return tuple(messages)
 
 
 @remembered(2048, longest=20_000)
@@ -201,7 +225,7 @@ def _agent_segments(text: str, forms: Forms) -> list[str]:
 
 
 def _prose(text: str, forms: Forms) -> list[str]:
-    spoken = _ROLE_LINE.sub("", text)
+    spoken = _SCRAP.sub("\n", _ROLE_LINE.sub("", text))
     return [sentence.text for sentence in read_turn(spoken).sentences if _counts(sentence, forms)]
 
 
@@ -227,7 +251,7 @@ def _is_reckoning(text: str) -> bool:
     return bool(_FIGURE.search(text)) and sum(len(word) > 2 and word.isalpha() for word in tokens(text)) <= 6
 
 
-def _fresh(segments: list[str], heard: set[str]) -> list[str]:
+def _fresh(segments: Sequence[str], heard: set[str]) -> list[str]:
     """Those said neither earlier in the conversation nor twice in this message."""
     fresh: dict[str, str] = {}
     for segment in segments:

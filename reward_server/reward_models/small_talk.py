@@ -1,8 +1,8 @@
 """Sentences that could stand in any conversation: made of function words and of words about talking itself.
 
-In a scenario a learned judge does not read them. They do the other party no service, but a head that liked "I see" in
-a good conversation would like it as well behind every turn. A question and an answer (yes, no, "I can't") always say
-something.
+A learned judge does not read them in a scenario in which nobody has answered yet. They do the other party no service,
+but a head that liked "I see" in a good conversation would like it as well behind every turn. A question and an answer
+(yes, no, "I can't") always say something.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ABOUT_TALKING = words_of(
     time times told topic trust trusting truly understand understandable understanding understood various welcome
     wonderful word words"""
 )
-_SAYS_NOTHING = FUNCTION_WORDS | _ABOUT_TALKING
+SAYS_NOTHING = FUNCTION_WORDS | _ABOUT_TALKING
 _ANSWERS = words_of(
     """yes no not never nobody none nothing nor can't cannot couldn't don't doesn't didn't aren't isn't wasn't weren't
     won't wouldn't shouldn't hasn't haven't hadn't"""
@@ -33,4 +33,4 @@ def is_small_talk(sentence: Sentence) -> bool:
     words = tokens(sentence.text)
     if sentence.kind is Kind.QUESTION or not _ANSWERS.isdisjoint(words):
         return False
-    return _SAYS_NOTHING.issuperset(words)
+    return SAYS_NOTHING.issuperset(words)

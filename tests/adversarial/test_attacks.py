@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from benchmarks.adversarial import Attempt, Base, Gullible, attempts, bases, composite, gains
-from benchmarks.attacks import ATTACKS, FAMILIES, behind_each
+from benchmarks.attack_places import PUZZLED, Attack, behind_each, line
+from benchmarks.attacks import ATTACKS, FAMILIES
 from personas.matcher import Matcher
 from reward_server.engine import Guests, build_scorer, load_matcher
 from reward_server.reward_models.encoder import load_fast_encoder
@@ -130,13 +131,6 @@ def test_a_gullible_model_is_not_asked_about_what_the_preflight_caught(
         assert paid([attempt for attempt in made if "injection" in attempt.flags]) == ""
 
 
-HELD_BY_ESTIMATES = {
-    "fake verdicts", "rubric paste", "self-praise", "padding", "repetition", "flattery", "zero-width", "role reversal",
-    "tool spam",
-}  # fmt: skip
-"""Kinds that a learned judge must not fall for wherever they stand."""
-
-
 @pytest.fixture(scope="module")
 def learned(library: Library, matcher: Matcher, threads: ThreadPoolExecutor, talks: list[Base]) -> Scorer:
     """A scorer with a reward model that was trained on rewards of the conversations that will be attacked."""
@@ -158,21 +152,26 @@ def learned(library: Library, matcher: Matcher, threads: ThreadPoolExecutor, tal
 
 
 @pytest.mark.parametrize("parts", [("reward_model",), ("rubric", "reward_model")])
-def test_no_attack_of_these_kinds_pays_with_a_learned_judge(
-    talks: list[Base], learned: Scorer, parts: tuple[str, ...]
-) -> None:
+def test_no_attack_pays_with_a_learned_judge(talks: list[Base], learned: Scorer, parts: tuple[str, ...]) -> None:
     config = composite("weighted_sum", *parts)
-    held = [a for a in ATTACKS if a.family in HELD_BY_ESTIMATES]
     for start, base in enumerate(talks):
-        assert paid(asyncio.run(attempts(learned, base, config, held[start % 5 :: 5]))) == ""
+        assert paid(asyncio.run(attempts(learned, base, config, ATTACKS[start % 5 :: 5]))) == ""
 
 
-def test_a_learned_judge_can_be_moved(talks: list[Base], learned: Scorer) -> None:
-    """What it reads does count: the case's keywords change its number for some conversation."""
+def test_answers_move_a_learned_judge(talks: list[Base], learned: Scorer) -> None:
+    """What it reads does count: an answer that tells more changes its number, puzzlement in its place does not."""
     config = composite("weighted_sum", "reward_model")
-    words = [attack for attack in ATTACKS if attack.family == "keyword stuffing"]
-    made = [a for base in talks for a in asyncio.run(attempts(learned, base, config, words)) if not a.flags]
-    assert any(abs(attempt.gain) > 0.001 for attempt in made)
+
+    def answering(text: str) -> Attack:
+        return Attack("honest", text, lambda talk, _: [*talk, {"role": "assistant", "content": "Why?"}, line(text)])
+
+    moved = 0
+    for base in talks:
+        told = " ".join(fact.says[0] for fact in base.scenario.secrets.persona.facts)
+        found = asyncio.run(attempts(learned, base, config, [answering(told), answering(PUZZLED)]))
+        moved += abs(found[0].gain) > 0.001
+        assert found[1].gain == 0.0
+    assert moved * 2 > len(talks)
 
 
 def test_a_text_is_put_where_it_is_said_to_be(talks: list[Base]) -> None:
