@@ -110,7 +110,8 @@ def reward_model_service(settings: Settings, batcher: MicroBatcher | None = None
         encoder = load_fast_encoder(name, settings.encoder_precision)
         return encoder if batcher is None else batcher.over(encoder)
 
-    return RewardModelService(Registry(settings.reward_models), Featurisers(settings.encoder, load).of)
+    featurisers = Featurisers(settings.encoder, load, precision=settings.encoder_precision)
+    return RewardModelService(Registry(settings.reward_models), featurisers.of)
 
 
 @dataclass(frozen=True)

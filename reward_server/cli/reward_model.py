@@ -260,13 +260,9 @@ def _trained(dataset: Dataset, task: Task, settings: Settings) -> Trained:
 
 def _featurisers(settings: Settings, encoder: str | None = None) -> Featurisers:
     """Featurisers with the encoder and the precision of the settings, or with another encoder."""
-    from functools import partial
-
-    from reward_server.reward_models.encoder import load_fast_encoder
     from reward_server.reward_models.featurisers import Featurisers
 
-    load = partial(load_fast_encoder, precision=settings.encoder_precision)
-    return Featurisers(encoder or settings.encoder, load)
+    return Featurisers(encoder or settings.encoder, precision=settings.encoder_precision)
 
 
 def _tools(featurisers: Featurisers, settings: Settings) -> Tools:

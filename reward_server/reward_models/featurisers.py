@@ -7,20 +7,25 @@ refused with a line that says so; nothing is put in their place.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 
 from reward_server.errors import UnusableModel
 from reward_server.reward_models.artefact import Artefact
-from reward_server.reward_models.encoder import TextEncoder, load_fast_encoder, same_weights
+from reward_server.reward_models.encoder import Precision, TextEncoder, load_fast_encoder, same_weights
 from reward_server.reward_models.features import ConversationFeaturiser
 
 
 class Featurisers:
     """Makes featurisers on one base encoder, which is loaded when it is first needed."""
 
-    def __init__(self, encoder_name: str, load: Callable[[str], TextEncoder] = load_fast_encoder) -> None:
+    def __init__(
+        self, encoder_name: str, load: Callable[[str], TextEncoder] | None = None, *, precision: Precision = "auto"
+    ) -> None:
+        """Args: load: makes the base encoder, by default in this precision, which tuned encoders have in any case."""
         self._name = encoder_name
-        self._load = load
+        self._load = load or partial(load_fast_encoder, precision=precision)
+        self._precision: Precision = precision
         self._lock = Lock()
         self._base: ConversationFeaturiser | None = None
         self._encoder: TextEncoder | None = None
@@ -59,7 +64,7 @@ class Featurisers:
         else:
             from reward_server.reward_models.finetune import load_tuned
 
-            tuned = load_tuned(self._name, weights)
+            tuned = load_tuned(self._name, weights, self._precision)
             featuriser, version = ConversationFeaturiser(tuned), tuned.version
         check_fits(artefact, version, featuriser.version)
         return featuriser

@@ -28,7 +28,7 @@ from reward_server.errors import UnusableModel
 from reward_server.reward_models import robust_reading
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import Dataset
-from reward_server.reward_models.encoder import MODEL, PACKAGED, EncoderUnavailable, TextEncoder
+from reward_server.reward_models.encoder import MODEL, PACKAGED, EncoderUnavailable, Precision, TextEncoder
 from reward_server.reward_models.tuning_net import TuningNet, transformer_of
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class _Loop:
 # --- loading --------------------------------------------------------------------------------------
 
 
-def load_tuned(base: str, weights: Path) -> TextEncoder:
+def load_tuned(base: str, weights: Path, precision: Precision = "auto") -> TextEncoder:
     """The encoder `base` with tuned weights.
 
     Raises:
@@ -222,7 +222,7 @@ def load_tuned(base: str, weights: Path) -> TextEncoder:
     content = weights.read_bytes()
     version = f"tuned/{hashlib.sha256(content).hexdigest()[:12]}/1"
     try:
-        return _with_weights(base, load(content), version)
+        return _with_weights(base, load(content), version, precision)
     except (SafetensorError, RuntimeError, KeyError, ValueError) as error:
         raise UnusableModel(
             f"{weights} does not fit the encoder {base}: set the encoder to the one it was tuned from"
@@ -234,7 +234,7 @@ def tuned_encoder(base: str, content: bytes) -> TextEncoder:
     return _with_weights(base, load(content), f"tuned/{hashlib.sha256(content).hexdigest()[:12]}/1")
 
 
-def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str) -> TextEncoder:
+def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str, precision: Precision = "auto") -> TextEncoder:
     from reward_server.reward_models.sentence_transformer import SentenceTransformerEncoder
 
     model = load_base(base)
@@ -247,7 +247,7 @@ def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str) -> Tex
         from reward_server.reward_models.minilm import Checkpoint
 
         tokenizer = Tokenizer.from_file(str(base_folder(base)) + "/tokenizer.json")
-        return fast_encoder(Checkpoint(dict(tensors), tokenizer, version))
+        return fast_encoder(Checkpoint(dict(tensors), tokenizer, version), precision)
     return SentenceTransformerEncoder(model, version)
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load, load_file
+from safetensors.torch import load, load_file, save
 
 from reward_server.errors import EncoderUnavailable, UnusableModel
 from reward_server.reward_models.dataset import split
 from reward_server.reward_models.finetune import Tuned, Tuning, fine_tune, load_base, load_tuned, tuned_encoder
-from reward_server.reward_models.tuning_net import TuningNet
+from reward_server.reward_models.tuning_net import TuningNet, transformer_of
 from tests.reward_models.talks import labelled_talks, preferred_talks
 from tests.reward_models.tiny_encoder import make_tiny_encoder
 
@@ -74,6 +75,18 @@ def test_tuned_weights_are_served_as_they_were_tuned(tiny: str, tuned: Tuned, tm
     np.testing.assert_array_equal(stored.encode(texts), tuned_encoder(tiny, tuned.weights).encode(texts))
     assert stored.version.startswith("tuned/")
     assert stored.version == tuned_encoder(tiny, tuned.weights).version
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_tuned_packaged_encoder_is_computed_in_the_precision_of_the_setting(
+    precision: Literal["fp32", "bf16"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    weights = tmp_path / "encoder.safetensors"
+    weights.write_bytes(save(dict(transformer_of(load_base("packaged")).state_dict())))
+    monkeypatch.setattr("reward_server.reward_models.fast.fast_encoder", lambda _, given="auto": asked.append(given))
+    load_tuned("packaged", weights, precision)
+    assert asked == [precision]
 
 
 def test_weights_of_another_encoder_are_refused(tuned: Tuned, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import split
+from reward_server.reward_models.encoder import Precision
 from reward_server.reward_models.featurisers import Featurisers, check_fits
 from reward_server.reward_models.heads import Heads
 from reward_server.reward_models.model import RewardModel, model_of, pack, with_uncertainty
@@ -274,3 +275,27 @@ def test_there_is_no_fall_back_encoder(models: Models) -> None:
 
     with pytest.raises(UnusableModel, match="is not here"):
         Featurisers("no/such/folder", gone).of(found)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_both_the_base_and_a_tuned_encoder_have_the_precision_of_the_setting(
+    models: Models, precision: Precision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def base(name: str, precision: str) -> None:
+        asked.append(("base", precision))
+        raise UnusableModel
+
+    def tuned(name: str, weights: Path, precision: str = "auto") -> None:
+        asked.append(("tuned", precision))
+        raise UnusableModel
+
+    monkeypatch.setattr("reward_server.reward_models.featurisers.load_fast_encoder", base)
+    monkeypatch.setattr("reward_server.reward_models.finetune.load_tuned", tuned)
+    found = models.registry.open(models.ids[0])
+    files = {**found.card.files, artefact.ENCODER: "0" * 64}
+    for each in (found, replace(found, card=found.card.model_copy(update={"files": files}))):
+        with pytest.raises(UnusableModel):
+            Featurisers("packaged", precision=precision).of(each)
+    assert asked == [("base", precision), ("tuned", precision)]
