@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.robust_reading import read
 
 OVERALL = "score"
 """The name of the head for the conversation as a whole."""
@@ -204,7 +205,22 @@ def grouped(dataset: Dataset) -> Dataset:
         labelled=tuple(replace(row, group=name(row)) for row in dataset.labelled),
         preferred=tuple(replace(pair, group=name(pair)) for pair in dataset.preferred),
         grouped_by=kind,
+        notes=(*dataset.notes, *_notes_on_pairs(dataset)),
     )
+
+
+def _notes_on_pairs(dataset: Dataset) -> Iterator[str]:
+    """A note where pairs cannot be told apart by what is read of them (`robust_reading`)."""
+    alike = sum(_reads_alike(pair) for pair in dataset.preferred)
+    if alike:
+        yield (
+            f"{alike} of {len(dataset.preferred)} pairs teach nothing: they have a scenario, of which the answers to "
+            "the agent are read, and these are the same; without `scenario` the agent's words are read"
+        )
+
+
+def _reads_alike(pair: Preferred) -> bool:
+    return bool(pair.chosen.scenario) and read(pair.chosen) == read(pair.rejected)
 
 
 def beginning(conversation: Conversation) -> str:

@@ -76,6 +76,18 @@ def test_rows_without_a_group_are_grouped_by_scenario_or_by_how_they_begin() -> 
     assert (own.grouped_by, own.groups) == ("group", {"mine"})
 
 
+def test_pairs_that_differ_in_nothing_that_is_read_are_named() -> None:
+    """In a scenario answers are read, and these are equal where only the agent's words differ."""
+    pairs = preferred_talks(count=40).preferred
+    played = [
+        replace(pair, chosen=replace(pair.chosen, scenario="s"), rejected=replace(pair.rejected, scenario="s"))
+        for pair in pairs
+    ]
+    assert grouped(Dataset((), pairs)).notes == ()
+    (note,) = grouped(Dataset((), (*pairs, *played))).notes
+    assert note.startswith("40 of 80 pairs teach nothing")
+
+
 @pytest.mark.parametrize(
     ("dataset", "line"),
     [
