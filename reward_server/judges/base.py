@@ -53,7 +53,7 @@ class Verdict:
     judge: str
     judge_version: str
     spread: float | None = None
-    """Standard deviation of `value` over samples of the judge; None where it is not known."""
+    """Standard deviation of `value`, by samples of the judge; None where it is not known, never 0 for that."""
 
     def __repr__(self) -> str:
         return f"<Verdict: {self.status}>"

@@ -1,9 +1,12 @@
 """What several answers of a language model come to: a value, how much the answers differ, and the evidence.
 
 The value is the mean over the samples of "met" (1 or 0), or of its probability where the model gives
-log-probabilities. Without evidence in any sample it is 0, however likely the model finds it. The spread is the
-sample standard deviation (n - 1) over the samples; a single sample has none, because the noise of one draw,
-sqrt(p (1 - p)), says how a coin falls and not how far p may be off.
+log-probabilities. Without evidence in any sample it is 0, however likely the model finds it.
+
+The spread says how far that share may be off. It is the standard deviation of the posterior of a share of which k
+samples were seen and m of them said "met", under the uniform prior Beta(1, 1) of Laplace's rule of succession (Gelman
+et al., Bayesian Data Analysis, 2.4). It falls with more samples, and is never 0, because k equal answers are no proof
+that the next one would be equal, too. A single sample has none, as it cannot show whether the model wavers.
 """
 
 from __future__ import annotations
@@ -51,11 +54,17 @@ def _entry(samples: Sequence[Sample], index: int, criterion: Criterion) -> dict[
         value = float(value > 0.5)  # a failure happened or it did not: more than half of the samples say so
     return {
         "value": round(value, 4),
-        "spread": round(statistics.stdev(values), 4) if len(values) > 1 else None,
+        "spread": _spread(values),
         "evidence": [[each.turn, each.quote] for each in evidence[:MOST_QUOTES]] if round(value, 4) > 0 else [],
         "by": "logprobs" if weighted else "answers",
         "reasons": [answer.reason[:KEPT_REASON] for answer in answers],
     }
+
+
+def _spread(values: Sequence[float]) -> float | None:
+    """The standard deviation of Beta(1 + m, 1 + k - m), m being the sum of the k values; None for a single one."""
+    k, m = len(values), math.fsum(values)
+    return round(math.sqrt((1 + m) * (1 + k - m) / ((k + 2) ** 2 * (k + 3))), 4) if k > 1 else None
 
 
 def usable(decision: Any, count: int, transcript: Transcript) -> bool:

@@ -32,7 +32,7 @@ from tests.judges.asked_model import (
 from tests.scoring.builders import a_panel
 
 
-async def test_samples_give_a_mean_and_their_standard_deviation() -> None:
+async def test_samples_give_a_mean_and_how_far_it_may_be_off() -> None:
     def undecided(question: Question, number: int) -> JudgeAnswer:
         return says(question, concrete=(2, PLAN)) if number != 1 else says(question)
 
@@ -41,7 +41,7 @@ async def test_samples_give_a_mean_and_their_standard_deviation() -> None:
     [outcome] = await a_judge(model, samples=4).decide([(case, criteria[-1:])])
     [found] = verdicts(outcome).values()
     assert found.value == 0.75
-    assert found.spread == 0.5  # sqrt((3 * 0.25^2 + 0.75^2) / 3)
+    assert found.spread == 0.1782  # of Beta(4, 2): sqrt(4 * 2 / (6^2 * 7))
     assert found.status is Status.PARTIAL
     assert model.samples == [0, 1, 2, 3]
     assert len({question.seed for question in model.asked}) == 4
@@ -50,6 +50,20 @@ async def test_samples_give_a_mean_and_their_standard_deviation() -> None:
 
 async def test_a_single_sample_has_no_spread() -> None:
     assert {v.spread for v in verdicts(await decided(a_judge(good))).values()} == {None}
+
+
+@pytest.mark.parametrize(("samples", "spread"), [(2, 0.1936), (3, 0.1633), (10, 0.0767)])
+@pytest.mark.parametrize("met", [True, False])
+async def test_equal_answers_are_no_certainty_and_more_of_them_leave_less_doubt(
+    samples: int, spread: float, met: bool
+) -> None:
+    def sure(question: Question, _number: int) -> JudgeAnswer:
+        return says(question, concrete=(2, PLAN)) if met else says(question)
+
+    case, criteria = a_judged_case()
+    [outcome] = await a_judge(sure, samples=samples).decide([(case, criteria[-1:])])
+    [found] = verdicts(outcome).values()
+    assert (found.value, found.spread) == (float(met), spread)  # of Beta(k + 1, 1)
 
 
 async def test_a_failed_sample_fails_the_case() -> None:
@@ -69,7 +83,7 @@ async def test_a_failure_criterion_fires_where_more_than_half_of_the_samples_say
     [found] = verdicts(outcome).values()
     assert found.value == value
     assert found.status is (Status.MET if value else Status.UNMET)
-    assert (found.spread or 0) > 0 or for_it == 4
+    assert (found.spread or 0) > 0
 
 
 def weighed(answers: JudgeAnswer, *chances: float, **how: Any) -> AskedModel:
@@ -107,7 +121,7 @@ async def test_where_a_sample_has_evidence_the_doubts_of_the_others_count() -> N
 
     found = await plan_by(AskedModel(torn, has_logprobs=True), samples=2)
     assert found.value == 0.6
-    assert found.spread == pytest.approx(0.4243)
+    assert found.spread == 0.2225  # of Beta(1 + 1.2, 1 + 0.8)
 
 
 async def test_without_usable_log_probabilities_the_answers_count_and_the_record_says_so() -> None:
