@@ -15,6 +15,7 @@ from reward_server.errors import InvalidRequest
 if TYPE_CHECKING:
     from reward_server.jobs.calibration.read import Found
     from reward_server.jobs.calibration.run import Kept
+    from reward_server.reward_models.calibration import Calibration, Error
     from reward_server.settings import Settings
 
 
@@ -78,14 +79,7 @@ def calibrate(
 
 def _print(console: Console, kept: Kept, left_out: int) -> None:
     calibration = kept.calibration
-    table = Table("reward", "ECE before", "ECE after (cross-fitted)")
-    for each in calibration.maps:
-        errors = [f"{e.value:.3f} [{e.low:.3f}, {e.high:.3f}]" if e else "-" for e in (each.ece_before, each.ece_after)]
-        table.add_row(each.name, *errors)
-    if calibration.combination is not None:
-        error = calibration.combination.ece_after
-        weights = ", ".join(f"{weight:.2f} {name}" for name, weight in calibration.combination.weights.items())
-        table.add_row(f"all: {weights}", "-", f"{error.value:.3f} [{error.low:.3f}, {error.high:.3f}]")
+    table = _spreads(kept) if kept.rescaled else _errors(calibration)
     console.print(table)
     if left_out:
         console.print(f"{left_out} results without a reward or a label were left out", highlight=False)
@@ -97,6 +91,34 @@ def _print(console: Console, kept: Kept, left_out: int) -> None:
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _errors(calibration: Calibration) -> Table:
+    """How far each reward is from the labels, before and after."""
+    table = Table("reward", "ECE before", "ECE after (cross-fitted)")
+    for each in calibration.maps:
+        table.add_row(each.name, _interval(each.ece_before), _interval(each.ece_after))
+    if calibration.combination is not None:
+        weights = ", ".join(f"{weight:.2f} {name}" for name, weight in calibration.combination.weights.items())
+        table.add_row(f"all: {weights}", "", _interval(calibration.combination.ece_after))
+    return table
+
+
+def _interval(error: Error | None) -> str:
+    """Of a reward that goes beyond 0 to 1 there is none before: it is no chance of anything."""
+    return "not in [0, 1]" if error is None else f"{error.value:.3f} [{error.low:.3f}, {error.high:.3f}]"
+
+
+def _spreads(kept: Kept) -> Table:
+    """Where rewards lie on both scales: without labels there is no error to speak of."""
+    table = Table("reward", "scale")
+    for heading in ("mean", "std", "5 %", "median", "95 %"):
+        table.add_column(heading, justify="right")
+    for name, found in sorted(kept.rescaled.items()):
+        for label, scale, spread in ((name, "before", found.before), ("", "after", found.after)):
+            numbers = (spread.mean, spread.std, spread.low, spread.median, spread.high)
+            table.add_row(label, scale, *(f"{round(number, 3) + 0.0:.3f}" for number in numbers))  # no -0.000
+    return table
 
 
 async def _stored(settings: Settings, owner: str | None) -> Found:

@@ -46,11 +46,11 @@ def list_judges(root: Root = None, data: Data = None) -> None:
         finally:
             if model is not None:
                 await model.close()
-        table = Table("judge")
-        for heading in ("version", "decides", "knows its uncertainty"):
+        table = Table("judge", caption="per answer: some answers say how sure they are, others do not")
+        for heading in ("version", "decides", "states uncertainty"):
             table.add_column(heading, overflow="fold")
         for seat in found:
-            table.add_row(seat.name, seat.version, seat.decides, seat.knows_uncertainty)
+            table.add_row(seat.name, seat.version, seat.decides, seat.uncertainty)
         Console().print(table)
 
     asyncio.run(read())

@@ -19,19 +19,44 @@ if TYPE_CHECKING:
     from reward_server.reward_models.training import Epoch
 
 BINS = 10
+CHOSEN, TRIED = "C0", "0.7"
+"""Colours of the penalty that was chosen and of those that were not."""
 
 
 def learning_curve(history: Sequence[Epoch], kept: Epoch) -> bytes:
-    """Training and validation loss of each strength of the penalty, and the epoch that was kept."""
+    """Training and validation loss by epoch; the penalty that was chosen stands out from those that were tried."""
+    return _png(learning_curve_figure(history, kept))
+
+
+def learning_curve_figure(history: Sequence[Epoch], kept: Epoch) -> Figure:
+    """The same, not yet drawn. Penalties that were tried and left are thin and grey, named together."""
     figure, axes = _figure("Learning curve", "epoch", "loss (1 = predicting the mean)")
-    for index, l2 in enumerate(dict.fromkeys(point.l2 for point in history)):
+    others = [l2 for l2 in dict.fromkeys(point.l2 for point in history) if l2 != kept.l2]
+    for l2 in others:
         points = [point for point in history if point.l2 == l2]
-        numbers = [point.number for point in points]
-        axes.plot(numbers, [p.validation_loss for p in points], color=f"C{index}", label=f"validation, l2 = {l2:g}")
-        axes.plot(numbers, [p.training_loss for p in points], color=f"C{index}", linestyle=":", alpha=0.7)
-    axes.plot([kept.number], [kept.validation_loss], "k*", markersize=12, label="kept")
-    axes.legend(fontsize=8, title="dotted: training", title_fontsize=8)
-    return _png(figure)
+        axes.plot([p.number for p in points], [p.validation_loss for p in points], color=TRIED, linewidth=0.9, zorder=1)
+    if others:
+        tried = ", ".join(f"{l2:g}" for l2 in sorted(others))
+        axes.plot([], [], color=TRIED, linewidth=0.9, label=f"validation, left: l2 = {tried}")
+    chosen = [point for point in history if point.l2 == kept.l2]
+    numbers = [point.number for point in chosen]
+    losses = {"validation": [p.validation_loss for p in chosen], "training": [p.training_loss for p in chosen]}
+    for (name, loss), style in zip(losses.items(), ("-", ":"), strict=True):
+        label = f"{name}, chosen: l2 = {kept.l2:g}"
+        axes.plot(numbers, loss, style, color=CHOSEN, linewidth=2.0, zorder=3, label=label)
+    axes.plot([kept.number], [kept.validation_loss], "k*", markersize=12, zorder=4, label=f"kept: epoch {kept.number}")
+    _in_view(axes, [p.validation_loss for p in chosen] + [p.training_loss for p in chosen])
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend([*handles[1:], handles[0]] if others else handles, [*labels[1:], labels[0]] if others else labels,
+                fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False)  # fmt: skip
+    return figure
+
+
+def _in_view(axes: Any, losses: Sequence[float]) -> None:
+    """Show the chosen curves whole; a penalty that was left because it went astray must not flatten them."""
+    low, high = min(losses), max(losses)
+    margin = max(high - low, 1e-3) * 0.25
+    axes.set_ylim(low - margin, high + margin)
 
 
 def reliability(predicted: Exact, observed: Exact, title: str) -> bytes:

@@ -64,6 +64,11 @@ class LearnedJudge:
         """Replaying the case is not needed."""
         return False
 
+    @property
+    def states_uncertainty(self) -> bool:
+        """Whether its estimates come with a standard deviation; too little data leaves a model without."""
+        return self._model.posterior is not None
+
     async def prepare(self, cases: Sequence[Case]) -> None:
         """Have the texts encoded together with those of all other callers."""
         if isinstance(self._featuriser, Preparing):
@@ -111,6 +116,11 @@ class UnusableJudge:
     def version(self) -> str:
         """Differs from that of the same model once it can be loaded."""
         return f"{self._id}/unusable"
+
+    @property
+    def states_uncertainty(self) -> bool:
+        """It states nothing."""
+        return False
 
     def estimate(self, cases: Sequence[Case]) -> Sequence[Estimate]:
         """Always `JudgeFailed`."""

@@ -55,6 +55,35 @@ def test_errors_before_and_after_are_printed_and_the_server_finds_the_artefact(t
     assert load(path).method == "min_max"
 
 
+@pytest.mark.parametrize("method", ["z_score", "min_max", "percentile"])
+def test_rescaling_prints_where_rewards_lie_before_and_after(tmp_path: Path, method: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps({"reward": k / 1000}) + "\n" for k in range(201)))
+    output = run(tmp_path, str(path), "--method", method, "--for", VERSION)
+    assert "ECE" not in output
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if "│" in line]
+    before, after = rows
+    assert before == ["reward", "before", "0.100", "0.058", "0.010", "0.100", "0.190"]
+    assert (
+        after
+        == {
+            "z_score": ["", "after", "0.000", "1.000", "-1.551", "0.000", "1.551"],
+            "min_max": ["", "after", "0.500", "0.290", "0.050", "0.500", "0.950"],
+            "percentile": ["", "after", "0.500", "0.289", "0.052", "0.500", "0.948"],
+        }[method]
+    )
+
+
+def test_no_table_has_a_dash_for_a_number(tmp_path: Path, labelled: str) -> None:
+    rows = [json.loads(line) for line in Path(labelled).read_text().splitlines()]
+    for row in rows:
+        row["rewards"] = {name: 3 * value for name, value in row["rewards"].items()}
+    Path(labelled).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    output = run(tmp_path, labelled, "--method", "isotonic", "--for", VERSION, "--combine")
+    assert "not in [0, 1]" in output
+    assert not any(cell.strip() == "-" for line in output.splitlines() for cell in line.split("│"))
+
+
 def test_a_joint_combination_is_printed(tmp_path: Path, labelled: str) -> None:
     output = run(
         tmp_path, labelled, "--method", "isotonic", "--for", VERSION, "--combine", "--out", str(tmp_path / "o")

@@ -49,6 +49,10 @@ def test_the_judges_of_this_machine_are_listed() -> None:
         assert name in output
     assert "sv_" in output
     assert "llm" not in output
+    assert "states uncertainty" in " ".join(output.split())
+    assert "may say so" not in output
+    lasts = {line.split("│")[1].strip(): line.split("│")[-2].strip() for line in output.splitlines() if "│" in line}
+    assert {lasts[name] for name in ("rubric", "state", "rule", "local")} == {"no"}
 
 
 def test_judges_are_measured_and_reported(talks: str, tmp_path: Path) -> None:

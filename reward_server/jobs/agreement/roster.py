@@ -9,12 +9,14 @@ from reward_server.engine import OfflineEngine
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.agreement.scores import Judges
 from reward_server.judges.base import Judge
+from reward_server.judges.estimate import ConversationJudge
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
 from reward_server.scoring.compose import RUBRIC
 
 WHOLE = "whole conversations"
+YES, NO, PER_ANSWER = "yes", "no", "per answer"
 
 
 @dataclass(frozen=True)
@@ -25,23 +27,23 @@ class Seat:
     version: str
     decides: str
     """The kinds of checks, or whole conversations."""
-    knows_uncertainty: str
-    """yes, no, or `may say so`."""
+    uncertainty: str
+    """Whether its answers say how sure they are: `yes`, `no`, or `per answer`, where each answer may or may not."""
 
 
 def seats(engine: OfflineEngine, llm_samples: int) -> list[Seat]:
     """Everybody who can be heard here, in a fixed order."""
     plugins = engine.guests.plugins
     embedded: list[Judge] = [StateJudge(), RuleJudge(), LocalJudge(engine.matcher)]
-    exact = [_criteria(judge, "no") for judge in embedded]
-    asked = [
-        _criteria(judge, "yes" if judge.name != "llm" or llm_samples > 1 else "no") for judge in engine.guests.asked
-    ]
-    added = [_criteria(judge, "may say so") for judge in (*plugins.computed, *plugins.asked)]
+    exact = [_criteria(judge, NO) for judge in embedded]
+    asked = [_criteria(judge, YES if judge.name != "llm" or llm_samples > 1 else NO) for judge in engine.guests.asked]
+    added = [_criteria(judge, PER_ANSWER) for judge in (*plugins.computed, *plugins.asked)]
     whole = [
-        Seat(name, judge.version, WHOLE, "may say so") for name, judge in engine.guests.conversation_judges().items()
+        Seat(name, judge.version, WHOLE, _of_a_whole(judge))
+        for name, judge in engine.guests.conversation_judges().items()
     ]
-    rubric = Seat(RUBRIC, engine.scorer.scoring_version, "the reward of a scenario's rubric", "where its judges do")
+    own = NO if all(each.uncertainty == NO for each in (*asked, *added)) else PER_ANSWER
+    rubric = Seat(RUBRIC, engine.scorer.scoring_version, "the reward of a scenario's rubric", own)
     return [rubric, *exact, *asked, *added, *whole]
 
 
@@ -61,6 +63,12 @@ def chosen(found: Sequence[Seat], names: Sequence[str]) -> Judges:
         raise InvalidRequest("A judge is named twice.")
     whole = tuple(name for name in names if known[name].decides == WHOLE)
     return Judges(tuple(name for name in names if name not in whole), whole)
+
+
+def _of_a_whole(judge: ConversationJudge) -> str:
+    """A learned model knows beforehand; what a plug-in will say, nobody does."""
+    knows = getattr(judge, "states_uncertainty", None)
+    return PER_ANSWER if knows is None else YES if knows else NO
 
 
 def _criteria(judge: Judge, uncertainty: str) -> Seat:

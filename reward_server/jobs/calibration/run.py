@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.calibration.diagram import draw
 from reward_server.jobs.calibration.read import Found
+from reward_server.jobs.calibration.spread import Rescaled, rescaled
 from reward_server.reward_models.calibration import OWNER, Calibration, save
+from reward_server.reward_models.calibration_data import LabelledRows
 from reward_server.reward_models.calibration_fit import Judged, check_method, fit, judged
 
 _OWNER = re.compile(OWNER)
@@ -23,6 +26,8 @@ class Kept:
     calibration: Calibration
     path: Path
     diagram: Path
+    rescaled: Mapping[str, Rescaled] = field(default_factory=dict)
+    """Of maps that know no labels, by the name of the reward."""
 
 
 def owner_of(found: Found, given: str | None) -> str:
@@ -55,4 +60,6 @@ def calibrate(found: Found, method: str, owner: str, created: datetime, folder: 
             known[name] = seen
     diagram = path.with_suffix(".png")
     draw(diagram, calibration, known)
+    if isinstance(data, LabelledRows) and calibration.is_scaling:
+        return Kept(calibration, path, diagram, {n: rescaled(calibration, n, v) for n, v in data.rewards.items()})
     return Kept(calibration, path, diagram)
