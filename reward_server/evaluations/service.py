@@ -218,7 +218,7 @@ class EvaluationService:
         metadata: Body = {
             "scenario_name": outcome.scenario_name,
             "evaluation_time_ms": elapsed_ms,
-            "judge": self._scorer.judge,
+            "judge": "+".join(outcome.scored.judges) or self._scorer.judge,
         }
         if outcome.scored.uncertainty is not None:
             metadata["uncertainty"] = outcome.scored.uncertainty

@@ -35,6 +35,18 @@ class Panelists:
     scoring_version: str
 
 
+def heard_as(composite: Composite, judges: Judges) -> tuple[str, ...]:
+    """The parts of a composite as answers name them: a reward model by its id, too. None for the rubric alone."""
+    if composite.judges == (RUBRIC,):
+        return ()
+    return tuple(f"{name}:{id_of_model(judges[name])}" if name == REWARD_MODEL else name for name in composite.judges)
+
+
+def id_of_model(judge: ConversationJudge) -> str:
+    """Which learned model a judge is: `rm_…`, without the precision it is computed in."""
+    return judge.version.partition("/")[0]
+
+
 def missing_judge(composite: Composite, judges: Judges) -> str | None:
     """The first part of a composite that nobody here can give."""
     return next((name for name in composite.judges if name != RUBRIC and name not in judges), None)

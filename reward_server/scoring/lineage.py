@@ -11,7 +11,7 @@ from functools import cached_property
 from reward_server.judges.estimate import REWARD_MODEL
 from reward_server.scoring.compose import RUBRIC_ALONE, composite_of
 from reward_server.scoring.config import RewardConfig
-from reward_server.scoring.estimates import Snapshot
+from reward_server.scoring.estimates import Snapshot, id_of_model
 from reward_server.scoring.version import guests_digest
 from scenarios.library import Vault
 
@@ -41,7 +41,7 @@ class Lineage:
         judges = self._judges()
         if REWARD_MODEL not in judges:
             return None
-        model_id = judges[REWARD_MODEL].version.partition("/")[0]
+        model_id = id_of_model(judges[REWARD_MODEL])
         self._models[guests_digest({name: judge.version for name, judge in judges.items()})] = model_id
         return model_id
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from reward_server.errors import BodyTooLarge, JudgeFailed
 from reward_server.judges.preflight import offence_in
@@ -25,7 +25,8 @@ from scenarios.library import Vault
 
 TOO_LARGE = "The group is too large to be compared in one piece; send fewer or shorter responses."
 
-RankJudge = Literal["local", "llm"]
+LOCAL, LLM = "local", "llm"
+"""By whom members are compared: each by its own reward, the rubric's unless judges are named; or all together."""
 
 
 class Scoring(Protocol):
@@ -41,7 +42,8 @@ class Ranking:
 
     scores: tuple[float, ...]
     ranks: tuple[int, ...]
-    judge: RankJudge
+    judge: str
+    """`llm`, `local`, or of a composite the judges that made each member's own reward."""
     scoring_version: str
     """Of the members' own rewards, which the scores are or are capped by."""
 
@@ -72,12 +74,13 @@ class Ranker:
         shown = await asyncio.to_thread(_without_offence, distinct)
         # One conversation alone compares with nothing: its own reward is all that can be said.
         if self._group_judge is None or len(shown) < 2:
-            return _placed([scores[digest] for digest in digests], "local", version)
+            heard = next(iter(rewards.values())).judges
+            return _placed([scores[digest] for digest in digests], "+".join(heard) or LOCAL, version)
         relative = await self._compare(self._group_judge, shown)
         capped = {digest: _capped(value, rewards[digest]) for digest, value in relative.items()}
         lowest = min(capped.values())
         scores = {digest: capped.get(digest, min(reward, lowest)) for digest, reward in scores.items()}
-        return _placed([scores[digest] for digest in digests], "llm", version)
+        return _placed([scores[digest] for digest in digests], LLM, version)
 
     async def _compare(self, judge: GroupJudge, shown: Mapping[str, ScoreRequest]) -> Mapping[str, float]:
         first = next(iter(shown.values()))
@@ -102,7 +105,7 @@ def _capped(value: float, scored: Scored) -> float:
     return min(value, *scored.caps, *(gate.cap for gate in scored.gates), 1.0)
 
 
-def _placed(scores: Sequence[float], judge: RankJudge, scoring_version: str) -> Ranking:
+def _placed(scores: Sequence[float], judge: str, scoring_version: str) -> Ranking:
     rounded = tuple(round(score, 4) for score in scores)
     return Ranking(rounded, places(rounded), judge, scoring_version)
 

@@ -44,6 +44,8 @@ class Scored:
     where none does. Model uncertainty: what more samples or more data would lower."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """Of a composite: what each judge came to, by its name; for the operator."""
+    judges: tuple[str, ...] = ()
+    """Of a composite: who made it, the reward model by its id; empty where it is the rubric's reward alone."""
 
     def __repr__(self) -> str:
         return f"<Scored: {self.reward}>"

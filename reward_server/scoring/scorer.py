@@ -43,6 +43,7 @@ from reward_server.scoring.estimates import (
     Panelists,
     Snapshot,
     estimates_of,
+    heard_as,
     missing_judge,
     prepared,
     reads_record,
@@ -239,7 +240,7 @@ class Scorer:
         judged = self._panel.compute(case, criteria)
         gates = closed_gates(transcript, record, config.skip_safety_gate, recited)
         half = _Open(case, config, composite, criteria, gates, judged.verdicts, judged.open)
-        return half if half.waits else _total(half, judged.verdicts, {}, panelists.scoring_version)
+        return half if half.waits else _total(half, judged.verdicts, {}, panelists)
 
     def _replayed(self, scenario: SealedScenario, transcript: Transcript) -> tuple[Record, int]:
         """The record, and how many sentences of the rubric were recited in it: nobody hears those."""
@@ -292,7 +293,7 @@ class Scorer:
         )
         estimates = dict(zip(panelists.judges, heard, strict=True))
         finished = iter(
-            _finished(each, answer, {name: found[i] for name, found in estimates.items()}, panelists.scoring_version)
+            _finished(each, answer, {name: found[i] for name, found in estimates.items()}, panelists)
             for i, (each, answer) in enumerate(zip(waiting, answers, strict=True))
         )
         return [next(finished) if isinstance(each, _Open) else each for each in outcomes]
@@ -320,7 +321,7 @@ def _wanted(rubric: Rubric, config: RewardConfig, composite: Composite) -> tuple
 
 
 def _finished(
-    half: _Open, answer: Outcome, estimates: Mapping[str, Estimate | LabsError | None], scoring_version: str
+    half: _Open, answer: Outcome, estimates: Mapping[str, Estimate | LabsError | None], panelists: Panelists
 ) -> Scored | Unscored:
     if isinstance(answer, LabsError):
         return Unscored(answer)
@@ -331,13 +332,13 @@ def _finished(
         if estimate is not None:
             known[name] = estimate
     try:
-        return _total(half, {**half.verdicts, **{v.criterion_id: v for v in answer}}, known, scoring_version)
+        return _total(half, {**half.verdicts, **{v.criterion_id: v for v in answer}}, known, panelists)
     except LabsError as error:
         return Unscored(error)
 
 
 def _total(
-    half: _Open, verdicts: Mapping[str, Verdict], estimates: Mapping[str, Estimate], scoring_version: str
+    half: _Open, verdicts: Mapping[str, Verdict], estimates: Mapping[str, Estimate], panelists: Panelists
 ) -> Scored:
     rubric = half.case.scenario.secrets.rubric
     total = _rubric_total(half, verdicts)
@@ -356,9 +357,10 @@ def _total(
         abstained=tuple(v.criterion_id for v in ordered if v.status is Status.ABSTAINED),
         coverage=round(total.coverage, 4),
         moments=moments_of(rubric, verdicts),
-        scoring_version=scoring_version,
+        scoring_version=panelists.scoring_version,
         uncertainty=None if whole.std is None else round(whole.std, 4),
         parts={} if half.composite.judges == (RUBRIC,) else {name: round(v.value, 4) for name, v in values.items()},
+        judges=heard_as(half.composite, panelists.judges),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.house import Client, House, Json, assert_error
+from tests.contract.house import WHERE, Client, House, Json, assert_error
 from tests.contract.model_shop import COMPOSITE, Shop
 from tests.contract.test_evaluate import BAD, GOOD, body
 
@@ -43,6 +43,26 @@ async def test_an_activated_model_serves_at_once_and_changes_the_scoring_version
     assert with_second["reward"] == 0.6
     assert len({each["scoring_version"] for each in (plain, with_first, with_second)}) == 3
     assert (await labs.ok("POST", "/evaluate", body()))["reward"] == plain["reward"]
+
+
+async def test_answers_name_the_judges_that_made_the_reward(labs: Client, shop: Shop) -> None:
+    model, next_one = shop.add(0.3), shop.add(0.6)
+    shop.registry.activate(model)
+    both = {"composite": {"combine": "min", "parts": [{"judge": "rubric"}, {"judge": "reward_model"}]}}
+    of_none = {"composite": {"combine": "weighted_sum", "parts": [{"judge": "rubric"}]}}
+    group = {**WHERE, "responses": [{"id": "a", "messages": GOOD}, {"id": "b", "messages": BAD}]}
+    for config, evaluated, ranked in (
+        (COMPOSITE, f"reward_model:{model}", f"reward_model:{model}"),
+        (both, f"rubric+reward_model:{model}", f"rubric+reward_model:{model}"),
+        (of_none, "state+rule+local", "local"),
+        ({}, "state+rule+local", "local"),
+    ):
+        alone = await labs.ok("POST", "/evaluate", body(reward_config=config))
+        batch = await labs.ok("POST", "/batch/evaluate", {"items": [{"id": "a", **body(reward_config=config)}]})
+        assert alone["metadata"]["judge"] == batch["results"][0]["metadata"]["judge"] == evaluated
+        assert (await labs.ok("POST", "/rank", {**group, "reward_config": config}))["metadata"]["judge"] == ranked
+    shop.registry.activate(next_one)
+    assert (await rewarded(labs))["metadata"]["judge"] == f"reward_model:{next_one}"
 
 
 async def test_a_model_activated_by_another_process_serves_from_the_next_request_on(labs: Client, shop: Shop) -> None:

@@ -96,6 +96,7 @@ async def test_it_is_installed_and_serves(
         rambling = " ".join(["So tell me"] * 30) + "?"
         brief = await evaluated(client, *PLAIN, rambling, composite=BRIEF, skip_safety_gate=True)
         assert brief["reward"] == round(2 / 3, 4)
+        assert brief["metadata"]["judge"] == "brevity"
         assert "scores" not in brief
         refused = await client.post(
             "/api/v1/evaluate",

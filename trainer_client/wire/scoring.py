@@ -48,6 +48,7 @@ class EvaluationMetadata(ResponseModel):
     scenario_name: str
     evaluation_time_ms: float
     judge: str
+    """Of a composite its parts, such as `rubric+reward_model:rm_0123456789ab`; else the judges of the rubric."""
     uncertainty: float | None = None
     calibrated: float | None = None
     """The reward on the scale of the calibration that `reward_config.calibration` names."""
@@ -175,11 +176,12 @@ class RankedMember(ResponseModel):
 
 
 class RankMetadata(ResponseModel):
-    """How a ranking was made: by each member's own reward (`local`), or side by side (`llm`)."""
+    """How a ranking was made: side by side (`llm`), or by each member's own reward: the rubric's (`local`), else the
+    judges of the composite."""
 
     scenario_name: str
     evaluation_time_ms: float
-    judge: Literal["local", "llm"]
+    judge: str
 
 
 class RankResponse(ResponseModel):
