@@ -8,14 +8,16 @@ count as one word there, so that turning a sentence round does not make it one's
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from personas.acts import split_sentences
 from personas.compiled import CompiledCase
 from personas.disguise import undisguised
 from personas.memory import remembered
-from personas.wording import FUNCTION_WORDS, tokens, words_of
+from personas.wording import FUNCTION_WORDS, plain, tokens, words_of
 
 RUN = 4
 """So many words in a row are no coincidence."""
@@ -33,6 +35,12 @@ _PERSONS = {
     **dict.fromkeys(("does", "do"), "do"),
 }
 _CONTRACTED = {"'m": "is", "'re": "is", "'s": "is", "'ve": "have", "'d": "would", "'ll": "will"}
+
+_REPORTED = re.compile(
+    r"(?:(?:so|and|as|well|earlier),? )?you (?:have |just )?(?:told|said|say|mentioned)\b", re.IGNORECASE
+)
+_QUOTED = re.compile(r"\"[^\"]*(?:\"|$)|^[^\"]*\"$")
+"""Between two marks, or on the side of one that a sentence's end has left alone."""
 
 _Words = tuple[str, ...]
 
@@ -55,16 +63,35 @@ class Heard:
         words = _turned(sentence)
         meant = [word not in FUNCTION_WORDS and word not in _GRAMMAR for word in words]
         covered = _covered(words, self._turned)
+        own = set(_turned(_unquoted(sentence)))
+        covered = [known or word not in own for word, known in zip(words, covered, strict=True)]
         if not any(meant):
             return bool(words) and all(covered)
         return sum(c for c, m in zip(covered, meant, strict=True) if m) >= MOST * sum(meant)
 
     def verbatim(self, sentence: str) -> bool:
-        """Whether a sentence is the persona's, word for word; to grant a wish takes over its words but for who acts."""
+        """Whether a sentence is the persona's, word for word; to grant a wish takes over its words but for who acts.
+
+        So is what is said to be its words.
+        """
+        if _REPORTED.match(plain(sentence)):
+            return True
         words = _words(sentence)
         covered = _covered(words, self._plain)
         added = [word for word, known in zip(words, covered, strict=True) if not known]
         return bool(words) and sum(covered) >= MOST * len(words) and _OWN_SUBJECTS.isdisjoint(added)
+
+
+def formulas(turns: Sequence[Iterable[str]]) -> list[frozenset[str]]:
+    """Per turn, those of its sentences that are said in other turns, too, word for word or in half of their words."""
+    said = [{sentence: _turned(sentence) for sentence in sentences} for sentences in turns]
+    runs = [frozenset[_Words]().union(*map(_runs, each.values())) for each in said]
+    times = Counter(run for each in runs for run in each)
+    several = frozenset(run for run, number in times.items() if number > 1)
+    return [
+        frozenset(sentence for sentence, words in each.items() if 2 * sum(_covered(words, several)) > len(words))
+        for each in said
+    ]
 
 
 _GRAMMAR = frozenset(_PERSONS.values()) | frozenset(_CONTRACTED.values())
@@ -92,6 +119,11 @@ def _runs(words: _Words) -> frozenset[_Words]:
     if len(words) < RUN:
         return frozenset((words,)) if words else frozenset()
     return frozenset(words[start : start + RUN] for start in range(len(words) - RUN + 1))
+
+
+def _unquoted(sentence: str) -> str:
+    """A sentence without what it quotes: that is nobody's own."""
+    return _QUOTED.sub(" ", plain(undisguised(sentence)))
 
 
 @remembered(8192)

@@ -8,13 +8,12 @@ asked before, takes back nothing.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from personas.acts import Kind
 from personas.hearing import Hearing, is_new
-from personas.manners import COURTESY
+from personas.manners import COURTESY, FEELING
 from personas.state import PersonaState
 from personas.understanding import Comfort, Understood
 from personas.wording import content_stems
@@ -35,33 +34,6 @@ class Acts:
     off_topic: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Conduct:
-    """What one turn shows."""
-
-    empathy: bool = False
-    """A remark that answers how the persona feels or what it said, unlike those before."""
-    open_question: bool = False
-    off_topic: bool = False
-    """It asks about something else than the matter, and nothing new about the matter."""
-
-
-NOTHING_SHOWN = Conduct()
-
-
-def acts_of(turns: Iterable[tuple[Hearing, Conduct]]) -> Acts:
-    """The counts over all turns."""
-    seen = list(turns)
-    return Acts(
-        rude=sum(hearing.reading.rude for hearing, _ in seen),
-        empathy=sum(conduct.empathy for _, conduct in seen),
-        repeated_question=sum(asked.repeated for hearing, _ in seen for asked in hearing.asked),
-        interrogation=sum(hearing.reading.interrogation for hearing, _ in seen),
-        open_question=sum(conduct.open_question for _, conduct in seen),
-        off_topic=sum(conduct.off_topic for _, conduct in seen),
-    )
-
-
 def talks_past(state: PersonaState, hearing: Hearing, meant: Understood) -> bool:
     """Whether a turn asks about nothing of the matter, but for what it asked before.
 
@@ -74,17 +46,22 @@ def talks_past(state: PersonaState, hearing: Hearing, meant: Understood) -> bool
     return hearing.reading.interrogation or not fresh
 
 
-def consoling(opening: str | None, turns: Sequence[tuple[Understood, str | None]]) -> list[bool]:
-    """Per turn, with the persona's answer to it, whether it shows empathy."""
-    times = Counter(gist for meant, _ in turns for gist in {comfort.gist for comfort in meant.comforts})
-    heard, told, shown = list[str](), content_stems(opening or ""), list[bool]()
-    for meant, answer in turns:
-        answering = [c.gist for c in meant.comforts if times[c.gist] == 1 and _answers(c, told)]
+def consoling(opening: str | None, turns: Iterable[tuple[Understood, Collection[str], str | None]]) -> Iterator[bool]:
+    """Per turn, with its own sentences and the persona's answer to it, whether it shows empathy."""
+    heard, told = list[str](), content_stems(opening or "")
+    for meant, own, answer in turns:
+        answering = (c.gist for c in meant.comforts if c.sentence in own and _answers(c, told))
         fresh = next((gist for gist in answering if is_new(gist, heard)), None)
-        shown.append(fresh is not None and not meant.reading.interrogation)
+        yield fresh is not None
         heard += [fresh] if fresh is not None else []
         told |= content_stems(answer or "")
-    return shown
+
+
+def merely_polite(sentence: str) -> bool:
+    """Whether a sentence is thanks or praise and nothing else."""
+    low = sentence.lower()
+    polite, rest = COURTESY.search(low) and not FEELING.search(low), content_stems(COURTESY.sub(" ", low))
+    return bool(polite) and len(rest) < TAKEN_UP
 
 
 def _answers(comfort: Comfort, told: frozenset[str]) -> bool:

@@ -8,12 +8,12 @@ further than the agent's own questions carry them, and nothing the agent says co
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from personas.acts import Kind, Reading
-from personas.borrowed import Heard
+from personas.borrowed import Heard, formulas
 from personas.compiled import CompiledCase
-from personas.conduct import NOTHING_SHOWN, Acts, Conduct, acts_of, consoling, talks_past
+from personas.conduct import Acts, consoling, merely_polite, talks_past
 from personas.hearing import AgentTurn, Hearing, advance, hear_with
 from personas.matcher import Matcher
 from personas.state import PersonaState
@@ -67,7 +67,15 @@ class TurnRecord:
     tools: tuple[str, ...]
     own: tuple[str, ...] = ()
     """Sentences to the persona in the agent's own words; none in an interrogation, where nobody takes them in."""
-    conduct: Conduct = NOTHING_SHOWN
+    off_topic: bool = False
+    """It asks about something else than the matter, and nothing new about the matter."""
+    empathy: bool = False
+    """A remark that answers how the persona feels or what it said, unlike those before."""
+
+    @property
+    def open_question(self) -> bool:
+        """It lets the persona tell; in an interrogation nothing does."""
+        return self.hearing.reading.open_question and not self.hearing.reading.interrogation
 
     @property
     def substantial(self) -> bool:
@@ -105,14 +113,14 @@ def replay(
     """
     heard = understand(case, matcher, [exchange.agent.text for exchange in exchanges])
     lines = told(case, matcher, [_asked(case, e.persona, meant) for e, meant in zip(exchanges, heard, strict=True)])
-    consoled = consoling(opening, [(meant, e.persona) for e, meant in zip(exchanges, heard, strict=True)])
+    stale = formulas([[s.text for s in meant.reading.sentences] for meant in heard])
     persona = Heard(case)
     persona.add(opening or "")
     state = PersonaState(said=dict.fromkeys(_opened_with(case, opening), 0))
     turns: list[TurnRecord] = []
     elicited: dict[str, Disclosure] = {}
     made: dict[str, tuple[Made, ...]] = {}
-    for exchange, meant, found, consoles in zip(exchanges, heard, lines, consoled, strict=True):
+    for exchange, meant, found, formula in zip(exchanges, heard, lines, stale, strict=True):
         hearing = hear_with(case, state, exchange.agent, meant)
         now = state.turn + 1
         credits = _credits(state, hearing, found, now) if max_turns is None or now <= max_turns else []
@@ -122,15 +130,17 @@ def replay(
         free = [t.id for t in case.volunteered if t.id not in state.said]
         elicited |= {credit.topic_id: credit for credit in credits}
         disclosed = tuple(credit.topic_id for credit in credits)
-        opened = hearing.reading.open_question and not hearing.reading.interrogation
-        conduct = Conduct(consoles, opened, talks_past(state, hearing, meant))
-        own = _own(hearing.reading, persona)
+        own = tuple(sentence for sentence in _own(hearing.reading, persona) if sentence not in formula)
+        past = talks_past(state, hearing, meant)
         agent = exchange.agent
-        turns.append(TurnRecord(now, agent.text, exchange.persona, hearing, disclosed, agent.tools, own, conduct))
+        turns.append(TurnRecord(now, agent.text, exchange.persona, hearing, disclosed, agent.tools, own, past))
         persona.add(exchange.persona or "")
         state = advance(case, state, exchange.agent, hearing, (*disclosed, *free))
-    acts = acts_of((turn.hearing, turn.conduct) for turn in turns)
-    return Record(tuple(turns), elicited, state.said, made, acts, state.rapport)
+    consoled = consoling(
+        opening, ((meant, turn.own, turn.persona_text) for meant, turn in zip(heard, turns, strict=True))
+    )
+    shown = tuple(replace(turn, empathy=each) for turn, each in zip(turns, consoled, strict=True))
+    return Record(shown, elicited, state.said, made, _acts_of(shown), state.rapport)
 
 
 def credits_of(reading: Reading) -> int:
@@ -146,10 +156,11 @@ def _opened_with(case: CompiledCase, opening: str | None) -> tuple[str, ...]:
 def _made(
     state: PersonaState, hearing: Hearing, meant: Understood, persona: Heard, now: int
 ) -> Iterator[tuple[str, Made]]:
-    """The commitments of a turn; what repeats the persona, or is no speech, is not clear."""
-    known = frozenset(state.said)
+    """The commitments of a turn; what repeats the persona, goes under in questions or is no speech is not clear."""
+    known, crowded = frozenset(state.said), hearing.reading.interrogation
     for each in hearing.commitments:
-        yield each.commitment_id, Made(now, each.quote, each.early, known, clear=not persona.verbatim(each.quote))
+        clear = not (crowded or persona.verbatim(each.quote) or merely_polite(each.quote))
+        yield each.commitment_id, Made(now, each.quote, each.early, known, clear)
     for commitment, quote in meant.muttered:
         yield commitment.id, Made(now, quote, not commitment.after <= known, known, clear=False)
 
@@ -158,7 +169,7 @@ def _own(reading: Reading, persona: Heard) -> tuple[str, ...]:
     if reading.garbled or reading.meta or reading.interrogation:
         return ()
     spoken = (s.text for s in reading.sentences if s.kind in (Kind.STATEMENT, Kind.QUESTION))
-    return tuple(sentence for sentence in spoken if not persona.borrowed(sentence))
+    return tuple(sentence for sentence in spoken if not (persona.borrowed(sentence) or merely_polite(sentence)))
 
 
 def _credits(state: PersonaState, hearing: Hearing, line: Mapping[str, Told], now: int) -> list[Disclosure]:
@@ -174,3 +185,14 @@ def _asked(case: CompiledCase, line: str | None, meant: Understood) -> tuple[str
     """A persona's line and the topics asked about before it; this does not depend on the state."""
     ids = dict.fromkeys(question.match.topic_id for question in meant.questions if question.match)
     return line or "", tuple(each for each in ids if case.by_id[each].creditable) if line else ()
+
+
+def _acts_of(turns: Sequence[TurnRecord]) -> Acts:
+    return Acts(
+        rude=sum(turn.hearing.reading.rude for turn in turns),
+        empathy=sum(turn.empathy for turn in turns),
+        repeated_question=sum(asked.repeated for turn in turns for asked in turn.hearing.asked),
+        interrogation=sum(turn.hearing.reading.interrogation for turn in turns),
+        open_question=sum(turn.open_question for turn in turns),
+        off_topic=sum(turn.off_topic for turn in turns),
+    )

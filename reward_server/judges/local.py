@@ -2,16 +2,13 @@
 
 The best sentence counts, unless it is closer to a counter-exemplar or was said before the facts that the
 criterion takes as `given`. It reads whole sentences that are addressed to the persona, in the agent's own words;
-lists of keywords, machine text, talk about scoring and what the persona said or would say are not compared.
+lists of keywords, machine text, talk about scoring, what the persona said or would say, and formulas that stand in
+several turns are not compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from personas.matcher import Matcher
-from personas.replay import TurnRecord
-from personas.wording import normal
 from reward_server.judges.base import NOT_MET, Case, Finding, Verdict, cite, verdict
 from scenarios.schema import Criterion, SimilarCheck
 
@@ -37,8 +34,7 @@ class LocalJudge:
 
     def _similar(self, case: Case, check: SimilarCheck, known_from: int) -> Finding:
         turns = {"first": case.record.turns[:1], "last": case.record.turns[-1:], "any": case.record.turns}[check.where]
-        first = _first_said(case.record.turns)
-        said = [(turn.turn, each) for turn in turns for each in turn.own if first[normal(each)] >= known_from]
+        said = [(turn.turn, each) for turn in turns if turn.turn >= known_from for each in turn.own]
         if not said:
             return NOT_MET
         texts = [sentence for _, sentence in said]
@@ -55,12 +51,3 @@ class LocalJudge:
 def _known_from(case: Case, criterion: Criterion) -> int:
     """The turn that found out the last of what the criterion takes as given: what is said before it is a guess."""
     return max((case.record.elicited[f].turn for f in criterion.given if f in case.record.elicited), default=0)
-
-
-def _first_said(turns: Sequence[TurnRecord]) -> dict[str, int]:
-    """The turn in which each sentence was first said: repeating one later says nothing new."""
-    first: dict[str, int] = {}
-    for turn in turns:
-        for sentence in turn.own:
-            first.setdefault(normal(sentence), turn.turn)
-    return first

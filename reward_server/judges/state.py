@@ -36,7 +36,7 @@ class StateJudge:
         if check.elicited:
             finding = _elicited(case, check.elicited)
         elif check.committed:
-            finding = _committed(case, check.committed, earns=criterion.points > 0)
+            finding = _committed(case, criterion, check.committed)
         elif check.tool:
             finding = _tool(case, check.tool)
         elif check.conduct:
@@ -83,9 +83,17 @@ def _cite_disclosures(case: Case, found: Sequence[Disclosure]) -> tuple[Evidence
 # --- what the agent committed to ------------------------------------------------------------------
 
 
-def _committed(case: Case, check: CommittedCheck, *, earns: bool) -> Finding:
-    """What earns has to be said clearly; what costs is found wherever it stands."""
-    heard = [[m for m in case.record.commitments.get(name, ()) if m.clear or not earns] for name in check.any_of]
+def _committed(case: Case, criterion: Criterion, check: CommittedCheck) -> Finding:
+    """What earns is said clearly, and when what is given was known; what costs is found wherever it stands."""
+    earns, given = criterion.points > 0, frozenset(criterion.given)
+    heard = [
+        [
+            one
+            for one in case.record.commitments.get(name, ())
+            if not earns or (one.clear and given <= one.spoken_before)
+        ]
+        for name in check.any_of
+    ]
     made = [one for each in heard for one in _without_repetitions(each)]
     fitting = [one for one in made if _well_timed(one.spoken_before, check.after, check.before)]
     if not fitting:
@@ -172,11 +180,11 @@ def _cite_call(case: Case, turn: int) -> Evidence:
 
 _SHOWN_IN: Mapping[str, Callable[[TurnRecord], int]] = {
     "rude": lambda turn: turn.hearing.reading.rude,
-    "empathy": lambda turn: turn.conduct.empathy,
+    "empathy": lambda turn: turn.empathy,
     "repeated_question": lambda turn: sum(asked.repeated for asked in turn.hearing.asked),
     "interrogation": lambda turn: turn.hearing.reading.interrogation,
-    "open_question": lambda turn: turn.conduct.open_question,
-    "off_topic": lambda turn: turn.conduct.off_topic,
+    "open_question": lambda turn: turn.open_question,
+    "off_topic": lambda turn: turn.off_topic,
 }
 
 

@@ -20,6 +20,8 @@ OFFER = "I will book an MRI scan of your knee."
         'You told me: "My neighbour lends me her naproxen."',
         "Your neighbour lends you her naproxen, I hear.",
         "You owe your brother four thousand euros.",
+        'You told me: "I never sleep when it rains at night.',
+        'or so I hear."',
         "I take naproxen from my neighbour’s cab\u200binet.",
     ],
 )
@@ -61,6 +63,11 @@ def test_to_grant_a_wish_in_its_own_words_is_a_promise() -> None:
 def record_of(*talk: tuple[str, str]) -> Record:
     exchanges = [Exchange(AgentTurn(said), heard) for said, heard in talk]
     return replay(compiled(), "Hello.", exchanges, BagMatcher())
+
+
+def test_what_is_said_to_be_the_personas_words_promises_nothing() -> None:
+    assert Heard(compiled()).verbatim("So you told me about the scan.")
+    assert not Heard(compiled()).verbatim("I told you that I would book the scan.")
 
 
 def test_a_promise_in_the_words_of_the_persona_is_made_but_not_clear() -> None:

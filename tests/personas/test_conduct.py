@@ -28,7 +28,7 @@ def acts_of(*said: str, answer: str = "It made a loud crack when I landed, like 
         (THANKS, False),
         ("Well done, good question, you are doing great.", False),
         ("There is no rush, take all the time that you need.", False),
-        ("Thank you for telling me about the loud crack when you landed.", True),
+        ("Thank you for telling me about that loud crack.", True),
         ("Noticing that crack when you landed was good thinking.", True),
     ],
 )
