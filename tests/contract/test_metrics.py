@@ -57,6 +57,16 @@ async def test_criteria_that_no_judge_decides_are_counted_by_kind(labs: Client) 
     assert await value(labs, "labs_judge_abstentions_total", kind="judge") == before + 1
 
 
+async def test_what_is_timed_is_what_is_counted(labs: Client, episode: Json) -> None:
+    await labs.ok("POST", "/evaluate", EVALUATION)
+    await labs.ok("POST", "/evaluate", EVALUATION)
+    for route, times in (("/api/v1/evaluate", 2), ("/api/v1/episodes", 1)):
+        where = {"method": "POST", "route": route}
+        assert await value(labs, "labs_requests_total", status="200", **where) == times
+        assert await value(labs, "labs_request_seconds_count", **where) == times
+        assert await value(labs, "labs_request_seconds_sum", **where) > 0
+
+
 async def test_a_lost_database_is_counted(labs: Client, house: House) -> None:
     await house.store.close()
     await labs.call("GET", "/episodes")

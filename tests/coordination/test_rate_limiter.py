@@ -83,3 +83,22 @@ async def test_keys_do_not_share_a_limit(clock: Time) -> None:
     await hit(limiter, 3, per_minute=2, key="a")
     assert (await limiter.hit("b", 2)).allowed
     assert not (await limiter.hit("a", 2)).allowed
+
+
+async def test_a_crowd_of_other_keys_clears_nobodys_count(clock: Time) -> None:
+    """A limiter that holds so many keys and forgets the oldest lets an attacker wash a count away."""
+    limiter = RateLimiter()
+    await hit(limiter, 2, per_minute=2, key="victim")
+    for number in range(12_000):
+        await limiter.hit(f"other-{number}", 60)
+    assert not (await limiter.hit("victim", 2)).allowed
+
+
+async def test_who_waits_for_one_place_is_not_told_to_wait_a_whole_window(clock: Time) -> None:
+    limiter = RateLimiter()
+    for _ in range(60):
+        await limiter.hit("k", 60)
+        clock.now += 1.0
+    decisions = await hit(limiter, 60)
+    refused = next(decision for decision in decisions if not decision.allowed)
+    assert refused.retry_after_s <= 2
