@@ -1,7 +1,7 @@
 """Mistakes that were found in another system of this kind, and the tests that keep each of them out of this one.
 
-The list is checked: a test that is renamed or goes away is missed here. Mistakes of parts that this system does not have
-(a dashboard with trends, alert rules, a server that proxies a model) have no line.
+The list is checked: a test that is renamed or goes away is missed here. Mistakes of parts that this system does not
+have (a dashboard with trends, alert rules, a server that proxies a model) have no line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which divergence each KL term pulls down, checked on a policy over three tokens.
 
-k3 as a loss has the gradient of KL(reference || policy), whatever its value estimates (Schulman 2020 is about the value);
-k2, and k3 weighted by the ratio, have that of KL(policy || reference), which regularised objectives mean.
+k3 as a loss has the gradient of KL(reference || policy), although its value estimates KL(policy || reference)
+(Schulman 2020 is about the value). k2, and k3 weighted by the ratio, have the gradient of what they estimate.
 """
 
 from __future__ import annotations
