@@ -3,19 +3,22 @@
 A calibration belongs to what made the rewards it was fitted on. One of a scoring version speaks of the plain reward:
 where that is the rubric's in every scenario, it holds for as long as the rubric's part of the version does, whichever
 reward model is active; else for that version alone. One of a reward model speaks of the reward that this model makes
-alone, while it is active. All else is refused: before scoring, and once more for the version that scored.
+alone, while it is active. One that maps rewards by the names of their judges speaks of the parts of a composite of the
+same judges, each under the caps that hold for the reward. All else is refused: before scoring, and once more for the
+version that scored.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from reward_server.coordination.idempotency import Body
 from reward_server.errors import CalibrationMismatch, ConfigurationError, FieldProblem, InvalidRewardConfig
 from reward_server.judges.estimate import REWARD_MODEL
-from reward_server.reward_models.calibration import DEFAULT_REWARD, Calibration, CalibrationShelf
+from reward_server.reward_models.calibration import Calibration, CalibrationShelf
+from reward_server.scoring.compose import RUBRIC
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.scored import Scored
@@ -30,6 +33,9 @@ NOT_PLAIN = "A calibration goes with the plain reward: leave out everything else
 NOT_THE_MODEL = (
     "This calibration is of a learned model: ask for the reward of reward_model alone, with reward_config.composite "
     "and nothing else."
+)
+NOT_THE_PARTS = (
+    "This calibration is of the parts of a composite: leave out everything else of reward_config but the composite."
 )
 
 
@@ -56,9 +62,14 @@ class Calibrator:
         if config.calibration is None:
             return
         calibration = self._found(config.calibration)
-        calibration.map_of(DEFAULT_REWARD)
+        heard = self._lineage.heard(collection, scenario, config)
+        if calibration.is_of_parts:
+            if not replace(config, composite=None).is_plain:
+                raise _refused(NOT_THE_PARTS)
+            _require_names(calibration, heard)
+            self._require_makers(calibration, scoring_version, self._lineage.active_model())
+            return
         if calibration.is_of_a_model:
-            heard = self._lineage.heard(collection, scenario, config)
             if heard != (REWARD_MODEL,) or not replace(config, composite=None).is_plain:
                 raise _refused(NOT_THE_MODEL)
             _require(calibration, self._lineage.active_model())
@@ -76,22 +87,35 @@ class Calibrator:
         if config is None or config.calibration is None:
             return {}
         calibration = self._found(config.calibration)
+        model = self._lineage.model_of(scored.scoring_version)
+        if calibration.is_of_parts:
+            parts = _under_caps(scored)
+            _require_names(calibration, parts)
+            self._require_makers(calibration, scored.scoring_version, model)
+            return {"calibrated": _mapped(calibration, parts), "calibration_id": calibration.id}
         if calibration.is_of_a_model:
-            _require(calibration, self._lineage.model_of(scored.scoring_version))
+            _require(calibration, model)
         else:
             self._require_version(calibration, scored.scoring_version)
         return {"calibrated": calibration.apply(scored.reward), "calibration_id": calibration.id}
 
+    def _require_makers(self, calibration: Calibration, scoring_version: str, active: str | None) -> None:
+        """Of parts: the model alone for its own, the rubric's part of the version for the rubric's, else all of it."""
+        if calibration.is_of_a_model:
+            if calibration.names != (REWARD_MODEL,):
+                raise CalibrationMismatch(
+                    f"This calibration was fitted for the reward model {calibration.belongs_to} and maps "
+                    f"{', '.join(calibration.names)}: such rewards belong to a scoring version (--for sv_…)."
+                )
+            _require(calibration, active)
+        elif calibration.names != (RUBRIC,) or rubric_version(calibration.belongs_to) != rubric_version(
+            scoring_version
+        ):
+            _require_whole_version(calibration, scoring_version)
+
     def _require_version(self, calibration: Calibration, scoring_version: str) -> None:
-        owner = calibration.belongs_to
-        if owner == scoring_version:
-            return
-        if self._lineage.rubric_is_plain and rubric_version(owner) == rubric_version(scoring_version):
-            return
-        raise CalibrationMismatch(
-            f"This calibration was fitted for {owner}, and rewards are now made by {scoring_version}: "
-            "fit another one with labs calibrate."
-        )
+        if not (self._lineage.rubric_is_plain and _is_of_the_rubric(calibration, scoring_version)):
+            _require_whole_version(calibration, scoring_version)
 
     def _found(self, name: str) -> Calibration:
         calibration = self._find(name)
@@ -114,6 +138,39 @@ def _require(calibration: Calibration, active: str | None) -> None:
             f"This calibration was fitted for the reward model {calibration.belongs_to}, and "
             f"{active or 'no reward model'} is active: activate that model, or fit another one with labs calibrate."
         )
+
+
+def _is_of_the_rubric(calibration: Calibration, scoring_version: str) -> bool:
+    return rubric_version(calibration.belongs_to) == rubric_version(scoring_version)
+
+
+def _require_whole_version(calibration: Calibration, scoring_version: str) -> None:
+    if calibration.belongs_to != scoring_version:
+        raise CalibrationMismatch(
+            f"This calibration was fitted for {calibration.belongs_to}, and rewards are now made by {scoring_version}: "
+            "fit another one with labs calibrate."
+        )
+
+
+def _require_names(calibration: Calibration, heard: Collection[str]) -> None:
+    if set(calibration.names) != set(heard):
+        raise CalibrationMismatch(
+            f"This calibration maps {', '.join(calibration.names)}; the reward asked for is made by "
+            f"{', '.join(sorted(heard))}: ask for a reward_config.composite of just the judges that it maps."
+        )
+
+
+def _under_caps(scored: Scored) -> dict[str, float]:
+    """What each judge's part alone would have given as the reward."""
+    caps = (*scored.caps, *(gate.cap for gate in scored.gates))
+    return {name: min(value, *caps, 1.0) for name, value in (scored.parts or {RUBRIC: scored.reward}).items()}
+
+
+def _mapped(calibration: Calibration, parts: Mapping[str, float]) -> Body:
+    mapped: Body = {"rewards": {name: calibration.apply(value, name) for name, value in parts.items()}}
+    if calibration.combination is not None:
+        mapped["combined"] = calibration.combined(parts)
+    return mapped
 
 
 def _refused(message: str) -> InvalidRewardConfig:

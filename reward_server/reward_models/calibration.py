@@ -136,6 +136,16 @@ class Calibration(_Frozen):
         """Whether it only rescales."""
         return self.method in SCALING
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The rewards it maps, in alphabetical order."""
+        return tuple(sorted(each.name for each in self.maps))
+
+    @property
+    def is_of_parts(self) -> bool:
+        """Whether it maps rewards by the names of their judges, and not the one reward that evaluations answer with."""
+        return DEFAULT_REWARD not in self.names
+
     def map_of(self, name: str) -> RewardMap:
         """The map of a named reward.
 
@@ -145,7 +155,7 @@ class Calibration(_Frozen):
         for each in self.maps:
             if each.name == name:
                 return each
-        raise CalibrationMismatch("This calibration has no map for that reward.")
+        raise CalibrationMismatch(f"This calibration maps {', '.join(self.names)}; it has no map of {name}.")
 
     def apply(self, value: float, name: str = DEFAULT_REWARD) -> float:
         """One reward, calibrated, rounded to 4 decimals.

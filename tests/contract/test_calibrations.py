@@ -226,3 +226,95 @@ async def test_no_number_is_calibrated_by_another_models_scale(labs: Client, hou
     house.matcher.open()
     for each in (await working)["results"]:
         assert (each["reward"], each["metadata"]["calibrated"]) == (0.3, calibration.apply(0.3))
+
+
+# --- and several rewards at once --------------------------------------------------------------------
+
+BOTH: Json = {
+    "composite": {"combine": "weighted_sum", "parts": [{"judge": "rubric"}, {"judge": "reward_model", "weight": 0.5}]}
+}
+
+
+def fitted_together(house: House, *names: str, owner: str | None = None, combine: bool = True) -> Calibration:
+    """A calibration of several rewards in the server's folder, as rows with `rewards` make it."""
+    version = owner or house.app.state.services.evaluations._scorer.scoring_version
+    random = np.random.default_rng(2)
+    rewards = {name: random.random(300) for name in names}
+    labels = (random.random(300) < np.mean([each**2 for each in rewards.values()], axis=0)).astype(np.float64)
+    data = LabelledRows(rewards, labels, tuple(str(k) for k in range(300)))
+    calibration = fit(data, "isotonic", version, NOW, combine=combine)
+    save(calibration, house.settings.calibrations)
+    return calibration
+
+
+async def test_parts_of_a_composite_are_calibrated_by_name_and_combined(labs: Client, house: House, shop: Shop) -> None:
+    await activate(labs, shop.add(0.3))
+    together, apart = [fitted_together(house, "rubric", "reward_model", combine=each) for each in (True, False)]
+    plain = await labs.ok("POST", "/evaluate", body(FAIR))
+    alone = {"rubric": plain["reward"], "reward_model": 0.3}
+    found = await labs.ok("POST", "/evaluate", with_calibration(together.id, FAIR, **BOTH))
+    rewards = {name: together.apply(value, name) for name, value in alone.items()}
+    assert found["metadata"]["calibrated"] == {"rewards": rewards, "combined": together.combined(alone)}
+    assert rewards != alone
+    assert found["metadata"]["calibration_id"] == together.id
+    uncalibrated = await labs.ok("POST", "/evaluate", body(FAIR, reward_config=BOTH))
+    assert found["reward"] == uncalibrated["reward"]
+    batch = await labs.ok("POST", "/batch/evaluate", {"items": [{"id": "a", **with_calibration(apart.id, **BOTH)}]})
+    assert set(batch["results"][0]["metadata"]["calibrated"]) == {"rewards"}
+
+
+async def test_parts_are_calibrated_as_the_caps_leave_them(labs: Client, house: House, shop: Shop) -> None:
+    await activate(labs, shop.add(0.9))
+    calibration = fitted_together(house, "rubric", "reward_model")
+    of_the_model = await labs.ok("POST", "/evaluate", body(BAD, reward_config=COMPOSITE))
+    of_the_rubric = await labs.ok("POST", "/evaluate", body(BAD))
+    assert of_the_model["reward"] < 0.5
+    found = await labs.ok("POST", "/evaluate", with_calibration(calibration.id, BAD, **BOTH))
+    alone = {"rubric": of_the_rubric["reward"], "reward_model": of_the_model["reward"]}
+    assert found["metadata"]["calibrated"]["combined"] == calibration.combined(alone)
+
+
+async def test_a_calibration_of_parts_says_what_it_maps_where_it_does_not_fit(
+    labs: Client, house: House, shop: Shop
+) -> None:
+    first, second = shop.add(0.3), shop.add(0.6)
+    await activate(labs, first)
+    both, other = fitted_together(house, "rubric", "reward_model"), fitted_together(house, "rubric", "model")
+    for calibration, config in ((both, {}), (both, COMPOSITE), (other, BOTH)):
+        response = await labs.call("POST", "/evaluate", with_calibration(calibration.id, **config))
+        assert_error(response, 409, "calibration_mismatch")
+        assert f"maps {', '.join(calibration.names)}; " in response.json()["message"]
+    for more in ({"risk_aversion": 1.0}, {"quality_weights": {"discovery": 1.0}}, {"skip_safety_gate": True}):
+        for config in (BOTH, {}):  # what is wrong with the request itself is said first
+            response = await labs.call("POST", "/evaluate", with_calibration(both.id, **config, **more))
+            assert_error(response, 400, "invalid_reward_config")
+    await activate(labs, second)
+    assert_error(await labs.call("POST", "/evaluate", with_calibration(both.id, **BOTH)), 409, "calibration_mismatch")
+
+
+async def test_which_activations_a_calibration_of_parts_survives(labs: Client, house: House, shop: Shop) -> None:
+    """The rubric's own survives all, a model's goes with that model, and no model answers for a rubric."""
+    first, second = shop.add(0.3), shop.add(0.6)
+    await activate(labs, first)
+    of_the_rubric = fitted_together(house, "rubric", combine=False)
+    of_the_model = fitted_together(house, "reward_model", owner=first, combine=False)
+    of_both = fitted_together(house, "rubric", "reward_model", owner=first)
+    mapped = (await labs.ok("POST", "/evaluate", with_calibration(of_the_model.id, **COMPOSITE)))["metadata"]
+    assert mapped["calibrated"] == {"rewards": {"reward_model": of_the_model.apply(0.3, "reward_model")}}
+    refused = await labs.call("POST", "/evaluate", with_calibration(of_both.id, **BOTH))
+    assert_error(refused, 409, "calibration_mismatch")
+    await activate(labs, second)
+    refused = await labs.call("POST", "/evaluate", with_calibration(of_the_model.id, **COMPOSITE))
+    assert_error(refused, 409, "calibration_mismatch")
+    assert first in refused.text
+    plain = await labs.ok("POST", "/evaluate", with_calibration(of_the_rubric.id))
+    assert plain["metadata"]["calibrated"] == {"rewards": {"rubric": of_the_rubric.apply(plain["reward"], "rubric")}}
+
+
+async def test_the_list_shows_how_rewards_are_combined(labs: Client, house: House) -> None:
+    together, apart = [fitted_together(house, "rubric", "model", combine=each) for each in (True, False)]
+    found = {each["id"]: each for each in (await labs.ok("GET", "/calibrations"))["calibrations"]}
+    assert together.combination is not None
+    assert found[together.id]["combination"]["weights"] == together.combination.weights
+    assert found[together.id]["combination"]["ece_after"]["value"] == together.combination.ece_after.value
+    assert "combination" not in found[apart.id]

@@ -25,7 +25,13 @@ from trainer_client.wire.base import (
     ToolCall,
     WindowSpec,
 )
-from trainer_client.wire.calibrations import CalibratedReward, CalibrationError, CalibrationList, CalibrationSummary
+from trainer_client.wire.calibrations import (
+    CalibratedReward,
+    CalibrationCombination,
+    CalibrationError,
+    CalibrationList,
+    CalibrationSummary,
+)
 from trainer_client.wire.catalog import (
     CatalogResponse,
     CollectionResponse,
@@ -67,6 +73,7 @@ from trainer_client.wire.scoring import (
     BatchRequest,
     BatchResponse,
     BatchSuccess,
+    CalibratedParts,
     Candidate,
     CompareRequest,
     CompareResponse,
@@ -94,7 +101,9 @@ __all__ = [
     "BatchRequest",
     "BatchResponse",
     "BatchSuccess",
+    "CalibratedParts",
     "CalibratedReward",
+    "CalibrationCombination",
     "CalibrationError",
     "CalibrationList",
     "CalibrationSummary",

@@ -16,12 +16,21 @@ class CalibrationError(ResponseModel):
 
 
 class CalibratedReward(ResponseModel):
-    """One named reward of a calibration; `reward` is the one that evaluations answer with."""
+    """One named reward of a calibration: `reward` is the one that evaluations answer with, others are parts of a
+    composite by the name of their judge."""
 
     name: str
     ece_before: CalibrationError | None = None
     ece_after: CalibrationError | None = None
     """Over rows that the map had not seen; absent where there were no labels."""
+
+
+class CalibrationCombination(ResponseModel):
+    """How several calibrated rewards become one number."""
+
+    weights: dict[str, float]
+    """By the name of the reward; they add up to 1."""
+    ece_after: CalibrationError
 
 
 class CalibrationSummary(ResponseModel):
@@ -41,6 +50,7 @@ class CalibrationSummary(ResponseModel):
     range: tuple[float, float]
     """What calibrated numbers lie in."""
     rewards: list[CalibratedReward]
+    combination: CalibrationCombination | None = None
     created_at: str
 
 

@@ -42,6 +42,15 @@ class Window(ResponseModel):
     n: int
 
 
+class CalibratedParts(ResponseModel):
+    """The parts of a composite on the scale of a calibration."""
+
+    rewards: dict[str, float]
+    """By the name of the judge."""
+    combined: float | None = None
+    """One number of them all, where the calibration has weights for it."""
+
+
 class EvaluationMetadata(ResponseModel):
     """How an evaluation was made."""
 
@@ -50,8 +59,8 @@ class EvaluationMetadata(ResponseModel):
     judge: str
     """Of a composite its parts, such as `rubric+reward_model:rm_0123456789ab`; else the judges of the rubric."""
     uncertainty: float | None = None
-    calibrated: float | None = None
-    """The reward on the scale of the calibration that `reward_config.calibration` names."""
+    calibrated: float | CalibratedParts | None = None
+    """The reward on the scale of the calibration that `reward_config.calibration` names; of parts, each of them."""
     calibration_id: str | None = None
 
 

@@ -26,6 +26,7 @@ async def list_calibrations(request: Request, _lab: Caller) -> Response:
 def _summary(calibration: Calibration) -> Body:
     owner = "scoring_version" if calibration.belongs_to.startswith("sv_") else "reward_model_id"
     rewards = [each.model_dump(include={"name", "ece_before", "ece_after"}) for each in calibration.maps]
+    together = calibration.combination
     return {
         "id": calibration.id,
         "method": calibration.method,
@@ -35,5 +36,6 @@ def _summary(calibration: Calibration) -> Body:
         "data_hash": calibration.data_hash,
         "range": calibration.range,
         "rewards": [{name: value for name, value in each.items() if value is not None} for each in rewards],
+        **({} if together is None else {"combination": together.model_dump()}),
         "created_at": calibration.created.isoformat().replace("+00:00", "Z"),
     }
