@@ -3,13 +3,20 @@
 The two parts of the uncertainty are apart: `epistemic` falls with more data and grows away from it, `noise` is that of
 the labels. They come from a posterior over the overall head in the space of standardised features (`uncertainty`);
 where too few rows allowed one, both are unknown, which is not 0.
+
+Neither is stated larger than the spread of the labels that were trained on: whoever knows nothing of a conversation but
+where labels lie is no further off than that, and by the law of total variance no part of the spread exceeds the whole.
+The linear model itself knows of no such limit, nor that values lie in [0, 1].
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
@@ -27,6 +34,9 @@ from reward_server.reward_models.posterior import (
 from reward_server.reward_models.uncertainty import MIN_ROWS, laplace_at
 
 UNCERTAINTY = "uncertainty.safetensors"
+SPREAD = "label_spread"
+LARGEST_STD = 0.5
+"""Nothing that lies in [0, 1] can have a larger standard deviation (Popoviciu 1935)."""
 MAX_DIRECTIONS = 256
 """Directions of the posterior that are kept: those the data says most about. The others count as unseen, which makes
 the uncertainty a little larger, never smaller."""
@@ -50,6 +60,8 @@ class RewardModel:
 
     heads: Heads
     posterior: LinearPosterior | None = None
+    spread: float = LARGEST_STD
+    """Standard deviation of the labels it was trained on; the largest that can be where that is not known."""
 
     def predict(self, features: Matrix) -> Predicted:
         """Values with their uncertainty; a row is the same in any batch."""
@@ -62,7 +74,8 @@ class RewardModel:
             # Log-odds of winning become chances; the spread is carried along the same curve.
             odds = Prediction(self.heads.sharpness * raw[:, 0], self.heads.sharpness * found.epistemic_std, None)
             return Predicted(values, squashed(odds).epistemic_std, None)
-        return Predicted(values, found.epistemic_std, found.noise_std)
+        noise = None if found.noise_std is None else np.minimum(found.noise_std, self.spread)
+        return Predicted(values, np.minimum(found.epistemic_std, self.spread), noise)
 
 
 def with_uncertainty(heads: Heads, train: Examples, validation: Examples, l2: float) -> RewardModel:
@@ -80,7 +93,8 @@ def with_uncertainty(heads: Heads, train: Examples, validation: Examples, l2: fl
         strength = l2 * float(labels[known].var()) * len(known) / heads.width
         rows, others = heads.standardised(train.features[known]), heads.standardised(validation.features[held])
         errors = heads.raw(validation.features[held])[:, 0] - checked[held]
-        return RewardModel(heads, _compact(_around(heads, rows, others, errors, strength)))
+        spread = float(np.float32(labels[known].std()))  # as it will be stored
+        return RewardModel(heads, _compact(_around(heads, rows, others, errors, strength)), spread or LARGEST_STD)
     if len(train.chosen) < MIN_ROWS:
         return RewardModel(heads)
     differences = heads.standardised(train.chosen) - heads.standardised(train.rejected)
@@ -124,6 +138,7 @@ def pack(model: RewardModel) -> dict[str, bytes]:
     if model.posterior is None:
         return {}
     arrays = {name: values.astype(np.float32) for name, values in to_arrays(model.posterior).items()}
+    arrays[SPREAD] = np.array([model.spread], dtype=np.float32)
     packed: bytes = save({name: np.ascontiguousarray(values) for name, values in arrays.items()})
     return {UNCERTAINTY: packed}
 
@@ -134,12 +149,23 @@ def model_of(artefact: Artefact) -> RewardModel:
     if content is None:
         return RewardModel(artefact.heads)
     try:
-        posterior = from_arrays(load(content))
+        arrays = load(content)
+        posterior, spread = from_arrays(arrays), _spread_in(arrays)
     except (SafetensorError, InvalidRequest, IndexError, TypeError, ValueError) as error:
         raise UnusableModel(f"{artefact.id} is damaged: {UNCERTAINTY} cannot be read") from error
     if not isinstance(posterior, LinearPosterior) or posterior.width != artefact.heads.width:
         raise UnusableModel(f"{artefact.id} is damaged: {UNCERTAINTY} does not fit its heads")
-    return RewardModel(artefact.heads, posterior)
+    return RewardModel(artefact.heads, posterior, spread)
+
+
+def _spread_in(arrays: Mapping[str, NDArray[Any]]) -> float:
+    """The spread of the labels; models of before it was stored have none. `ValueError` where it is damaged."""
+    if SPREAD not in arrays:
+        return LARGEST_STD
+    spread = float(arrays[SPREAD].item())
+    if not 0.0 < spread <= LARGEST_STD:
+        raise ValueError("no standard deviation of labels")
+    return spread
 
 
 def _compact(posterior: LinearPosterior) -> LinearPosterior:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load, save
 
 from reward_server.errors import JudgeFailed, UnusableModel
 from reward_server.judges.base import Case
@@ -19,7 +20,7 @@ from reward_server.reward_models.dataset import split
 from reward_server.reward_models.encoder import Precision
 from reward_server.reward_models.featurisers import Featurisers, check_fits
 from reward_server.reward_models.heads import Heads
-from reward_server.reward_models.model import RewardModel, model_of, pack, with_uncertainty
+from reward_server.reward_models.model import SPREAD, UNCERTAINTY, RewardModel, model_of, pack, with_uncertainty
 from reward_server.reward_models.recorded import conversation_from, conversation_of, scenario_text
 from reward_server.reward_models.registry import Registry
 from reward_server.reward_models.serving import ActiveRewardModel, LearnedJudge
@@ -95,6 +96,31 @@ def test_what_is_far_from_the_training_data_is_less_certain(trained: RewardModel
     assert usual.epistemic is not None
     assert strange.epistemic is not None
     assert strange.epistemic > 2 * usual.epistemic
+
+
+def test_no_doubt_is_larger_than_the_spread_of_the_labels(
+    trained: RewardModel, scenario: SealedScenario, tmp_path: Path
+) -> None:
+    """Nor is it so for a model that was stored; one of before spreads were stored keeps to what [0, 1] allows."""
+    labels = examples(split(labelled_talks(), 0).train, labelled_talks().heads).labels[:, 0].astype(np.float64)
+    spread = pytest.approx(float(labels[np.isfinite(labels)].std()), rel=1e-6)
+    assert trained.posterior is not None
+    wild = replace(trained, posterior=replace(trained.posterior, outside=1e6, bias_variance=9.0, noise_variance=4.0))
+    artefact.write(tmp_path / "new", wild.heads, about(), NOW, extras=pack(wild))
+    arrays = {name: values for name, values in load(pack(wild)[UNCERTAINTY]).items() if name != SPREAD}
+    artefact.write(tmp_path / "old", wild.heads, about(), NOW, extras={UNCERTAINTY: save(arrays)})
+    stored, older = (model_of(artefact.read(tmp_path / name)) for name in ("new", "old"))
+    for model, most in ((wild, spread), (stored, spread), (older, 0.5)):
+        [found] = judge(model).estimate([case_of(scenario, "saddle " * 60)])
+        assert (found.epistemic, found.noise) == (most, most)
+
+
+@pytest.mark.parametrize("spread", [0.0, -0.1, 0.7, float("nan"), float("inf")])
+def test_a_damaged_spread_is_refused(trained: RewardModel, tmp_path: Path, spread: float) -> None:
+    extras = pack(replace(trained, spread=spread))
+    artefact.write(tmp_path / "m", trained.heads, about(), NOW, extras=extras)
+    with pytest.raises(UnusableModel):
+        model_of(artefact.read(tmp_path / "m"))
 
 
 class _Broken(WordCounts):
