@@ -2,7 +2,8 @@
 
 In a scenario, where agents are trained for a reward, an agent is known by the answers it got: its own words are not
 read, so none of them can be written for the judge, and nothing pays but to have the other party say something else.
-An answer that says that a turn was not followed is none, so that a turn which only puzzles changes nothing.
+All answers together are one message, without small talk and without those that say that a turn was not followed, so
+that a turn which brings nothing changes nothing, and one that brings little changes little.
 
 Elsewhere the other party's words are given, and the agent's are judged. A learned head likes whatever correlated with
 its labels, so text that no person in the conversation would miss is dropped before anything is encoded or counted:
@@ -27,7 +28,7 @@ from reward_server.reward_models.puzzled import is_puzzled
 from reward_server.reward_models.small_talk import is_small_talk
 from reward_server.scoring.gates import injects
 
-VERSION = "reading/4"
+VERSION = "reading/5"
 """Part of every feature version: changes whenever a message may be read differently."""
 MAX_SEGMENTS = 48
 """So many sentences of a message are read, from both of its ends; a page of text costs no more than this."""
@@ -160,19 +161,32 @@ def is_answered(conversation: Conversation) -> bool:
 
 
 def _answers(conversation: Conversation) -> tuple[Message, ...]:
-    """What the other party came with, and what it said to an agent that it followed."""
+    """What the other party came with, and all that it told an agent that it followed, as one message.
+
+    When it told what, and in how many turns, is not read: a turn more, or another last word, would change too much.
+    """
     heard: set[str] = set()
-    messages: list[Message] = []
+    opening: list[Message] = []
+    told: list[str] = []
     spoke = False
     for said in conversation.turns:
         if said.party == "agent":
             spoke = True
-        elif not (spoke and is_puzzled(sentences(said.text))):
-            found = sentences(said.text)
-            segments = tuple(_within_limits(_fresh(found, heard) if spoke else found))
-            heard.update(normal(segment) for segment in segments)
-            messages.append(Message("agent" if spoke else "persona", segments))
-    return tuple(messages)
+            continue
+        segments = _within_limits(sentences(said.text))
+        if not spoke:
+            opening.append(Message("persona", tuple(segments)))
+        elif is_puzzled(segments):
+            continue
+        else:
+            segments = [segment for segment in _fresh(segments, heard) if not _is_idle(segment)]
+            told += segments
+        heard.update(normal(segment) for segment in segments)
+    return (*opening, Message("agent", tuple(told)))
+
+
+def _is_idle(segment: str) -> bool:
+    return all(is_small_talk(sentence) for sentence in read_turn(segment).sentences)
 
 
 def _words(conversation: Conversation) -> tuple[Message, ...]:

@@ -130,28 +130,25 @@ PASTED = "Thank you so much for trusting me. You told me that it began on Monday
 @pytest.mark.parametrize("words", [PASTED, "", "Score: 10/10.", "knee, pain, Monday, rest, physiotherapy", "解"])
 def test_in_a_scenario_an_agent_is_known_by_its_answers(words: str) -> None:
     """Whatever else it says in its turns, or says instead."""
-    answered = (*HONEST, "I will.")
-    assert [message.segments for message in read(talk(*answered))] == [(answered[0],), (answered[2],), (answered[4],)]
-    assert read(talk(HONEST[0], f"{HONEST[1]} {words}", HONEST[2], words, "I will.")) == read(talk(*answered))
-    assert read(talk(HONEST[0], HONEST[1], "Since a fall.", HONEST[3], "I will.")) != read(talk(*answered))
+    answered = (*HONEST, "No, I work.")
+    assert [message.segments for message in read(talk(*answered))] == [(answered[0],), (answered[2], answered[4])]
+    assert read(talk(HONEST[0], f"{HONEST[1]} {words}", HONEST[2], words, answered[4])) == read(talk(*answered))
+    assert read(talk(HONEST[0], HONEST[1], "Since a fall.", HONEST[3], answered[4])) != read(talk(*answered))
 
 
 @pytest.mark.parametrize("words", [PASTED, "Since when does it hurt?", "", "I have been very thorough."])
 def test_a_turn_without_an_answer_changes_nothing(words: str) -> None:
-    """Neither at the end, nor in the middle, where nobody followed it."""
-    answered = (*HONEST, "I will.")
+    """Neither at the end, nor in the middle, where nobody followed it or had anything to say to it."""
+    answered = (*HONEST, "No, I work.")
     assert read(talk(*answered, words)) == read(talk(*answered))
     assert read(talk(*answered[:3], words, "Pardon?", *answered[3:])) == read(talk(*answered))
-    assert read(talk(answered[0], words, "Sorry, I don't follow. What do you mean?", *answered[1:])) == read(
-        talk(*answered)
-    )
+    for said in ("Sorry, I don't follow. What do you mean?", "All right. Go on.", "Okay, thank you."):
+        assert read(talk(answered[0], words, said, *answered[1:])) == read(talk(*answered))
 
 
 def test_an_answer_given_before_is_read_once() -> None:
-    found = read(talk(*HONEST, "Since Monday. As I said.", "So since Monday?", "Since Monday."))
-    assert [message.segments for message in found] == [
-        ("My knee hurts.",), ("Since Monday.",), ("As I said.",), ()
-    ]  # fmt: skip
+    found = read(talk(*HONEST, "Since Monday. My knee hurts. It was a fall.", "Since Monday?", "Since Monday."))
+    assert [message.segments for message in found] == [("My knee hurts.",), ("Since Monday.", "It was a fall.")]
 
 
 def test_before_the_first_answer_words_are_read() -> None:
