@@ -53,6 +53,10 @@ def train(
     held_out: Annotated[float, typer.Option(min=0.05, max=0.5, help="Share of the rows to measure on.")] = 0.2,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Decides the split and the order of rows.")] = 0,
     epochs: Annotated[int, typer.Option(min=1, max=10_000, help="Most epochs of one run.")] = 200,
+    uncertainty: Annotated[
+        str, typer.Option(help="Where its doubt comes from: bayesian (last-layer posterior) or ensemble.")
+    ] = "bayesian",
+    members: Annotated[int, typer.Option(min=2, max=32, help="Heads of an ensemble, on resampled dialogues.")] = 8,
     unfreeze: Annotated[
         bool, typer.Option("--unfreeze", help="Fine-tune the encoder, too; kept only if it wins on held-out dialogues.")
     ] = False,
@@ -78,6 +82,8 @@ def train(
 
     if keep_by not in (None, "r2", "spearman", "pairwise"):
         raise InvalidRequest("--keep-by must be r2, spearman or pairwise")
+    if uncertainty not in ("bayesian", "ensemble"):
+        raise InvalidRequest("--uncertainty must be bayesian or ensemble")
     if source is not None and from_store:
         raise InvalidRequest("give a file or --from-store, not both")
     if source is None and not from_store:
@@ -95,6 +101,8 @@ def train(
         recipe=Recipe(seed=seed, epochs=epochs),
         held_out=held_out,
         resume=resume,
+        uncertainty=uncertainty,  # type: ignore[arg-type]
+        members=members,
         tuning=Tuning(seed=seed) if unfreeze else None,
         keep_by=keep_by,  # type: ignore[arg-type]
     )

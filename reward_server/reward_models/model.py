@@ -1,8 +1,9 @@
 """A reward model ready to predict: the heads, and how sure the overall one is.
 
 The two parts of the uncertainty are apart: `epistemic` falls with more data and grows away from it, `noise` is that of
-the labels. They come from a posterior over the overall head in the space of standardised features (`uncertainty`);
-where too few rows allowed one, both are unknown, which is not 0.
+the labels. They come from a posterior over the overall head in the space of standardised features (`uncertainty`), or
+from an ensemble of heads on resampled dialogues (`bagging`); where too few rows allowed one, both are unknown, which is
+not 0.
 
 Neither is stated larger than the spread of the labels that were trained on: whoever knows nothing of a conversation but
 where labels lie is no further off than that, and by the law of total variance no part of the spread exceeds the whole.
@@ -22,9 +23,11 @@ from safetensors.numpy import load, save
 
 from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.reward_models.artefact import Artefact
+from reward_server.reward_models.bagging import Bagging, label_ensemble, preference_ensemble
 from reward_server.reward_models.heads import Exact, Heads, Matrix
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.posterior import (
+    Ensemble,
     LinearPosterior,
     Prediction,
     from_arrays,
@@ -56,10 +59,10 @@ class Predicted:
 
 @dataclass(frozen=True)
 class RewardModel:
-    """Heads with the posterior of the overall one."""
+    """Heads with the posterior of the overall one, or with an ensemble around it."""
 
     heads: Heads
-    posterior: LinearPosterior | None = None
+    posterior: LinearPosterior | Ensemble | None = None
     spread: float = LARGEST_STD
     """Standard deviation of the labels it was trained on; the largest that can be where that is not known."""
 
@@ -78,12 +81,17 @@ class RewardModel:
         return Predicted(values, np.minimum(found.epistemic_std, self.spread), noise)
 
 
-def with_uncertainty(heads: Heads, train: Examples, validation: Examples, l2: float) -> RewardModel:
-    """The heads with a last-layer Laplace posterior around them; none where there are too few rows.
+def with_uncertainty(
+    heads: Heads, train: Examples, validation: Examples, l2: float, bagging: Bagging | None = None
+) -> RewardModel:
+    """The heads with a last-layer Laplace posterior, or an ensemble, around them; none where there are too few rows.
 
     Daxberger et al., Laplace Redux, 2021: the curvature of the training loss at the trained weights. For regression
     that is Bayesian ridge regression (Bishop, eq. 3.50-3.51) whose noise is the validation part's, not the smaller one
-    of the rows that were fitted.
+    of the rows that were fitted. With `bagging` there are heads on resampled dialogues instead, with the same penalty.
+
+    Raises:
+        InvalidRequest: too few dialogues for the ensemble that was asked for.
     """
     labels, checked = train.labels[:, 0].astype(np.float64), validation.labels[:, 0].astype(np.float64)
     known, held = np.flatnonzero(np.isfinite(labels)), np.flatnonzero(np.isfinite(checked))
@@ -91,12 +99,16 @@ def with_uncertainty(heads: Heads, train: Examples, validation: Examples, l2: fl
         if min(len(known), len(held)) < MIN_ROWS:
             return RewardModel(heads)
         strength = l2 * float(labels[known].var()) * len(known) / heads.width
+        spread = float(np.float32(labels[known].std())) or LARGEST_STD  # as it will be stored
+        if bagging is not None:
+            return RewardModel(heads, _compact(label_ensemble(heads, train, validation, strength, bagging)), spread)
         rows, others = heads.standardised(train.features[known]), heads.standardised(validation.features[held])
         errors = heads.raw(validation.features[held])[:, 0] - checked[held]
-        spread = float(np.float32(labels[known].std()))  # as it will be stored
-        return RewardModel(heads, _compact(_around(heads, rows, others, errors, strength)), spread or LARGEST_STD)
+        return RewardModel(heads, _compact(_around(heads, rows, others, errors, strength)), spread)
     if len(train.chosen) < MIN_ROWS:
         return RewardModel(heads)
+    if bagging is not None:
+        return RewardModel(heads, _compact(preference_ensemble(heads, train, l2, bagging)))
     differences = heads.standardised(train.chosen) - heads.standardised(train.rejected)
     # The penalty of the mean loss, as the precision of a Gaussian prior beside the sum of the losses.
     found = laplace_at(heads.weights[0], differences, 2.0 * l2 * len(differences) / heads.width)
@@ -153,7 +165,8 @@ def model_of(artefact: Artefact) -> RewardModel:
         posterior, spread = from_arrays(arrays), _spread_in(arrays)
     except (SafetensorError, InvalidRequest, IndexError, TypeError, ValueError) as error:
         raise UnusableModel(f"{artefact.id} is damaged: {UNCERTAINTY} cannot be read") from error
-    if not isinstance(posterior, LinearPosterior) or posterior.width != artefact.heads.width:
+    parts = posterior.members if isinstance(posterior, Ensemble) else (posterior,)
+    if not parts or any(part.width != artefact.heads.width for part in parts):
         raise UnusableModel(f"{artefact.id} is damaged: {UNCERTAINTY} does not fit its heads")
     return RewardModel(artefact.heads, posterior, spread)
 
@@ -168,8 +181,14 @@ def _spread_in(arrays: Mapping[str, NDArray[Any]]) -> float:
     return spread
 
 
-def _compact(posterior: LinearPosterior) -> LinearPosterior:
+def _compact(posterior: LinearPosterior | Ensemble) -> LinearPosterior | Ensemble:
     """With the directions of least variance, rounded as they will be stored."""
+    if isinstance(posterior, Ensemble):
+        return Ensemble(tuple(_stored(member) for member in posterior.members))
+    return _stored(posterior)
+
+
+def _stored(posterior: LinearPosterior) -> LinearPosterior:
     kept = np.argsort(posterior.variances, kind="stable")[:MAX_DIRECTIONS]
     smaller = replace(posterior, directions=posterior.directions[kept], variances=posterior.variances[kept])
     rounded = {name: values.astype(np.float32) for name, values in to_arrays(smaller).items()}

@@ -232,13 +232,20 @@ def _laplace_evidence(along: Floats, wins: Floats, prior: float, weights: Floats
 
 
 def fit_ensemble(
-    features: ArrayLike, targets: ArrayLike | None, groups: Sequence[str], *, members: int = 8, seed: int = 0
+    features: ArrayLike,
+    targets: ArrayLike | None,
+    groups: Sequence[str],
+    *,
+    members: int = 8,
+    seed: int = 0,
+    precisions: Precisions | None = None,
+    emphasis: ArrayLike | None = None,
 ) -> Ensemble:
     """Heads on bootstrap samples of whole dialogues: ridge on targets (n,), preferences where targets are None.
 
     `groups` (n) names the dialogue of each row: rows of one dialogue are not independent and are drawn together.
-    Precisions are those of all rows: in a sample, repeated rows agree with each other and would pass for rows without
-    noise.
+    Precisions are those of all rows unless given: in a sample, repeated rows agree with each other and would pass for
+    rows without noise. `emphasis` is that of `fit_ridge`.
 
     Raises:
         InvalidRequest: fewer than two members, too few dialogues, or what the single fit raises.
@@ -252,20 +259,29 @@ def fit_ensemble(
         raise InvalidRequest(f"An ensemble needs two members and {MIN_GROUPS} dialogues or more.")
     own = [np.flatnonzero(place == index) for index in range(len(names))]
     generator = np.random.default_rng(seed)
-    fit = _pair_member(rows) if labels is None else _ridge_member(rows, labels)
+    fit = (
+        _pair_member(rows, precisions, emphasis)
+        if labels is None
+        else _ridge_member(rows, labels, precisions, emphasis)
+    )
     samples = [generator.integers(0, len(names), len(names)) for _ in range(members)]
     return Ensemble(tuple(fit(np.concatenate([own[index] for index in sample])) for sample in samples))
 
 
-def _ridge_member(rows: Floats, labels: Floats) -> Callable[[Indices], LinearPosterior]:
-    whole = fit_ridge(rows, labels)
-    precisions = Precisions(1.0 / whole.outside, 1.0 / (whole.noise_variance or 1.0))
-    return lambda drawn: fit_ridge(rows[drawn], labels[drawn], precisions=precisions)
+def _ridge_member(
+    rows: Floats, labels: Floats, given: Precisions | None, emphasis: ArrayLike | None
+) -> Callable[[Indices], LinearPosterior]:
+    if given is None:
+        whole = fit_ridge(rows, labels, emphasis)
+        given = Precisions(1.0 / whole.outside, 1.0 / (whole.noise_variance or 1.0))
+    return lambda drawn: fit_ridge(rows[drawn], labels[drawn], emphasis, precisions=given)
 
 
-def _pair_member(rows: Floats) -> Callable[[Indices], LinearPosterior]:
-    prior = 1.0 / fit_preferences(rows).outside
-    return lambda drawn: fit_preferences(rows[drawn], prior_precision=prior)
+def _pair_member(
+    rows: Floats, given: Precisions | None, emphasis: ArrayLike | None
+) -> Callable[[Indices], LinearPosterior]:
+    prior = 1.0 / fit_preferences(rows, emphasis=emphasis).outside if given is None else given.prior
+    return lambda drawn: fit_preferences(rows[drawn], prior_precision=prior, emphasis=emphasis)
 
 
 # --- arrays in ----------------------------------------------------------------------------------

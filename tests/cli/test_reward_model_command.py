@@ -101,6 +101,17 @@ def test_an_exported_model_scores_as_the_trained_one(home: Path, monkeypatch: py
     assert 0.0 <= found["score"] <= 1.0
 
 
+def test_an_ensemble_can_be_asked_for_and_is_loaded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from reward_server.reward_models.portable import load
+
+    arguments = ("train", data_file(home), "--out", home / "model", "--epochs", 12)
+    assert labs(monkeypatch, *arguments, "--uncertainty", "ensemble", "--members", 3) == 0
+    assert artefact.read_card(home / "model").recipe["members"] == 3
+    found = load(home / "model").score(rows(1)[0]["messages"])
+    assert found["epistemic"] > 0
+    assert found["noise"] > 0
+
+
 def test_a_tuned_encoder_can_be_asked_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = labs(monkeypatch, "train", data_file(home), "--out", home / "model", "--epochs", 12, "--unfreeze")
     assert code == 0
@@ -151,6 +162,7 @@ def test_bad_data_is_one_line_and_nothing_is_written(
         (("export", "nonsense", "--out", "new"), "There is no such reward model; labs reward-model list"),
         (("train", "talks.jsonl", "--ties", "lose"), "--ties must be drop or half"),
         (("train", "talks.jsonl", "--keep-by", "luck"), "--keep-by must be r2, spearman or pairwise"),
+        (("train", "talks.jsonl", "--uncertainty", "none"), "--uncertainty must be bayesian or ensemble"),
         (("train", "talks.jsonl", "--encoder", "no/such/model"), "is no model folder and no reachable model name"),
     ],
 )

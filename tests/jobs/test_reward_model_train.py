@@ -22,7 +22,9 @@ from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.featurisers import Featurisers
 from reward_server.reward_models.finetune import Tuning
+from reward_server.reward_models.model import model_of
 from reward_server.reward_models.plain_features import PlainFeatures
+from reward_server.reward_models.posterior import Ensemble
 from reward_server.reward_models.training import Recipe
 from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
 from tests.reward_models.tiny_encoder import make_tiny_encoder
@@ -127,6 +129,44 @@ def test_preferences_alone_are_measured_by_their_order(tmp_path: Path) -> None:
     assert 0.0 <= card.metrics["pairs"]["ece"]["value"] < 0.3
     assert card.metrics.keys() == {"pairs"}
     assert (tmp_path / "model" / "reliability_pairs.png").exists()
+
+
+@pytest.mark.parametrize("dataset", [labelled_talks(), preferred_talks(count=240)], ids=["labels", "pairs"])
+def test_an_ensemble_can_be_asked_for_instead_of_a_posterior(tmp_path: Path, dataset: Dataset) -> None:
+    """Same heads and values; the doubt is that of heads on resampled dialogues, and is read back as it was measured."""
+    plain = trained(tmp_path / "plain", dataset)
+    several = trained(tmp_path / "several", dataset, uncertainty="ensemble", members=4)
+    assert several.card.files["heads.safetensors"] == plain.card.files["heads.safetensors"]
+    assert several.card.id != plain.card.id
+    assert (several.card.recipe["uncertainty"], several.card.recipe["members"]) == ("ensemble", 4)
+    assert plain.card.recipe["uncertainty"] == "bayesian"
+    stored = model_of(artefact.read(tmp_path / "several" / "model"))
+    assert isinstance(stored.posterior, Ensemble)
+    assert len(stored.posterior.members) == 4
+    rows = WordCounts().features(list(labelled_talks(20, seed=5).conversations()))
+    found, one = stored.predict(rows), plain.attempt.model.predict(rows)
+    np.testing.assert_array_equal(found.values, one.values)
+    np.testing.assert_array_equal(found.epistemic, several.attempt.model.predict(rows).epistemic)
+    assert found.epistemic is not None
+    assert one.epistemic is not None
+    assert (found.epistemic > 0).all()
+    assert not np.allclose(found.epistemic, one.epistemic)
+    if dataset.labelled:
+        far = stored.posterior.predict(stored.heads.standardised(rows * 40)).epistemic_std
+        assert (far > 3 * found.epistemic).all()
+        assert found.noise is not None
+        centre = stored.posterior.predict(stored.heads.standardised(rows)).mean
+        np.testing.assert_allclose(centre, stored.heads.raw(rows)[:, 0], atol=1e-4)
+
+
+def test_an_ensemble_is_measured_and_named_in_the_report(tmp_path: Path) -> None:
+    card = trained(tmp_path, labelled_talks(count=400, groups=40), uncertainty="ensemble").card
+    assert card.uncertainty["coverage"]["0.95"]["value"] >= 0.85
+    assert card.uncertainty["aurc"]["aurc"] > 0
+    report = (tmp_path / "model" / "report.md").read_text()
+    assert "Uncertainty by an ensemble of 8 heads on resampled dialogues" in report
+    assert "Share of held-out labels inside the interval" in report
+    assert (tmp_path / "model" / "risk_coverage.png").exists()
 
 
 def test_features_are_computed_once(tmp_path: Path) -> None:

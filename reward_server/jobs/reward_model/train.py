@@ -22,9 +22,10 @@ from reward_server.jobs.reward_model.measure import PAIRS, Measured, Rows, measu
 from reward_server.jobs.reward_model.report import page, pictures
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Card, DataCard
+from reward_server.reward_models.bagging import MEMBERS, Bagging
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.checkpoint import Checkpoint
-from reward_server.reward_models.dataset import OVERALL, Dataset, Split, split
+from reward_server.reward_models.dataset import OVERALL, Dataset, Split, groups_of, split
 from reward_server.reward_models.encoder import TextEncoder
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
@@ -38,6 +39,7 @@ from reward_server.reward_models.tuned_weights import TunedWeights
 from reward_server.scoring.version import engine_digest
 
 Metric = Literal["r2", "spearman", "pairwise"]
+Uncertainty = Literal["bayesian", "ensemble"]
 Report = Callable[[str, int, int], None]
 """Hears of a stage, what of it is done, and all of it."""
 
@@ -54,6 +56,10 @@ class Task:
     recipe: Recipe = field(default_factory=Recipe)
     held_out: float = 0.2
     resume: bool = False
+    uncertainty: Uncertainty = "bayesian"
+    """Where the model's doubt comes from: a last-layer posterior, or heads on resampled dialogues."""
+    members: int = MEMBERS
+    """Heads of an ensemble."""
     tuning: Tuning | None = None
     """How to fine-tune the encoder, too; None leaves it frozen."""
     keep_by: Metric | None = None
@@ -180,10 +186,17 @@ class _Laboratory:
             on_epoch=lambda done, total: report(stage, done, total),
         )
         report(stage, 1, 1)
-        model = with_uncertainty(fitted.heads, first, middle, fitted.l2)
+        model = with_uncertainty(fitted.heads, first, middle, fitted.l2, self._bagging())
         rows = Rows(parts.held_out, features, self._plain)
         measured = measure(model, rows, self._baselines, task.recipe.seed)
         return Attempt(fitted, model, measured, version, featuriser.version)
+
+    def _bagging(self) -> Bagging | None:
+        part, task = self._parts.train, self._task
+        if task.uncertainty == "bayesian":
+            return None
+        labelled, pairs = (tuple(groups_of(rows)) for rows in (part.labelled, part.preferred))
+        return Bagging(labelled, pairs, task.members, task.recipe.seed)
 
     def tuned_attempt(self, tuning: Tuning, place: Path, key: str) -> tuple[Attempt, dict[str, float]]:
         """Heads on a tuned encoder; what the two phases reached on the validation part."""
@@ -262,6 +275,7 @@ def _about(
         notes=dataset.notes,
     )
     recipe = asdict(replace(task.recipe, l2=(fitted.l2,))) | {"epoch": fitted.epoch, "held_out": task.held_out}
+    recipe |= {"uncertainty": task.uncertainty} | ({"members": task.members} if task.uncertainty == "ensemble" else {})
     sizes = {name: len(list(part.rows())) for name, part in _named(parts).items()}
     return {
         "data": data,
@@ -291,6 +305,8 @@ def notes(about: Mapping[str, Any]) -> list[str]:
         "conversation also stands in a later part",
         f"Penalty {recipe['l2'][0]:g}, weights of epoch {recipe['epoch']}, encoder {about['encoder_version']}",
     ]
+    if about["uncertainty"]:
+        lines.append(f"Uncertainty by {_method(recipe)}")
     tuning = about["finetuning"]
     if tuning["tried"]:
         lines.append(
@@ -298,6 +314,12 @@ def notes(about: Mapping[str, Any]) -> list[str]:
             f"{tuning['tuned']:.3f} with the tuned one; kept: {tuning['kept']}"
         )
     return lines + list(data.notes)
+
+
+def _method(recipe: Mapping[str, Any]) -> str:
+    if recipe["uncertainty"] == "ensemble":
+        return f"an ensemble of {recipe['members']} heads on resampled dialogues"
+    return "a last-layer posterior (Laplace; for labels, Bayesian ridge)"
 
 
 def _named(parts: Split) -> dict[str, Dataset]:
