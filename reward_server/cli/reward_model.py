@@ -58,7 +58,10 @@ def train(
     ] = "bayesian",
     members: Annotated[int, typer.Option(min=2, max=32, help="Heads of an ensemble, on resampled dialogues.")] = 8,
     unfreeze: Annotated[
-        bool, typer.Option("--unfreeze", help="Fine-tune the encoder, too; kept only if it wins on held-out dialogues.")
+        bool,
+        typer.Option(
+            "--unfreeze", help="Fine-tune the encoder, too; kept only if it surely wins on held-out dialogues."
+        ),
     ] = False,
     keep_by: Annotated[
         str | None, typer.Option(help="The figure by which it has to win: r2, spearman or pairwise.")
@@ -298,6 +301,7 @@ def _progress(console: Console) -> Iterator[Report]:
 
 def _announce(trained: Trained, settings: Settings, out: Path) -> None:
     """What came of a training; the model joins those of the server."""
+    from reward_server.jobs.reward_model.verdict import verdict_line
     from reward_server.reward_models import artefact
 
     console = Console()
@@ -306,11 +310,7 @@ def _announce(trained: Trained, settings: Settings, out: Path) -> None:
         console.print(note, highlight=False)
     tuning = trained.card.finetuning
     if tuning["tried"]:
-        console.print(
-            f"fine-tuning: held-out {tuning['metric']} {tuning['frozen']:.3f} frozen, {tuning['tuned']:.3f} tuned; "
-            f"kept: {tuning['kept']}",
-            highlight=False,
-        )
+        console.print(verdict_line(tuning), highlight=False)
     _registry(settings).add(artefact.read(out))
     console.print(f"{trained.card.id}: report in {out / artefact.REPORT}", highlight=False)
     console.print(f"labs reward-model activate {trained.card.id} lets it serve", highlight=False)

@@ -263,6 +263,7 @@ def test_a_tuned_encoder_is_kept_where_it_wins_and_served_with_the_model(tmp_pat
     card = train(labelled_talks(count=160), task, tools, quiet).card
     assert card.finetuning["tuned"] > card.finetuning["frozen"]
     assert card.finetuning["kept"] == "tuned"
+    assert card.finetuning["difference"]["low"] > 0
     found = artefact.read(task.out)
     assert found.encoder_weights is not None
     assert card.encoder_version.startswith("tuned/")

@@ -18,8 +18,9 @@ import numpy as np
 
 from reward_server import __version__
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model.measure import PAIRS, Measured, Rows, measure
+from reward_server.jobs.reward_model.measure import Measured, Rows, measure
 from reward_server.jobs.reward_model.report import page, pictures
+from reward_server.jobs.reward_model.verdict import Metric, default_metric, verdict, verdict_line
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Card, DataCard
 from reward_server.reward_models.bagging import MEMBERS, Bagging
@@ -38,7 +39,6 @@ from reward_server.reward_models.training import Fitted, Recipe, fit
 from reward_server.reward_models.tuned_weights import TunedWeights
 from reward_server.scoring.version import engine_digest
 
-Metric = Literal["r2", "spearman", "pairwise"]
 Uncertainty = Literal["bayesian", "ensemble"]
 Report = Callable[[str, int, int], None]
 """Hears of a stage, what of it is done, and all of it."""
@@ -119,7 +119,8 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
     if task.tuning is not None:
         tuned, losses = lab.tuned_attempt(task.tuning, place, key)
         metric = task.keep_by or default_metric(frozen.measured)
-        wins, finetuning = _verdict(frozen, tuned, metric)
+        seed = task.recipe.seed
+        wins, finetuning = verdict(frozen.measured, tuned.measured, parts.held_out, metric, seed)
         finetuning |= losses
         kept = tuned if wins else frozen
     about = _about(dataset, parts, task, attempt=kept, baselines=baselines) | {"finetuning": finetuning}
@@ -141,11 +142,6 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
 def checkpoint_folder(out: Path) -> Path:
     """Where an interrupted training is kept until it is finished."""
     return out.with_name(out.name + ".training")
-
-
-def default_metric(measured: Measured) -> Metric:
-    """R² where there are labels, else the order of pairs."""
-    return "r2" if OVERALL in measured.metrics else "pairwise"
 
 
 class _Laboratory:
@@ -217,23 +213,6 @@ class _Laboratory:
         attempt = self.attempt(featuriser, encoder.version, checkpoint, "training anew")
         losses = {"frozen_loss": round(tuned.frozen_loss, 6), "tuned_loss": round(tuned.tuned_loss, 6)}
         return replace(attempt, encoder=tuned.weights), {**losses, "epoch": tuned.epoch}
-
-
-def _verdict(frozen: Attempt, tuned: Attempt, metric: Metric) -> tuple[bool, dict[str, Any]]:
-    """Whether the tuned encoder wins on the held-out dialogues, and what the card says of it."""
-    before, after = (held_out_figure(attempt.measured, metric) for attempt in (frozen, tuned))
-    if before is None or after is None:
-        raise InvalidRequest(f"the held-out part has no {metric} to compare by: name another figure with --keep-by")
-    wins = after > before
-    found = {"frozen": round(before, 4), "tuned": round(after, 4), "kept": "tuned" if wins else "frozen"}
-    return wins, {"tried": True, "metric": metric, **found}
-
-
-def held_out_figure(measured: Measured, metric: Metric) -> float | None:
-    """One figure of the overall head, or of the pairs."""
-    figures = measured.metrics.get(PAIRS if metric == "pairwise" else OVERALL, {})
-    found = figures.get(metric)
-    return None if found is None else float(found["value"])
 
 
 def _key(dataset: Dataset, task: Task, tools: Tools) -> str:
@@ -309,10 +288,7 @@ def notes(about: Mapping[str, Any]) -> list[str]:
         lines.append(f"Uncertainty by {_method(recipe)}")
     tuning = about["finetuning"]
     if tuning["tried"]:
-        lines.append(
-            f"Fine-tuning: held-out {tuning['metric']} {tuning['frozen']:.3f} with the frozen encoder, "
-            f"{tuning['tuned']:.3f} with the tuned one; kept: {tuning['kept']}"
-        )
+        lines.append(verdict_line(tuning))
     return lines + list(data.notes)
 
 
