@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from personas.phrasing import Cue, Objection
 from reward_server.errors import BudgetExhausted, StoreUnavailable
 from reward_server.judges.prompt import data_line, user_text
-from reward_server.llm.base import LanguageModel, LlmFailed, Question
+from reward_server.llm.base import MISTAKES, LanguageModel, LlmFailed, Question
 from reward_server.scoring.gates import injects
 from reward_server.telemetry.logs import get_logger
 from reward_server.telemetry.metrics import Metrics
@@ -123,7 +123,12 @@ class Wording:
     async def _ask(self, cue: Cue, check: Check, lab_id: str) -> str | None:
         objection: Objection | None = None
         for attempt in range(ASKED_AT_MOST):
-            answer = await self._model.ask(self._question(cue, objection), lab_id=lab_id, sample=attempt)
+            try:
+                answer = await self._model.ask(self._question(cue, objection), lab_id=lab_id, sample=attempt)
+            except LlmFailed as failure:
+                if failure.kind not in MISTAKES or attempt + 1 == ASKED_AT_MOST:
+                    raise
+                continue
             words = answer.parsed.utterance.strip() if isinstance(answer.parsed, Utterance) else ""
             objection = await check(words)
             if objection is None:

@@ -120,6 +120,19 @@ async def test_every_failure_of_the_provider_leaves_the_line_as_it_is(kind: Fail
     assert check.seen == []
 
 
+async def test_an_answer_that_is_no_json_is_one_of_the_three() -> None:
+    def script(_: Question, number: int) -> Reply:
+        return (FailureKind.MALFORMED, Utterance(utterance="Bad."), Utterance(utterance=WORDS))[number]
+
+    model = AskedModel(script)
+    assert await worded(model, Checking(WORDS)) == (WORDS, "llm")
+    assert model.samples == [0, 1, 2]
+
+    broken = AskedModel(lambda *_: FailureKind.MALFORMED)
+    assert await worded(broken, Checking(WORDS)) == (None, "failed")
+    assert len(broken.asked) == ASKED_AT_MOST
+
+
 async def test_a_failure_after_a_rejection_leaves_the_line_as_it_is() -> None:
     def script(_: Question, number: int) -> Reply:
         return FailureKind.OVERLOADED if number else Utterance(utterance="Bad.")
