@@ -17,9 +17,10 @@ from typing import Protocol, runtime_checkable
 
 import structlog
 
+from personas.conduct import Acts
 from personas.hearing import AgentTurn
 from personas.matcher import Matcher
-from personas.replay import Acts, Exchange, Record, replay
+from personas.replay import Exchange, Record, replay
 from personas.temperament import Temperament
 from personas.understanding import not_yet_understood
 from reward_server.errors import (
