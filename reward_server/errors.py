@@ -26,7 +26,7 @@
     │   └── RateLimited             rate_limited (+ retry_after_s)
     │       └── BudgetExhausted         budget_exhausted: the lab's tokens or money of the day
     ├── ProviderFailed              provider_failed: something we asked did not answer usefully
-    │   ├── JudgeFailed                 judge_failed
+    │   ├── JudgeFailed                 judge_failed (+ retry_after_s, where known)
     │   └── PersonaFailed               persona_failed
     ├── Unavailable                 unavailable (+ retry_after_s): the same request may work later
     │   ├── StoreUnavailable            store_unavailable
@@ -265,10 +265,14 @@ class JudgeFailed(ProviderFailed):
     code = "judge_failed"
     default_message = "A judge failed. Nothing was recorded; the same request may be sent again."
 
-    def __init__(self, message: str | None = None, *, kind: str = "unsound") -> None:
+    def __init__(self, message: str | None = None, *, kind: str = "unsound", retry_after_s: int | None = None) -> None:
+        if message is None and retry_after_s is not None:
+            message = f"{self.default_message.removesuffix('.')} in {retry_after_s} s."
         super().__init__(message)
         self.kind = kind
         """How it failed, in a word for metrics and operators; never shown to the caller."""
+        self.retry_after_s = retry_after_s
+        """Asking earlier is of no use; None where nobody knows."""
 
 
 class PersonaFailed(ProviderFailed):

@@ -24,6 +24,7 @@ from reward_server.errors import (
     Forbidden,
     InvalidRequest,
     InvalidRewardConfig,
+    JudgeFailed,
     LabsError,
     NotFound,
     ProviderFailed,
@@ -68,7 +69,7 @@ def error_response(request_id: str, error: LabsError) -> Response:
     """The response to one of our own errors."""
     status = status_of(error)
     headers = {}
-    if isinstance(error, RateLimited | Unavailable):
+    if isinstance(error, RateLimited | Unavailable | JudgeFailed) and error.retry_after_s is not None:
         headers["Retry-After"] = str(error.retry_after_s)
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"

@@ -60,6 +60,7 @@ _HEADERS = {
     "RateLimitRemaining": ("Requests left.", {"type": "integer"}),
     "RateLimitReset": ("Unix seconds at which the window is fresh again.", {"type": "integer"}),
     "RetryAfter": ("Seconds to wait before the next try.", {"type": "integer"}),
+    "RetryAfterIfKnown": ("Seconds to wait before the next try; absent where nobody knows.", {"type": "integer"}),
 }
 _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
@@ -135,8 +136,9 @@ def _references(node: object) -> list[str]:
 
 def _error(status: int) -> dict[str, Any]:
     headers = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
-    if status in (429, 503):
-        headers["Retry-After"] = {"$ref": "#/components/headers/RetryAfter"}
+    if status in (429, 502, 503):
+        header = "RetryAfterIfKnown" if status == 502 else "RetryAfter"
+        headers["Retry-After"] = {"$ref": f"#/components/headers/{header}"}
     content: dict[str, Any] = {"schema": {"$ref": _REF.format(model="ErrorEnvelope")}}
     if status == 400:
         content["example"] = _EXAMPLE_ERROR

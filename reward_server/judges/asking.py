@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from math import ceil
 from typing import Any, TypeVar
 
-from reward_server.llm.base import MISTAKES, Answer, FailureKind, LanguageModel, LlmFailed, Question
+from reward_server.errors import JudgeFailed
+from reward_server.llm.base import MISTAKES, TRANSIENT, Answer, FailureKind, LanguageModel, LlmFailed, Question
 
 T = TypeVar("T")
 
@@ -47,6 +49,12 @@ async def ask_and_read(
     question, read = put(mistake)
     answer = await model.ask(question, lab_id=lab_id, sample=sample)
     return await asyncio.to_thread(read, answer)
+
+
+def no_answer(failure: LlmFailed) -> JudgeFailed:
+    """The failure as a judge's own, with the time after which asking again may be of use, where that is known."""
+    waits = failure.retry_after_s if failure.kind in TRANSIENT | {FailureKind.BREAKER_OPEN} else None
+    return JudgeFailed(kind=failure.kind.value, retry_after_s=None if waits is None else max(1, ceil(waits)))
 
 
 async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 
 from reward_server.errors import BodyTooLarge, BudgetExhausted, JudgeFailed, Unavailable
-from reward_server.judges.asking import ask_and_read, together
+from reward_server.judges.asking import ask_and_read, no_answer, together
 from reward_server.judges.base import Case, Outcome, Verdict
 from reward_server.judges.decision import Sample, decide_by, usable, verdicts_of
 from reward_server.judges.inquiry import Inquiry, inquiries, name_of
@@ -61,14 +61,14 @@ class LlmJudge:
         except (BodyTooLarge, BudgetExhausted, Unavailable) as refusal:
             return refusal  # not the judge's failure: the caller, or whoever runs this server, can help it
         except LlmFailed as failure:
-            return self._failed(case, failure.kind.value)
+            return self._failed(case, no_answer(failure))
         except Exception as error:  # noqa: BLE001 (a provider boundary: one transcript must not fail its batch)
             # Only the kind of error: its message may quote the rubric or the conversation.
-            return self._failed(case, "defect", error=type(error).__name__)
+            return self._failed(case, JudgeFailed(kind="defect"), error=type(error).__name__)
 
-    def _failed(self, case: Case, kind: str, **more: str) -> JudgeFailed:
-        log.warning("judge_failed", scenario=case.scenario.name, provider=self._model.name, kind=kind, **more)
-        return JudgeFailed(kind=kind)
+    def _failed(self, case: Case, failed: JudgeFailed, **more: str) -> JudgeFailed:
+        log.warning("judge_failed", scenario=case.scenario.name, provider=self._model.name, kind=failed.kind, **more)
+        return failed
 
     async def _decide(self, case: Case, criteria: Sequence[Criterion]) -> tuple[Verdict, ...]:
         # Off the loop, as is the reading of answers: a long conversation takes a while to be looked through.

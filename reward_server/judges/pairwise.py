@@ -16,8 +16,7 @@ from typing import Any, Literal
 
 import structlog
 
-from reward_server.errors import JudgeFailed
-from reward_server.judges.asking import ask_and_read, together
+from reward_server.judges.asking import ask_and_read, no_answer, together
 from reward_server.judges.preflight import offence_in
 from reward_server.judges.prompt import PAIR_RULES, PROMPT_VERSION, system_text, transcript_json, user_text
 from reward_server.judges.reading import PairAnswer, read_pair
@@ -77,7 +76,7 @@ class PairwiseJudge:
         except LlmFailed as failure:
             kind = failure.kind.value
             log.warning("judge_failed", scenario=scenario.name, provider=self._model.name, kind=kind)
-            raise JudgeFailed(kind=kind) from None
+            raise no_answer(failure) from None
 
     async def _compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str

@@ -24,8 +24,7 @@ from typing import Annotated, Protocol
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
-from reward_server.errors import JudgeFailed
-from reward_server.judges.asking import ask_and_read, together
+from reward_server.judges.asking import ask_and_read, no_answer, together
 from reward_server.judges.prompt import EVIDENCE_RULES, data_line, system_text, turns_of, user_text
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
@@ -109,7 +108,7 @@ class Ruler:
         except LlmFailed as failure:
             kind = failure.kind.value
             log.warning("judge_failed", scenario=scenario.name, provider=self._model.name, kind=kind)
-            raise JudgeFailed(kind=kind) from None
+            raise no_answer(failure) from None
         return {digest: (forth[digest] + back[digest]) / 2 for digest in order}
 
     async def _ask(self, matter: _Matter, order: Sequence[str]) -> Mapping[str, float]:

@@ -18,6 +18,9 @@ from prometheus_client import (
 )
 
 from reward_server.llm.base import Usage
+from reward_server.telemetry.logs import get_logger
+
+log = get_logger(__name__)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LATENCY_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -61,9 +64,12 @@ class LlmMetrics:
         self.breaker_open = Gauge(
             "labs_llm_breaker_open", "1 while a failing provider is left alone.", ("provider",), registry=registry
         )
+        self._left_alone: set[str] = set()
+        self._last_outcome: dict[str, str] = {}
 
     def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
         """One call ended."""
+        self._last_outcome[provider] = outcome
         self.attempts.labels(provider, outcome).inc()
         self.attempt_seconds.labels(provider).observe(seconds)
         self.tokens.labels(provider, "input").inc(usage.input_tokens)
@@ -85,6 +91,13 @@ class LlmMetrics:
     def breaker_moved(self, provider: str, is_open: bool) -> None:
         """How the breaker stands."""
         self.breaker_open.labels(provider).set(is_open)
+        if is_open and provider not in self._left_alone:
+            # From now on questions fail as `breaker_open`, which does not say why.
+            log.warning("llm_breaker_opened", provider=provider, cause=self._last_outcome.get(provider, "unknown"))
+            self._left_alone.add(provider)
+        elif not is_open and provider in self._left_alone:
+            log.info("llm_breaker_closed", provider=provider)
+            self._left_alone.remove(provider)
 
 
 class Metrics:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -113,6 +114,22 @@ async def test_a_judged_reward_names_its_judge_and_counts_its_verdicts(server: D
     assert good["metadata"]["judge"] == "state+rule+local+llm"
     assert good["reward"] > bad["reward"]
     assert good["scoring_version"] != bad["scoring_version"]
+
+
+async def test_a_provider_left_alone_says_when_to_come_back(server: Door) -> None:
+    with ScriptedProvider(lambda asked: Fail(Mode.OVERLOADED)) as provider:
+        async with server(provider) as house, house.client() as labs:
+            failed = [await labs.call("POST", "/evaluate", evaluation()) for _ in range(9)]
+            batch = await labs.ok("POST", "/batch/evaluate", {"items": [{"id": "a", **evaluation()}]})
+        logged = house.logs.getvalue()
+    for response in failed:
+        assert_error(response, 502, "judge_failed")
+    assert "Retry-After" not in failed[0].headers
+    assert 1 <= int(failed[-1].headers["Retry-After"]) <= 10
+    assert f"again in {failed[-1].headers['Retry-After']} s." in failed[-1].json()["message"]
+    assert re.search(r"again in \d+ s\.$", batch["results"][0]["message"])
+    assert logged.count("llm_breaker_opened") == 1
+    assert re.search(r'"cause": ?"overloaded"', logged)
 
 
 async def test_a_failure_that_the_model_sees_caps_the_reward(server: Door) -> None:

@@ -13,7 +13,7 @@ from reward_server.errors import BodyTooLarge, BudgetExhausted, JudgeFailed, Lab
 from reward_server.judges.base import Status
 from reward_server.judges.prompt import AGAIN
 from reward_server.judges.reading import JudgeAnswer
-from reward_server.llm.base import FailureKind, Question
+from reward_server.llm.base import Answer, FailureKind, LlmFailed, Question
 from tests.judges.asked_model import (
     CALM,
     PLAN,
@@ -44,6 +44,29 @@ async def test_one_question_per_dimension_and_the_number_is_ours() -> None:
     }
     assert found["author_plan"].evidence[0].quote == "call our roofer for you"
     assert found["author_plan"].spread is None
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "seconds"),
+    [
+        (LlmFailed(FailureKind.BREAKER_OPEN, retry_after_s=6.2), "breaker_open", 7),
+        (LlmFailed(FailureKind.BREAKER_OPEN, retry_after_s=0.0), "breaker_open", 1),
+        (LlmFailed(FailureKind.RATE_LIMITED, retry_after_s=30.0), "rate_limited", 30),
+        (LlmFailed(FailureKind.TIMEOUT), "timeout", None),
+        (LlmFailed(FailureKind.REJECTED, retry_after_s=0.0), "rejected", None),  # says which setting to leave out
+    ],
+)
+async def test_a_failure_keeps_the_time_after_which_asking_again_may_help(
+    failure: LlmFailed, kind: str, seconds: int | None
+) -> None:
+    class Failing(AskedModel):
+        async def ask(self, question: Question, *, lab_id: str, sample: int = 0) -> Answer:
+            raise failure
+
+    found = await decided(a_judge(Failing(good)))
+    assert isinstance(found, JudgeFailed)
+    assert (found.kind, found.retry_after_s) == (kind, seconds)
+    assert (f"in {seconds} s" in found.message) == (seconds is not None)
 
 
 async def test_verdicts_come_in_the_order_of_the_criteria() -> None:

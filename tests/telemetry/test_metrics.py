@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 
 from reward_server.llm.base import Usage
 from reward_server.telemetry.metrics import CONTENT_TYPE, Metrics
@@ -59,7 +60,10 @@ def test_what_language_models_do_is_counted() -> None:
     metrics.llm.failed("openai", "timeout")
     metrics.llm.shared("openai")
     metrics.llm.refused("openai")
-    metrics.llm.breaker_moved("openai", True)
+    with capture_logs() as logs:
+        metrics.llm.breaker_moved("openai", True)
+        metrics.llm.breaker_moved("openai", True)
+    assert [(line["event"], line["cause"]) for line in logs] == [("llm_breaker_opened", "timeout")]
     found = values(metrics)
     who = ("provider", "openai")
     assert found["labs_llm_attempts_total", (("outcome", "answered"), who)] == 1
@@ -69,7 +73,10 @@ def test_what_language_models_do_is_counted() -> None:
     assert directions == {"input": 100, "cached": 80}
     assert found["labs_llm_shared_total", (who,)] == found["labs_llm_over_budget_total", (who,)] == 1
     assert found["labs_llm_breaker_open", (who,)] == 1
-    metrics.llm.breaker_moved("openai", False)
+    with capture_logs() as logs:
+        metrics.llm.breaker_moved("openai", False)
+        metrics.llm.breaker_moved("openai", False)
+    assert [line["event"] for line in logs] == ["llm_breaker_closed"]
     assert values(metrics)["labs_llm_breaker_open", (who,)] == 0
 
 
