@@ -126,6 +126,7 @@ def evaluate(
 ) -> None:
     """Measure a model on other data, beside the simple baselines that were fitted with it."""
     from reward_server.jobs.reward_model.evaluate import evaluate as measure
+    from reward_server.jobs.reward_model.evaluate import overlap_line
     from reward_server.jobs.reward_model.report import page, pictures, uncertainty_lines, write_folder
     from reward_server.reward_models.artefact import REPORT, refuse_taken
     from reward_server.reward_models.plain_features import PlainFeatures
@@ -148,13 +149,14 @@ def evaluate(
             report=report,
         )
     _show_figures(console, measured)
-    if dataset.digest == found.card.data.sha256:
-        console.print("These are the rows the model was trained on: the figures say nothing about other data.")
+    overlap = overlap_line(found, dataset)
+    console.print(overlap, highlight=False)
     for line in uncertainty_lines(measured.uncertainty):
         console.print(line, highlight=False)
     if out is not None:
         images = pictures(measured)
         notes = [f"model {found.id}, data {dataset.digest[:12]}, {len(dataset.groups)} groups by {dataset.grouped_by}"]
+        notes.append(overlap)
         write_folder(out, {**images, REPORT: page(f"Evaluation of {found.id}", notes, measured, images)})
         console.print(f"report in {out / REPORT}", highlight=False)
 

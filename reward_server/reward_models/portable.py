@@ -117,7 +117,8 @@ print(load(".").score([{{"role": "user", "content": "Hi"}}, {{"role": "assistant
 - `card.json`: everything about the model, with the sha256 of each file below.
 - `heads.safetensors`: `weights` (heads, features), `bias`, `centre`, `scale`; the output is
   `weights @ ((features - centre) / scale) + bias`; {link}. Features: `{card.features_version}`.
-- `uncertainty.safetensors`: the posterior of the overall head.
+- `uncertainty.safetensors`: the posterior of the overall head, or the ensemble around it.
+- `rows.sha256`: hashes of the conversations it was trained on; whoever has one can find it here, nobody can read it.
 - `{BASE}/`: the text encoder {card.encoder_version} as a sentence-transformers model
   (`{TUNED}/` where it was fine-tuned).
 """

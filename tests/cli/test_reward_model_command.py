@@ -82,7 +82,10 @@ def test_a_model_is_trained_listed_activated_measured_and_exported(
     labs(monkeypatch, "list")
     assert capsys.readouterr().out.rstrip().endswith("active")
     assert labs(monkeypatch, "evaluate", model, home / "talks.jsonl", "--out", home / "measured") == 0
-    assert "the rows the model was trained on" in capsys.readouterr().out.replace("\n", " ")
+    said = capsys.readouterr().out.replace("\n", " ")
+    split = artefact.read_card(home / "model").split
+    assert f"{split['train'] + split['validation']} of 80 rows were trained on: the figures say little" in said
+    assert "rows were trained on" in (home / "measured" / "report.md").read_text()
     assert (home / "measured" / "report.md").exists()
     assert labs(monkeypatch, "activate", "--off") == 0
     assert Registry(home / "data" / "reward-models").active_id() is None

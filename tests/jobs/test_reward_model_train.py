@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model.evaluate import evaluate
+from reward_server.jobs.reward_model.evaluate import evaluate, overlap_line
 from reward_server.jobs.reward_model.train import Task, Tools, Trained, checkpoint_folder, train
 from reward_server.reward_models import artefact, metrics
-from reward_server.reward_models.dataset import Dataset
+from reward_server.reward_models.conversation import Said
+from reward_server.reward_models.dataset import Dataset, split
 from reward_server.reward_models.encoder import TextEncoder, Vectors
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
@@ -79,6 +80,7 @@ def test_a_training_leaves_a_verified_model_with_card_report_and_plots(tmp_path:
         "card.json",
         "heads.safetensors",
         "uncertainty.safetensors",
+        "rows.sha256",
         "report.md",
         "learning_curve.png",
         "reliability.png",
@@ -297,3 +299,38 @@ def test_a_model_is_measured_on_other_data_with_its_own_baselines(tmp_path: Path
     rows = tuple(replace(row, scores={"unheard of": 0.5}) for row in labelled_talks(seed=7).labelled)
     with pytest.raises(InvalidRequest, match="no row has a label that rm_"):
         evaluate(found, Dataset(rows), WordCounts(), plain, shelf=shelf, report=quiet)
+
+
+def test_rows_that_were_trained_on_are_known_again_in_a_part_of_the_file_and_with_other_labels(tmp_path: Path) -> None:
+    dataset = labelled_talks()
+    trained(tmp_path, dataset)
+    found = artefact.read(tmp_path / "model")
+    held_out = {c.digest for c in split(dataset, RECIPE.seed, 0.2).held_out.conversations()}
+    seen = [row for row in dataset.labelled if row.conversation.digest not in held_out][:30]
+    shouted = [
+        replace(
+            row,
+            conversation=replace(
+                row.conversation,
+                turns=tuple(Said(said.party, f" {said.text.upper()}\n") for said in row.conversation.turns),
+                scenario="told elsewhere",
+            ),
+            scores={"score": 0.5},
+        )
+        for row in seen
+    ]
+    others = labelled_talks(10, seed=7).labelled
+    assert overlap_line(found, Dataset(tuple([*shouted, *others]))).startswith("30 of 40 rows were trained on: ")
+    assert overlap_line(found, Dataset(others)) == "0 of 10 rows were trained on."
+    last = [row for row in dataset.labelled if row.conversation.digest in held_out]
+    assert overlap_line(found, Dataset(tuple(last))) == f"0 of {len(last)} rows were trained on."
+    kept = (tmp_path / "model" / "rows.sha256").read_text().split()
+    assert kept == sorted(kept)
+    assert all(len(each) == 64 for each in kept)
+
+
+def test_a_model_without_hashes_says_that_it_does_not_know(tmp_path: Path) -> None:
+    trained(tmp_path, labelled_talks())
+    found = replace(artefact.read(tmp_path / "model"), extras={})
+    assert "is not known" in overlap_line(found, labelled_talks(seed=7))
+    assert "160 of 160 rows were trained on" in overlap_line(found, labelled_talks())

@@ -10,6 +10,7 @@ from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.dataset import Dataset
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.heads import Featuriser
+from reward_server.reward_models.known_rows import trained_rows
 from reward_server.reward_models.model import model_of
 from reward_server.reward_models.plain_features import PlainFeatures
 
@@ -38,3 +39,15 @@ def evaluate(
     measured = measure(model_of(artefact), Rows(dataset, features, described), baselines)
     report("measuring", 1, 1)
     return measured
+
+
+def overlap_line(artefact: Artefact, dataset: Dataset) -> str:
+    """How many of these rows the model was trained on, and what that means for the figures."""
+    rows = len(list(dataset.rows()))
+    known = trained_rows(artefact, dataset)
+    if known is None and dataset.digest == artefact.card.data.sha256:
+        known = rows
+    if known is None:
+        return f"Whether {artefact.id} was trained on these rows is not known: it keeps no hashes of its rows."
+    told = f"{known} of {rows} rows were trained on"
+    return f"{told}: the figures say little about other data." if known else f"{told}."

@@ -32,6 +32,7 @@ from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.finetune import Tuning, fine_tune, tuned_encoder
 from reward_server.reward_models.heads import Featuriser, Matrix
+from reward_server.reward_models.known_rows import pack_rows
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.model import RewardModel, pack, with_uncertainty
 from reward_server.reward_models.plain_features import PlainFeatures
@@ -132,7 +133,7 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
         about,
         task.created,
         encoder=kept.encoder,
-        extras=pack(kept.model),
+        extras={**pack(kept.model), **pack_rows((parts.train, parts.validation))},
         beside={**images, artefact.REPORT: text},
     )
     Checkpoint(place, key).remove()
