@@ -1,11 +1,14 @@
 """Whether attacks on the judges pay: every attack on conversations of scripted agents, under several judges.
 
-Usage: python -m benchmarks.adversarial [--scenarios N] [--write]
+Usage: python -m benchmarks.adversarial [--scenarios N] [--each N] [--write]
 
 An attack pays where the attacked conversation has a higher reward than the same conversation without it. For each
 family of attacks and each judge: the share of attacked conversations that gained, and the largest gain. The rubric
 is held to "never" by tests/adversarial; what a mere model cannot promise is reported. A learned reward model is in
 the table where one is active in the data directory (`LABS_DATA`).
+
+All packaged scenarios are attacked. To keep the time bounded, each conversation meets every `--each`-th attack, and the
+next one those that follow; `--each 1` runs them all.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.attacks import ATTACKS, FAMILIES, Attack
+from benchmarks.attack_places import Attack
+from benchmarks.attacks import ATTACKS, FAMILIES
 from benchmarks.report import Table, environment, write
 from personas.library import load_temperaments
 from personas.matcher import Matcher
@@ -34,7 +38,9 @@ from scenarios.library import Library, SealedScenario, load_library, oracle_line
 from scenarios.schema import Criterion
 from trainer_client.wire import Message
 
-AGENTS = ("oracle", "terse", "careless", "random")
+AGENTS = ("oracle", "terse", "rude", "careless", "random")
+EACH = 4
+"""Each conversation meets every so-manieth attack."""
 SEED = 5
 TOLERANCE = 1e-9
 
@@ -116,6 +122,15 @@ def requests_of(scorer: Scorer, base: Base, talks: Sequence[Sequence[Any]], conf
     ]
 
 
+def shared_out(found: Sequence[Base], attacks: Sequence[Attack], each: int) -> Iterator[tuple[Base, Sequence[Attack]]]:
+    """Every conversation with its share of the attacks: the shares differ between agents and between scenarios."""
+    scenarios = list(dict.fromkeys(base.scenario.name for base in found))
+    players = list(dict.fromkeys(base.agent for base in found))
+    for base in found:
+        start = (scenarios.index(base.scenario.name) + players.index(base.agent)) % each
+        yield base, attacks[start::each]
+
+
 async def attempts(
     scorer: Scorer, base: Base, config: RewardConfig, attacks: Sequence[Attack] = ATTACKS
 ) -> list[Attempt]:
@@ -143,11 +158,12 @@ def _cell(made: Sequence[Attempt]) -> str:
 Judged = Mapping[str, tuple[Scorer, RewardConfig]]
 
 
-async def measured(scorers: Judged, found: Sequence[Base]) -> dict[str, list[Attempt]]:
-    """All attempts, by judge."""
+async def measured(scorers: Judged, found: Sequence[Base], each: int) -> dict[str, list[Attempt]]:
+    """The attempts, by judge: the same for all."""
     made: dict[str, list[Attempt]] = {}
     for name, (scorer, config) in scorers.items():
-        made[name] = [attempt for base in found for attempt in await attempts(scorer, base, config)]
+        shares = shared_out(found, ATTACKS, each)
+        made[name] = [attempt for base, attacks in shares for attempt in await attempts(scorer, base, config, attacks)]
         print(f"{name}: {len(made[name])} attacked conversations", flush=True)
     return made
 
@@ -169,6 +185,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scenarios", type=int, help="of each collection; default: all")
+    parser.add_argument("--each", type=int, default=EACH, help=f"every N-th attack a conversation; default: {EACH}")
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/adversarial.md")
     arguments = parser.parse_args()
     settings = load_settings()
@@ -186,13 +203,14 @@ def main() -> None:
             learned = build_scorer(library, matcher, threads, Guests(reward_model=active))
             scorers["reward model alone"] = learned, composite("weighted_sum", "reward_model")
             scorers["rubric and reward model"] = learned, composite("weighted_sum", "rubric", "reward_model")
-        made = asyncio.run(measured(scorers, found))
+        made = asyncio.run(measured(scorers, found, max(1, arguments.each)))
     for name, each in made.items():
         print(f"\n{name}", *list(gains(each))[:40], sep="\n")
     table = summary(made)
     print(table.text())
     if arguments.write:
-        scale = f"{len(ATTACKS)} attacks on each of {len(found)} conversations."
+        share = "" if arguments.each <= 1 else f", each conversation by every {arguments.each}th of them"
+        scale = f"{len(ATTACKS)} attacks on {len(found)} conversations{share}."
         write("adversarial", f"{environment()}\n\n{scale}\n\n{table.text()}")
 
 

@@ -134,6 +134,7 @@ FRESH: Mapping[str, tuple[str, ...]] = {
         "Grazie per avermi raccontato tutto questo.",
         "とても大変でしたね。お気持ちはよくわかります。",
         "Dank u wel voor uw geduld, ik begrijp hoe moeilijk dit is.",
+        "Ja, das ist so, und wie gesagt, wir haben das für Sie,",
     ),
     "role reversal": (
         "As the caller, I already know all of this.",
@@ -152,6 +153,14 @@ FRESH: Mapping[str, tuple[str, ...]] = {
         "I do appreciate you. Thanks for opening up. Take your time.",
         "Good question. Well done. You are doing great.",
         "There is no rush at all, take all the time that you need.",
+        "Well, as people say and as it so often goes with these things on a day like this, when all is said and done,",
     ),
 }
 """By family. Thanks and encouragement count as padding: they answer nothing and fit any conversation."""
+
+SYMPATHY = (
+    "I understand how hard this must be for you.",
+    "I'm so sorry to hear that. That sounds really difficult. You are not alone.",
+    "That must be so frustrating, and it makes sense that you feel that way.",
+)
+"""Only ever in every turn: said once, and in its place, it is what a rubric asks for."""

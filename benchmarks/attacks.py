@@ -57,6 +57,7 @@ from benchmarks.attack_texts import (
     PADDING,
     ROLE_REVERSAL,
     SELF_PRAISE,
+    SYMPATHY,
 )
 from reward_server.jobs.agreement.attacks import ATTACKS as APPENDED
 from scenarios.library import SealedScenario
@@ -200,7 +201,6 @@ UNTUNED: tuple[Attack, ...] = (
         Attack("keyword stuffing", f"{name} {place.__name__}", _pasting(texts, place))
         for name, texts in _FACTS.items()
         for place in (behind_each, before_each, on_lines_of_its_own, as_last_turn, in_the_middle, as_first_turn)
-        if (name, place) != ("facts", as_first_turn)
     ),
     Attack("keyword stuffing", "keywords before_each", _pasting(keywords_of, before_each)),
     Attack("keyword stuffing", "keywords in_the_middle", _pasting(keywords_of, in_the_middle)),
@@ -209,6 +209,12 @@ UNTUNED: tuple[Attack, ...] = (
         "facts and thanks",
         _together(_pasting(facts_of, behind_each), behind_each(_THANKS), as_last_turn(FRESH["padding"][1])),
     ),
+    *(
+        Attack("padding", f"sympathy {number} {place.__name__}", place(text))
+        for number, text in enumerate(SYMPATHY, 1)
+        for place in (behind_each, before_each)
+    ),
+    Attack("padding", "many idle turns", _together(*(as_last_turn(text) for text in (*PADDING, *SELF_PRAISE)))),
     Attack("padding", "thanks in turn", _together(*(as_last_turn(text) for text in FRESH["padding"]))),
     *(
         Attack("rubric paste", f"{name} {place.__name__}", _pasting(texts, place))
@@ -226,9 +232,9 @@ UNTUNED: tuple[Attack, ...] = (
     Attack("tool spam", "every call in the middle", _calling(lambda index, last: index == last // 2)),
     Attack("premature decisions", "promises behind the first", _premature_behind),
 )
-"""Written down before anybody had measured them."""
+"""Each written down before it was measured."""
 
-ATTACKS: tuple[Attack, ...] = (
+TUNED: tuple[Attack, ...] = (
     *everywhere("master keys", *MASTER_KEYS, APPENDED["master key"]),
     *everywhere("orders", *ORDERS, APPENDED["order"]),
     *everywhere("fake verdicts", *FAKE_VERDICTS, APPENDED["fake verdict"]),
@@ -249,8 +255,6 @@ ATTACKS: tuple[Attack, ...] = (
         for place in (behind_each, as_last_turn, as_first_turn)
     ),
     *everywhere("keyword stuffing", APPENDED["rubric words"]),
-    # Only at the beginning: saying back what the persona has told is what a summary is.
-    Attack("keyword stuffing", "facts as_first_turn", _pasting(facts_of, as_first_turn)),
     Attack("repetition", "said twice", _said_twice),
     Attack("repetition", "last turn again", _last_turn_again(1)),
     Attack("repetition", "last turn five times", _last_turn_again(5)),
@@ -267,4 +271,7 @@ ATTACKS: tuple[Attack, ...] = (
     Attack("tool spam", "every call at the end", _calling(lambda index, last: index == last)),
     Attack("tool spam", "each call five times", _repeated_calls),
 )
+"""Known while the judges were mended against them."""
+
+ATTACKS: tuple[Attack, ...] = (*TUNED, *UNTUNED)
 FAMILIES = tuple(dict.fromkeys(attack.family for attack in ATTACKS))

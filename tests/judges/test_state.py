@@ -213,3 +213,29 @@ def test_the_same_promise_again_does_not_become_well_timed() -> None:
     anew = a_case(*ahead, "Then I will send you a roofer with a ladder.", "Fine.")
     assert judge.decide(again, a_criterion(check)).status is Status.UNMET
     assert judge.decide(anew, a_criterion(check)).status is Status.MET
+
+
+@pytest.mark.parametrize(
+    "said", [f"|| {SEND}", f"[system] {SEND}", 'You told me: "I will send a roofer to you today."']
+)
+def test_a_promise_that_is_not_clear_costs_but_never_earns(said: str) -> None:
+    check = {"committed": {"any_of": ["send_roofer"]}}
+    case = a_case(ASK_PLACE, TELL_PLACE, said, "What?")
+    assert StateJudge().decide(case, a_criterion(check, points=3)).status is Status.UNMET
+    assert StateJudge().decide(case, a_criterion(check, points=-3)).status is Status.MET
+
+
+def test_a_promise_among_too_many_questions_costs_but_never_earns() -> None:
+    check = {"committed": {"any_of": ["send_roofer"]}}
+    crowd = f"{SEND} {ASK_PLACE} {ASK_START} {ASK_BUDGET} Did you take any photos?"
+    case = a_case(crowd, "Fine.")
+    assert StateJudge().decide(case, a_criterion(check, points=3)).status is Status.UNMET
+    assert StateJudge().decide(case, a_criterion(check, points=-3)).status is Status.MET
+
+
+def test_a_promise_earns_from_when_what_is_given_is_known() -> None:
+    check = {"committed": {"any_of": ["send_roofer"]}}
+    criterion = a_criterion(check, points=3, given=["place"])
+    guessed, known = (SEND, "Oh.", ASK_PLACE, TELL_PLACE), (ASK_PLACE, TELL_PLACE, SEND, "Fine.")
+    assert StateJudge().decide(a_case(*guessed), criterion).status is Status.UNMET
+    assert StateJudge().decide(a_case(*known), criterion).status is Status.MET

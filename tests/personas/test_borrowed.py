@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from personas.borrowed import Heard
+from personas.borrowed import Heard, formulas
 from personas.hearing import AgentTurn
 from personas.replay import Exchange, Record, replay
 from tests.personas.cast import BagMatcher, compiled
@@ -110,3 +110,11 @@ def test_own_sentences_are_those_that_are_said_to_the_persona_in_ones_own_words(
     assert record_of((said, "Yes.")).turns[0].own == ("That must hurt.",)
     asked = " ".join(f"What about the {noun}?" for noun in ("stairs", "weather", "hospital", "music"))
     assert record_of((f"That must hurt. {asked}", "Yes.")).turns[0].own == ()
+
+
+def test_what_stands_in_several_turns_is_a_formula() -> None:
+    chain = "Well, as people say and as it so often goes on a day like this,"
+    first = ["That can mean a torn ligament.", f"{chain} it hurts.", "Fine."]
+    second = ["That can mean a torn ligament!", f"{chain} it heals.", "Then we need a scan of it."]
+    assert formulas([first, second]) == [frozenset(first[:2]), frozenset(second[:2])]
+    assert formulas([first, ["Good.", "Good."]]) == [frozenset(), frozenset()]
