@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
+from reward_server.api.problems import in_words
 from reward_server.errors import (
     BodyTooLarge,
     BodyTooSlow,
@@ -89,10 +90,10 @@ def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | N
 def problems_of(error: ValidationError | RequestValidationError) -> list[FieldProblem]:
     """Place and kind of each problem, without the input that pydantic's own list carries."""
     if isinstance(error, ValidationError):
-        details = error.errors(include_url=False, include_context=False, include_input=False)
+        details = error.errors(include_url=False, include_input=False)
     else:
         details = list(error.errors())
-    return [FieldProblem(_shown(detail["loc"]), detail["msg"]) for detail in details[:MAX_PROBLEMS]]
+    return [FieldProblem(_shown(detail["loc"]), in_words(detail)) for detail in details[:MAX_PROBLEMS]]
 
 
 def invalid(error: ValidationError, prefix: tuple[str | int, ...] = ()) -> InvalidRequest:

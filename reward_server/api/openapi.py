@@ -47,7 +47,7 @@ _EXAMPLE_ERROR = {
     "data": {
         "request_id": "req_k3vmqz5x7yd2w4tnb6rj8fh2",
         "code": "invalid_request",
-        "errors": [{"loc": ["scenario_slug"], "msg": "Field required"}],
+        "errors": [{"loc": ["scenario_slug"], "msg": "Is required."}],
     },
 }
 _DESCRIPTION = (

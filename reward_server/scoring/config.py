@@ -82,7 +82,8 @@ def _parsed(given: Mapping[str, Any]) -> wire.RewardConfig:
     try:
         return wire.RewardConfig.model_validate(given)
     except ValidationError as error:
-        problems = [FieldProblem(("reward_config", *e["loc"]), e["msg"]) for e in error.errors(include_input=False)]
+        found = error.errors(include_input=False)
+        problems = [FieldProblem(("reward_config", *e["loc"]), e["msg"].removeprefix("Value error, ")) for e in found]
         raise InvalidRewardConfig(errors=problems) from None
 
 

@@ -66,6 +66,19 @@ async def test_what_cannot_be_combined_is_refused_at_every_door(labs: Client, co
     assert "reward" not in batch["results"][1]
 
 
+async def test_null_is_as_if_left_out(labs: Client) -> None:
+    config = {"composite": None, "quality_weights": None, "calibration": None}
+    plain = await labs.ok("POST", "/evaluate", body(None))
+    for sent in (config, None):
+        found = await labs.ok("POST", "/evaluate", {**body(None), "reward_config": sent})
+        assert found["reward"] == plain["reward"]
+        assert found["metadata"]["judge"] == plain["metadata"]["judge"]
+        assert "calibrated" not in found["metadata"]
+    for nothing in ({"risk_aversion": None}, {"skip_safety_gate": None}):
+        refused = await labs.call("POST", "/evaluate", {**body(None), "reward_config": nothing})
+        assert_error(refused, 400, "invalid_reward_config")
+
+
 async def test_an_episode_keeps_its_composite_and_a_turns_own_wins(labs: Client) -> None:
     gated = {"combine": "gated", "parts": [{"judge": "rubric", "at_least": 1.0}, {"judge": "no_such_judge"}]}
     episode = await labs.create(reward_config={"composite": RUBRIC})

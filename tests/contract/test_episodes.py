@@ -43,7 +43,7 @@ async def test_tools_are_described_in_full(labs: Client) -> None:
 async def test_both_slugs_are_required(labs: Client, field: str) -> None:
     body = {name: value for name, value in WHERE.items() if name != field}
     data = assert_error(await labs.call("POST", "/episodes", body), 400, "invalid_request")
-    assert data["errors"] == [{"loc": [field], "msg": "Field required"}]
+    assert data["errors"] == [{"loc": [field], "msg": "Is required."}]
 
 
 @pytest.mark.parametrize(

@@ -107,3 +107,10 @@ def test_a_composite_that_makes_no_sense_is_refused(composite: dict[str, Any]) -
     with pytest.raises(InvalidRewardConfig) as caught:
         read_config({"composite": composite})
     assert caught.value.errors[0].loc[:2] == ("reward_config", "composite")
+
+
+def test_a_refusal_is_told_in_our_own_words() -> None:
+    twice = {"combine": "min", "parts": [{"judge": "rubric"}, {"judge": "rubric"}]}
+    with pytest.raises(InvalidRewardConfig) as refused:
+        read_config({"composite": twice})
+    assert [problem.msg for problem in refused.value.errors] == ["each judge may be named once"]

@@ -115,7 +115,7 @@ def _items(content: object) -> list[Any]:
         raise _refused((), "The body must be an object.")
     for name in content:
         if name != "items":
-            raise _refused((str(name)[:64],), "Extra inputs are not permitted")
+            raise _refused((str(name)[:64],), "Is not a known field.")
     items = content.get("items")
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_BATCH_ITEMS:
         raise _refused(("items",), f"Must be a list of 1 to {MAX_BATCH_ITEMS} items.")

@@ -1,0 +1,58 @@
+"""What is wrong with a field, in words of this API: those of the validating library speak of its own insides.
+
+Nothing of what the caller sent is in them. Messages of our own validators are kept; kinds of problems that nobody
+foresaw keep the library's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_TEXTS: Mapping[str, str] = {
+    "missing": "Is required.",
+    "extra_forbidden": "Is not a known field.",
+    "string_type": "Must be text.",
+    "string_unicode": "Must be valid Unicode text.",
+    "list_type": "Must be a list.",
+    "dict_type": "Must be an object.",
+    "model_type": "Must be an object.",
+    "model_attributes_type": "Must be an object.",
+    "bool_type": "Must be true or false.",
+    "bool_parsing": "Must be true or false.",
+    "int_type": "Must be a whole number.",
+    "int_parsing": "Must be a whole number.",
+    "int_from_float": "Must be a whole number.",
+    "float_type": "Must be a number.",
+    "float_parsing": "Must be a number.",
+    "finite_number": "Must be a finite number.",
+    "literal_error": "Must be {expected}.",
+    "string_pattern_mismatch": "Must match {pattern}.",
+    "greater_than": "Must be greater than {gt:g}.",
+    "greater_than_equal": "Must be at least {ge:g}.",
+    "less_than": "Must be less than {lt:g}.",
+    "less_than_equal": "Must be at most {le:g}.",
+    "json_invalid": "Is not valid JSON: {error}.",
+}
+_SIZES: Mapping[str, tuple[str, str, str]] = {
+    "too_short": ("at least", "min_length", "entry/entries"),
+    "too_long": ("at most", "max_length", "entry/entries"),
+    "string_too_short": ("at least", "min_length", "character/characters"),
+    "string_too_long": ("at most", "max_length", "character/characters"),
+}
+
+
+def in_words(detail: Mapping[str, Any]) -> str:
+    """One sentence for an entry of a validation error's `errors()`, its context included."""
+    kind, context = detail["type"], detail.get("ctx") or {}
+    if kind == "value_error":
+        own = str(context.get("error", "")) or str(detail["msg"])
+        return f"{own[:1].upper()}{own[1:].rstrip('.')}."
+    try:
+        if kind in _SIZES:
+            bound, name, words = _SIZES[kind]
+            one, many = words.split("/")
+            return f"Must have {bound} {context[name]} {one if context[name] == 1 else many}."
+        return _TEXTS[kind].format(**context)
+    except (KeyError, ValueError, TypeError):
+        return str(detail["msg"])

@@ -1,0 +1,67 @@
+"""Problems of a request are told in words of this API, with nothing in them of what was sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from reward_server.api.body import parse
+from reward_server.errors import InvalidRequest
+from trainer_client.wire import CompareRequest, CreateEpisodeRequest, EvaluateRequest, RankRequest
+
+WHERE = {"collection_slug": "c", "scenario_slug": "s"}
+SAID = [{"role": "user", "content": "quokka"}]
+EVALUATE = {**WHERE, "messages": SAID}
+
+
+def part(**fields: Any) -> dict[str, Any]:
+    return {**EVALUATE, "reward_config": {"composite": fields}}
+
+
+def config(**fields: Any) -> dict[str, Any]:
+    return {**EVALUATE, "reward_config": fields}
+
+
+TWICE = [{"id": "quokka", "messages": SAID}] * 2
+RUBRIC = [{"judge": "rubric"}]
+
+
+@pytest.mark.parametrize(
+    ("model", "sent", "told"),
+    [
+        (RankRequest, {**WHERE, "responses": TWICE}, "Ids must differ."),
+        (RankRequest, {**WHERE, "responses": TWICE[:1]}, "Must have at least 2 entries."),
+        (EvaluateRequest, {**WHERE, "messages": []}, "Must have at least 1 entry."),
+        (EvaluateRequest, WHERE, "Is required."),
+        (EvaluateRequest, {**EVALUATE, "quokka": 1}, "Is not a known field."),
+        (EvaluateRequest, {**EVALUATE, "messages": "quokka"}, "Must be a list."),
+        (EvaluateRequest, {**WHERE, "messages": [{"role": "user", "content": 3}]}, "Must be text."),
+        (EvaluateRequest, {**EVALUATE, "normalization_key": ""}, "Must have at least 1 character."),
+        (EvaluateRequest, {**EVALUATE, "agent_role": "quokka"}, "Must be 'assistant' or 'user'."),
+        (EvaluateRequest, {**EVALUATE, "normalization_windows": ["quokka"]}, r"Must match ^\d+[dwmn]$."),
+        (EvaluateRequest, [], "Must be an object."),
+        (EvaluateRequest, config(risk_aversion=-1), "Must be at least 0."),
+        (EvaluateRequest, config(risk_aversion=1000), "Must be at most 100."),
+        (EvaluateRequest, config(risk_aversion="quokka"), "Must be a number."),
+        (EvaluateRequest, config(skip_safety_gate="quokka"), "Must be true or false."),
+        (EvaluateRequest, part(combine="gated", parts=RUBRIC), "`gated` needs a gate and at least one further part."),
+        (EvaluateRequest, part(combine="min", parts=RUBRIC * 2), "Each judge may be named once."),
+        (CompareRequest, {**WHERE, "response_a": {"messages": SAID}, "response_b": 7}, "Must be an object."),
+        (CreateEpisodeRequest, {**WHERE, "config": {"seed": 1.5}}, "Must be a whole number."),
+        (CreateEpisodeRequest, {**WHERE, "config": {"max_turns": 1000}}, "Must be at most 50."),
+    ],
+)
+def test_a_problem_in_words(model: type[BaseModel], sent: Any, told: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        parse(model, json.dumps(sent).encode())
+    assert [problem.msg for problem in refused.value.errors] == [told]
+
+
+def test_a_body_that_is_no_json_says_where() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        parse(EvaluateRequest, b'{"messages": quokka')
+    [problem] = refused.value.errors
+    assert problem.msg == "Is not valid JSON: expected value at line 1 column 14."
