@@ -78,7 +78,8 @@ _STRAY = re.compile(r"^[:;.,]+\s+")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|dr|mr|mrs|ms|prof|st|vs|approx|a\.m|p\.m|inc|ltd|fig)\.$", re.IGNORECASE)
 _BULLET = re.compile(r"^(?:[-*\u2022>]+|\(?\d{1,2}[.)]|\(?[a-h][.)])\s+")
 _JOINT = re.compile(r"^(?:(?:and|but|or|also|plus)\b[, ]*)+", re.IGNORECASE)
-_CODE = re.compile(r"```.*?(?:```|$)", re.DOTALL)
+_CODE = re.compile(r"```(?:.*?```)?", re.DOTALL)
+"""A fence that is never closed hides nothing behind it."""
 _SPACES = re.compile(r"[^\S\n]+")
 _NUMBER = re.compile(r"\(?\d{1,2}[.)]")
 _MACHINE = re.compile(

@@ -275,3 +275,9 @@ def test_a_question_of_its_own_is_no_closing(question: str) -> None:
 )
 def test_labels_before_a_sentence_are_no_part_of_it(text: str, read: str) -> None:
     assert [sentence.text for sentence in read_turn(text).sentences] == [read]
+
+
+def test_a_fence_that_is_never_closed_hides_nothing() -> None:
+    assert read_turn("``` Hurry up, you're wasting my time. Where does it hurt?").rude
+    assert read_turn("``` Where does it hurt?").questions == ("Where does it hurt?",)
+    assert read_turn("Where does it hurt? ```python\nprint(1)\n``` Thanks.").questions == ("Where does it hurt?",)
