@@ -33,9 +33,10 @@ from reward_server.engine import load_matcher, load_scenarios
 from reward_server.jobs.exam.play import play
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.dataset import OVERALL, Dataset, groups_of, hold_out
+from reward_server.reward_models.emphasis import learned_emphasis
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.featurisers import Featurisers
-from reward_server.reward_models.heads import Matrix
+from reward_server.reward_models.heads import Featuriser, Matrix
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.metrics import Figure, Resamples, pairwise, pearson, r2, spearman
 from reward_server.reward_models.plain_features import PlainFeatures
@@ -157,7 +158,7 @@ def report(dataset: Dataset, folder: Path) -> str:
         (f"Held-out scenarios ({len(scenarios)} in {FOLDS} folds)", by_scenario),
         (f"Held-out collections ({len(collections)})", by_collection),
     ):
-        found = predicted(dataset, folds, features, plain, emphasis=featurisers.base.emphasis)
+        found = predicted(dataset, folds, features, plain, featurisers.base)
         tables.append(table(caption, found).text())
     about = (
         f"{len(dataset.labelled)} conversations of scripted agents in {len(scenarios)} scenarios, scored by the server."
@@ -174,8 +175,7 @@ def predicted(
     folds: Sequence[frozenset[str]],
     features: dict[str, Matrix],
     plain: dict[str, Matrix],
-    *,
-    emphasis: Matrix,
+    featuriser: Featuriser,
 ) -> Predictions:
     """Out-of-fold predictions of the overall reward."""
     groups = groups_of(dataset.labelled)
@@ -183,8 +183,9 @@ def predicted(
     found = Predictions(labels, groups)
     for number, held in enumerate(folds):
         parts = hold_out(dataset, held, seed=0)
-        names, width = (OVERALL,), len(emphasis)
+        names, width = (OVERALL,), featuriser.width
         train, middle = (Examples.of(part, features, names, width) for part in (parts.train, parts.validation))
+        emphasis = learned_emphasis(train, featuriser.emphasis, featuriser.kinds)
         fitted = fit(names, train, middle, Recipe(), emphasis=emphasis)
         simple = Examples.of(parts.train, plain, names, 2)
         lines = Baselines.fitted(

@@ -31,7 +31,7 @@ def tables(featuriser: ConversationFeaturiser, replies: Sequence[Reply]) -> list
     groups = [reply.group for reply in replies]
     features = featuriser.features([reply.conversation for reply in replies])
     labels = [np.array([float(reply.met[name]) for reply in replies]) for name in DIMENSIONS]
-    scores = criterion_scores(features, featuriser.emphasis, labels, groups)
+    scores = criterion_scores(featuriser, features, labels, groups)
     lengths = np.array([float(words(reply.conversation)) for reply in replies])
     cosine = cosines(featuriser, features)
     return [

@@ -10,7 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.quality.figures import Floats, folds_of
 from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.emphasis import Evidence, factors, learned_emphasis
 from reward_server.reward_models.features import ConversationFeaturiser
+from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.posterior import LinearPosterior
 from reward_server.reward_models.uncertainty import fit_preferences
 from reward_server.reward_models.wordings import COSINE_TO_LATEST
@@ -22,10 +24,13 @@ EVIDENCE_ROWS = 400
 
 
 def preference_head(featuriser: ConversationFeaturiser, differences: NDArray[np.float32]) -> LinearPosterior:
-    """The product's Bradley-Terry head: penalty by evidence, Laplace posterior."""
+    """The product's Bradley-Terry head: penalties by evidence, one per kind of feature; Laplace posterior."""
     # Columns that are equal on both sides of all pairs (what was said before) add nothing but arithmetic.
     moved = np.abs(differences).max(axis=0) > 0
-    rows, emphasis = differences[:, moved], featuriser.emphasis[moved]
+    rows, kinds = differences[:, moved], featuriser.kinds[moved]
+    emphasis = featuriser.emphasis[moved].astype(np.float64)
+    standard = rows / np.sqrt((rows.astype(np.float64) ** 2).mean(axis=0)) * emphasis
+    emphasis *= factors([Evidence(standard, np.ones(len(rows)))], kinds)[kinds]
     # The evidence of a part of the training rows finds the penalty: with all of them it takes a minute a head.
     step = max(1, len(rows) // EVIDENCE_ROWS)
     prior = 1.0 / fit_preferences(rows[::step], emphasis=emphasis).outside
@@ -50,17 +55,25 @@ def _widened(slim: LinearPosterior, moved: NDArray[np.bool_]) -> LinearPosterior
 
 
 def criterion_scores(
-    features: NDArray[np.float32], emphasis: NDArray[np.float32], labels: Sequence[Floats], groups: Sequence[str]
+    featuriser: ConversationFeaturiser, features: NDArray[np.float32], labels: Sequence[Floats], groups: Sequence[str]
 ) -> list[Floats]:
     """Per label column (n,) the log-odds of yes of each row, from a head that did not see its dialogue."""
     scores = [np.zeros(len(groups)) for _ in labels]
     for train, held_out in folds_of(groups):
-        rows, others = _rotated(features[train], features[held_out], emphasis)
+        names = [groups[row] for row in train]
         for column, found in zip(labels, scores, strict=True):
-            names = [groups[row] for row in train]
+            emphasis = learned_emphasis(
+                _labelled(features[train], column[train]), featuriser.emphasis, featuriser.kinds
+            )
+            rows, others = _rotated(features[train], features[held_out], emphasis)
             head = _logistic(rows, column[train], _strength(rows, column[train], names))
             found[held_out] = head.decision_function(others)
     return scores
+
+
+def _labelled(features: NDArray[np.float32], labels: Floats) -> Examples:
+    nobody, nothing = np.zeros((0, features.shape[1]), np.float32), np.zeros(0, np.float32)
+    return Examples(features, labels.astype(np.float32)[:, None], nobody, nobody, nothing, nothing)
 
 
 def _rotated(

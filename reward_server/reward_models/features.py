@@ -48,6 +48,15 @@ EMPHASIS: Mapping[str, float] = {
 }
 """The blocks in order, and how freely a head may use their columns once these are standardised: a few telling counts
 would otherwise drown among hundreds of directions of meaning."""
+KINDS: tuple[tuple[str, ...], ...] = (
+    ("reply", "reply_most", "reply_least", "agent", "opening", "persona"),
+    ("match", "scenario"),
+    ("reply_words",),
+    ("reply_style", "agent_style"),
+    ("reply_numbers", "mean_numbers", "first_numbers", "talk"),
+    ("reply_tone",),
+)
+"""Blocks of one nature: meaning, products with what was heard, words, style, plain numbers, tone."""
 REMEMBERED = 20_000
 """Sentence vectors kept: 120 MB at 1,536 numbers each."""
 _TALK = 4
@@ -88,6 +97,12 @@ class ConversationFeaturiser:
     def emphasis(self) -> NDArray[np.float32]:
         """Shape (width,): multiply standardised columns by it before a head with one common penalty is fitted."""
         return np.concatenate([np.full(self._widths[name], EMPHASIS[name], dtype=np.float32) for name in EMPHASIS])
+
+    @property
+    def kinds(self) -> NDArray[np.intp]:
+        """Shape (width,): the place in KINDS of the block that each feature is of."""
+        of = {name: number for number, names in enumerate(KINDS) for name in names}
+        return np.concatenate([np.full(self._widths[name], of[name], dtype=np.intp) for name in EMPHASIS])
 
     @property
     def blocks(self) -> Mapping[str, slice]:

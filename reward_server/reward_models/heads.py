@@ -36,6 +36,10 @@ class Featuriser(Protocol):
     def emphasis(self) -> Matrix:
         """How freely a head may use each feature once it is standardised, shape (width,)."""
 
+    @property
+    def kinds(self) -> NDArray[np.intp]:
+        """The number, from 0, of the kind that each feature is of, shape (width,); see `emphasis`."""
+
     def features(self, conversations: Sequence[Conversation]) -> Matrix:
         """Shape (len(conversations), width); a row depends on its own conversation alone."""
 

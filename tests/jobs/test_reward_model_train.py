@@ -234,6 +234,7 @@ class Blind:
         self._encoder = encoder
         self.width = encoder.width
         self.emphasis = np.ones(self.width, dtype=np.float32)
+        self.kinds = np.zeros(self.width, dtype=np.intp)
         self.version = f"blind/{encoder.version}"
 
     def features(self, conversations: Sequence[Any]) -> np.ndarray:

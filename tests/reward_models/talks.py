@@ -28,6 +28,10 @@ class WordCounts:
     def emphasis(self) -> NDArray[np.float32]:
         return np.ones(self.width, dtype=np.float32)
 
+    @property
+    def kinds(self) -> NDArray[np.intp]:
+        return np.zeros(self.width, dtype=np.intp)
+
     def features(self, conversations: Sequence[Conversation]) -> NDArray[np.float32]:
         self.calls += len(conversations)
         rows = [self._row(conversation) for conversation in conversations]

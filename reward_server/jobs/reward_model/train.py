@@ -27,6 +27,7 @@ from reward_server.reward_models.bagging import MEMBERS, Bagging
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.checkpoint import Checkpoint
 from reward_server.reward_models.dataset import OVERALL, Dataset, Split, groups_of, split
+from reward_server.reward_models.emphasis import METHOD, learned_emphasis
 from reward_server.reward_models.encoder import TextEncoder
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
@@ -178,7 +179,7 @@ class _Laboratory:
             first,
             middle,
             task.recipe,
-            emphasis=featuriser.emphasis,
+            emphasis=learned_emphasis(first, featuriser.emphasis, featuriser.kinds),
             checkpoint=checkpoint,
             on_epoch=lambda done, total: report(stage, done, total),
         )
@@ -219,7 +220,7 @@ class _Laboratory:
 def _key(dataset: Dataset, task: Task, tools: Tools) -> str:
     """Names the run that a checkpoint belongs to."""
     tuning = None if task.tuning is None else asdict(task.tuning)
-    parts = [dataset.digest, tools.featuriser.version, task.held_out, asdict(task.recipe), tuning]
+    parts = [dataset.digest, tools.featuriser.version, METHOD, task.held_out, asdict(task.recipe), tuning]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
