@@ -76,6 +76,7 @@ def agree(
     out: Annotated[Path, typer.Option(help="Folder for report, figures and plot.", file_okay=False)] = Path(
         "agreement"
     ),
+    force: Annotated[bool, typer.Option("--force", help="Write over the files of an earlier report.")] = False,
     root: Root = None,
     data: Data = None,
 ) -> None:
@@ -85,12 +86,14 @@ def agree(
     scores made elsewhere, {"scores": {"judge": 0.6}, "label": 0.7}. More in docs/calibration.md.
     """
     from reward_server.jobs.agreement.read import Reading, read
-    from reward_server.jobs.agreement.report import REPORT, markdown, write
+    from reward_server.jobs.agreement.report import REPORT, markdown, refuse_written, write
     from reward_server.jobs.agreement.run import of_scores
     from reward_server.settings import load_settings
 
     if not source.is_file():
         raise InvalidRequest(f"There is no file {source}.")
+    if not force:
+        refuse_written(out)
     entries = read(source, Reading(collection, scenario, scale))
     console = Console()
     if entries[0].sides[0].scores:
@@ -116,12 +119,13 @@ async def _measure(
     from reward_server.engine import load_scenarios, offline_engine
     from reward_server.jobs.agreement.roster import chosen, seats
     from reward_server.jobs.agreement.run import PAIRWISE, Task, of_judges
-    from reward_server.jobs.agreement.scores import Judges
+    from reward_server.jobs.agreement.scores import Judges, require_scenarios
     from reward_server.judges.pairwise import PairwiseJudge
     from reward_server.judges.verdict_cache import VerdictCache
     from reward_server.llm.build import language_model
 
     library = load_scenarios(root or settings.scenarios)
+    require_scenarios([side for entry in entries for side in entry.sides], library.vault)
     model = language_model(settings)
     columns = (TextColumn("conversations"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:

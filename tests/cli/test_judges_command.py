@@ -67,13 +67,39 @@ def test_judges_are_measured_and_reported(talks: str, tmp_path: Path) -> None:
     assert (out / "agreement.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_an_earlier_report_is_not_written_over_unless_asked_to(
+    tmp_path: Path, talks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, out = tmp_path / "scores.jsonl", tmp_path / "out"
+    path.write_text("".join(json.dumps({"scores": {"mine": k / 9}, "label": int(k > 4)}) + "\n" for k in range(9)))
+    run("agree", str(path), "--out", str(out))
+    (out / "report.md").write_text("earlier")
+    with monkeypatch.context() as patch:
+        patch.setattr("reward_server.engine.load_matcher", pytest.fail)  # before anything slow is done
+        with pytest.raises(InvalidRequest, match="give another folder, or --force"):
+            run("agree", talks, "--out", str(out), "--dir", str(COLLECTIONS))
+    assert (out / "report.md").read_text() == "earlier"
+    run("agree", str(path), "--out", str(out), "--force")
+    assert "Agreement of 1 judge" in (out / "report.md").read_text()
+
+
+def test_an_unknown_scenario_is_found_before_the_engine_is_loaded(
+    talks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reward_server.engine.load_matcher", pytest.fail)
+    path = tmp_path / "elsewhere.jsonl"
+    path.write_text(Path(talks).read_text().replace("flat-tyre", "no-such-scenario"))
+    with pytest.raises(InvalidRequest, match="conversation 1: there is no scenario bike-shop/no-such-scenario here"):
+        run("agree", str(path), "--out", str(tmp_path / "out"), "--dir", str(COLLECTIONS))
+
+
 def test_scores_need_no_judge(tmp_path: Path) -> None:
     path = tmp_path / "scores.jsonl"
     path.write_text("".join(json.dumps({"scores": {"mine": k / 9}, "label": int(k > 4)}) + "\n" for k in range(9)))
     output = run("agree", str(path), "--out", str(tmp_path / "out"))
     assert "| mine |" in output
     with pytest.raises(InvalidRequest, match="leave out --judge"):
-        run("agree", str(path), "--judge", "rubric", "--out", str(tmp_path / "out"))
+        run("agree", str(path), "--judge", "rubric", "--out", str(tmp_path / "other"))
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,42 @@ async def test_a_judge_that_can_be_fooled_is_found_out(rows: Write, threads: Thr
     assert found["noise"]["rubric"] == {"repeat_std": 0.0}
 
 
+class Refusing(Longer):
+    """Fails on whatever holds the master key."""
+
+    def estimate(self, cases: Sequence[Case]) -> Sequence[Estimate]:
+        if any(ATTACKS["master key"] in turn.agent for case in cases for turn in case.transcript.turns):
+            raise JudgeFailed
+        return super().estimate(cases)
+
+
+async def test_attacked_conversations_that_lose_their_score_are_counted(
+    rows: Write, threads: ThreadPoolExecutor
+) -> None:
+    entries = read(rows(*labelled()), Reading(scale=(0, 2)))
+    found = await measure(threads, entries, Judges(("rubric",), ("longer",)), attacked=6, guest=Refusing())
+    assert found["injection"]["longer"]["master key"] == {"n": 0, "lost": 6}
+    assert found["injection"]["rubric"]["master key"]["n"] == 6
+    assert found["failures"] == {"longer: judge_failed (master key)": 6}
+    report = markdown(found)
+    [line] = [line for line in report.splitlines() if line.startswith("| master key |")]
+    assert "of 6 |" in line
+    assert "of 0, 6 without a score |" in line
+    assert "| longer: judge_failed (master key) | 6 |" in report
+
+
+async def test_an_attack_that_makes_a_message_too_long_fails_that_conversation_alone(
+    rows: Write, threads: ThreadPoolExecutor
+) -> None:
+    full = talk(2)
+    full[1]["content"] += " " + "word " * ((9_990 - len(full[1]["content"])) // 5)
+    lines = [*labelled(5), {**WHERE, "messages": full, "label": 1}]
+    found = await measure(threads, read(rows(*lines), Reading(scale=(0, 2))), attacked=6)
+    figure = found["injection"]["rubric"]["master key"]
+    assert (figure["n"], figure["lost"]) == (5, 1)
+    assert found["failures"]["rubric: invalid_request (master key)"] == 1
+
+
 GATED = ("order", "fake verdict", "fake role", "zero-width", "self-praise", "rubric words", "flattery")
 """What the gates may notice: they cap any judge's number."""
 
@@ -164,7 +200,41 @@ async def test_a_judge_of_pairs_is_asked_in_both_orders(rows: Write, threads: Th
     assert found["judges"] == ["llm"]
     assert found["pairs"]["llm"]["position_consistency"]["value"] == pytest.approx(4 / 6)
     assert found["pairs"]["llm"]["accuracy"]["value"] == pytest.approx(5 / 6)
+    assert found["pairs"]["llm"]["ties"] == pytest.approx(2 / 6)
     assert found["failures"] == {"llm: judge_failed": 1}
+
+
+async def test_judges_of_pairs_are_compared_by_the_winners_they_name(rows: Write, threads: ThreadPoolExecutor) -> None:
+    better, worse = {"messages": talk(6)}, {"messages": talk(2)}
+    sides = [(better, worse, "a"), (worse, better, "b")] * 4
+    lines = [
+        {**WHERE, "response_a": a, "response_b": b, "winner": winner, "group": k}
+        for k, (a, b, winner) in enumerate(sides)
+    ]
+    says = [*(winner for _, _, winner in sides[:5]), "a", "tie"]  # right five times, then wrong, then undecided
+    judge = First(*[Preference(each, consistent=each != "tie") for each in says], JudgeFailed())  # type: ignore[arg-type]
+    entries = read(rows(*lines), Reading())
+    found = await measure(threads, entries, Judges(("rubric",), ("longer",)), pairwise=judge, guest=Longer())
+    assert set(found["between"]) == {"rubric and longer", "rubric and llm", "longer and llm"}
+    together = found["between"]["rubric and llm"]
+    assert together["same_winner"]["n"] == 7
+    assert together["same_winner"]["value"] == pytest.approx(5 / 7)
+    # Expected by chance: 4/7 * 4/7 for a, 3/7 * 2/7 for b, none for ties.
+    assert together["kappa"]["value"] == pytest.approx(1 - (2 / 7) / (1 - 22 / 49))
+    assert found["between"]["rubric and longer"]["same_winner"]["value"] == 1.0
+    assert "spearman" in found["between"]["rubric and longer"]
+    assert "| rubric and llm |" in markdown(found)
+
+
+async def test_a_judge_of_pairs_that_sees_nothing_but_ties_has_a_share_of_ties(
+    rows: Write, threads: ThreadPoolExecutor
+) -> None:
+    sides = {"response_a": {"messages": talk(6)}, "response_b": {"messages": talk(2)}}
+    entries = read(rows(*[{**WHERE, **sides, "winner": "a", "group": k} for k in range(5)]), Reading())
+    judge = First(*[Preference("tie", consistent=True)] * 5)
+    found = await measure(threads, entries, RUBRIC, pairwise=judge)
+    assert found["pairs"]["llm"]["ties"] == 1.0
+    assert found["between"]["rubric and llm"]["same_winner"]["value"] == 0.0
 
 
 async def test_a_judge_that_fails_has_no_figures_and_no_numbers(rows: Write, threads: ThreadPoolExecutor) -> None:
@@ -266,3 +336,5 @@ async def test_the_report_shows_what_was_measured(rows: Write, threads: ThreadPo
     for heading in ("With human labels", "With each other", "Attacks", "Noise"):
         assert f"## {heading}" in report
     assert "| master key | 0.000" in report
+    assert report.startswith("# Agreement of 2 judges\n")
+    assert markdown(found | {"judges": ["rubric"]}).startswith("# Agreement of 1 judge\n")

@@ -39,7 +39,7 @@ def figures(entries: Sequence[Entry], given: Given) -> Figures:
     found: Figures = {"judges": names + named, "entries": len(entries), "dialogues": len({e.group for e in entries})}
     found["conversations"] = sum(len(entry.sides) for entry in entries)
     if len(entries[0].sides) == 2:
-        return found | _of_pairs(entries, given.scores) | {"between": _between(entries, given.scores)}
+        return found | _of_pairs(entries, given.scores) | {"between": _between_pairs(entries, given.scores)}
     labels = np.array([np.nan if entry.label is None else entry.label for entry in entries])
     if np.isfinite(labels).any():
         found["labels"] = {name: _with_labels(entries, given.scores[name], labels) for name in names}
@@ -47,15 +47,19 @@ def figures(entries: Sequence[Entry], given: Given) -> Figures:
 
 
 def injection(base: Floats, by_attack: Mapping[str, Floats]) -> Figures:
-    """How many conversations of a judge score higher with an attack in them; NaN, a failure, is no rise."""
+    """How many conversations of a judge score higher with an attack in them, of the `n` that have both scores.
+
+    `lost` are those that had a score and have none under attack: neither a rise nor a proof that there is none.
+    """
     found: Figures = {}
     for attack, scores in by_attack.items():
         known = np.isfinite(base) & np.isfinite(scores)
         risen = scores[known] > base[known] + RISE
+        found[attack] = {"n": int(known.sum()), "lost": int((np.isfinite(base) & ~np.isfinite(scores)).sum())}
         if known.any():
             share = binomial(int(risen.sum()), int(known.sum()))
             most = float(np.maximum(scores[known] - base[known], 0.0).max())
-            found[attack] = {"value": share.value, "low": share.low, "high": share.high, "largest_rise": most}
+            found[attack] |= {"value": share.value, "low": share.low, "high": share.high, "largest_rise": most}
     return found
 
 
@@ -122,7 +126,8 @@ def _spoken(entries: Sequence[Entry], name: str) -> Figures:
         lambda rows: position_consistency([first[k] for k in rows], [swapped[k] for k in rows]),
         [entry.group for entry in both],
     )
-    return _defined(found)
+    ties = {"ties": float((said == 0.0).mean())} if len(said) else {}
+    return _defined(found) | ties
 
 
 # --- judges with each other ---------------------------------------------------------------------
@@ -140,6 +145,42 @@ def _between(entries: Sequence[Entry], scores: Mapping[str, Floats]) -> Figures:
         high_a, high_b = nearest(a, cut), nearest(b, cut)
         found[f"{one} and {other}"] = _between_two(a, b, high_a, high_b, own)
     return found
+
+
+def _between_pairs(entries: Sequence[Entry], scores: Mapping[str, Floats]) -> Figures:
+    """Of judges of pairs: whether they name the same winner, ties included; of two that score, the ranks as well."""
+    winners = {name: _said(values[0::2] - values[1::2]) for name, values in scores.items()}
+    for name in sorted({name for entry in entries for name in entry.winners}):
+        spoken = [WINNERS[entry.winners[name]] if name in entry.winners else np.nan for entry in entries]
+        winners[name] = np.array(spoken, dtype=np.float64)
+    ranked = _between(entries, scores)
+    found: Figures = {}
+    for one, other in combinations(winners, 2):
+        known = np.isfinite(winners[one]) & np.isfinite(winners[other])
+        groups = [entry.group for entry, is_known in zip(entries, known, strict=True) if is_known]
+        a, b = (nearest(winners[name][known], _OUTCOMES) for name in (one, other))
+        rank = dict(ranked.get(f"{one} and {other}", {}))
+        rank.pop("kappa", None)  # that of winners takes its place
+        found[f"{one} and {other}"] = rank | _same_winner(a, b, groups)
+    return found
+
+
+_OUTCOMES = np.array(sorted(WINNERS.values()))
+
+
+def _said(margins: Floats) -> Floats:
+    """The winners that scores name, as in `WINNERS`; NaN where one side has no score."""
+    named = np.where(np.abs(margins) < TIE, WINNERS["tie"], np.where(margins > 0, WINNERS["a"], WINNERS["b"]))
+    return np.where(np.isfinite(margins), named, np.nan)
+
+
+def _same_winner(a: NDArray[np.intp], b: NDArray[np.intp], groups: list[str]) -> Figures:
+    return _defined(
+        {
+            "same_winner": _figure(lambda rows: float((a[rows] == b[rows]).mean()), groups),
+            "kappa": _figure(lambda rows: cohen_kappa(a[rows], b[rows], len(_OUTCOMES)), groups),
+        }
+    )
 
 
 def _between_two(a: Floats, b: Floats, high_a: NDArray[np.intp], high_b: NDArray[np.intp], own: list[str]) -> Figures:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reward_server.errors import InvalidRequest
 from reward_server.jobs.agreement.figures import Figures
+from reward_server.reward_models.artefact import refuse_taken
 
 JSON, REPORT, PLOT = "agreement.json", "report.md", "agreement.png"
 _NAMES = {
@@ -17,7 +19,16 @@ _NAMES = {
     "accuracy": "pairwise accuracy",
     "position_consistency": "position consistency",
     "ties": "share of ties",
+    "same_winner": "same winner",
 }
+
+
+def refuse_written(folder: Path) -> None:
+    """`InvalidRequest` for a folder that holds something: a report takes long to make, and is not written over."""
+    try:
+        refuse_taken(folder)
+    except InvalidRequest as taken:
+        raise InvalidRequest(f"{taken.message}, or --force") from None
 
 
 def write(folder: Path, found: Figures) -> None:
@@ -31,7 +42,7 @@ def write(folder: Path, found: Figures) -> None:
 def markdown(found: Figures) -> str:
     """The report; brackets are 95 % intervals, drawn by dialogue."""
     lines = [
-        f"# Agreement of {len(found['judges'])} judges",
+        f"# Agreement of {len(found['judges'])} judge{'' if len(found['judges']) == 1 else 's'}",
         "",
         f"{found['entries']} rows of {found['dialogues']} dialogues; brackets are 95 % intervals over dialogues.",
         "",
@@ -44,7 +55,8 @@ def markdown(found: Figures) -> str:
         if any(found.get(key, {}).values()):
             lines += [f"## {title}", "", *_table(head, found[key]), ""]
     if found.get("injection"):
-        lines += ["## Attacks", "", "Share of conversations that score higher with the text in every agent turn.", ""]
+        lines += ["## Attacks", "", "Share of conversations that score higher with the text in every agent turn, of so"]
+        lines += ["many that have a score with and without it. Those that lost theirs are counted apart.", ""]
         lines += [*_attacks(found["injection"]), ""]
     if found.get("noise"):
         lines += ["## Noise", "", "| judge | spread of two readings | mean of its own uncertainty |", "|---|---|---|"]
@@ -80,9 +92,14 @@ def _attacks(by_judge: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[
     attacks = list(dict.fromkeys(attack for figures in by_judge.values() for attack in figures))
     lines = [f"| attack | {' | '.join(by_judge)} |", f"|{'---|' * (len(by_judge) + 1)}"]
     for attack in attacks:
-        cells = [shown(figures.get(attack)) for figures in by_judge.values()]
+        cells = [_attacked(figures[attack]) if attack in figures else "" for figures in by_judge.values()]
         lines.append(f"| {attack} | {' | '.join(cells)} |")
     return lines
+
+
+def _attacked(figure: Mapping[str, float]) -> str:
+    share = f"{shown(figure)} of {figure['n']}" if "value" in figure else "of 0"
+    return f"{share}, {figure['lost']} without a score" if figure["lost"] else share
 
 
 def _plot(path: Path, found: Figures) -> None:

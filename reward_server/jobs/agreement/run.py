@@ -81,6 +81,8 @@ async def _under_attack(scoring: Scoring, sides: Sequence[Side], given: Given, s
     # In another order, so that a judge whose score depends on its neighbours shows it.
     again = await scoring.give(sides[::-1])
     after = {attack: await scoring.give([attacked(side, text) for side in sides]) for attack, text in ATTACKS.items()}
+    for when, later in {"read again": again, **after}.items():
+        given.failures.update({f"{failure} ({when})": count for failure, count in later.failures.items()})
     base = {name: scores[sample] for name, scores in given.scores.items()}
     return {
         "injection": {

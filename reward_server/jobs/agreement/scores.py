@@ -92,7 +92,7 @@ class Scoring:
         """Score every conversation once, and write down what it says of the named judges."""
         for start in range(0, len(sides), BATCH):
             part = sides[start : start + BATCH]
-            outcomes = await self._scorer.score([self._request(side, config) for side in part])
+            outcomes = await self._outcomes(part, config)
             for index, (side, outcome) in enumerate(zip(part, outcomes, strict=True), start):
                 for name in names:
                     if isinstance(outcome, Unscored):
@@ -101,6 +101,18 @@ class Scoring:
                     else:
                         given.scores[name][index], given.uncertainty[name][index] = self._value(name, side, outcome)
             self._on_scored(len(part))
+
+    async def _outcomes(self, part: Sequence[Side], config: RewardConfig) -> list[Scored | Unscored]:
+        """One per conversation; one that an attack made too long to be read is a failure like any other."""
+        requests = [self._attempt(side, config) for side in part]
+        scored = iter(await self._scorer.score([each for each in requests if isinstance(each, ScoreRequest)]))
+        return [next(scored) if isinstance(each, ScoreRequest) else each for each in requests]
+
+    def _attempt(self, side: Side, config: RewardConfig) -> ScoreRequest | Unscored:
+        try:
+            return self._request(side, config)
+        except LabsError as error:
+            return Unscored(error)
 
     def _request(self, side: Side, config: RewardConfig) -> ScoreRequest:
         return ScoreRequest(side.collection or "", side.scenario or "", transcript_of(self._scorer, side), config)
@@ -121,6 +133,14 @@ class Scoring:
         earned = fsum(points[v.criterion_id] * (v.value or 0.0) for v in own) / most
         known = [(points[v.criterion_id] / most * v.spread) ** 2 for v in own if v.spread is not None]
         return min(1.0, max(0.0, earned)), float(np.sqrt(fsum(known))) if known else float("nan")
+
+
+def require_scenarios(sides: Sequence[Side], vault: Vault) -> None:
+    """Refuse conversations of scenarios that are not here, before anything slow is loaded (`InvalidRequest`)."""
+    known = set(vault.names())
+    for number, side in enumerate(sides, 1):
+        if (side.collection, side.scenario) not in known:
+            raise InvalidRequest(f"conversation {number}: there is no scenario {side.collection}/{side.scenario} here")
 
 
 def transcript_of(scorer: Scorer, side: Side) -> Transcript:
