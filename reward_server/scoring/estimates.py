@@ -54,8 +54,15 @@ def missing_judge(composite: Composite, judges: Judges) -> str | None:
 
 def refused(missing: str) -> InvalidRewardConfig:
     """The error for a request whose composite names a judge that is not here."""
-    advice = " No reward model is active: labs reward-model activate." if missing == REWARD_MODEL else ""
+    advice = f" {way_out(missing)}." if missing == REWARD_MODEL else ""
     return InvalidRewardConfig(f"reward_config.composite: no judge `{missing}` is available on this server.{advice}")
+
+
+def way_out(missing: str) -> str:
+    """What an operator can do about a judge that is not here."""
+    if missing == REWARD_MODEL:
+        return "No reward model is active: ./labs reward-model activate"
+    return "A plug-in has to be installed and named in LABS_JUDGE_PLUGINS"
 
 
 def reads_record(judge: ConversationJudge) -> bool:

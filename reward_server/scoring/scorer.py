@@ -49,6 +49,7 @@ from reward_server.scoring.estimates import (
     prepared,
     reads_record,
     refused,
+    way_out,
 )
 from reward_server.scoring.gates import Gate, closed_gates
 from reward_server.scoring.scored import Scored, Unscored, moments_of
@@ -196,7 +197,7 @@ class Scorer:
         for collection, scenario in vault.names():
             secrets = vault.open(collection, scenario).secrets
             missing = secrets.reward and missing_judge(composite_of(secrets.reward), judges)
-            problem = f"needs the judge `{missing}`, which this server lacks" if missing else None
+            problem = f"needs the judge `{missing}`, which this server lacks. {way_out(missing)}" if missing else None
             problem = problem or self._panel.plugin_problem(secrets.rubric.criteria)
             if problem:
                 raise ScenarioError(f"{collection}/{scenario} {problem}")
