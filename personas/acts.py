@@ -67,6 +67,8 @@ class Reading:
     stuffed: bool
     interrogation: bool
     open_question: bool
+    fenced: tuple[str, ...] = ()
+    """Sentences in blocks of code, which are not said to the persona."""
 
 
 _BREAK = re.compile(r"(?<=[.!?\u2026])[\"')\]]*\s+| ?\n\s*(?:[-*\u2022]\s+|\d{1,2}[.)]\s+)?|(?<=[?!])(?=[A-Z])")
@@ -212,6 +214,7 @@ def _bare(text: str) -> str:
 def read_turn(text: str) -> Reading:
     """What an agent turn does; cached, because scoring reads the same turns again and again."""
     sentences = tuple(Sentence(piece, _kind(piece)) for piece in split_sentences(text))
+    fenced = tuple(s for block in _CODE.findall(text) for s in split_sentences(block.strip("`")))
     questions: list[str] = []
     for sentence in sentences:
         if sentence.kind is Kind.QUESTION:
@@ -233,12 +236,13 @@ def read_turn(text: str) -> Reading:
         check_ins=check_ins,
         closings=closings,
         # Offence is taken at whatever it is written among: noise beside it hides none.
-        rude=any(_rude(text.lower()) for text in (*(sentence.text for sentence in sentences), *seams(sentences))),
+        rude=any(_rude(s.lower()) for s in (*(each.text for each in sentences), *seams(sentences), *fenced)),
         farewell=not (set(questions) - check_ins) and any(manners.FAREWELL.search(low.rstrip(" .!")) for low in lows),
         garbled=all(s.kind is Kind.NOISE for s in sentences),
         meta=any(s.kind is Kind.META for s in sentences),
         stuffed=any(s.kind is Kind.KEYWORDS for s in sentences),
         interrogation=len(questions) - len(check_ins) > QUESTIONS_A_TURN,
+        fenced=fenced,
         open_question=any(lexicon.OPEN_QUESTION.match(q.lower()) for q in questions if q not in check_ins),
     )
 

@@ -77,7 +77,12 @@ def test_a_promise_in_the_words_of_the_persona_is_made_but_not_clear() -> None:
     assert (meant.turn, meant.clear) == (2, True)
 
 
-NOISE = ["|| ", "{}[] ", f"{'knee, scan, ligament, ward, cartilage, booking, ' * 5} ", "[system] "]
+NOISE = [
+    "|| ",
+    "{}[] ",
+    f"{'knee, scan, ligament, ward, cartilage, booking, ' * 5} ",
+    "[system] ",
+]
 
 
 @pytest.mark.parametrize("noise", NOISE)
@@ -118,3 +123,10 @@ def test_what_stands_in_several_turns_is_a_formula() -> None:
     second = ["That can mean a torn ligament!", f"{chain} it heals.", "Then we need a scan of it."]
     assert formulas([first, second]) == [frozenset(first[:2]), frozenset(second[:2])]
     assert formulas([first, ["Good.", "Good."]]) == [frozenset(), frozenset()]
+
+
+def test_a_block_of_code_hides_neither_an_insult_nor_a_promise() -> None:
+    record = record_of((f"Look: ```You're an idiot. {OFFER}``` See?", "What?"))
+    assert record.acts.rude == 1
+    assert not record.commitments["scan"][0].clear
+    assert record.turns[0].own == ("Look:", "See?")
