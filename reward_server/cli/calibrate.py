@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from reward_server.reward_models.calibration import Calibration, Error
     from reward_server.settings import Settings
 
+SERVED_NAMES = ("rubric", "reward_model")
+"""What composites call the judges that every server may have; all other names are those of plug-ins."""
+
 
 def calibrate(
     method: Annotated[
@@ -85,6 +88,13 @@ def _print(console: Console, kept: Kept, left_out: int) -> None:
         console.print(f"{left_out} results without a reward or a label were left out", highlight=False)
     if calibration.is_scaling:
         console.print(f"{calibration.method} rescales rewards; it is not a calibration to labels", highlight=False)
+    strangers = [name for name in calibration.names if name not in SERVED_NAMES]
+    if calibration.is_of_parts and strangers:
+        console.print(
+            f"the server maps parts of a composite by the names of their judges (rubric, reward_model, a plug-in's): "
+            f"it will use this one only if it has a plug-in called {', '.join(strangers)}",
+            highlight=False,
+        )
     console.print(
         f"{calibration.id}: {calibration.method} on {calibration.n} rows for {calibration.belongs_to}, "
         f"diagram in {kept.diagram}",

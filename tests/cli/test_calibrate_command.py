@@ -42,6 +42,15 @@ def labelled(tmp_path: Path) -> str:
     return str(path)
 
 
+def test_names_that_no_judge_has_are_told_apart(tmp_path: Path, labelled: str) -> None:
+    def said() -> str:
+        return " ".join(run(tmp_path, labelled, "--method", "min_max", "--for", VERSION).split())
+
+    assert "only if it has a plug-in called model cal_" in said()
+    Path(labelled).write_text(Path(labelled).read_text().replace('"model"', '"reward_model"'))
+    assert "plug-in" not in said()
+
+
 def test_errors_before_and_after_are_printed_and_the_server_finds_the_artefact(tmp_path: Path, labelled: str) -> None:
     labels_free = run(tmp_path, labelled, "--method", "min_max", "--for", VERSION)
     assert "rescales rewards; it is not a calibration" in labels_free
