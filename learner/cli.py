@@ -125,7 +125,7 @@ def _look(config: Config, url: str | None) -> None:
         except LabsError as error:
             if error.status is None:
                 address = client.connection.url.removesuffix("/api/v1")
-                raise ServerUnfitError(f"no server answers at {address}; start one with `labs serve`") from None
+                raise ServerUnfitError(f"no server answers at {address}; start one with `./labs serve`") from None
             raise
 
 

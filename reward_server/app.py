@@ -266,7 +266,7 @@ async def _may_be_open(settings: Settings, keys: KeyRing) -> bool:
     if not settings.is_loopback:
         raise ConfigurationError(
             f"Binding {settings.host} without an API key would open the server to everyone; "
-            "create one: labs keys create NAME"
+            "create one: ./labs keys create NAME"
         )
     return True
 

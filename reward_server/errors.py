@@ -179,7 +179,7 @@ class RewardModelNotFound(NotFound):
     """Unknown id of a reward model."""
 
     code = "reward_model_not_found"
-    default_message = "There is no such reward model; labs reward-model list shows those there are."
+    default_message = "There is no such reward model; ./labs reward-model list shows those there are."
 
 
 class Conflict(ClientError):

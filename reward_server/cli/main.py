@@ -8,6 +8,7 @@ wrong call; tracebacks are for defects.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any, cast
 
 import typer
@@ -26,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    epilog="Settings come from options or from LABS_… in the environment, for example LABS_PORT=9000 labs serve. "
+    epilog="Settings come from options or from LABS_… in the environment, for example LABS_PORT=9000 ./labs serve. "
     "In a checkout, ./labs test runs all checks and ./labs learner is the bundled learner.",
 )
 app.command("serve")(serve.serve)
@@ -48,14 +49,19 @@ def version() -> None:
 def _wrong_call(error: Any) -> None:
     """One line for a wrong call; nothing where the help was shown instead."""
     if problem := error.format_message().strip():
-        where = error.ctx.command_path if error.ctx else "labs"
+        where = error.ctx.command_path if error.ctx else _typed(sys.argv[0])
         typer.echo(f"labs: {problem} (see {where} --help)", err=True)
+
+
+def _typed(program: str) -> str:
+    """What help and hints call the program: `labs` where that is installed, else the checkout's `./labs`."""
+    return "labs" if Path(program).name == "labs" else "./labs"
 
 
 def main() -> None:
     """Run the command line; the entry point of the package."""
     try:
-        code = app(prog_name="labs", standalone_mode=False)
+        code = app(prog_name=_typed(sys.argv[0]), standalone_mode=False)
     except USAGE_ERROR as error:
         _wrong_call(error)
         sys.exit(2)

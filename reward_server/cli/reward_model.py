@@ -315,7 +315,7 @@ def _announce(trained: Trained, settings: Settings, out: Path) -> None:
         console.print(verdict_line(tuning), highlight=False)
     _registry(settings).add(artefact.read(out))
     console.print(f"{trained.card.id}: report in {out / artefact.REPORT}", highlight=False)
-    console.print(f"labs reward-model activate {trained.card.id} lets it serve", highlight=False)
+    console.print(f"./labs reward-model activate {trained.card.id} lets it serve", highlight=False)
 
 
 def _show_figures(console: Console, measured: Any) -> None:

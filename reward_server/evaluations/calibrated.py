@@ -136,7 +136,7 @@ def _require(calibration: Calibration, active: str | None) -> None:
     if calibration.belongs_to != active:
         raise CalibrationMismatch(
             f"This calibration was fitted for the reward model {calibration.belongs_to}, and "
-            f"{active or 'no reward model'} is active: activate that model, or fit another one with labs calibrate."
+            f"{active or 'no reward model'} is active: activate that model, or fit another one with ./labs calibrate."
         )
 
 
@@ -148,7 +148,7 @@ def _require_whole_version(calibration: Calibration, scoring_version: str) -> No
     if calibration.belongs_to != scoring_version:
         raise CalibrationMismatch(
             f"This calibration was fitted for {calibration.belongs_to}, and rewards are now made by {scoring_version}: "
-            "fit another one with labs calibrate."
+            "fit another one with ./labs calibrate."
         )
 
 

@@ -141,5 +141,5 @@ def test_wrong_calls_are_one_line(tmp_path: Path, arguments: list[str], said: st
 
 
 def test_a_folder_without_results_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match=r"holds no results\.jsonl of labs evaluate"):
+    with pytest.raises(InvalidRequest, match=r"holds no results\.jsonl of \./labs evaluate"):
         run(tmp_path, str(tmp_path), "--method", "z_score")

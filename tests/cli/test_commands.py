@@ -32,7 +32,7 @@ def labs(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
 def test_help_is_everywhere(command: list[str]) -> None:
     done = labs(*command, "--help")
     assert done.returncode == 0
-    assert "Usage: labs" in done.stdout
+    assert "Usage: ./labs" in done.stdout
 
 
 def test_version() -> None:
@@ -44,6 +44,7 @@ def test_version() -> None:
     [
         (["serve", "--prt", "1"], {}, 2, "No such option"),
         (["nonsense"], {}, 2, "No such command"),
+        (["serve", "--prt", "1"], {}, 2, "(see ./labs serve --help)"),
         (["serve"], {"LABS_PORT": "many"}, 1, "LABS_PORT"),
         (["serve", "--host", "not an address"], {}, 1, "is not an address"),
         (["keys", "create", "x", "--collection", "nope"], {}, 2, "there is no collection"),

@@ -76,7 +76,7 @@ def test_no_server_is_one_line(command: list[str], tmp_path: Path, capsys: pytes
     more = ["--out", str(tmp_path / "run")] if command == ["demo"] else []
     assert main([*command, "--url", address, *more]) == 2
     error = capsys.readouterr().err
-    assert error == f"learner: no server answers at {address}; start one with `labs serve`\n"
+    assert error == f"learner: no server answers at {address}; start one with `./labs serve`\n"
     assert not (tmp_path / "run").exists()
 
 

@@ -57,7 +57,7 @@ def chosen(found: Sequence[Seat], names: Sequence[str]) -> Judges:
     for name in names:
         if name not in known:
             hint = " (set LABS_LLM_PROVIDER and LABS_LLM_MODEL)" if name == "llm" else ""
-            hint = " (none is active: labs reward-model activate)" if name == "reward_model" else hint
+            hint = " (none is active: ./labs reward-model activate)" if name == "reward_model" else hint
             raise InvalidRequest(f"There is no judge {name[:40]!r} here{hint}: there are {', '.join(known)}.")
     if len(set(names)) < len(names):
         raise InvalidRequest("A judge is named twice.")

@@ -59,7 +59,7 @@ def read(path: Path, labels: Path | None = None, scale: tuple[float, float] = (0
         raise InvalidRequest("The label that means 0 must be lower than the one that means 1.")
     source = path / RESULTS if path.is_dir() else path
     if path.is_dir() and not source.is_file():
-        raise InvalidRequest(f"The folder {path} holds no {RESULTS} of labs evaluate: give a file of rows instead.")
+        raise InvalidRequest(f"The folder {path} holds no {RESULTS} of ./labs evaluate: give a file of rows instead.")
     if not source.exists():
         raise InvalidRequest(f"There is no {source}.")
     rows = [_content(row, source.name) for row in read_rows(source)]
@@ -70,7 +70,7 @@ def read(path: Path, labels: Path | None = None, scale: tuple[float, float] = (0
         lines = _results(scored, _labels(labels, scale))
         return Found(_columns(lines, source.name), _owner(row for _, row in scored), _left_out(rows, lines))
     if labels is not None:
-        raise InvalidRequest("--labels goes with the results of labs evaluate; other rows hold their labels.")
+        raise InvalidRequest("--labels goes with the results of ./labs evaluate; other rows hold their labels.")
     lines = [_line(number, row, scale) for number, row in rows]
     return Found(_columns(lines, source.name), _owner(row for _, row in rows), 0)
 
