@@ -54,7 +54,7 @@ def consoling(opening: str | None, turns: Iterable[tuple[Understood, Collection[
         fresh = next((gist for gist in answering if is_new(gist, heard)), None)
         yield fresh is not None
         heard += [fresh] if fresh is not None else []
-        told |= content_stems(answer or "")
+        told = content_stems(answer or "")
 
 
 def merely_polite(sentence: str) -> bool:
@@ -65,6 +65,6 @@ def merely_polite(sentence: str) -> bool:
 
 
 def _answers(comfort: Comfort, told: frozenset[str]) -> bool:
-    """Whether a remark names a feeling, or takes up what was told so far."""
+    """Whether a remark names a feeling, or takes up what was just told."""
     own = COURTESY.sub(" ", comfort.sentence.lower())
     return not comfort.courteous or len(content_stems(own) & told) >= TAKEN_UP
