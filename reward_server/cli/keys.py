@@ -42,7 +42,7 @@ def create(
     ] = None,
     full_scores: Annotated[bool, typer.Option(help="Adds score_breakdown to this key's answers.")] = False,
     operator: Annotated[
-        bool, typer.Option("--operator", help="An operator's key: may train and activate reward models.")
+        bool, typer.Option("--operator", help="An operator's key: may activate reward models and read metrics.")
     ] = False,
     data: Data = None,
 ) -> None:

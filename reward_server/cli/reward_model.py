@@ -168,8 +168,11 @@ def list_models(data: Data = None) -> None:
 
     registry = _registry(load_settings({"data": data}))
     active = registry.active_id()
-    for card in registry.cards():
+    cards = registry.cards()
+    for card in cards:
         typer.echo(_line(card, active=card.id == active))
+    if not cards:
+        typer.echo("There is no reward model yet: ./labs reward-model train DATA --out FOLDER makes one.", err=True)
 
 
 @app.command()
@@ -303,6 +306,7 @@ def _progress(console: Console) -> Iterator[Report]:
 
 def _announce(trained: Trained, settings: Settings, out: Path) -> None:
     """What came of a training; the model joins those of the server."""
+    from reward_server.jobs.reward_model.train import cap_line
     from reward_server.jobs.reward_model.verdict import verdict_line
     from reward_server.reward_models import artefact
 
@@ -310,6 +314,8 @@ def _announce(trained: Trained, settings: Settings, out: Path) -> None:
     _show_figures(console, trained.attempt.measured)
     for note in trained.card.data.notes:
         console.print(note, highlight=False)
+    if capped := cap_line(trained.card.recipe):
+        console.print(capped, highlight=False)
     tuning = trained.card.finetuning
     if tuning["tried"]:
         console.print(verdict_line(tuning), highlight=False)

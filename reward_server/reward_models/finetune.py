@@ -259,17 +259,25 @@ def load_weights(model: SentenceTransformer, content: bytes) -> None:
 def load_base(base: str) -> SentenceTransformer:
     """The encoder of a setting as a torch model; `EncoderUnavailable` where it cannot be loaded."""
     try:
-        from sentence_transformers import SentenceTransformer
+        import sentence_transformers  # noqa: F401 (whether it is there)
     except ImportError as error:
         raise EncoderUnavailable(
             "fine-tuning needs sentence-transformers: install the extra labs-reward-server[encoders]"
         ) from error
+    from reward_server.reward_models.sentence_transformer import loaded
+
     try:
-        model = SentenceTransformer(str(base_folder(base)), device="cpu")
+        model = loaded(str(base_folder(base)))
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise EncoderUnavailable(f"{base} is no model folder and no reachable model name") from error
     model.max_seq_length = min(MAX_TOKENS, model.max_seq_length or MAX_TOKENS)
     return model
+
+
+def resolved(base: str) -> str:
+    """A setting as it means the same from any folder: the full path of a folder, other names as they are."""
+    folder = Path(base).expanduser()
+    return str(folder.resolve()) if not is_packaged(base) and folder.is_dir() else base
 
 
 def base_folder(base: str) -> str | Path:

@@ -37,12 +37,17 @@ def conversation_from(
     """The same from plain messages; tool calls are not read.
 
     Raises:
-        InvalidRequest: a message has no role or no text, the role is unknown, or the agent says nothing.
+        InvalidRequest: these are no messages, a message has no role or no text, the role is unknown, or the agent
+            says nothing.
     """
+    if isinstance(messages, str | bytes) or not isinstance(messages, Sequence):
+        raise InvalidRequest("messages are a list of objects with `role` and `content`")
     return conversation_of(Transcript.from_messages([_message(each) for each in messages], agent_role), scenario)
 
 
 def _message(message: Mapping[str, Any]) -> Message:
+    if not isinstance(message, Mapping):
+        raise InvalidRequest("a message is an object with `role` and `content`")
     role, content = message.get("role"), message.get("content")
     if not isinstance(role, str) or not isinstance(content, str):
         raise InvalidRequest("a message needs a role and text as content")

@@ -8,6 +8,7 @@ cached yet makes the library download.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
@@ -55,16 +56,34 @@ class SentenceTransformerEncoder:
 def load_sentence_transformer(name: str) -> SentenceTransformerEncoder:
     """Load a model by folder or hub name."""
     try:
-        from sentence_transformers import SentenceTransformer
+        import sentence_transformers  # noqa: F401 (whether it is there)
     except ImportError as error:
         raise EncoderUnavailable(
             "LABS_ENCODER names a sentence-transformers model: install the extra labs-reward-server[encoders]"
         ) from error
     try:
-        model = SentenceTransformer(name, device="cpu")
+        model = loaded(name)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise EncoderUnavailable(f"LABS_ENCODER is no model folder and no reachable model name: {name}") from error
     return SentenceTransformerEncoder(model, version=f"st/{_identity(name)}/1")
+
+
+def loaded(name: str) -> SentenceTransformer:
+    """A model of the library; `OSError`, `ValueError`, `RuntimeError` or `KeyError` where it cannot be had.
+
+    What the library says on the way is not for whoever called a command: the error says it.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    if not Path(name).exists() and (name.startswith((".", "~")) or Path(name).is_absolute() or name.count("/") > 1):
+        raise FileNotFoundError(name)  # no hub has such a name
+    said = logging.getLogger("sentence_transformers")
+    before = said.level
+    said.setLevel(logging.ERROR)
+    try:
+        return SentenceTransformer(name, device="cpu")
+    finally:
+        said.setLevel(before)
 
 
 def _identity(name: str) -> str:

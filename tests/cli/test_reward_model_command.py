@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from reward_server.cli import main as cli
+from reward_server.errors import InvalidRequest
 from reward_server.reward_models import artefact, metrics
 from reward_server.reward_models.registry import Registry
 from tests.reward_models.talks import labelled_talks
@@ -70,8 +71,15 @@ def trained(home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_model_is_trained_listed_activated_measured_and_exported(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert labs(monkeypatch, "list") == 0
+    listed = capsys.readouterr()
+    assert (listed.out, listed.err.count("\n")) == ("", 1)
+    assert "no reward model yet: ./labs reward-model train" in listed.err
     model = trained(home, monkeypatch)
-    assert model in capsys.readouterr().out
+    said = capsys.readouterr().out.replace("\n", " ")
+    assert model in said
+    assert "Training ended at the limit of 12 epochs" in said
+    assert "limit of 12 epochs" in (home / "model" / "report.md").read_text()
     assert labs(monkeypatch, "list") == 0
     listed = capsys.readouterr().out
     assert listed.startswith(f"{model}  created=")
@@ -101,6 +109,10 @@ def test_an_exported_model_scores_as_the_trained_one(home: Path, monkeypatch: py
     found = load(home / "export").score(messages)
     assert found == load(home / "model").score(messages)
     assert set(found) == {"score", "lamps", "epistemic", "noise"}
+    wrong: Any
+    for wrong in ("x", None, ["x"], [{"role": "user"}], []):
+        with pytest.raises(InvalidRequest):
+            load(home / "model").score(wrong)
     assert 0.0 <= found["score"] <= 1.0
 
 
@@ -165,6 +177,10 @@ def test_bad_data_is_one_line_and_nothing_is_written(
         (("export", "nonsense", "--out", "new"), "There is no such reward model; ./labs reward-model list"),
         (("train", "talks.jsonl", "--ties", "lose"), "--ties must be drop or half"),
         (("train", "talks.jsonl", "--keep-by", "luck"), "--keep-by must be r2, spearman or pairwise"),
+        (
+            ("train", "talks.jsonl", "--encoder", "/nonexist"),
+            "is no model folder and no reachable model name: /nonexist",
+        ),
         (("train", "talks.jsonl", "--uncertainty", "none"), "--uncertainty must be bayesian or ensemble"),
         (("train", "talks.jsonl", "--encoder", "no/such/model"), "is no model folder and no reachable model name"),
     ],
@@ -224,3 +240,14 @@ def test_ctrl_c_says_how_to_go_on_and_going_on_ends_the_same(home: Path, monkeyp
     # The same heads to the last bit; only the numbers of resamples, which the environment decides, might differ.
     first, second = (artefact.read(folder).card.files for folder in (out, home / "whole"))
     assert first == second
+
+
+def test_the_card_names_the_encoder_as_it_is_found_from_anywhere(
+    home: Path, tiny: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(Path(tiny).parent)
+    file = data_file(home)
+    assert labs(monkeypatch, "train", file, "--out", home / "model", "--epochs", 12, "--encoder", "tiny") == 0
+    assert artefact.read_card(home / "model").encoder == str(Path(tiny).resolve())
+    monkeypatch.chdir(home)
+    assert labs(monkeypatch, "evaluate", home / "model", file) == 0

@@ -14,7 +14,7 @@ import pytest
 
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.reward_model.evaluate import evaluate, overlap_line
-from reward_server.jobs.reward_model.train import Task, Tools, Trained, checkpoint_folder, train
+from reward_server.jobs.reward_model.train import Task, Tools, Trained, cap_line, checkpoint_folder, train
 from reward_server.reward_models import artefact, metrics
 from reward_server.reward_models.conversation import Said
 from reward_server.reward_models.dataset import Dataset, split
@@ -335,3 +335,10 @@ def test_a_model_without_hashes_says_that_it_does_not_know(tmp_path: Path) -> No
     found = replace(artefact.read(tmp_path / "model"), extras={})
     assert "is not known" in overlap_line(found, labelled_talks(seed=7))
     assert "160 of 160 rows were trained on" in overlap_line(found, labelled_talks())
+
+
+def test_the_report_says_whether_training_was_cut_short() -> None:
+    recipe = {"epochs": 40, "epochs_run": 40, "epoch": 33, "patience": 25}
+    assert cap_line(recipe).startswith("Training ended at the limit of 40 epochs, 7 after the best one")
+    assert cap_line({**recipe, "epochs_run": 39}) == ""
+    assert cap_line({**recipe, "epoch": 15}) == ""

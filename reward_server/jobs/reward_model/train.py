@@ -31,7 +31,7 @@ from reward_server.reward_models.emphasis import METHOD, learned_emphasis
 from reward_server.reward_models.encoder import TextEncoder
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
-from reward_server.reward_models.finetune import Tuning, fine_tune, tuned_encoder
+from reward_server.reward_models.finetune import Tuning, fine_tune, resolved, tuned_encoder
 from reward_server.reward_models.heads import Featuriser, Matrix
 from reward_server.reward_models.known_rows import pack_rows
 from reward_server.reward_models.matrices import Examples
@@ -256,13 +256,14 @@ def _about(
         notes=dataset.notes,
     )
     recipe = asdict(replace(task.recipe, l2=(fitted.l2,))) | {"epoch": fitted.epoch, "held_out": task.held_out}
+    recipe |= {"epochs_run": max(point.number for point in fitted.history if point.l2 == fitted.l2)}
     recipe |= {"uncertainty": task.uncertainty} | ({"members": task.members} if task.uncertainty == "ensemble" else {})
     sizes = {name: len(list(part.rows())) for name, part in _named(parts).items()}
     return {
         "data": data,
         "split": {**sizes, "duplicates_removed": parts.duplicates},
         "recipe": recipe,
-        "encoder": task.encoder,
+        "encoder": resolved(task.encoder),
         "encoder_version": attempt.encoder_version,
         "features_version": attempt.features_version,
         "metrics": measured.metrics,
@@ -286,12 +287,24 @@ def notes(about: Mapping[str, Any]) -> list[str]:
         "conversation also stands in a later part",
         f"Penalty {recipe['l2'][0]:g}, weights of epoch {recipe['epoch']}, encoder {about['encoder_version']}",
     ]
+    if capped := cap_line(recipe):
+        lines.append(capped)
     if about["uncertainty"]:
         lines.append(f"Uncertainty by {_method(recipe)}")
     tuning = about["finetuning"]
     if tuning["tried"]:
         lines.append(verdict_line(tuning))
     return lines + list(data.notes)
+
+
+def cap_line(recipe: Mapping[str, Any]) -> str:
+    """Says that a training was cut short; empty where it ended by itself."""
+    if recipe["epochs_run"] < recipe["epochs"] or recipe["epochs_run"] - recipe["epoch"] >= recipe["patience"]:
+        return ""
+    return (
+        f"Training ended at the limit of {recipe['epochs']} epochs, {recipe['epochs_run'] - recipe['epoch']} after the "
+        "best one: with more (--epochs) it might become better"
+    )
 
 
 def _method(recipe: Mapping[str, Any]) -> str:
