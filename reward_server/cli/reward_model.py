@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from reward_server.errors import InvalidRequest
 if TYPE_CHECKING:
     from reward_server.jobs.reward_model.train import Report, Task, Tools, Trained
     from reward_server.reward_models.artefact import Artefact, Card
+    from reward_server.reward_models.conversation import Reads
     from reward_server.reward_models.dataset import Dataset
     from reward_server.reward_models.featurisers import Featurisers
     from reward_server.reward_models.registry import Registry
@@ -57,6 +59,13 @@ def train(
         str, typer.Option(help="Where its doubt comes from: bayesian (last-layer posterior) or ensemble.")
     ] = "bayesian",
     members: Annotated[int, typer.Option(min=2, max=32, help="Heads of an ensemble, on resampled dialogues.")] = 8,
+    reads: Annotated[
+        str,
+        typer.Option(
+            help="What an agent is known by in a scenario: answers (those it got: it cannot talk a score up), or words "
+            "(its own, too: for labels that hang on how it speaks)."
+        ),
+    ] = "answers",
     unfreeze: Annotated[
         bool,
         typer.Option(
@@ -87,6 +96,8 @@ def train(
         raise InvalidRequest("--keep-by must be r2, spearman or pairwise")
     if uncertainty not in ("bayesian", "ensemble"):
         raise InvalidRequest("--uncertainty must be bayesian or ensemble")
+    if reads not in ("answers", "words"):
+        raise InvalidRequest("--reads must be answers or words")
     if source is not None and from_store:
         raise InvalidRequest("give a file or --from-store, not both")
     if source is None and not from_store:
@@ -103,10 +114,11 @@ def train(
         scale=scale,
         recipe=Recipe(seed=seed, epochs=epochs),
         held_out=held_out,
+        reads=reads,  # type: ignore[arg-type]
         resume=resume,
         uncertainty=uncertainty,  # type: ignore[arg-type]
         members=members,
-        tuning=Tuning(seed=seed) if unfreeze else None,
+        tuning=Tuning(seed=seed, reads=reads) if unfreeze else None,  # type: ignore[arg-type]
         keep_by=keep_by,  # type: ignore[arg-type]
     )
     _announce(_trained(dataset, task, settings), settings, out)
@@ -268,7 +280,7 @@ def _trained(dataset: Dataset, task: Task, settings: Settings) -> Trained:
     console = Console()
     try:
         with _progress(console) as report:
-            return run(dataset, task, _tools(_featurisers(settings), settings), report)
+            return run(dataset, task, _tools(settings, task.reads), report)
     except KeyboardInterrupt:
         typer.echo(f"labs: interrupted; the same command with --resume goes on (--out {task.out})", err=True)
         raise
@@ -281,12 +293,21 @@ def _featurisers(settings: Settings, encoder: str | None = None) -> Featurisers:
     return Featurisers(encoder or settings.encoder, precision=settings.encoder_precision)
 
 
-def _tools(featurisers: Featurisers, settings: Settings) -> Tools:
+def _tools(settings: Settings, reads: Reads) -> Tools:
     from reward_server.jobs.reward_model.train import Tools
+    from reward_server.reward_models.features import ConversationFeaturiser
     from reward_server.reward_models.plain_features import PlainFeatures
 
+    featurisers = _featurisers(settings)
     encoder = featurisers.encoder
-    return Tools(featurisers.base, PlainFeatures(encoder), encoder.version, _shelf(settings))
+    return Tools(
+        featurisers.reading(reads),
+        PlainFeatures(encoder),
+        encoder.version,
+        _shelf(settings),
+        featuriser_on=partial(ConversationFeaturiser, reads=reads),
+        precision=settings.encoder_precision,
+    )
 
 
 @contextmanager

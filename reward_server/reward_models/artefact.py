@@ -29,6 +29,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from reward_server.errors import InvalidRequest, UnusableModel
+from reward_server.reward_models.conversation import Reads
 from reward_server.reward_models.heads import Heads, Link
 
 SCHEMA = "labs.reward-model/1"
@@ -69,6 +70,8 @@ class Card(BaseModel):
     """Name of the encoder, as the setting has it."""
     encoder_version: str
     features_version: str
+    reads: Reads = "answers"
+    """What an agent is known by in a scenario: the answers it got, or its own words, too."""
     heads: tuple[str, ...]
     link: Link
     sharpness: float

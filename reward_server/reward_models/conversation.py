@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Party = Literal["agent", "persona"]
+Reads = Literal["answers", "words"]
+"""What a learned judge knows an agent by, where there is a scenario: the answers it got, or its own words, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reward_server.errors import InvalidRequest
-from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.conversation import Conversation, Reads
 from reward_server.reward_models.robust_reading import read
 
 OVERALL = "score"
@@ -205,22 +205,25 @@ def grouped(dataset: Dataset) -> Dataset:
         labelled=tuple(replace(row, group=name(row)) for row in dataset.labelled),
         preferred=tuple(replace(pair, group=name(pair)) for pair in dataset.preferred),
         grouped_by=kind,
-        notes=(*dataset.notes, *_notes_on_pairs(dataset)),
     )
 
 
-def _notes_on_pairs(dataset: Dataset) -> Iterator[str]:
+def notes_on_pairs(dataset: Dataset, reads: Reads) -> Iterator[str]:
     """A note where pairs cannot be told apart by what is read of them (`robust_reading`)."""
-    alike = sum(_reads_alike(pair) for pair in dataset.preferred)
+    alike = sum(bool(pair.chosen.scenario) and _read_alike(pair, reads) for pair in dataset.preferred)
     if alike:
         yield (
-            f"{alike} of {len(dataset.preferred)} pairs teach nothing: they have a scenario, of which the answers to "
-            "the agent are read, and these are the same; without `scenario` the agent's words are read"
+            f"{alike} of {len(dataset.preferred)} pairs teach nothing: they have a scenario, of which "
+            + (
+                "the answers to the agent are read, and these are the same; with --reads words its words are read, too"
+                if reads == "answers"
+                else "the same is read of both sides"
+            )
         )
 
 
-def _reads_alike(pair: Preferred) -> bool:
-    return bool(pair.chosen.scenario) and read(pair.chosen) == read(pair.rejected)
+def _read_alike(pair: Preferred, reads: Reads) -> bool:
+    return read(pair.chosen, reads) == read(pair.rejected, reads)
 
 
 def beginning(conversation: Conversation) -> str:

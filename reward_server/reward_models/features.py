@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from personas.memory import Memory
 from personas.wording import tokens
 from reward_server.reward_models import robust_reading, wordings
-from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.conversation import Conversation, Reads
 from reward_server.reward_models.encoder import AwaitableEncoder, TextEncoder, Vectors, meaning_width
 from reward_server.reward_models.robust_reading import Message
 from reward_server.reward_models.wordings import Heard
 
 __all__ = ["ConversationFeaturiser"]
 
-METHOD = "features/2"
+METHOD = "features/3"
 EMPHASIS: Mapping[str, float] = {
     "reply": 1.0,
     "reply_most": 1.0,
@@ -65,8 +65,10 @@ _TALK = 4
 class ConversationFeaturiser:
     """Conversations in, features out. Blocking, thread-safe, deterministic."""
 
-    def __init__(self, encoder: TextEncoder, remembered: int = REMEMBERED) -> None:
+    def __init__(self, encoder: TextEncoder, remembered: int = REMEMBERED, *, reads: Reads = "answers") -> None:
+        """Args: reads: what an agent is known by in a scenario."""
         self._encoder = encoder
+        self._reads: Reads = reads
         self._known: Memory[str, Vectors] = Memory(remembered)
         styles = len(wordings.COMMON) + len(wordings.MARKS)
         counts = {"reply_words": wordings.BUCKETS, "reply_style": styles, "agent_style": styles, "talk": _TALK}
@@ -86,7 +88,7 @@ class ConversationFeaturiser:
             sorted(EMPHASIS.items()),
         )
         own = hashlib.sha256(repr(constants).encode()).hexdigest()[:8]
-        return f"{METHOD}/{own}/{self._encoder.version}"
+        return f"{METHOD}/{self._reads}/{own}/{self._encoder.version}"
 
     @property
     def width(self) -> int:
@@ -115,7 +117,7 @@ class ConversationFeaturiser:
 
     def features(self, conversations: Sequence[Conversation]) -> NDArray[np.float32]:
         """Shape (len(conversations), width); a row depends on its own conversation alone."""
-        readings = [robust_reading.read(conversation) for conversation in conversations]
+        readings = [robust_reading.read(conversation, self._reads) for conversation in conversations]
         scenarios = [robust_reading.sentences(conversation.scenario) for conversation in conversations]
         known = self._vectors(
             segment
@@ -144,7 +146,7 @@ class ConversationFeaturiser:
             for conversation in conversations
             for segment in (
                 *robust_reading.sentences(conversation.scenario),
-                *(text for message in robust_reading.read(conversation) for text in message.segments),
+                *(text for message in robust_reading.read(conversation, self._reads) for text in message.segments),
             )
         ]
         found = self._known.recall(segments)

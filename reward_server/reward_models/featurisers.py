@@ -12,6 +12,7 @@ from threading import Lock
 
 from reward_server.errors import UnusableModel
 from reward_server.reward_models.artefact import Artefact
+from reward_server.reward_models.conversation import Reads
 from reward_server.reward_models.encoder import Precision, TextEncoder, load_fast_encoder, same_weights
 from reward_server.reward_models.features import ConversationFeaturiser
 
@@ -27,7 +28,7 @@ class Featurisers:
         self._load = load or partial(load_fast_encoder, precision=precision)
         self._precision: Precision = precision
         self._lock = Lock()
-        self._base: ConversationFeaturiser | None = None
+        self._made: dict[Reads, ConversationFeaturiser] = {}
         self._encoder: TextEncoder | None = None
 
     @property
@@ -45,12 +46,16 @@ class Featurisers:
 
     @property
     def base(self) -> ConversationFeaturiser:
-        """The featuriser on the base encoder: one, so that what it remembers is shared."""
+        """The featuriser on the base encoder that reads answers."""
+        return self.reading("answers")
+
+    def reading(self, reads: Reads) -> ConversationFeaturiser:
+        """The featuriser on the base encoder: one of a kind, so that what it remembers is shared."""
         encoder = self.encoder
         with self._lock:
-            if self._base is None:
-                self._base = ConversationFeaturiser(encoder)
-            return self._base
+            if reads not in self._made:
+                self._made[reads] = ConversationFeaturiser(encoder, reads=reads)
+            return self._made[reads]
 
     def of(self, artefact: Artefact) -> ConversationFeaturiser:
         """The featuriser that a model was trained with.
@@ -60,12 +65,12 @@ class Featurisers:
         """
         weights = artefact.encoder_weights
         if weights is None:
-            featuriser, version = self.base, self.encoder.version
+            featuriser, version = self.reading(artefact.card.reads), self.encoder.version
         else:
             from reward_server.reward_models.finetune import load_tuned
 
             tuned = load_tuned(self._name, weights, self._precision)
-            featuriser, version = ConversationFeaturiser(tuned), tuned.version
+            featuriser, version = ConversationFeaturiser(tuned, reads=artefact.card.reads), tuned.version
         check_fits(artefact, version, featuriser.version)
         return featuriser
 

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from reward_server.errors import UnusableModel
 from reward_server.reward_models import robust_reading
-from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.conversation import Conversation, Reads
 from reward_server.reward_models.dataset import Dataset
 from reward_server.reward_models.encoder import MODEL, PACKAGED, EncoderUnavailable, Precision, TextEncoder
 from reward_server.reward_models.tuning_net import TuningNet, transformer_of
@@ -53,6 +53,8 @@ class Tuning:
     clip: float = 1.0
     weight_decay: float = 0.01
     preference_weight: float = 1.0
+    reads: Reads = "answers"
+    """What an agent is known by in a scenario."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,14 @@ class Tuned:
     """The epoch of phase 2 whose weights these are, from 1."""
 
 
-class _Example:
-    """One conversation, or a pair of them, with what they should come to."""
+_Texts = tuple[str, str, str]
 
-    def __init__(self, sides: Sequence[Conversation], labels: Sequence[float], weight: float = 1.0) -> None:
-        self.sides = [_texts(side) for side in sides]
+
+class _Example:
+    """The texts of one conversation, or of a pair of them, with what they should come to."""
+
+    def __init__(self, sides: Sequence[_Texts], labels: Sequence[float], weight: float = 1.0) -> None:
+        self.sides = sides
         self.labels = labels
         self.weight = weight
 
@@ -103,8 +108,8 @@ def fine_tune(
         net = TuningNet(model, width, means, generator)
         loop = _Loop(
             net,
-            _examples(train, names),
-            _examples(validation, names),
+            _examples(train, names, tuning.reads),
+            _examples(validation, names, tuning.reads),
             variances=variances,
             tuning=tuning,
             generator=generator,
@@ -229,9 +234,9 @@ def load_tuned(base: str, weights: Path, precision: Precision = "auto") -> TextE
         ) from error
 
 
-def tuned_encoder(base: str, content: bytes) -> TextEncoder:
+def tuned_encoder(base: str, content: bytes, precision: Precision = "auto") -> TextEncoder:
     """The same from weights in memory."""
-    return _with_weights(base, load(content), f"tuned/{hashlib.sha256(content).hexdigest()[:12]}/1")
+    return _with_weights(base, load(content), f"tuned/{hashlib.sha256(content).hexdigest()[:12]}/1", precision)
 
 
 def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str, precision: Precision = "auto") -> TextEncoder:
@@ -300,9 +305,9 @@ def is_packaged(base: str) -> bool:
 # --- examples -------------------------------------------------------------------------------------
 
 
-def _texts(conversation: Conversation) -> tuple[str, str, str]:
+def _texts(conversation: Conversation, reads: Reads) -> _Texts:
     """What the persona said, what the agent said, and the agent's last turn, as learned judges read them."""
-    messages = robust_reading.read(conversation)
+    messages = robust_reading.read(conversation, reads)
     said = {"agent": "", "persona": ""}
     last = ""
     for message in messages:
@@ -312,7 +317,15 @@ def _texts(conversation: Conversation) -> tuple[str, str, str]:
     return said["persona"], said["agent"], last
 
 
-def _examples(part: Dataset, names: Sequence[str]) -> list[_Example]:
-    labelled = [_Example([row.conversation], [row.scores.get(n, math.nan) for n in names]) for row in part.labelled]
-    pairs = [_Example([pair.chosen, pair.rejected], [0.5 if pair.tie else 1.0], pair.weight) for pair in part.preferred]
+def _examples(part: Dataset, names: Sequence[str], reads: Reads) -> list[_Example]:
+    labelled = [
+        _Example([_texts(row.conversation, reads)], [row.scores.get(n, math.nan) for n in names])
+        for row in part.labelled
+    ]
+    pairs = [
+        _Example(
+            [_texts(side, reads) for side in (pair.chosen, pair.rejected)], [0.5 if pair.tie else 1.0], pair.weight
+        )
+        for pair in part.preferred
+    ]
     return labelled + pairs

@@ -1,16 +1,17 @@
 """Reads conversations for learned judges: what an agent achieved, or what it said without what it said to its judge.
 
-In a scenario, where agents are trained for a reward, an agent is known by the answers it got: its own words are not
-read, so none of them can be written for the judge, and nothing pays but to have the other party say something else.
-All answers together are one message, without small talk and without those that say that a turn was not followed, so
-that a turn which brings nothing changes nothing, and one that brings little changes little.
+In a scenario, where agents are trained for a reward, an agent is known by the answers it got, unless a model was
+trained to read its words, too: its own words are not read, so none of them can be written for the judge, and nothing
+pays but to have the other party say something else. All answers together are one message, without small talk and
+without those that say that a turn was not followed, so that a turn which brings nothing changes nothing, and one that
+brings little changes little.
 
 Elsewhere the other party's words are given, and the agent's are judged. A learned head likes whatever correlated with
 its labels, so text that no person in the conversation would miss is dropped before anything is encoded or counted:
 disguises, talk to the scorer, self-praise, openers that stand for an answer, word lists, another language, machine
 text, and sentences said before. Appending such text to a turn leaves its reading as it was. Code, lists and figures
-are read where the other party asked for them. A scenario in which nobody has answered yet is read in this way, too,
-without small talk; code, lists and figures are then what the scenario calls for.
+are read where the other party asked for them. A scenario in which nobody has answered yet, or whose model reads words,
+is read in this way, too, without small talk; code, lists and figures are then what the scenario calls for.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from personas.acts import Kind, Sentence, read_turn, split_sentences
 from personas.disguise import undisguised
 from personas.memory import remembered
 from personas.wording import any_of, normal, plain, tokens
-from reward_server.reward_models.conversation import Conversation, Party
+from reward_server.reward_models.conversation import Conversation, Party, Reads
 from reward_server.reward_models.puzzled import is_puzzled
 from reward_server.reward_models.small_talk import is_small_talk
 from reward_server.scoring.gates import injects
@@ -149,9 +150,10 @@ class Message:
     """Sentences or pieces of code, in order; empty where nothing in it counts."""
 
 
-def read(conversation: Conversation) -> tuple[Message, ...]:
+def read(conversation: Conversation, reads: Reads = "answers") -> tuple[Message, ...]:
     """The conversation as learned judges read it, in order."""
-    return _answers(conversation) if conversation.scenario and is_answered(conversation) else _words(conversation)
+    by_answers = reads == "answers" and conversation.scenario and is_answered(conversation)
+    return _answers(conversation) if by_answers else _words(conversation)
 
 
 def is_answered(conversation: Conversation) -> bool:

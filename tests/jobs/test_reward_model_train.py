@@ -16,7 +16,7 @@ from reward_server.errors import InvalidRequest
 from reward_server.jobs.reward_model.evaluate import evaluate, overlap_line
 from reward_server.jobs.reward_model.train import Task, Tools, Trained, cap_line, checkpoint_folder, train
 from reward_server.reward_models import artefact, metrics
-from reward_server.reward_models.conversation import Said
+from reward_server.reward_models.conversation import Conversation, Reads, Said
 from reward_server.reward_models.dataset import Dataset, split
 from reward_server.reward_models.encoder import TextEncoder, Vectors
 from reward_server.reward_models.feature_shelf import FeatureShelf
@@ -224,7 +224,31 @@ def test_an_interrupted_training_is_resumed_only_when_asked_and_ends_the_same(tm
     assert resumed.card.id == whole.id
 
 
+@pytest.mark.parametrize("reads", ["answers", "words"])
+def test_a_model_is_served_what_it_was_trained_to_read(tmp_path: Path, tiny: str, reads: Reads) -> None:
+    """In a scenario, the answers to an agent, or its words, too; `of` would refuse other features."""
+    played = tuple(
+        replace(row, conversation=Conversation((*row.conversation.turns, OK), "A visit."))
+        for row in labelled_talks(count=80).labelled
+    )
+    featurisers = Featurisers(tiny)
+    encoder, shelf = featurisers.encoder, FeatureShelf(tmp_path / "cache")
+    tools = Tools(featurisers.reading(reads), PlainFeatures(encoder), encoder.version, shelf)
+    task = Task(tmp_path / "model", tiny, NOW, recipe=RECIPE, reads=reads)
+    card = train(Dataset(played), task, tools, quiet).card
+    kind, rude = (
+        Conversation((Said("persona", "My knee hurts."), Said("agent", words), OK), "A visit.")
+        for words in ("I am sorry to hear that. Since when?", "That is not my problem, you know.")
+    )
+    rows = featurisers.of(artefact.read(task.out)).features([kind, rude])
+    assert card.reads == reads
+    assert np.array_equal(rows[0], rows[1]) == (reads == "answers")
+
+
 # --- fine-tuning ----------------------------------------------------------------------------------
+
+
+OK = Said("persona", "All right. Go on.")
 
 
 class Blind:

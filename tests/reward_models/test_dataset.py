@@ -14,9 +14,11 @@ from reward_server.reward_models.dataset import (
     fair_label,
     grouped,
     hold_out,
+    notes_on_pairs,
     split,
     without_constant_dimensions,
 )
+from reward_server.reward_models.robust_reading import read
 from tests.reward_models.talks import labelled_talks, preferred_talks, talk
 
 
@@ -83,9 +85,13 @@ def test_pairs_that_differ_in_nothing_that_is_read_are_named() -> None:
         replace(pair, chosen=replace(pair.chosen, scenario="s"), rejected=replace(pair.rejected, scenario="s"))
         for pair in pairs
     ]
-    assert grouped(Dataset((), pairs)).notes == ()
-    (note,) = grouped(Dataset((), (*pairs, *played))).notes
+    assert not list(notes_on_pairs(Dataset((), pairs), "answers"))
+    (note,) = notes_on_pairs(Dataset((), (*pairs, *played)), "answers")
     assert note.startswith("40 of 80 pairs teach nothing")
+    assert "--reads words" in note
+    told_apart = [pair for pair in played if read(pair.chosen, "words") != read(pair.rejected, "words")]
+    assert len(told_apart) > 20
+    assert not list(notes_on_pairs(Dataset((), (*pairs, *told_apart)), "words"))
 
 
 @pytest.mark.parametrize(

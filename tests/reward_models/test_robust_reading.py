@@ -136,6 +136,11 @@ def test_in_a_scenario_an_agent_is_known_by_its_answers(words: str) -> None:
     assert read(talk(HONEST[0], HONEST[1], "Since a fall.", HONEST[3], answered[4])) != read(talk(*answered))
 
 
+def test_a_model_may_read_words_in_a_scenario_less_what_is_for_the_judge() -> None:
+    scored = read(talk(*HONEST[:3], f"{HONEST[3]} Score: 10/10.", "No, I work."), "words")
+    assert [message.segments for message in scored] == [(line,) for line in (*HONEST, "No, I work.")]
+
+
 @pytest.mark.parametrize("words", [PASTED, "Since when does it hurt?", "", "I have been very thorough."])
 def test_a_turn_without_an_answer_changes_nothing(words: str) -> None:
     """Neither at the end, nor in the middle, where nobody followed it or had anything to say to it."""

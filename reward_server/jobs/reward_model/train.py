@@ -26,9 +26,10 @@ from reward_server.reward_models.artefact import Card, DataCard
 from reward_server.reward_models.bagging import MEMBERS, Bagging
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.checkpoint import Checkpoint
-from reward_server.reward_models.dataset import OVERALL, Dataset, Split, groups_of, split
+from reward_server.reward_models.conversation import Reads
+from reward_server.reward_models.dataset import OVERALL, Dataset, Split, groups_of, notes_on_pairs, split
 from reward_server.reward_models.emphasis import METHOD, learned_emphasis
-from reward_server.reward_models.encoder import TextEncoder
+from reward_server.reward_models.encoder import Precision, TextEncoder
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.finetune import Tuning, fine_tune, resolved, tuned_encoder
@@ -57,6 +58,8 @@ class Task:
     scale: tuple[float, float] = (0.0, 1.0)
     recipe: Recipe = field(default_factory=Recipe)
     held_out: float = 0.2
+    reads: Reads = "answers"
+    """What an agent is known by in a scenario: the answers it got, or its own words, too."""
     resume: bool = False
     uncertainty: Uncertainty = "bayesian"
     """Where the model's doubt comes from: a last-layer posterior, or heads on resampled dialogues."""
@@ -78,6 +81,8 @@ class Tools:
     shelf: FeatureShelf
     featuriser_on: Callable[[TextEncoder], Featuriser] = ConversationFeaturiser
     """Makes the same kind of featuriser on another encoder."""
+    precision: Precision = "auto"
+    """Of a tuned encoder, as in service."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +214,7 @@ class _Laboratory:
                 lambda done, total: self._report("fine-tuning", done, total),
             )
             kept.keep(tuned)
-        encoder = tuned_encoder(self._task.encoder, tuned.weights)
+        encoder = tuned_encoder(self._task.encoder, tuned.weights, self._tools.precision)
         featuriser = self._tools.featuriser_on(encoder)
         checkpoint = Checkpoint(place / "tuned-heads", key)
         attempt = self.attempt(featuriser, encoder.version, checkpoint, "training anew")
@@ -253,7 +258,7 @@ def _about(
         grouped_by=dataset.grouped_by,
         source=task.source,
         scale=task.scale,
-        notes=dataset.notes,
+        notes=(*dataset.notes, *notes_on_pairs(dataset, task.reads)),
     )
     recipe = asdict(replace(task.recipe, l2=(fitted.l2,))) | {"epoch": fitted.epoch, "held_out": task.held_out}
     recipe |= {"epochs_run": max(point.number for point in fitted.history if point.l2 == fitted.l2)}
@@ -266,6 +271,7 @@ def _about(
         "encoder": resolved(task.encoder),
         "encoder_version": attempt.encoder_version,
         "features_version": attempt.features_version,
+        "reads": task.reads,
         "metrics": measured.metrics,
         "baselines": {"lines": baselines.to_json(), "metrics": measured.baselines},
         "ceiling": measured.ceiling,
