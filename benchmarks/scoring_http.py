@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -98,14 +99,13 @@ def main() -> None:
         folder = Path(name)
         serve_a_model(folder, conversations)
         labs, plain = labs_server(folder), plain_scorer(folder)
-        with running(labs, plain):
-            for server in (labs, plain):
-                share_one_core(server)
+        with the_same_core(), running(labs, plain):
             doors = [
                 Door("sentence-transformers, plain endpoint", plain, "/score"),
                 Door("Labs, learned", labs, "/evaluate", LEARNED),
                 Door("Labs, rubric", labs, "/evaluate"),
             ]
+            on_the_others()
             tables = asyncio.run(measured(doors, conversations, arguments.rounds))
     lengths = token_counts(fresh_everywhere(conversations, BATCH, seed=1))
     about = (
@@ -138,13 +138,22 @@ def serve_a_model(folder: Path, conversations: Sequence[Conversation]) -> None:
         subprocess.run([*command, *arguments], check=True, env=environment, stdout=subprocess.DEVNULL)
 
 
-def share_one_core(server: ServerProcess) -> None:
-    """Pin all threads of a server to core 0, and this process to the others."""
-    cores = sorted(os.sched_getaffinity(0))
-    for thread in Path(f"/proc/{server.pid}/task").iterdir():
-        os.sched_setaffinity(int(thread.name), {0})
-    if len(cores) > 1:
-        os.sched_setaffinity(0, set(cores) - {0})
+@contextmanager
+def the_same_core() -> Iterator[None]:
+    """Whatever is started here runs on one core, and knows it."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def on_the_others() -> None:
+    """Let this process use all cores but that one."""
+    cores = set(range(os.cpu_count() or 1)) - os.sched_getaffinity(0)
+    if cores:
+        os.sched_setaffinity(0, cores)
 
 
 def fresh_everywhere(conversations: Sequence[Conversation], count: int, seed: int) -> list[Conversation]:

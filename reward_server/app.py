@@ -53,7 +53,7 @@ from reward_server.llm.base import LanguageModel
 from reward_server.llm.build import language_model
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
 from reward_server.reward_models.calibration import CalibrationShelf
-from reward_server.reward_models.micro_batcher import MicroBatcher
+from reward_server.reward_models.micro_batcher import MicroBatcher, usable
 from reward_server.reward_models.service import RewardModelService
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.metering import MeteredScorer
@@ -207,7 +207,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
 
 async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics, store: Store) -> _Scoring:
     """Scenarios, encoders, judges, and the scorer on all of them."""
-    batcher = MicroBatcher(settings.scoring_threads)
+    batcher = MicroBatcher(usable(settings.scoring_threads))
     stack.push_async_callback(asyncio.to_thread, batcher.close)
     library, matcher = await _knowledge(settings, ports, metrics, batcher)
     threads = ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring")

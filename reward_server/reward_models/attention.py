@@ -63,9 +63,9 @@ def _each(packed: Tensor, mixed: Tensor, runs: Sequence[Run]) -> Iterator[tuple[
 
 
 def _by_products(texts: Tensor, out: Tensor) -> None:
-    length = texts.shape[1]
-    at_once = max(1, SCORES_AT_ONCE // (HEADS * length * length))
-    for some, results in zip(torch.split(texts, at_once), torch.split(out, at_once), strict=True):
+    count, length = texts.shape[:2]
+    sizes = _powers_of_two(count, max(1, SCORES_AT_ONCE // (HEADS * length * length)))
+    for some, results in zip(torch.split(texts, sizes), torch.split(out, sizes), strict=True):
         flat = (some.shape[0] * HEADS, length, HEAD_WIDTH)
         query, key, value = some.permute(2, 0, 3, 1, 4).reshape(3, *flat)
         # Scores are small numbers here (the softmax needs no maximum taken off); where they are not, the sum is
@@ -73,6 +73,14 @@ def _by_products(texts: Tensor, out: Tensor) -> None:
         odds = torch.bmm(query, key.transpose(1, 2)).exp_()
         means = torch.bmm(odds, value).div_(odds.sum(-1, keepdim=True))
         results.copy_(means.view(-1, HEADS, length, HEAD_WIDTH).transpose(1, 2))
+
+
+def _powers_of_two(count: int, most: int) -> list[int]:
+    """Sizes that add up to `count`: a kernel is compiled for each size, so there must not be many."""
+    largest = 1 << (most.bit_length() - 1)
+    sizes = [largest] * (count // largest)
+    rest = count % largest
+    return sizes + [1 << bit for bit in reversed(range(rest.bit_length())) if rest >> bit & 1]
 
 
 def _by_kernel(texts: Tensor, out: Tensor) -> None:

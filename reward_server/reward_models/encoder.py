@@ -53,6 +53,15 @@ def meaning_width(encoder: TextEncoder) -> int:
     return width
 
 
+TOKENS_PER_BATCH = 4096
+
+
+def batch_tokens(encoder: TextEncoder) -> int:
+    """So many tokens are encoded together at most: who comes meanwhile has to wait for them."""
+    tokens: int = getattr(encoder, "batch_tokens", TOKENS_PER_BATCH)
+    return tokens
+
+
 @runtime_checkable
 class AwaitableEncoder(TextEncoder, Protocol):
     """An encoder that computes in threads of its own."""

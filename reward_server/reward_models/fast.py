@@ -14,7 +14,13 @@ import torch
 from torch import Tensor
 
 from reward_server.reward_models.attention import by_kernel, by_products
-from reward_server.reward_models.encoder import METHOD_MARK, EncoderUnavailable, Precision, Vectors
+from reward_server.reward_models.encoder import (
+    METHOD_MARK,
+    TOKENS_PER_BATCH,
+    EncoderUnavailable,
+    Precision,
+    Vectors,
+)
 from reward_server.reward_models.minilm import (
     TOKENS_PER_PACK,
     TONE_LAYERS,
@@ -32,6 +38,9 @@ from reward_server.reward_models.packed import FULL_ROWS, Bf16Forward, Products,
 
 MAX_TOKENS = 512
 """As many positions as the model knows."""
+
+BATCH_TOKENS_FUSED = 8192
+"""Measured with AMX: a fifth faster than 4,096, for a third of a second on a core."""
 
 _LENGTHS = {2: 9, 3: 64, 12: 17, 23: 3, 70: 2, 150: 2, 290: 1, 512: 1}
 _NATIVE = ("avx512_bf16", "amx_bf16")
@@ -57,6 +66,11 @@ class FastEncoder:
     def precision(self) -> str:
         """`bf16` or `fp32`."""
         return "fp32" if self._packed is None else "bf16"
+
+    @property
+    def batch_tokens(self) -> int:
+        """With fused attention twice as many as others: sorted by length, more texts share a call of the kernel."""
+        return BATCH_TOKENS_FUSED if self._method.endswith("fused") else TOKENS_PER_BATCH
 
     @property
     def packs_are_exact(self) -> bool:

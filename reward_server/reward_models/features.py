@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,7 @@ class ConversationFeaturiser:
         counts["reply_tone"] = encoder.width - self._meaning
         self._widths = {name: counts.get(name, self._meaning) for name in EMPHASIS}
 
-    @property
+    @cached_property
     def version(self) -> str:
         """Changes whenever a feature may."""
         constants = (

@@ -9,6 +9,7 @@ wants any more is not computed.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -19,11 +20,9 @@ from threading import Condition, Thread
 import numpy as np
 
 from reward_server.errors import LabsError, NotReady, Overloaded
-from reward_server.reward_models.encoder import TextEncoder, Vectors, meaning_width
+from reward_server.reward_models.encoder import TextEncoder, Vectors, batch_tokens, meaning_width
 
 WORKERS = 2
-TOKENS_PER_BATCH = 4096
-"""Measured: speed is flat from 2,048 to 8,192 tokens, and a small batch loses little."""
 WORTH_SPLITTING = 512
 """A batch of fewer tokens is not shared with a worker that has nothing to do."""
 MOST_WAITING = 100_000
@@ -54,11 +53,11 @@ class _Call:
 class MicroBatcher:
     """Worker threads and the queue they share."""
 
-    def __init__(self, workers: int = WORKERS, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(self, workers: int | None = None, most_waiting: int = MOST_WAITING) -> None:
         """Start the threads.
 
         Args:
-            workers: threads that compute, one core each.
+            workers: threads that compute, one core each; by default 2, or 1 where this process may use one core.
             most_waiting: so many texts may be in the queue; a single call of more is taken by an idle server.
         """
         self._most_waiting = most_waiting
@@ -67,7 +66,9 @@ class MicroBatcher:
         self._jobs: dict[tuple[TextEncoder, str], _Job] = {}
         self._waiting_texts = self._waiting_tokens = self._idle = 0
         self._open = True
-        self._threads = [Thread(target=self._work, name=f"labs-encoding-{n}", daemon=True) for n in range(workers)]
+        self._threads = [
+            Thread(target=self._work, name=f"labs-encoding-{n}", daemon=True) for n in range(workers or usable(WORKERS))
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -133,7 +134,7 @@ class MicroBatcher:
 
     def _take(self) -> list[_Job]:
         """The next batch: the callers' texts in turn, all for the encoder of the first."""
-        budget = min(TOKENS_PER_BATCH, max(WORTH_SPLITTING, self._waiting_tokens // (1 + self._idle)))
+        budget = max(WORTH_SPLITTING, self._waiting_tokens // (1 + self._idle))
         batch: list[_Job] = []
         passed: deque[_Call] = deque()
         while self._ring and budget > 0:
@@ -143,6 +144,7 @@ class MicroBatcher:
                 call.waiting.popleft()
                 job.taken = True
                 self._forget(job)
+                budget = budget if batch else min(budget, batch_tokens(job.encoder))
                 batch.append(job)
                 budget -= job.tokens
                 self._ring.append(call)
@@ -238,6 +240,12 @@ class BatchedEncoder:
         for index, text in enumerate(texts):
             stacked[index] = vectors[text]
         return stacked
+
+
+def usable(threads: int) -> int:
+    """So many of these threads as there are cores for: two on one core spoil each other's caches."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(threads, cores))
 
 
 def _next_job(call: _Call, encoder: TextEncoder | None) -> _Job | None:

@@ -27,7 +27,7 @@ from reward_server.reward_models.encoder import EncoderUnavailable, Vectors
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MAX_TOKENS = 256
-TOKENS_PER_PACK = 4096  # measured: speed is flat from 2,048 to 8,192
+TOKENS_PER_PACK = 2048  # measured: as fast as 8,192, and with AMX a tenth faster than 4,096: buffers stay in caches
 MIN_ROWS = 16  # measured: below 4 rows the library takes another kernel, whose sums are ordered differently
 LAYERS, HEADS, WIDTH = 6, 12, 384
 NORM_EPSILON = 1e-12

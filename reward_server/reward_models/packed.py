@@ -20,10 +20,13 @@ import torch.nn.functional as F  # noqa: N812 (the name the field uses)
 from torch import Tensor
 
 from reward_server.reward_models.attention import HEAD_WIDTH, Attention, by_kernel, by_products
-from reward_server.reward_models.minilm import LAYERS, MIN_ROWS, NORM_EPSILON, TONE_LAYERS, WIDTH, Tokens, means_of
+from reward_server.reward_models.minilm import LAYERS, NORM_EPSILON, TONE_LAYERS, WIDTH, Tokens, means_of
 
 ROWS_EXPECTED = 2048
 """The layout of pre-packed matrices is chosen for so many rows; others are multiplied as well."""
+ROWS_STEP = 64
+"""Rows are filled up to a multiple: oneDNN compiles its kernels anew for every number of rows, which takes as long as
+multiplying a thousand of them."""
 SAME_DIRECTION = 0.9999
 FULL_ROWS = 512
 """Measured on a processor with AMX: with fewer than 385 rows, the long sums are split up and ordered differently."""
@@ -150,8 +153,8 @@ class Bf16Forward:
     @torch.inference_mode()
     def __call__(self, rows: Sequence[Tokens]) -> Tensor:
         """Unit vectors, each followed by the means of `TONE_LAYERS`, fp32; shape (len(rows), 4 * 384)."""
-        filler = MIN_ROWS - sum(map(len, rows))
-        filled = [*rows, [0] * filler] if filler > 0 else rows
+        filler = -sum(map(len, rows)) % ROWS_STEP
+        filled = [*rows, [0] * filler] if filler else rows
         runs = [(length, len(list(run))) for length, run in groupby(map(len, filled))]
         hidden = self._embedded(filled).bfloat16()
         by = self._products

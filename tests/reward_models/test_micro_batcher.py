@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from reward_server.errors import LabsError, NotReady, Overloaded
-from reward_server.reward_models.encoder import TextEncoder, Vectors, load_encoder
-from reward_server.reward_models.micro_batcher import TOKENS_PER_BATCH, MicroBatcher
+from reward_server.reward_models.encoder import TOKENS_PER_BATCH, TextEncoder, Vectors, load_encoder
+from reward_server.reward_models.micro_batcher import MicroBatcher, usable
 
 LONG_S = 30.0
 
@@ -98,6 +98,25 @@ def test_ten_thousand_texts_of_one_caller_do_not_starve_another(encoder: GatedEn
     assert "the only text of somebody else" in encoder.batches[1]
     assert len(many.result(LONG_S)) == 10_000
     assert max(sum(len(text) // 4 + 2 for text in batch) for batch in encoder.batches) <= TOKENS_PER_BATCH
+    batcher.close()
+
+
+def test_there_are_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0})
+    assert (usable(2), usable(1)) == (1, 1)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2})
+    assert usable(2) == 2
+
+
+def test_an_encoder_may_take_more_at_once(encoder: GatedEncoder) -> None:
+    encoder.batch_tokens = 2 * TOKENS_PER_BATCH  # type: ignore[attr-defined]
+    batcher = MicroBatcher(workers=1)
+    _busy(batcher, encoder)
+    many = batcher.submit(encoder, [f"one of very many texts, number {number}" for number in range(3_000)])
+    encoder.free.set()
+    assert len(many.result(LONG_S)) == 3_000
+    sizes = [sum(len(text) // 4 + 2 for text in batch) for batch in encoder.batches]
+    assert TOKENS_PER_BATCH < max(sizes) <= 2 * TOKENS_PER_BATCH
     batcher.close()
 
 
