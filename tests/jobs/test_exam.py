@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from personas.matcher import Matcher
 from personas.state import PersonaState
 from reward_server.engine import OfflineEngine, offline_engine
 from reward_server.jobs.exam import play as play_module
-from reward_server.jobs.exam.marks import Marker
-from reward_server.jobs.exam.play import play
+from reward_server.jobs.exam.marks import Mark, Marker
+from reward_server.jobs.exam.play import Play, play
 from reward_server.jobs.exam.questions import hear_one, understanding
 from reward_server.jobs.exam.report import Figures, ScenarioExam, markdown
 from reward_server.jobs.exam.run import Examiner
@@ -138,14 +139,22 @@ async def test_an_order_that_does_not_hold_is_explained(tmp_path: Path, matcher:
     assert any(note.startswith("`insulted` never fired") for note in exam.notes)
 
 
+@dataclass(frozen=True)
+class Generous:
+    """Says that everybody met a criterion; the silent agent meets none that could be written."""
+
+    marker: Marker
+
+    async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[Mark]:
+        marks = await self.marker.mark(scenario, plays)
+        return [replace(mark, values={**mark.values, "sent_away": 1.0}) for mark in marks]
+
+
 async def test_criteria_that_tell_nobody_apart_are_named(tmp_path: Path, matcher: Matcher) -> None:
-    with changed(
-        tmp_path,
-        matcher,
-        ("check: {conduct: {act: empathy}}", "check: {conduct: {act: empathy, at_least: 40}}"),
-        ("check: {committed: {any_of: [wave_off]}}", "check: {length: {max_words: 400, share: 0.01, min_words: 0}}"),
-    ) as (examine, sealed):
-        exam = await examine.examine(sealed)
+    rare = ("check: {conduct: {act: empathy}}", "check: {conduct: {act: empathy, at_least: 40}}")
+    with changed(tmp_path, matcher, rare) as (examine, sealed):
+        generous = replace(examine, marker=Generous(examine.marker))  # type: ignore[arg-type]
+        exam = await generous.examine(sealed)
     assert failure(exam, "no scripted agent met `kind_words`") == ()
     assert failure(exam, "every scripted agent met `sent_away`") == ()
 
