@@ -39,6 +39,8 @@ _CONTRACTED = {"'m": "is", "'re": "is", "'s": "is", "'ve": "have", "'d": "would"
 _REPORTED = re.compile(
     r"(?:(?:so|and|as|well|earlier),? )?you (?:have |just )?(?:told|said|say|mentioned)\b", re.IGNORECASE
 )
+_OWN_CLAUSE = re.compile(r"[,;:] (?:so|then|and|therefore|which is why) (?:i|we)\b", re.IGNORECASE)
+"""What the agent concludes from what it repeats is its own."""
 _QUOTED = re.compile(r"\"[^\"]*(?:\"|$)|^[^\"]*\"$")
 """Between two marks, or on the side of one that a sentence's end has left alone."""
 
@@ -74,7 +76,8 @@ class Heard:
 
         So is what is said to be its words.
         """
-        if _REPORTED.match(plain(sentence)):
+        reported = _REPORTED.match(plain(sentence))
+        if reported and not _OWN_CLAUSE.search(plain(sentence), reported.end()):
             return True
         words = _words(sentence)
         covered = _covered(words, self._plain)

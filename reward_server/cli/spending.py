@@ -36,8 +36,8 @@ def spending(
     shown = [row for row in rows if lab in (None, row.lab_id)]
     console = Console()
     if not shown:
-        whose = "no lab" if lab is None else f"the lab {lab}"
-        console.print(f"In the last {days} days {whose} has asked a language model.", markup=False, highlight=False)
+        who = "no lab has" if lab is None else f"the lab {lab} has not"
+        console.print(f"In the last {days} days {who} asked a language model.", markup=False, highlight=False)
         return
     priced = settings.llm_usd_per_mtok_in is not None and settings.llm_usd_per_mtok_out is not None
     console.print(table(shown, ceiling_of(settings), priced=priced))

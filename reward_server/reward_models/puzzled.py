@@ -17,7 +17,7 @@ _PUZZLED = re.compile(
     any_of(
         rf"\b(?:(?:do|did|could)(?:n't| not)|can(?:'t|not)|not sure(?: that)? i)(?: \w+)? (?:understand|follow|get)"
         rf"{_THAT}",
-        r"(?:\bno idea|n't know|\bnot (?:know|sure)) what (?:you\b|that(?:'s| is| was)?\b|to say to that)",
+        r"(?:\bno idea|n't know|\bnot (?:know|sure)) what (?:you\b|that(?:'s| is| was)?\b(?! means)|to say to that)",
         r"\bwhat (?:do|did) you mean\b|\bwhat (?:does|did) that mean\b(?! for)|\bwhat was that\b",
         r"(?:n't|\bnot) make (?:any |much )?sense\b|\bma(?:kes|de) no sense\b",
         r"\b(?:can|could)(?:n't|'t|not) (?:do anything with|make (?:anything|head or tail) of) (?:that|this|it)\b",
@@ -27,12 +27,9 @@ _PUZZLED = re.compile(
     re.IGNORECASE,
 )
 _OTHER_WORDS = SAYS_NOTHING | words_of(
-    """afraid english excuse follow guess hm huh normal ordinary plain plainly puzzled simple simply sorry um"""
+    """afraid asking chat doesn't english excuse follow good guess happen hm huh like mean normal often ordinary
+    plain plainly puzzled re simple simply sorry straight supposed there um went"""
 )
-
-
-MOST_BESIDES = 2
-"""Words with a meaning of their own beside the expression, in a sentence that says no more than that."""
 
 
 def is_puzzled(sentences: Sequence[str]) -> bool:
@@ -45,4 +42,4 @@ def is_puzzled(sentences: Sequence[str]) -> bool:
 
 def _is_lost(sentence: str) -> bool:
     rest, found = _PUZZLED.subn(" ", plain(sentence))
-    return bool(found) and sum(word not in _OTHER_WORDS for word in tokens(rest)) <= MOST_BESIDES
+    return bool(found) and _OTHER_WORDS.issuperset(tokens(rest))

@@ -29,7 +29,7 @@ from reward_server.reward_models.puzzled import is_puzzled
 from reward_server.reward_models.small_talk import is_small_talk
 from reward_server.scoring.gates import injects
 
-VERSION = "reading/5"
+VERSION = "reading/6"
 """Part of every feature version: changes whenever a message may be read differently."""
 MAX_SEGMENTS = 48
 """So many sentences of a message are read, from both of its ends; a page of text costs no more than this."""

@@ -89,5 +89,5 @@ def test_without_a_budget_or_prices_it_says_so(data: Path) -> None:
 
 
 def test_who_asked_nothing_is_told_in_a_line(data: Path, tmp_path: Path) -> None:
-    assert "the lab nobody has asked" in run("--data", str(data), "--lab", "nobody")
+    assert "the lab nobody has not asked" in run("--data", str(data), "--lab", "nobody")
     assert "no lab has asked" in run("--data", str(tmp_path / "empty"))

@@ -67,6 +67,11 @@ def record_of(*talk: tuple[str, str]) -> Record:
 
 def test_what_is_said_to_be_the_personas_words_promises_nothing() -> None:
     assert Heard(compiled()).verbatim("So you told me about the scan.")
+    assert Heard(compiled()).verbatim("You said we would book a scan.")
+
+
+def test_what_is_concluded_from_what_was_said_is_the_agents_own() -> None:
+    assert not Heard(compiled()).verbatim("You said that it hurts on stairs, so I will book an MRI scan of your knee.")
     assert not Heard(compiled()).verbatim("I told you that I would book the scan.")
 
 

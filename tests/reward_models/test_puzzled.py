@@ -32,6 +32,10 @@ def test_lines_of_somebody_who_did_not_follow(text: str) -> None:
         "Sorry, I don't follow. My knee hurts since Monday.",
         "And what does that mean for us?",
         "It makes sense to me.",
+        "It makes no sense: I paid twice.",
+        "I beg your pardon, it was Tuesday.",
+        "He put that in writing.",
+        "Thank you. You have no idea what that means to me.",
         "Nobody could say what it was, and I did not get a letter from them.",
     ],
 )
