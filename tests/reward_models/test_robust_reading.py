@@ -9,9 +9,9 @@ from reward_server.reward_models.robust_reading import (
     MAX_SEGMENTS,
     Forms,
     forms_asked_for,
-    is_for_the_judge,
     read,
 )
+from reward_server.scoring.judge_talk import is_for_the_judge
 
 
 def answer(asked: str, said: str, scenario: str = "") -> tuple[str, ...]:
