@@ -2,15 +2,19 @@
 
 Before a question is sent its estimate is booked, in one step with the check; afterwards what was used is charged in its
 place. Both are in a ledger that outlives the process. A booking counts for as long as its question may take: that of a
-process that died runs out by itself, and costs the lab nothing. The last question of a day may use more than its
-estimate, so the overdraft is at most that of the questions on their way at once. Without a ceiling everything fits, and
-what labs spend is known all the same.
+process that died runs out by itself, and costs the lab nothing. What could not be charged because the ledger was away
+is owed, and charged before anything else is booked. The last question of a day may use more than its estimate, so the
+overdraft is at most that of the questions on their way at once. Without a ceiling everything fits, and what labs spend
+is known all the same.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import Protocol
@@ -30,6 +34,9 @@ NANO_USD_PER_TOKEN = 1000
 
 LASTS_S = 3600.0
 """Of a booking that nobody settles. No call is given more time than the longest deadline, an hour."""
+
+AGAIN_AFTER_S = (0.1, 0.5, 2.0)
+"""Between attempts to settle. Each waits for a lock by itself; together they stay far within what a booking lasts."""
 
 log = get_logger(__name__)
 
@@ -75,11 +82,27 @@ class Booking:
     estimate: Usage
 
 
+@dataclass(frozen=True, slots=True)
+class _Debt:
+    """What was used and is not charged yet, in the place of this booking."""
+
+    row: BookingRow
+    used: Spend
+    calls: int
+
+
 class Budget:
     """Every lab's budget of the day."""
 
     def __init__(
-        self, ledger: Ledger, clock: Clock, ceiling: Ceiling, prices: Prices, *, lasts_s: float = LASTS_S
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        ceiling: Ceiling,
+        prices: Prices,
+        *,
+        lasts_s: float = LASTS_S,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Args: lasts_s: how long a booking counts that nobody settles; longer than any call takes."""
         self._ledger = ledger
@@ -87,6 +110,9 @@ class Budget:
         self._ceiling = ceiling
         self._prices = prices
         self._lasts = timedelta(seconds=lasts_s)
+        self._sleep = sleep
+        self._owed: list[_Debt] = []
+        """Never long: while the ledger is away nothing is booked, so nothing is sent that could be owed."""
 
     @property
     def is_limited(self) -> bool:
@@ -94,12 +120,13 @@ class Budget:
         return self._ceiling != NO_CEILING
 
     async def book(self, lab_id: str, question: Question) -> Booking:
-        """Book the estimate of a question.
+        """Book the estimate of a question, once all that is owed has been charged.
 
         Raises:
             BudgetExhausted: it would not fit; says how long it is until midnight.
             StoreUnavailable: the ledger cannot be used.
         """
+        await self.charge_owed()
         now, estimate = self._clock.now().astimezone(UTC), estimate_of(question)
         row = BookingRow(
             booking_id=secrets.token_hex(16),
@@ -113,12 +140,41 @@ class Budget:
         return Booking(row, estimate)
 
     async def settle(self, booking: Booking, usage: Usage, *, calls: int = 1) -> None:
-        """Charge what was used; if the ledger cannot be used, the booking runs out and nothing is charged."""
+        """Charge what was used; try a few times where the ledger cannot be used.
+
+        After that it is owed. Until it is charged the booking stands, at most for as long as bookings last. Whoever is
+        cancelled between two attempts leaves it owed, too.
+        """
+        debt = _Debt(booking.row, self._prices.of(usage), calls)
+        self._owed.append(debt)
+        for wait_s in (0.0, *AGAIN_AFTER_S):
+            if wait_s:
+                await self._sleep(wait_s)
+            if debt not in self._owed:
+                return  # whoever booked meanwhile has charged it
+            with suppress(StoreUnavailable):
+                await self._charge(debt)
+                return
+        tokens = usage.input_tokens + usage.output_tokens
+        log.error("llm_spending_not_settled", lab_id=booking.row.lab_id, tokens=tokens, nano_usd=debt.used.nano_usd)
+
+    async def charge_owed(self) -> None:
+        """Charge what could not be charged when it was used.
+
+        Raises:
+            StoreUnavailable: something is still owed.
+        """
+        while self._owed:
+            await self._charge(self._owed[0])
+
+    async def _charge(self, debt: _Debt) -> None:
+        # Not owed while it is on its way: nobody else may charge it, and if this is cancelled the ledger still does.
+        self._owed.remove(debt)
         try:
-            await self._ledger.settle(booking.row, self._prices.of(usage), calls=calls)
+            await self._ledger.settle(debt.row, debt.used, calls=debt.calls)
         except StoreUnavailable:
-            tokens = usage.input_tokens + usage.output_tokens
-            log.warning("llm_spending_not_settled", lab_id=booking.row.lab_id, tokens=tokens)
+            self._owed.append(debt)
+            raise
 
 
 def estimate_of(question: Question) -> Usage:

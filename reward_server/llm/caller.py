@@ -34,6 +34,9 @@ MAX_BACK_OFF_S = 8.0
 SHARE_OF_AN_ATTEMPT = 0.5
 """Of the time left, while there are attempts left: a lost request must not use up the whole deadline."""
 
+SETTLED_WITHIN_S = 3.0
+"""An answer waits no longer for its charge. The store waits 2.5 s for a lock; what takes longer goes on by itself."""
+
 MOST_LEFT_OUT = 4
 """A model may refuse temperature, seed, log-probabilities and the cache's key, and says so of one at a time."""
 
@@ -169,6 +172,9 @@ class Caller:
         """Let what was used be settled, and close the connections."""
         if self._settling:
             await asyncio.wait(self._settling)
+        if self._budget is not None:
+            with suppress(StoreUnavailable):
+                await self._budget.charge_owed()
         await self._provider.close()
 
     async def _answered(self, question: Question, lab_id: str) -> Outcome:
@@ -265,8 +271,10 @@ class Caller:
         return task
 
     async def _settle(self, budget: Budget, booking: Booking, usage: Usage) -> None:
-        """Settle, even if whoever waits for it leaves."""
-        await asyncio.shield(self._finish(budget.settle(booking, usage)))
+        """Settle, even if whoever waits for it leaves; nobody waits for long."""
+        done, _ = await asyncio.wait([self._finish(budget.settle(booking, usage))], timeout=SETTLED_WITHIN_S)
+        for settled in done:
+            settled.result()
 
 
 async def _given_back(budget: Budget, booking: asyncio.Task[Booking]) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from reward_server.clock import ManualClock
 from reward_server.errors import BudgetExhausted, StoreUnavailable
+from reward_server.llm import caller as caller_module
 from reward_server.llm.base import Answer, FailureKind, LlmFailed, Question, Usage
-from reward_server.llm.budget import Budget, Prices, estimate_of
+from reward_server.llm.budget import AGAIN_AFTER_S, Budget, Prices, estimate_of
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
 from reward_server.store.engine import sqlite_url
 from reward_server.store.migrate import migrate
@@ -254,20 +255,121 @@ async def test_a_ledger_that_cannot_be_used_sends_nothing() -> None:
     assert desk.provider.asked == []
 
 
-class ForgetfulLedger:
-    """Books, and then cannot be used."""
+class AbsentLedger:
+    """A real one that is away for so many attempts to settle."""
+
+    def __init__(self, store: Store, times: int) -> None:
+        self._stored = StoredLedger(store)
+        self.times = times
+        self.tried = 0
 
     async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
-        return True
+        return await self._stored.book(booking, now, ceiling)
 
     async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
-        raise StoreUnavailable
+        self.tried += 1
+        if self.tried <= self.times:
+            raise StoreUnavailable
+        await self._stored.settle(booking, used, calls=calls)
 
 
-async def test_an_answer_is_not_lost_because_it_cannot_be_settled() -> None:
-    budget = Budget(ForgetfulLedger(), ManualClock(), Ceiling(tokens=10**6), Prices())
-    (outcome,) = await outcomes(a_desk(an_answer()), budget, [a_question()])
+FOR_GOOD = 1000
+TRIES = 1 + len(AGAIN_AFTER_S)
+
+
+def an_absent_ledger(store: Store, times: int, desk: Desk, tokens: int | None = 10_000) -> tuple[Budget, AbsentLedger]:
+    ledger = AbsentLedger(store, times)
+    budget = Budget(ledger, ManualClock(), Ceiling(tokens=tokens), Prices(), lasts_s=90.0, sleep=desk.time.sleep)
+    return budget, ledger
+
+
+async def booked(store: Store) -> int:
+    async with store.reading() as work:
+        return (await work.spending.booked("acme", DAY, ManualClock().now())).tokens
+
+
+async def test_a_ledger_that_is_away_for_a_moment_is_tried_again(store: Store) -> None:
+    desk = a_desk(an_answer(usage=Usage(7, 2)))
+    budget, _ = an_absent_ledger(store, TRIES - 1, desk)
+    (outcome,) = await outcomes(desk, budget, [a_question()])
     assert isinstance(outcome, Answer)
+    assert desk.time.slept == [0.1, 0.5, 2.0]
+    assert ((await spent(store)).tokens, await booked(store)) == (9, 0)
+
+
+async def test_what_cannot_be_settled_stays_booked_and_is_charged_before_the_next_booking(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk = a_desk(an_answer(usage=Usage(7, 2)))
+    budget, ledger = an_absent_ledger(store, FOR_GOOD, desk, tokens=ESTIMATE + 8)
+    (outcome,) = await outcomes(desk, budget, [a_question()])
+    assert isinstance(outcome, Answer)
+    assert ledger.tried == TRIES
+    assert ((await spent(store)).tokens, await booked(store)) == (0, ESTIMATE)
+    logged = capsys.readouterr().out
+    assert "llm_spending_not_settled" in logged
+    assert "lab_id=acme" in logged
+    assert "tokens=9" in logged
+    ledger.times = 0
+    (outcome,) = await outcomes(desk, budget, [a_question()])
+    assert isinstance(outcome, BudgetExhausted)
+    assert ((await spent(store)).tokens, await booked(store)) == (9, 0)
+
+
+async def test_while_something_is_owed_and_cannot_be_charged_nothing_is_sent(store: Store) -> None:
+    desk = a_desk(an_answer())
+    budget, _ = an_absent_ledger(store, FOR_GOOD, desk)
+    found = [(await outcomes(desk, budget, [a_question()]))[0] for _ in range(2)]
+    assert [type(outcome) for outcome in found] == [Answer, StoreUnavailable]
+    assert len(desk.provider.asked) == 1
+
+
+async def test_what_is_owed_at_the_end_is_charged_when_the_server_stops(store: Store) -> None:
+    desk = a_desk(an_answer(usage=Usage(7, 2)))
+    budget, _ = an_absent_ledger(store, TRIES, desk)
+    caller = desk.caller(budget=budget)
+    await caller.ask(a_question(), lab_id="acme")
+    assert (await spent(store)).tokens == 0
+    await caller.close()
+    assert (await spent(store)).tokens == 9
+
+
+async def test_settling_that_is_cancelled_between_two_attempts_is_owed_and_charged_once(store: Store) -> None:
+    desk = a_desk(an_answer())
+
+    async def for_ever(seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    ledger = AbsentLedger(store, 1)
+    budget = Budget(ledger, ManualClock(), Ceiling(), Prices(), sleep=for_ever)
+    booking = await budget.book("acme", a_question())
+    settling = asyncio.create_task(budget.settle(booking, Usage(7, 2)))
+    while not ledger.tried:
+        await turns_of_the_loop(1)
+    await turns_of_the_loop()
+    settling.cancel()
+    await asyncio.wait([settling])
+    assert (await spent(store)).tokens == 0
+    await outcomes(desk, budget, [a_question()])
+    assert (await spent(store)).tokens == 9 + 15
+
+
+async def test_an_answer_does_not_wait_for_a_ledger_that_stays_away(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caller_module, "SETTLED_WITHIN_S", 0.01)
+    back = asyncio.Event()
+
+    async def until_back(seconds: float) -> None:
+        await back.wait()
+
+    budget = Budget(AbsentLedger(store, 1), ManualClock(), Ceiling(), Prices(), sleep=until_back)
+    caller = a_desk(an_answer(usage=Usage(7, 2))).caller(budget=budget)
+    assert isinstance(await asyncio.wait_for(caller.ask(a_question(), lab_id="acme"), 5.0), Answer)
+    assert (await spent(store)).tokens == 0
+    back.set()
+    await caller.close()
+    assert (await spent(store)).tokens == 9
 
 
 async def test_a_process_that_is_killed_during_a_call_charges_nobody_for_ever(url: str) -> None:
