@@ -52,6 +52,7 @@ class Breaker:
         self._cool_down_s = cool_down_s
         self._failures = 0
         self._opened_at: float | None = None
+        self._cause: FailureKind | None = None
         self._probing = False
 
     @property
@@ -60,6 +61,11 @@ class Breaker:
         if self._opened_at is None:
             return State.CLOSED
         return State.HALF_OPEN if self._left_s() <= 0 else State.OPEN
+
+    @property
+    def cause(self) -> FailureKind | None:
+        """The failure that opened it; None while it is closed."""
+        return self._cause
 
     @property
     def is_probing(self) -> bool:
@@ -78,7 +84,7 @@ class Breaker:
             yield
         except LlmFailed as failed:
             if failed.kind in PROVIDERS_FAULT:
-                self._failed()
+                self._failed(failed.kind)
             else:
                 self._worked()
             raise
@@ -101,10 +107,10 @@ class Breaker:
 
     def _worked(self) -> None:
         self._failures = 0
-        self._opened_at = None
+        self._opened_at = self._cause = None
 
-    def _failed(self) -> None:
+    def _failed(self, kind: FailureKind) -> None:
         self._failures += 1
         # What was under way when it opened must not prolong it; a probe that fails opens it anew.
         if self.state is not State.OPEN and self._failures >= self._failures_to_open:
-            self._opened_at = self._monotonic()
+            self._opened_at, self._cause = self._monotonic(), kind

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from reward_server.errors import BudgetExhausted, StoreUnavailable
 from reward_server.llm.answers import strict_schema
 from reward_server.llm.base import TRANSIENT, Answer, ChatProvider, FailureKind, LlmFailed, Question, Usage
-from reward_server.llm.breaker import Breaker, State
+from reward_server.llm.breaker import Breaker
 from reward_server.llm.budget import Booking, Budget
 from reward_server.llm.places import Places
 from reward_server.llm.single_flight import SingleFlight
@@ -58,8 +58,8 @@ class Meter(Protocol):
     def refused(self, provider: str) -> None:
         """A question was not sent: no budget."""
 
-    def breaker_moved(self, provider: str, is_open: bool) -> None:
-        """The breaker stands like this now."""
+    def breaker_moved(self, provider: str, cause: str | None) -> None:
+        """How the breaker stands now: open after this failure, or closed (None)."""
 
 
 class SilentMeter:
@@ -77,7 +77,7 @@ class SilentMeter:
     def refused(self, provider: str) -> None:
         """Nothing."""
 
-    def breaker_moved(self, provider: str, is_open: bool) -> None:
+    def breaker_moved(self, provider: str, cause: str | None) -> None:
         """Nothing."""
 
 
@@ -223,7 +223,7 @@ class Caller:
             self._attempt_ended.set()  # wakes those who wait, then is as before
             self._attempt_ended.clear()
             self._places.give_back()
-            self._meter.breaker_moved(self._provider.name, self._breaker.state is not State.CLOSED)
+            self._meter.breaker_moved(self._provider.name, self._breaker.cause)
 
     async def _shown_how_things_are(self, ends: float) -> None:
         """Wait while another question probes a provider that failed.

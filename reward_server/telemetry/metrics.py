@@ -65,11 +65,9 @@ class LlmMetrics:
             "labs_llm_breaker_open", "1 while a failing provider is left alone.", ("provider",), registry=registry
         )
         self._left_alone: set[str] = set()
-        self._last_outcome: dict[str, str] = {}
 
     def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
         """One call ended."""
-        self._last_outcome[provider] = outcome
         self.attempts.labels(provider, outcome).inc()
         self.attempt_seconds.labels(provider).observe(seconds)
         self.tokens.labels(provider, "input").inc(usage.input_tokens)
@@ -88,14 +86,14 @@ class LlmMetrics:
         """A question was not sent."""
         self.over_budget.labels(provider).inc()
 
-    def breaker_moved(self, provider: str, is_open: bool) -> None:
-        """How the breaker stands."""
-        self.breaker_open.labels(provider).set(is_open)
-        if is_open and provider not in self._left_alone:
+    def breaker_moved(self, provider: str, cause: str | None) -> None:
+        """How the breaker stands: open after this failure, or closed."""
+        self.breaker_open.labels(provider).set(cause is not None)
+        if cause is not None and provider not in self._left_alone:
             # From now on questions fail as `breaker_open`, which does not say why.
-            log.warning("llm_breaker_opened", provider=provider, cause=self._last_outcome.get(provider, "unknown"))
+            log.warning("llm_breaker_opened", provider=provider, cause=str(cause))
             self._left_alone.add(provider)
-        elif not is_open and provider in self._left_alone:
+        elif cause is None and provider in self._left_alone:
             log.info("llm_breaker_closed", provider=provider)
             self._left_alone.remove(provider)
 

@@ -118,7 +118,7 @@ class Heard:
     failures: list[str] = field(default_factory=list)
     shares: int = 0
     refusals: int = 0
-    breaker: list[bool] = field(default_factory=list)
+    breaker: list[str | None] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
 
     def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
@@ -134,8 +134,8 @@ class Heard:
     def refused(self, provider: str) -> None:
         self.refusals += 1
 
-    def breaker_moved(self, provider: str, is_open: bool) -> None:
-        self.breaker.append(is_open)
+    def breaker_moved(self, provider: str, cause: str | None) -> None:
+        self.breaker.append(cause)
 
 
 @dataclass

@@ -145,7 +145,29 @@ async def test_an_open_breaker_sends_nothing_and_a_question_says_so() -> None:
     assert len(desk.provider.asked) == 3
     assert caller.describe()["breaker"] == "open"
     assert desk.heard.failures == ["overloaded", "breaker_open"]
-    assert desk.heard.breaker[-1] is True
+    assert desk.heard.breaker[-1] == "overloaded"
+
+
+def test_its_cause_is_the_failure_that_opened_it_whatever_else_fails_meanwhile() -> None:
+    time = Time()
+    breaker = a_breaker(time, failures_to_open=2)
+    fails(breaker, K.RESET)
+    assert breaker.cause is None
+
+    def fail_late() -> None:
+        with breaker.watching():
+            fails(breaker, K.RATE_LIMITED)
+            raise LlmFailed(K.TIMEOUT)
+
+    with pytest.raises(LlmFailed):
+        fail_late()
+    assert breaker.cause is K.RATE_LIMITED
+    time.now += 10.0
+    fails(breaker, K.UNAUTHORISED)
+    assert breaker.cause is K.UNAUTHORISED
+    time.now += 10.0
+    works(breaker)
+    assert breaker.cause is None
 
 
 async def cooled_down(*steps: Step) -> tuple[Desk, Caller]:
@@ -179,7 +201,7 @@ async def test_after_the_cool_down_one_question_goes_out_and_the_others_wait_for
     gate.set()
     assert all(isinstance(answer, Answer) for answer in await asyncio.gather(*asked))
     assert len(desk.provider.asked) == 6
-    assert desk.heard.breaker[-1] is False
+    assert desk.heard.breaker[-1] is None
 
 
 async def test_those_who_wait_for_a_probe_that_fails_are_refused() -> None:

@@ -61,9 +61,9 @@ def test_what_language_models_do_is_counted() -> None:
     metrics.llm.shared("openai")
     metrics.llm.refused("openai")
     with capture_logs() as logs:
-        metrics.llm.breaker_moved("openai", True)
-        metrics.llm.breaker_moved("openai", True)
-    assert [(line["event"], line["cause"]) for line in logs] == [("llm_breaker_opened", "timeout")]
+        metrics.llm.breaker_moved("openai", "rate_limited")
+        metrics.llm.breaker_moved("openai", "timeout")
+    assert [(line["event"], line["cause"]) for line in logs] == [("llm_breaker_opened", "rate_limited")]
     found = values(metrics)
     who = ("provider", "openai")
     assert found["labs_llm_attempts_total", (("outcome", "answered"), who)] == 1
@@ -74,8 +74,8 @@ def test_what_language_models_do_is_counted() -> None:
     assert found["labs_llm_shared_total", (who,)] == found["labs_llm_over_budget_total", (who,)] == 1
     assert found["labs_llm_breaker_open", (who,)] == 1
     with capture_logs() as logs:
-        metrics.llm.breaker_moved("openai", False)
-        metrics.llm.breaker_moved("openai", False)
+        metrics.llm.breaker_moved("openai", None)
+        metrics.llm.breaker_moved("openai", None)
     assert [line["event"] for line in logs] == ["llm_breaker_closed"]
     assert values(metrics)["labs_llm_breaker_open", (who,)] == 0
 
