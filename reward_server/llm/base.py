@@ -53,7 +53,7 @@ class FailureKind(StrEnum):
     REJECTED = "rejected"
     """The provider does not take this question, for a reason that is neither the key nor its size."""
     BREAKER_OPEN = "breaker_open"
-    """Not asked: this provider has been failing."""
+    """Not asked at all: this provider has been failing. Whoever was asked and failed keeps the kind of that failure."""
 
 
 TRANSIENT = frozenset(

@@ -188,6 +188,7 @@ class Caller:
     async def _asked_until_answered(self, question: Question, lab_id: str) -> Outcome:
         ends = self._chance.monotonic() + self._limits.deadline_s
         again, left_out = 0, 0
+        happened: LlmFailed | None = None
         while True:
             waited_since = self._chance.monotonic()
             await self._places.take(lab_id)
@@ -195,9 +196,12 @@ class Caller:
             outcome = await self._asked_once(question, lab_id, ends, last=again == self._limits.retries)
             if not isinstance(outcome, LlmFailed):
                 return outcome
+            if outcome.kind is FailureKind.BREAKER_OPEN and happened is not None:
+                # What it was asked and how that failed says more than that it was not asked once more.
+                return LlmFailed(happened.kind, retry_after_s=outcome.retry_after_s)
             if outcome.kind in TRANSIENT and again < self._limits.retries:
                 delay = self._back_off_s(again, outcome)
-                again += 1
+                again, happened = again + 1, outcome
             elif left_out < MOST_LEFT_OUT and _is_put_otherwise(outcome):
                 delay, left_out = 0.0, left_out + 1
             else:

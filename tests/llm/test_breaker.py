@@ -10,7 +10,7 @@ import pytest
 from reward_server.llm.base import Answer, FailureKind, LlmFailed
 from reward_server.llm.breaker import PROVIDERS_FAULT, Breaker, State
 from reward_server.llm.caller import Caller
-from tests.llm.asking import Desk, Step, Time, a_desk, a_question, an_answer, turns_of_the_loop
+from tests.llm.asking import Desk, FakeProvider, Step, Time, a_desk, a_question, an_answer, turns_of_the_loop
 
 K = FailureKind
 
@@ -168,6 +168,35 @@ def test_its_cause_is_the_failure_that_opened_it_whatever_else_fails_meanwhile()
     time.now += 10.0
     works(breaker)
     assert breaker.cause is None
+
+
+async def test_a_question_whose_retries_find_it_open_fails_as_what_happened_to_it() -> None:
+    """That tells operators the cause; the time until asking is of use again is the breaker's."""
+    desk = a_desk(LlmFailed(K.RATE_LIMITED))
+    caller = desk.caller(failures_to_open=2, retries=2)
+    with pytest.raises(LlmFailed) as caught:
+        await caller.ask(a_question(), lab_id="acme")
+    assert (caught.value.kind, caught.value.retry_after_s) == (K.RATE_LIMITED, 9.0)
+    assert desk.heard.attempts == ["rate_limited", "rate_limited"]
+    assert desk.heard.failures == ["rate_limited"]
+
+
+class TimeForOthers(Time):
+    """Others have their turn while one sleeps."""
+
+    async def sleep(self, seconds: float) -> None:
+        await turns_of_the_loop()
+        await super().sleep(seconds)
+
+
+async def test_a_question_that_another_ones_failures_keep_back_says_that_it_was_not_asked() -> None:
+    """Its own refused setting is not why: without the breaker it would have been asked without that."""
+    script: list[Step] = [LlmFailed(K.REJECTED, retry_after_s=0.0), LlmFailed(K.OVERLOADED)]
+    desk = Desk(FakeProvider(script), time=TimeForOthers())
+    caller = desk.caller(failures_to_open=1, retries=0, concurrency=1)
+    asked = (caller.ask(a_question(user=str(n)), lab_id="acme") for n in range(2))
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    assert [each.kind for each in found if isinstance(each, LlmFailed)] == [K.BREAKER_OPEN, K.OVERLOADED]
 
 
 async def cooled_down(*steps: Step) -> tuple[Desk, Caller]:
