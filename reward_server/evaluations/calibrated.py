@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from reward_server.coordination.idempotency import Body
 from reward_server.errors import CalibrationMismatch, ConfigurationError, FieldProblem, InvalidRewardConfig
@@ -67,12 +68,12 @@ class Calibrator:
             if not replace(config, composite=None).is_plain:
                 raise _refused(NOT_THE_PARTS)
             _require_names(calibration, heard)
-            self._require_makers(calibration, scoring_version, self._lineage.active_model())
+            self._require_makers(calibration, scoring_version, _active(self._lineage.active_model()))
             return
         if calibration.is_of_a_model:
             if heard != (REWARD_MODEL,) or not replace(config, composite=None).is_plain:
                 raise _refused(NOT_THE_MODEL)
-            _require(calibration, self._lineage.active_model())
+            _require(calibration, _active(self._lineage.active_model()))
             return
         if not config.is_plain:
             raise _refused(NOT_PLAIN)
@@ -87,19 +88,19 @@ class Calibrator:
         if config is None or config.calibration is None:
             return {}
         calibration = self._found(config.calibration)
-        model = self._lineage.model_of(scored.scoring_version)
+        maker = _maker(self._lineage.model_of(scored.scoring_version))
         if calibration.is_of_parts:
             parts = _under_caps(scored)
             _require_names(calibration, parts)
-            self._require_makers(calibration, scored.scoring_version, model)
+            self._require_makers(calibration, scored.scoring_version, maker)
             return {"calibrated": _mapped(calibration, parts), "calibration_id": calibration.id}
         if calibration.is_of_a_model:
-            _require(calibration, model)
+            _require(calibration, maker)
         else:
             self._require_version(calibration, scored.scoring_version)
         return {"calibrated": calibration.apply(scored.reward), "calibration_id": calibration.id}
 
-    def _require_makers(self, calibration: Calibration, scoring_version: str, active: str | None) -> None:
+    def _require_makers(self, calibration: Calibration, scoring_version: str, learned: _Learned) -> None:
         """Of parts: the model alone for its own, the rubric's part of the version for the rubric's, else all of it."""
         if calibration.is_of_a_model:
             if calibration.names != (REWARD_MODEL,):
@@ -107,7 +108,7 @@ class Calibrator:
                     f"This calibration was fitted for the reward model {calibration.belongs_to} and maps "
                     f"{', '.join(calibration.names)}: such rewards belong to a scoring version (--for sv_…)."
                 )
-            _require(calibration, active)
+            _require(calibration, learned)
         elif calibration.names != (RUBRIC,) or rubric_version(calibration.belongs_to) != rubric_version(
             scoring_version
         ):
@@ -132,11 +133,28 @@ class Calibrator:
             return None
 
 
-def _require(calibration: Calibration, active: str | None) -> None:
-    if calibration.belongs_to != active:
+class _Learned(NamedTuple):
+    """The reward model that a request meets, and how to speak of it."""
+
+    model: str | None
+    told: str
+
+
+def _active(model: str | None) -> _Learned:
+    """Before scoring."""
+    return _Learned(model, f"{model or 'no reward model'} is active")
+
+
+def _maker(model: str | None) -> _Learned:
+    """Behind a reward that was made: after the check another than the active one can only be new. None: unknown."""
+    return _Learned(model, f"{model or 'another one'} was activated while this request was answered")
+
+
+def _require(calibration: Calibration, learned: _Learned) -> None:
+    if calibration.belongs_to != learned.model:
         raise CalibrationMismatch(
-            f"This calibration was fitted for the reward model {calibration.belongs_to}, and "
-            f"{active or 'no reward model'} is active: activate that model, or fit another one with ./labs calibrate."
+            f"This calibration was fitted for the reward model {calibration.belongs_to}, and {learned.told}: "
+            "activate that model, or fit another one with ./labs calibrate."
         )
 
 

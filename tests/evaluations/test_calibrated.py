@@ -133,9 +133,16 @@ def test_a_models_is_refused_for_other_rewards(desk: Desk) -> None:
 
 
 def test_a_model_that_was_activated_after_the_check_gets_no_calibrated_number(desk: Desk) -> None:
+    """Told as what happened, whether or not anybody asked for the other one's rewards before."""
     calibration = desk.fitted(MODEL)
     desk.activate(OTHER)
     other = desk.version
     desk.activate(MODEL)
-    with pytest.raises(CalibrationMismatch):
+    with pytest.raises(CalibrationMismatch, match=f"{MODEL}, and another one was activated while"):
+        desk.use(calibration, BY_MODEL, scored_by=other)
+    desk.activate(OTHER)
+    with pytest.raises(CalibrationMismatch, match=f"{OTHER} is active"):
+        desk.use(calibration, BY_MODEL)
+    desk.activate(MODEL)
+    with pytest.raises(CalibrationMismatch, match=f"{MODEL}, and {OTHER} was activated while"):
         desk.use(calibration, BY_MODEL, scored_by=other)
