@@ -1,7 +1,7 @@
 """What is wrong with a field, in words of this API: those of the validating library speak of its own insides.
 
-Nothing of what the caller sent is in them. Messages of our own validators are kept; kinds of problems that nobody
-foresaw keep the library's words.
+Nothing of what the caller sent is in them. Messages of our own validators are kept. Of kinds of problems that nobody
+foresaw only the place is told: the library's words for some of them repeat the input.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ _TEXTS: Mapping[str, str] = {
     "bool_parsing": "Must be true or false.",
     "int_type": "Must be a whole number.",
     "int_parsing": "Must be a whole number.",
+    "int_parsing_size": "Must be a smaller whole number.",
     "int_from_float": "Must be a whole number.",
     "float_type": "Must be a number.",
     "float_parsing": "Must be a number.",
     "finite_number": "Must be a finite number.",
     "literal_error": "Must be {expected}.",
+    "enum": "Must be {expected}.",
     "string_pattern_mismatch": "Must match {pattern}.",
     "greater_than": "Must be greater than {gt:g}.",
     "greater_than_equal": "Must be at least {ge:g}.",
@@ -42,12 +44,15 @@ _SIZES: Mapping[str, tuple[str, str, str]] = {
 }
 
 
+_UNFORESEEN = "Is not valid."
+
+
 def in_words(detail: Mapping[str, Any]) -> str:
     """One sentence for an entry of a validation error's `errors()`, its context included."""
     kind, context = detail["type"], detail.get("ctx") or {}
     if kind == "value_error":
-        own = str(context.get("error", "")) or str(detail["msg"])
-        return f"{own[:1].upper()}{own[1:].rstrip('.')}."
+        own = str(context.get("error", ""))
+        return f"{own[:1].upper()}{own[1:].rstrip('.')}." if own else _UNFORESEEN
     try:
         if kind in _SIZES:
             bound, name, words = _SIZES[kind]
@@ -55,4 +60,4 @@ def in_words(detail: Mapping[str, Any]) -> str:
             return f"Must have {bound} {context[name]} {one if context[name] == 1 else many}."
         return _TEXTS[kind].format(**context)
     except (KeyError, ValueError, TypeError):
-        return str(detail["msg"])
+        return _UNFORESEEN

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Discriminator, ValidationError
 
 from reward_server.api.body import parse
+from reward_server.api.errors import problems_of
+from reward_server.api.problems import _SIZES, _TEXTS, in_words
+from reward_server.api.routes.episodes import EpisodeQuery
 from reward_server.errors import InvalidRequest
 from trainer_client.wire import CompareRequest, CreateEpisodeRequest, EvaluateRequest, RankRequest
 
@@ -65,3 +68,46 @@ def test_a_body_that_is_no_json_says_where() -> None:
         parse(EvaluateRequest, b'{"messages": quokka')
     [problem] = refused.value.errors
     assert problem.msg == "Is not valid JSON: expected value at line 1 column 14."
+
+
+class Tagged(BaseModel):
+    """Something the API has none of: the library's words for a wrong tag repeat it."""
+
+    of: Annotated[Kept | Thrown, Discriminator("kind")]
+
+
+class Kept(BaseModel):
+    kind: Literal["kept"]
+
+
+class Thrown(BaseModel):
+    kind: Literal["thrown"]
+
+
+def test_a_problem_that_nobody_foresaw_repeats_nothing_of_what_was_sent() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Tagged.model_validate({"of": {"kind": "quokka"}})
+    assert "quokka" in str(refused.value)
+    assert [problem.msg for problem in problems_of(refused.value)] == ["Is not valid."]
+
+
+@pytest.mark.parametrize("kind", [*_TEXTS, *_SIZES, "value_error", "assertion_error", "of_a_later_version"])
+def test_whatever_an_entry_lacks_there_is_a_sentence_for_it(kind: str) -> None:
+    said = in_words({"type": kind, "loc": ("quokka",)})
+    assert said.endswith(".")
+    assert "quokka" not in said
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ({"status": "quokka"}, "Must be 'active', 'complete' or 'expired'."),
+        ({"limit": "quokka"}, "Must be a whole number."),
+        ({"limit": "9" * 5000}, "Must be a smaller whole number."),
+        ({"collection_slug": "quokka\0"}, "Text may not hold NUL characters."),
+    ],
+)
+def test_a_problem_of_the_query_in_words(sent: dict[str, str], told: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        EpisodeQuery.model_validate(sent)
+    assert [problem.msg for problem in problems_of(refused.value)] == [told]
