@@ -93,7 +93,9 @@ class Settings(BaseSettings):
     drain_s: Seconds = Field(default=10.0, description="Time for requests in work when the server is stopped.")
 
     metrics_access: Literal["auto", "open", "operator"] = Field(
-        default="auto", description="Who may read /metrics; `auto` is everybody on loopback, else operators' keys."
+        default="auto",
+        description="Who may read /metrics; `auto` is everybody on loopback, else operators' keys. While no key exists "
+        "at all (on loopback alone), everybody counts as an operator, whatever is set here.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least log level.")
     log_format: Literal["auto", "console", "json"] = Field(

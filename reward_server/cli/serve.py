@@ -103,12 +103,15 @@ def banner(settings: Settings, port: int, services: Services) -> str:
         shown = "127.0.0.1"
     url = f"http://{shown}:{port}"
     open_access = services.gatekeeper.open_access
+    development = "Development mode: no API key exists, so calls need none."
+    if settings.metrics_access == "operator":
+        development += " That goes for /metrics, too: LABS_METRICS_ACCESS=operator takes effect with the first key."
     auth = "" if open_access else " -H 'Authorization: Bearer lab_YOUR_KEY'"
     collection, scenario = example(services.catalog)
     body = f'{{"collection_slug": "{collection}", "scenario_slug": "{scenario}"}}'
     lines = [
         f"Labs is ready at {url}   (API {url}/api/v1, docs {url}/docs, data {settings.data})",
-        "Development mode: no API key exists, so calls need none." if open_access else "Calls need an API key.",
+        development if open_access else "Calls need an API key.",
         "Try it:",
         f"  curl -s {url}/api/v1/episodes{auth} -H 'Content-Type: application/json' -d '{body}'",
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from personas.matcher import Matcher
+from reward_server.cli.serve import banner
 from reward_server.errors import JudgeFailed
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
@@ -81,6 +82,19 @@ async def test_on_loopback_it_is_open(house: House) -> None:
     house.end_development_mode()
     async with house.client() as nobody:
         assert (await nobody.http.get("/metrics")).status_code == 200
+
+
+async def test_while_no_key_exists_everybody_is_an_operator_and_the_first_key_ends_that(
+    data: Path, matcher: Matcher, library: Library
+) -> None:
+    async with running_house(data, matcher, library, metrics_access="operator") as house, house.client() as nobody:
+        assert (await nobody.http.get("/metrics")).status_code == 200
+        services = house.app.state.services
+        assert "LABS_METRICS_ACCESS=operator takes effect with the first key" in banner(services.settings, 1, services)
+        await house.key()
+        house.end_development_mode()
+        assert_error(await nobody.http.get("/metrics"), 401, "unauthenticated")
+        assert "LABS_METRICS_ACCESS" not in banner(services.settings, 1, services)
 
 
 @pytest.mark.parametrize(
