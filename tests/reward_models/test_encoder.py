@@ -8,14 +8,17 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from reward_server.reward_models.encoder import EncoderMatcher, EncoderUnavailable, TextEncoder, load_encoder
 from reward_server.reward_models.micro_batcher import MicroBatcher
+from reward_server.reward_models.minilm import TOKENS_PER_PACK, MiniLmEncoder, Tokens, read_checkpoint
 
 TEXTS = [
     "Have you had any fever or sweating at night lately?",
@@ -76,6 +79,16 @@ def test_a_machine_whose_packs_are_not_exact_encodes_one_at_a_time(
     packed = encoder.encode(TEXTS)
     monkeypatch.setattr(encoder, "_packs_are_exact", False)
     assert np.array_equal(encoder.encode(TEXTS), packed)
+
+
+def test_the_largest_pack_of_service_is_measured_on_load(model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that sums otherwise in a full pack alone is found out."""
+
+    def other_in_a_full_pack(self: MiniLmEncoder, rows: Sequence[Tokens]) -> torch.Tensor:
+        return torch.ones(len(rows), 384) * (2.0 if sum(map(len, rows)) >= TOKENS_PER_PACK else 1.0)
+
+    monkeypatch.setattr(MiniLmEncoder, "forward", other_in_a_full_pack)
+    assert not MiniLmEncoder(*read_checkpoint(model_folder))._packs_are_exact
 
 
 def test_threads_agree_with_each_other(encoder: TextEncoder) -> None:

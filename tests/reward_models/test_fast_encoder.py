@@ -12,7 +12,14 @@ import torch
 from reward_server.reward_models import fast, packed
 from reward_server.reward_models.encoder import EncoderUnavailable, load_encoder, load_fast_encoder, same_weights
 from reward_server.reward_models.fast import FastEncoder, fast_encoder
-from reward_server.reward_models.minilm import Checkpoint, MiniLmEncoder, Tokens, packaged_folder, read_checkpoint
+from reward_server.reward_models.minilm import (
+    TOKENS_PER_PACK,
+    Checkpoint,
+    MiniLmEncoder,
+    Tokens,
+    packaged_folder,
+    read_checkpoint,
+)
 from reward_server.reward_models.packed import Bf16Forward, prepacked
 
 WORDS = ["the", "pain", "began", "at", "night", "when", "I", "was", "out", "order", "refund", "account", "router"]
@@ -133,6 +140,15 @@ def test_where_packs_are_not_exact_bf16_computes_one_at_a_time(exact: MiniLmEnco
     assert not encoder.packs_are_exact
     together = encoder.encode(["one", "two", "three"])
     assert np.array_equal(together, np.stack([encoder.encode([text])[0] for text in ("one", "two", "three")]))
+
+
+def test_the_largest_pack_of_service_is_measured(exact: MiniLmEncoder) -> None:
+    """A library that sums otherwise in a full pack alone is found out."""
+
+    def other_in_a_full_pack(rows: Sequence[Tokens]) -> torch.Tensor:
+        return torch.ones(len(rows), 1536) * (2.0 if sum(map(len, rows)) >= TOKENS_PER_PACK else 1.0)
+
+    assert not FastEncoder(exact, other_in_a_full_pack).packs_are_exact
 
 
 def test_auto_takes_fp32_where_bf16_is_not_exact(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
