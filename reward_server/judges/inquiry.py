@@ -3,19 +3,25 @@
 All `judge` criteria of a dimension are asked together, whichever of them a request wants, and so are all those that
 other checks fall back on, so that a verdict does not depend on the request's weights. The model sees ids that
 mean nothing (c1, c2, …), never the author's.
+
+It is shown what the agent did without what was meant for a judge (`shown`). Leaving words out must spare nobody a
+penalty: where any are left out, the questions about bad conduct are asked once more with all that was said, and the
+answer that is worse for the agent counts. So words for a judge can neither earn a point nor avert a penalty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reward_server.judges.base import Case
+from reward_server.judges.base import Case, Verdict
 from reward_server.judges.cascade import at_step, check_at
 from reward_server.judges.prompt import JUDGE_RULES, system_text, transcript_json, user_text
 from reward_server.judges.reading import JudgeAnswer
+from reward_server.judges.shown import as_shown, is_whole
 from reward_server.judges.verdict_cache import key_of
 from reward_server.llm.base import FailureKind, Question
+from reward_server.scoring.transcript import Transcript
 from scenarios.schema import Criterion
 
 TOKENS_AROUND, TOKENS_A_QUESTION = 1024, 256
@@ -28,8 +34,10 @@ class Inquiry:
 
     criteria: tuple[Criterion, ...]
     system: str
-    transcript: str
-    """One line of JSON."""
+    seen: Transcript
+    """What the model is shown of the transcript; its quotes are of it."""
+    text: str
+    """The same as one line of JSON."""
     temperature: float
     key: str
 
@@ -46,7 +54,7 @@ class Inquiry:
         room = TOKENS_AROUND + TOKENS_A_QUESTION * len(self.criteria)
         return Question(
             system=self.system,
-            user=user_text({"": self.transcript}, secret, mistake),
+            user=user_text({"": self.text}, secret, mistake),
             schema=JudgeAnswer,
             max_tokens=2 * room if mistake is FailureKind.TRUNCATED else room,
             temperature=self.temperature,
@@ -62,13 +70,30 @@ def name_of(criterion: Criterion) -> tuple[str, str]:
 
 def inquiries(case: Case, criteria: Sequence[Criterion], version: str, temperature: float) -> list[Inquiry]:
     """What has to be asked to decide `criteria`; `BodyTooLarge` if the transcript is too long to be sent."""
-    transcript = transcript_json(case.transcript)
+    seen = as_shown(case.transcript)
     groups = [
         group
         for dimension in dict.fromkeys(criterion.dimension for criterion in criteria)
         for group in _groups(case, dimension, [c for c in criteria if c.dimension == dimension])
     ]
-    return [_inquiry(case, group, transcript, version, temperature) for group in groups]
+    put = [(group, seen) for group in groups]
+    if not is_whole(seen, case.transcript):
+        bad = [tuple(criterion for criterion in group if criterion.points <= 0) for group in groups]
+        put += [(group, case.transcript) for group in bad if group]
+    texts = {id(shown): transcript_json(shown) for _, shown in put}
+    return [
+        _inquiry(case, group, shown, texts[id(shown)], version=version, temperature=temperature) for group, shown in put
+    ]
+
+
+def outcome(answered: Iterable[tuple[Criterion, Verdict]]) -> dict[tuple[str, str], Verdict]:
+    """Verdicts by the names of their questions; where one was asked twice, about bad conduct, the worse answer."""
+    found: dict[tuple[str, str], Verdict] = {}
+    for criterion, verdict in answered:
+        first = found.setdefault(name_of(criterion), verdict)
+        if (verdict.value or 0.0) > (first.value or 0.0):
+            found[name_of(criterion)] = verdict
+    return found
 
 
 def _groups(case: Case, dimension: str, wanted: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:
@@ -82,7 +107,9 @@ def _groups(case: Case, dimension: str, wanted: Sequence[Criterion]) -> list[tup
     return [group for group in (first, later, others) if not asked.isdisjoint(map(name_of, group))]
 
 
-def _inquiry(case: Case, group: tuple[Criterion, ...], transcript: str, version: str, temperature: float) -> Inquiry:
+def _inquiry(
+    case: Case, group: tuple[Criterion, ...], seen: Transcript, text: str, *, version: str, temperature: float
+) -> Inquiry:
     questions = [
         {"id": f"c{number}", "question": criterion.check.judge.question}
         for number, criterion in enumerate(group, 1)
@@ -96,6 +123,6 @@ def _inquiry(case: Case, group: tuple[Criterion, ...], transcript: str, version:
         "scenario": [case.scenario.name, case.scenario.version],
         "system": system,
         "either_or": [criterion.cap is not None for criterion in group],
-        "transcript": transcript,
+        "transcript": text,
     }
-    return Inquiry(group, system, transcript, temperature, key_of(parts))
+    return Inquiry(group, system, seen, text, temperature, key_of(parts))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -19,10 +20,11 @@ from reward_server.errors import BodyTooLarge, BudgetExhausted, JudgeFailed, Una
 from reward_server.judges.asking import ask_and_read, no_answer, together
 from reward_server.judges.base import Case, Outcome, Verdict
 from reward_server.judges.decision import Sample, decide_by, usable, verdicts_of
-from reward_server.judges.inquiry import Inquiry, inquiries, name_of
+from reward_server.judges.inquiry import Inquiry, inquiries, name_of, outcome
 from reward_server.judges.preflight import condemned, offence_in
 from reward_server.judges.prompt import PROMPT_VERSION
 from reward_server.judges.reading import JudgeAnswer, read_answers
+from reward_server.judges.shown import as_said
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.judges.weighting import likelihoods
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
@@ -77,11 +79,12 @@ class LlmJudge:
             return tuple(condemned(criterion, offence, self.name) for criterion in criteria)
         asked = await asyncio.to_thread(inquiries, case, criteria, self.version, self._temperature)
         decisions = await together([self._decision(case, inquiry) for inquiry in asked])
-        found: dict[tuple[str, str], Verdict] = {}
+        answered: list[tuple[Criterion, Verdict]] = []
         for inquiry, decision in zip(asked, decisions, strict=True):
             verdicts = verdicts_of(decision, inquiry.criteria, self.name, self.version)
-            found.update(zip(map(name_of, inquiry.criteria), verdicts, strict=True))
-        return tuple(found[name_of(criterion)] for criterion in criteria)
+            answered += zip(inquiry.criteria, verdicts, strict=True)
+        found = outcome(answered)
+        return tuple(_to_the_letter(case, found[name_of(criterion)]) for criterion in criteria)
 
     @property
     def _temperature(self) -> float:
@@ -92,7 +95,7 @@ class LlmJudge:
         """What is decided of one inquiry, as JSON: what is kept, else what the model's samples come to."""
 
         def fits(kept: Any) -> bool:
-            return usable(kept, len(inquiry.criteria), case.transcript)
+            return usable(kept, len(inquiry.criteria), inquiry.seen)
 
         async def decide() -> Any:
             samples = await together([self._sample(case, inquiry, number) for number in range(self._samples)])
@@ -105,16 +108,21 @@ class LlmJudge:
 
         def put(mistake: FailureKind | None) -> tuple[Question, Callable[[Answer], Sample]]:
             question = inquiry.question(self._secret, number, mistake, logprobs=self._model.has_logprobs)
-            return question, lambda answer: _read(answer, inquiry, case)
+            return question, lambda answer: _read(answer, inquiry)
 
         return await ask_and_read(self._model, put, lab_id=case.lab_id, sample=number)
 
 
-def _read(answer: Answer, inquiry: Inquiry, case: Case) -> Sample:
+def _to_the_letter(case: Case, verdict: Verdict) -> Verdict:
+    """The verdict with its quotes as they were said; models quote what they were shown."""
+    return replace(verdict, evidence=tuple(as_said(case.transcript, each) for each in verdict.evidence))
+
+
+def _read(answer: Answer, inquiry: Inquiry) -> Sample:
     parsed = answer.parsed
     if not isinstance(parsed, JudgeAnswer):
         raise LlmFailed(FailureKind.MALFORMED)
-    answered = read_answers(parsed, inquiry.ids, case.transcript)
+    answered = read_answers(parsed, inquiry.ids, inquiry.seen)
     # The tokens follow the order of the answer's text, which may be another than that of the questions.
     stated = likelihoods(answer.tokens, [each.met for each in parsed.verdicts])
     by_id = {each.id: likelihood for each, likelihood in zip(parsed.verdicts, stated, strict=True)}

@@ -20,6 +20,7 @@ from reward_server.judges.asking import ask_and_read, no_answer, together
 from reward_server.judges.preflight import offence_in
 from reward_server.judges.prompt import PAIR_RULES, PROMPT_VERSION, system_text, transcript_json, user_text
 from reward_server.judges.reading import PairAnswer, read_pair
+from reward_server.judges.shown import as_shown
 from reward_server.judges.verdict_cache import VerdictCache, key_of
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
@@ -45,7 +46,7 @@ class Preference:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Side:
-    """A transcript and the line of JSON that the model is shown."""
+    """What the model is shown of a transcript, and the line of JSON that it reads."""
 
     transcript: Transcript
     text: str
@@ -81,7 +82,7 @@ class PairwiseJudge:
     async def _compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
     ) -> Preference:
-        side_a, side_b = await asyncio.to_thread(lambda: (_Side(a, transcript_json(a)), _Side(b, transcript_json(b))))
+        side_a, side_b = await asyncio.to_thread(lambda: (_side(a), _side(b)))
         if side_a.text == side_b.text:
             return Preference("tie", consistent=True)
         first, second = sorted((side_a, side_b), key=_digest)
@@ -126,6 +127,11 @@ class PairwiseJudge:
             return read_pair(answer.parsed, (shown[0].transcript, shown[1].transcript))
 
         return await ask_and_read(self._model, put, lab_id=lab_id, sample=number)
+
+
+def _side(transcript: Transcript) -> _Side:
+    shown = as_shown(transcript)
+    return _Side(shown, transcript_json(shown))
 
 
 def _offends(*transcripts: Transcript) -> bool:

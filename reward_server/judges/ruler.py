@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reward_server.judges.asking import ask_and_read, no_answer, together
 from reward_server.judges.prompt import EVIDENCE_RULES, data_line, system_text, turns_of, user_text
+from reward_server.judges.shown import as_shown
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
 from scenarios.library import SealedScenario
@@ -176,7 +177,7 @@ def shuffled(digests: Mapping[str, object]) -> list[str]:
 def _matter(
     scenario: SealedScenario, criteria: Sequence[Criterion], group: Mapping[str, Transcript], lab_id: str
 ) -> _Matter:
-    told = {digest: turns_of(transcript) for digest, transcript in group.items()}
+    told = {digest: turns_of(as_shown(transcript)) for digest, transcript in group.items()}
     common = _common([[data_line([turn]) for turn in turns] for turns in told.values()])
     shared = data_line(next(iter(told.values()))[:common]) if common else ""
     rests = {digest: data_line(turns[common:]) for digest, turns in told.items()}

@@ -22,7 +22,7 @@ from reward_server.errors import LabsError, Unavailable
 from reward_server.judges.verdict_memory import VerdictMemory
 from reward_server.llm.single_flight import SingleFlight
 
-DECIDING = ("prompt", "inquiry", "reading", "weighting", "decision", "preflight", "pairwise")
+DECIDING = ("prompt", "inquiry", "shown", "reading", "weighting", "decision", "preflight", "pairwise")
 """The modules whose program text makes an answer into a decision."""
 
 log = structlog.get_logger(__name__)
@@ -127,7 +127,8 @@ class VerdictCache:
 def _program() -> str:
     """A hash over the text of the modules that decide: a version to be raised by hand would be forgotten one day."""
     here = files("reward_server.judges")
-    texts = [(here / f"{name}.py").read_text(encoding="utf-8") for name in DECIDING]
+    modules = [*(here / f"{name}.py" for name in DECIDING), files("reward_server.scoring") / "judge_talk.py"]
+    texts = [module.read_text(encoding="utf-8") for module in modules]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
