@@ -6,6 +6,7 @@ The same form at training time and in service, whatever the conversation came fr
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,6 +36,9 @@ class Conversation:
 
     @property
     def digest(self) -> str:
-        """A hash of everything in it, by which equal conversations are known."""
-        parts = [self.scenario, *(f"{said.party}\1{said.text}" for said in self.turns)]
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
+        """A hash of everything in it, by which equal conversations are known, and no others: texts may hold anything.
+
+        Artefacts keep such hashes (`known_rows.ROWS`): whoever changes this gives that file another name.
+        """
+        said = json.dumps([self.scenario, *((said.party, said.text) for said in self.turns)], ensure_ascii=False)
+        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()

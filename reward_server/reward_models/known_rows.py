@@ -8,14 +8,15 @@ among them; nobody can read them.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 
 from reward_server.reward_models.artefact import Artefact
-from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.conversation import Conversation, Said
 from reward_server.reward_models.dataset import Dataset, Labelled, Preferred
 
-ROWS = "rows.sha256"
+ROWS = "rows-2.sha256"
+"""Has the version of the hash in it: of a model with hashes of another one (`rows.sha256`: parts of a conversation were
+joined by characters that texts may hold) it is not known what it was trained on, which is said."""
 
 
 def pack_rows(parts: Iterable[Dataset]) -> dict[str, bytes]:
@@ -25,7 +26,7 @@ def pack_rows(parts: Iterable[Dataset]) -> dict[str, bytes]:
 
 
 def trained_rows(artefact: Artefact, dataset: Dataset) -> int | None:
-    """How many rows hold a conversation that the model was trained on; None for a model that keeps no hashes."""
+    """How many rows hold a conversation that the model was trained on; None for a model without such hashes."""
     content = artefact.extras.get(ROWS)
     if content is None:
         return None
@@ -38,5 +39,5 @@ def _conversations(row: Labelled | Preferred) -> tuple[Conversation, ...]:
 
 
 def _hash(conversation: Conversation) -> str:
-    said = (f"{each.party}\1{' '.join(each.text.split()).casefold()}" for each in conversation.turns)
-    return hashlib.sha256("\0".join(said).encode("utf-8", "replace")).hexdigest()
+    said = (Said(each.party, " ".join(each.text.split()).casefold()) for each in conversation.turns)
+    return Conversation(tuple(said)).digest

@@ -118,7 +118,7 @@ print(load(".").score([{{"role": "user", "content": "Hi"}}, {{"role": "assistant
 - `heads.safetensors`: `weights` (heads, features), `bias`, `centre`, `scale`; the output is
   `weights @ ((features - centre) / scale) + bias`; {link}. Features: `{card.features_version}`.
 - `uncertainty.safetensors`: the posterior of the overall head, or the ensemble around it.
-- `rows.sha256`: hashes of the conversations it was trained on; whoever has one can find it here, nobody can read it.
+- `rows-2.sha256`: hashes of the conversations it was trained on; whoever has one can find it here, nobody can read it.
 - `{BASE}/`: the text encoder {card.encoder_version} as a sentence-transformers model
   (`{TUNED}/` where it was fine-tuned).
 """

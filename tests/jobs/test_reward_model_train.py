@@ -80,7 +80,7 @@ def test_a_training_leaves_a_verified_model_with_card_report_and_plots(tmp_path:
         "card.json",
         "heads.safetensors",
         "uncertainty.safetensors",
-        "rows.sha256",
+        "rows-2.sha256",
         "report.md",
         "learning_curve.png",
         "reliability.png",
@@ -349,7 +349,7 @@ def test_rows_that_were_trained_on_are_known_again_in_a_part_of_the_file_and_wit
     assert overlap_line(found, Dataset(others)) == "0 of 10 rows were trained on."
     last = [row for row in dataset.labelled if row.conversation.digest in held_out]
     assert overlap_line(found, Dataset(tuple(last))) == f"0 of {len(last)} rows were trained on."
-    kept = (tmp_path / "model" / "rows.sha256").read_text().split()
+    kept = (tmp_path / "model" / "rows-2.sha256").read_text().split()
     assert kept == sorted(kept)
     assert all(len(each) == 64 for each in kept)
 
@@ -361,6 +361,8 @@ def test_a_model_without_hashes_says_that_it_does_not_know(tmp_path: Path) -> No
     assert "160 of 160 rows were trained on" in overlap_line(found, labelled_talks())
 
 
+    older = replace(found, extras={"rows.sha256": b"0" * 64 + b"\n"})
+    assert "is not known" in overlap_line(older, labelled_talks(seed=7))
 def test_the_report_says_whether_training_was_cut_short() -> None:
     recipe = {"epochs": 40, "epochs_run": 40, "epoch": 33, "patience": 25}
     assert cap_line(recipe).startswith("Training ended at the limit of 40 epochs, 7 after the best one")

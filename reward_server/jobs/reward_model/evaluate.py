@@ -48,6 +48,8 @@ def overlap_line(artefact: Artefact, dataset: Dataset) -> str:
     if known is None and dataset.digest == artefact.card.data.sha256:
         known = rows
     if known is None:
-        return f"Whether {artefact.id} was trained on these rows is not known: it keeps no hashes of its rows."
+        return (
+            f"Whether {artefact.id} was trained on these rows is not known: it keeps no hashes of them, or older ones."
+        )
     told = f"{known} of {rows} rows were trained on"
     return f"{told}: the figures say little about other data." if known else f"{told}."
