@@ -186,7 +186,7 @@ def predicted(
         names, width = (OVERALL,), featuriser.width
         train, middle = (Examples.of(part, features, names, width) for part in (parts.train, parts.validation))
         emphasis = learned_emphasis(train, featuriser.emphasis, featuriser.kinds)
-        fitted = fit(names, train, middle, Recipe(), emphasis=emphasis)
+        fitted = fit(names, train, middle, Recipe(), emphasis=emphasis, costs=featuriser.costs)
         simple = Examples.of(parts.train, plain, names, 2)
         lines = Baselines.fitted(
             simple.features, simple.labels[:, 0].astype(np.float64), simple.chosen, np.zeros(0)

@@ -62,8 +62,8 @@ def train(
     reads: Annotated[
         str,
         typer.Option(
-            help="What an agent is known by in a scenario: answers (those it got: it cannot talk a score up), or words "
-            "(its own, too: for labels that hang on how it speaks)."
+            help="What an agent earns by in a scenario: answers (those it got; its own words can only cost, so it cannot "
+            "talk a score up), or words (its own, too: for labels that hang on how well it speaks)."
         ),
     ] = "answers",
     unfreeze: Annotated[

@@ -71,7 +71,7 @@ class Card(BaseModel):
     encoder_version: str
     features_version: str
     reads: Reads = "answers"
-    """What an agent is known by in a scenario: the answers it got, or its own words, too."""
+    """What an agent earns by in a scenario: the answers it got, or its own words, too."""
     heads: tuple[str, ...]
     link: Link
     sharpness: float
@@ -240,6 +240,8 @@ def _packed(heads: Heads) -> bytes:
         "scale": heads.scale,
         "sharpness": np.array([heads.sharpness], dtype=np.float64),
     }
+    if heads.costs is not None:
+        tensors["costs"] = heads.costs
     packed: bytes = save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})
     return packed
 
@@ -255,6 +257,7 @@ def _unpacked(card: Card, content: bytes) -> Heads:
             bias=tensors["bias"],
             sharpness=float(tensors["sharpness"][0]),
             link=card.link,
+            costs=tensors.get("costs"),
         )
     except (SafetensorError, KeyError, IndexError, TypeError, ValueError) as error:
         raise UnusableModel(f"{card.id} is damaged: {HEADS} cannot be read") from error
@@ -272,4 +275,13 @@ def _fits(heads: Heads) -> bool:
         and heads.centre.shape == heads.scale.shape == (columns,)
     )
     finite = (heads.weights, heads.bias, heads.centre, np.array(heads.sharpness))
-    return shapes_agree and all(np.isfinite(each).all() for each in finite) and bool((heads.scale > 0.0).all())
+    whole = shapes_agree and all(np.isfinite(each).all() for each in finite) and bool((heads.scale > 0.0).all())
+    return whole and _only_cost(heads)
+
+
+def _only_cost(heads: Heads) -> bool:
+    """Whether what may only lower a value does."""
+    costs = heads.costs
+    if costs is None:
+        return True
+    return costs.dtype == np.bool_ and costs.shape == heads.centre.shape and bool((heads.weights[:, costs] <= 0).all())

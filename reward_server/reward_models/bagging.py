@@ -39,7 +39,7 @@ def label_ensemble(heads: Heads, train: Examples, validation: Examples, strength
     """
     known = np.flatnonzero(np.isfinite(train.labels[:, 0]))
     held = np.flatnonzero(np.isfinite(validation.labels[:, 0]))
-    rows, others = heads.standardised(train.features[known]), heads.standardised(validation.features[held])
+    rows, others = heads.earning(train.features[known]), heads.earning(validation.features[held])
     errors = heads.raw(validation.features[held])[:, 0] - validation.labels[held, 0].astype(np.float64)
     total = max(float(np.mean(errors**2)), 1e-12)
     found = fit_ensemble(
@@ -65,7 +65,7 @@ def preference_ensemble(heads: Heads, train: Examples, l2: float, bagging: Baggi
     """
     decided = np.flatnonzero(train.targets != 0.5)
     # In units of log-odds, so that weights are on the scale of the head's.
-    rows = heads.standardised(train.chosen[decided]) - heads.standardised(train.rejected[decided])
+    rows = heads.earning(train.chosen[decided]) - heads.earning(train.rejected[decided])
     rows = rows * heads.sharpness
     found = fit_ensemble(
         rows,

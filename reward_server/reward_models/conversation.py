@@ -12,7 +12,8 @@ from typing import Literal
 
 Party = Literal["agent", "persona"]
 Reads = Literal["answers", "words"]
-"""What a learned judge knows an agent by, where there is a scenario: the answers it got, or its own words, too."""
+"""What an agent earns by with a learned judge, where there is a scenario: the answers it got (its own words only cost), or
+its words, too."""
 
 
 @dataclass(frozen=True, slots=True)

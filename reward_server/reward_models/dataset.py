@@ -213,11 +213,12 @@ def notes_on_pairs(dataset: Dataset, reads: Reads) -> Iterator[str]:
     alike = sum(bool(pair.chosen.scenario) and _read_alike(pair, reads) for pair in dataset.preferred)
     if alike:
         yield (
-            f"{alike} of {len(dataset.preferred)} pairs teach nothing: they have a scenario, of which "
+            f"{alike} of {len(dataset.preferred)} pairs teach "
             + (
-                "the answers to the agent are read, and these are the same; with --reads words its words are read, too"
+                "little: they have a scenario, in which the answers to an agent earn, and these are the same; its own "
+                "words can only cost (--reads words lets them earn, too)"
                 if reads == "answers"
-                else "the same is read of both sides"
+                else "nothing: they have a scenario, and the same is read of both sides"
             )
         )
 

@@ -1,7 +1,8 @@
 """What learned judges know of a conversation: vectors of its sentences and counts of its words, by who said them when.
 
 Sentences are encoded one by one as `robust_reading` reads them and kept, so in an episode only what is new is encoded.
-Who said a sentence, and where, is told by the block of features it enters. A row depends on its own conversation
+Who said a sentence, and where, is told by the block of features it enters; where an agent is known by the answers it
+got, its own sentences enter one that can only cost (`misconduct`). A row depends on its own conversation
 alone: there is no padding, and there are no batch statistics.
 
 Which blocks there are, and their emphasis, was chosen on human-judged data (docs/quality.md).
@@ -12,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 
 from personas.memory import Memory
 from personas.wording import tokens
-from reward_server.reward_models import robust_reading, wordings
+from reward_server.reward_models import misconduct, robust_reading, wordings
 from reward_server.reward_models.conversation import Conversation, Reads
 from reward_server.reward_models.encoder import AwaitableEncoder, TextEncoder, Vectors, meaning_width
 from reward_server.reward_models.robust_reading import Message
@@ -28,7 +30,7 @@ from reward_server.reward_models.wordings import Heard
 
 __all__ = ["ConversationFeaturiser"]
 
-METHOD = "features/3"
+METHOD = "features/4"
 EMPHASIS: Mapping[str, float] = {
     "reply": 1.0,
     "reply_most": 1.0,
@@ -46,6 +48,7 @@ EMPHASIS: Mapping[str, float] = {
     "first_numbers": 1.0,
     "talk": 6.0,
     "reply_tone": 2.0,
+    "misconduct": 3.0,
 }
 """The blocks in order, and how freely a head may use their columns once these are standardised: a few telling counts
 would otherwise drown among hundreds of directions of meaning."""
@@ -56,18 +59,38 @@ KINDS: tuple[tuple[str, ...], ...] = (
     ("reply_style", "agent_style"),
     ("reply_numbers", "mean_numbers", "first_numbers", "talk"),
     ("reply_tone",),
+    ("misconduct",),
 )
-"""Blocks of one nature: meaning, products with what was heard, words, style, plain numbers, tone."""
+"""Blocks of one nature: meaning, products with what was heard, words, style, plain numbers, tone, own remarks."""
+COSTS = ("misconduct",)
+"""Blocks that may only lower a value."""
 REMEMBERED = 20_000
 """Sentence vectors kept: 120 MB at 1,536 numbers each."""
 _TALK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What is read of a conversation."""
+
+    messages: Sequence[Message]
+    scenario: Sequence[str]
+    remarks: Sequence[str]
+    """The agent's own sentences, where they may only cost."""
+
+    @property
+    def segments(self) -> Iterator[str]:
+        """All that has to be encoded."""
+        yield from self.scenario
+        yield from (segment for message in self.messages for segment in message.segments)
+        yield from self.remarks
 
 
 class ConversationFeaturiser:
     """Conversations in, features out. Blocking, thread-safe, deterministic."""
 
     def __init__(self, encoder: TextEncoder, remembered: int = REMEMBERED, *, reads: Reads = "answers") -> None:
-        """Args: reads: what an agent is known by in a scenario."""
+        """Args: reads: what an agent earns by in a scenario."""
         self._encoder = encoder
         self._reads: Reads = reads
         self._known: Memory[str, Vectors] = Memory(remembered)
@@ -76,6 +99,7 @@ class ConversationFeaturiser:
         counts |= dict.fromkeys(("reply_numbers", "mean_numbers", "first_numbers"), wordings.NUMBERS)
         self._meaning = meaning_width(encoder)
         counts["reply_tone"] = encoder.width - self._meaning
+        counts["misconduct"] = len(misconduct.SAMPLES)
         self._widths = {name: counts.get(name, self._meaning) for name in EMPHASIS}
 
     @cached_property
@@ -87,6 +111,7 @@ class ConversationFeaturiser:
             wordings.MARKS,
             wordings.BUCKETS,
             sorted(EMPHASIS.items()),
+            misconduct.SAMPLES,
         )
         own = hashlib.sha256(repr(constants).encode()).hexdigest()[:8]
         return f"{METHOD}/{self._reads}/{own}/{self._encoder.version}"
@@ -108,6 +133,11 @@ class ConversationFeaturiser:
         return np.concatenate([np.full(self._widths[name], of[name], dtype=np.intp) for name in EMPHASIS])
 
     @property
+    def costs(self) -> NDArray[np.bool_]:
+        """Shape (width,): the features that may only lower a value."""
+        return np.concatenate([np.full(self._widths[name], name in COSTS) for name in EMPHASIS])
+
+    @property
     def blocks(self) -> Mapping[str, slice]:
         """Where each block of features lies."""
         places, start = {}, 0
@@ -118,16 +148,13 @@ class ConversationFeaturiser:
 
     def features(self, conversations: Sequence[Conversation]) -> NDArray[np.float32]:
         """Shape (len(conversations), width); a row depends on its own conversation alone."""
-        readings = [robust_reading.read(conversation, self._reads) for conversation in conversations]
-        scenarios = [robust_reading.sentences(conversation.scenario) for conversation in conversations]
-        known = self._vectors(
-            segment
-            for messages, scenario in zip(readings, scenarios, strict=True)
-            for segment in (*scenario, *(text for message in messages for text in message.segments))
-        )
+        read = [self._read(conversation) for conversation in conversations]
+        known = self._vectors(segment for each in read for segment in each.segments)
         rows = np.zeros((len(conversations), self.width), dtype=np.float32)
-        for row, messages, scenario in zip(rows, readings, scenarios, strict=True):
-            blocks = self._blocks(messages, scenario, known)
+        for row, each in zip(rows, read, strict=True):
+            blocks = self._blocks(each.messages, each.scenario, known)
+            if each.remarks:
+                blocks["misconduct"] = misconduct.likeness(self._matrix(each.remarks, known), self._samples)
             for name, place in self.blocks.items():
                 if name in blocks:
                     row[place] = blocks[name]
@@ -140,16 +167,21 @@ class ConversationFeaturiser:
             if missing:
                 self._remember(missing, await self._encoder.encoded(missing))
 
+    def _read(self, conversation: Conversation) -> _Read:
+        by_answers = robust_reading.by_answers(conversation, self._reads)
+        return _Read(
+            messages=robust_reading.read(conversation, self._reads),
+            scenario=robust_reading.sentences(conversation.scenario),
+            remarks=robust_reading.remarks(conversation) if by_answers else (),
+        )
+
+    @cached_property
+    def _samples(self) -> Vectors:
+        return self._encoder.encode(list(misconduct.SAMPLES))[:, : self._meaning]
+
     def _unknown(self, conversations: Sequence[Conversation]) -> list[str]:
         """The segments that were not encoded yet."""
-        segments = [
-            segment
-            for conversation in conversations
-            for segment in (
-                *robust_reading.sentences(conversation.scenario),
-                *(text for message in robust_reading.read(conversation, self._reads) for text in message.segments),
-            )
-        ]
+        segments = [segment for conversation in conversations for segment in self._read(conversation).segments]
         found = self._known.recall(segments)
         return [segment for segment in dict.fromkeys(segments) if segment not in found]
 

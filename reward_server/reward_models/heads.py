@@ -40,6 +40,10 @@ class Featuriser(Protocol):
     def kinds(self) -> NDArray[np.intp]:
         """The number, from 0, of the kind that each feature is of, shape (width,); see `emphasis`."""
 
+    @property
+    def costs(self) -> NDArray[np.bool_]:
+        """Which features may only lower a value, shape (width,): heads give them no positive weight."""
+
     def features(self, conversations: Sequence[Conversation]) -> Matrix:
         """Shape (len(conversations), width); a row depends on its own conversation alone."""
 
@@ -60,6 +64,8 @@ class Heads:
     sharpness: float = 1.0
     """Log-odds of being preferred per unit of difference of the overall head."""
     link: Link = "identity"
+    costs: NDArray[np.bool_] | None = None
+    """Features that may only lower a value, shape (width,); None where all may do both."""
 
     @property
     def width(self) -> int:
@@ -69,6 +75,11 @@ class Heads:
     def standardised(self, features: Matrix) -> Exact:
         """Features on the scale that the weights are for, shape (n, width)."""
         return (features.astype(np.float64) - self.centre.astype(np.float64)) / self.scale.astype(np.float64)
+
+    def earning(self, features: Matrix) -> Exact:
+        """Standardised features less those that only cost: doubt is not about them, or they could lower it."""
+        rows = self.standardised(features)
+        return rows if self.costs is None else np.where(self.costs, 0.0, rows)
 
     def raw(self, features: Matrix) -> Exact:
         """Outputs before cutting, shape (n, heads). A row is the same in any batch."""

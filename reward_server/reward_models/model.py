@@ -72,7 +72,7 @@ class RewardModel:
         values = self.heads.valued(raw)
         if self.posterior is None:
             return Predicted(values, None, None)
-        found = self.posterior.predict(self.heads.standardised(features))
+        found = self.posterior.predict(self.heads.earning(features))
         if self.heads.link == "preference":
             # Log-odds of winning become chances; the spread is carried along the same curve.
             odds = Prediction(self.heads.sharpness * raw[:, 0], self.heads.sharpness * found.epistemic_std, None)
@@ -102,14 +102,14 @@ def with_uncertainty(
         spread = float(np.float32(labels[known].std())) or LARGEST_STD  # as it will be stored
         if bagging is not None:
             return RewardModel(heads, _compact(label_ensemble(heads, train, validation, strength, bagging)), spread)
-        rows, others = heads.standardised(train.features[known]), heads.standardised(validation.features[held])
+        rows, others = heads.earning(train.features[known]), heads.earning(validation.features[held])
         errors = heads.raw(validation.features[held])[:, 0] - checked[held]
         return RewardModel(heads, _compact(_around(heads, rows, others, errors, strength)), spread)
     if len(train.chosen) < MIN_ROWS:
         return RewardModel(heads)
     if bagging is not None:
         return RewardModel(heads, _compact(preference_ensemble(heads, train, l2, bagging)))
-    differences = heads.standardised(train.chosen) - heads.standardised(train.rejected)
+    differences = heads.earning(train.chosen) - heads.earning(train.rejected)
     # The penalty of the mean loss, as the precision of a Gaussian prior beside the sum of the losses.
     found = laplace_at(heads.weights[0], differences, 2.0 * l2 * len(differences) / heads.width)
     return RewardModel(heads, _compact(found))

@@ -1,10 +1,9 @@
 """Reads conversations for learned judges: what an agent achieved, or what it said without what it said to its judge.
 
-In a scenario, where agents are trained for a reward, an agent is known by the answers it got, unless a model was
-trained to read its words, too: its own words are not read, so none of them can be written for the judge, and nothing
-pays but to have the other party say something else. All answers together are one message, without small talk and
-without those that say that a turn was not followed, so that a turn which brings nothing changes nothing, and one that
-brings little changes little.
+In a scenario, where agents are trained for a reward, an agent earns by the answers it got: nothing pays but to have
+the other party say something else. All answers together are one message, without small talk and without those that say
+that a turn was not followed, so that a turn which brings nothing changes nothing, and one that brings little changes
+little. Its own words (`remarks`) can only cost, see `misconduct`, unless a model was trained to credit words, too.
 
 Elsewhere the other party's words are given, and the agent's are judged. A learned head likes whatever correlated with
 its labels, so text that no person in the conversation would miss is dropped before anything is encoded or counted:
@@ -40,6 +39,8 @@ _CODE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|$)", re.DOTALL)
 _ALPHANUMERIC = re.compile(r"[^\W_]")
 _SCRAP = re.compile(r"(?<=[\u0370-\u1fff\u2e80-\ud7ff\uf900-\ufdff])[ \t]+(?=[A-Z][a-z']*(?:,? [A-Za-z']+){2})")
 """Where a scrap of another script, without a full stop, would swallow the sentence behind it."""
+_SEAM = re.compile(r"[:;()\[\]{}<>\"\u201c\u201d|*#=]+|\s[-\u2013\u2014]+\s|\s(?=[A-Z][a-z']|I\b)")
+"""Where something else may begin within a sentence; a name is cut off by it as well, which does no harm here."""
 _ASKS_FOR_CODE = re.compile(
     r"```|\b(?:code|coding|program(?:s|ming)?|python|java(?:script)?|typescript|c\+\+|html|css|sql|regex|json|yaml|bash"
     r"|script|function|algorithm|latex|matlab|perl|php|rust|golang|excel formula)\b",
@@ -77,8 +78,12 @@ class Message:
 
 def read(conversation: Conversation, reads: Reads = "answers") -> tuple[Message, ...]:
     """The conversation as learned judges read it, in order."""
-    by_answers = reads == "answers" and conversation.scenario and is_answered(conversation)
-    return _answers(conversation) if by_answers else _words(conversation)
+    return _answers(conversation) if by_answers(conversation, reads) else _words(conversation)
+
+
+def by_answers(conversation: Conversation, reads: Reads) -> bool:
+    """Whether an agent is credited with the answers it got, and with none of its own words."""
+    return reads == "answers" and bool(conversation.scenario) and is_answered(conversation)
 
 
 def is_answered(conversation: Conversation) -> bool:
@@ -110,6 +115,16 @@ def _answers(conversation: Conversation) -> tuple[Message, ...]:
             told += segments
         heard.update(normal(segment) for segment in segments)
     return (*opening, Message("agent", tuple(told)))
+
+
+def remarks(conversation: Conversation) -> tuple[str, ...]:
+    """All that the agent said, each once, in pieces that do not grow together with a text put before or behind.
+
+    Nothing is left out as it is for credit: what costs shall not be hidden by making it look like something else.
+    """
+    texts = (undisguised(said.text).replace("```", "\n") for said in conversation.turns if said.party == "agent")
+    pieces = (piece.strip() for text in texts for line in split_sentences(text) for piece in _SEAM.split(line))
+    return tuple(dict.fromkeys(piece for piece in pieces if _ALPHANUMERIC.search(piece)))
 
 
 def _is_idle(segment: str) -> bool:

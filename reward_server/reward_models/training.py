@@ -5,6 +5,9 @@
       + c * mean_p ((r(x_p) - m)^2 + (r(y_p) - m)^2)                                centring, keeps r from floating
       + l2 * ||W||^2
 
+Weights of features that may only cost are kept at most 0, by projection after each step (Bertsekas, Nonlinear
+Programming, 1999, section 2.3).
+
 t is 1, or 1/2 for a tie; b is learned where labels give r a scale, else 1. The strength of `l2` and the number of
 epochs are those that do best on the validation part, and the weights kept are those of that very epoch. A run
 depends on data and recipe alone; one that was interrupted goes on from its last whole epoch and ends the same.
@@ -19,6 +22,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 (the name the field uses)
+from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
@@ -90,19 +94,21 @@ def fit(
     recipe: Recipe,
     *,
     emphasis: Matrix | None = None,
+    costs: NDArray[np.bool_] | None = None,
     checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[int, int], None] = lambda done, total: None,
 ) -> Fitted:
     """Train one candidate for each strength of `l2` and keep the best epoch of the best one.
 
     `emphasis` multiplies the standardised features, shape (width,); the penalty then weighs on them accordingly.
+    `costs` names the features that may only lower a value, shape (width,).
     `on_epoch` hears of finished and of all epochs; what it raises ends the run, whose state is then on disk.
 
     Raises:
         InvalidRequest: the losses are no numbers, so nothing was learned.
     """
     torch.set_num_threads(1)  # sums are then ordered alike on every machine with this processor
-    fitter = _Fitter(names, train, validation, recipe, emphasis)
+    fitter = _Fitter(names, train, validation, recipe, emphasis=emphasis, costs=costs)
     restored = checkpoint.restore() if checkpoint is not None else None
     state = fitter.begin() if restored is None else _Run(*restored)
     try:
@@ -127,7 +133,9 @@ class _Fitter:
         train: Examples,
         validation: Examples,
         recipe: Recipe,
+        *,
         emphasis: Matrix | None,
+        costs: NDArray[np.bool_] | None,
     ) -> None:
         self._names = names
         self._recipe = recipe
@@ -142,6 +150,9 @@ class _Fitter:
         self._scale = (spread / stretch * math.sqrt(float((stretch**2).sum()))).astype(np.float32)
         self._train, self._validation = self._tensors(train), self._tensors(validation)
         self._pairs = validation
+        self._costs = costs if costs is not None and costs.any() else None
+        columns = np.zeros(everything.shape[1], bool) if self._costs is None else self._costs
+        self._capped = torch.from_numpy(np.tile(columns, len(names)))
         labels = train.labels.astype(np.float64)
         self._means, self._variances = _moments(labels, len(names))
 
@@ -193,10 +204,17 @@ class _Fitter:
             value.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_([parameter], recipe.clip)
             optimiser.step()
+            self._cap(parameter)
             loss += float(value.detach()) / steps
         weight = parameter.detach().clone()
         moments = {name: moment.detach().clone() for name, moment in optimiser.state[parameter].items()}
         return self._judged(state, weight, moments, loss)
+
+    def _cap(self, parameter: Tensor) -> None:
+        """Back to the nearest weights at which nothing earns that may only cost."""
+        with torch.no_grad():
+            weights = parameter[: len(self._capped)]
+            weights[self._capped] = weights[self._capped].clamp(max=0.0)
 
     def _judged(self, state: _Run, weight: Tensor, moments: dict[str, Tensor], loss: float) -> _Run:
         """The state after an epoch: its weights are the best so far, or its candidate may be exhausted."""
@@ -227,6 +245,7 @@ class _Fitter:
             bias=weight[heads * width : -1].copy(),
             sharpness=float(np.exp(np.float64(weight[-1]))) if self._has_labels else 1.0,
             link="identity" if self._has_labels else "preference",
+            costs=self._costs,
         )
         return Fitted(
             heads=replace(found, sharpness=self._sharpness(found)),

@@ -226,7 +226,7 @@ def test_an_interrupted_training_is_resumed_only_when_asked_and_ends_the_same(tm
 
 @pytest.mark.parametrize("reads", ["answers", "words"])
 def test_a_model_is_served_what_it_was_trained_to_read(tmp_path: Path, tiny: str, reads: Reads) -> None:
-    """In a scenario, the answers to an agent, or its words, too; `of` would refuse other features."""
+    """In a scenario, the answers to an agent, or its words, too, for credit; `of` would refuse other features."""
     played = tuple(
         replace(row, conversation=Conversation((*row.conversation.turns, OK), "A visit."))
         for row in labelled_talks(count=80).labelled
@@ -240,9 +240,11 @@ def test_a_model_is_served_what_it_was_trained_to_read(tmp_path: Path, tiny: str
         Conversation((Said("persona", "My knee hurts."), Said("agent", words), OK), "A visit.")
         for words in ("I am sorry to hear that. Since when?", "That is not my problem, you know.")
     )
-    rows = featurisers.of(artefact.read(task.out)).features([kind, rude])
+    read = featurisers.of(artefact.read(task.out))
+    rows = read.features([kind, rude])
     assert card.reads == reads
-    assert np.array_equal(rows[0], rows[1]) == (reads == "answers")
+    assert np.array_equal(rows[0, ~read.costs], rows[1, ~read.costs]) == (reads == "answers")
+    assert np.array_equal(rows[0, read.costs], rows[1, read.costs]) == (reads == "words")
 
 
 # --- fine-tuning ----------------------------------------------------------------------------------
@@ -259,6 +261,7 @@ class Blind:
         self.width = encoder.width
         self.emphasis = np.ones(self.width, dtype=np.float32)
         self.kinds = np.zeros(self.width, dtype=np.intp)
+        self.costs = np.zeros(self.width, dtype=np.bool_)
         self.version = f"blind/{encoder.version}"
 
     def features(self, conversations: Sequence[Any]) -> np.ndarray:
@@ -358,11 +361,11 @@ def test_a_model_without_hashes_says_that_it_does_not_know(tmp_path: Path) -> No
     trained(tmp_path, labelled_talks())
     found = replace(artefact.read(tmp_path / "model"), extras={})
     assert "is not known" in overlap_line(found, labelled_talks(seed=7))
+    older = replace(found, extras={"rows.sha256": b"0" * 64 + b"\n"})
+    assert "is not known" in overlap_line(older, labelled_talks(seed=7))
     assert "160 of 160 rows were trained on" in overlap_line(found, labelled_talks())
 
 
-    older = replace(found, extras={"rows.sha256": b"0" * 64 + b"\n"})
-    assert "is not known" in overlap_line(older, labelled_talks(seed=7))
 def test_the_report_says_whether_training_was_cut_short() -> None:
     recipe = {"epochs": 40, "epochs_run": 40, "epoch": 33, "patience": 25}
     assert cap_line(recipe).startswith("Training ended at the limit of 40 epochs, 7 after the best one")

@@ -32,6 +32,10 @@ class WordCounts:
     def kinds(self) -> NDArray[np.intp]:
         return np.zeros(self.width, dtype=np.intp)
 
+    @property
+    def costs(self) -> NDArray[np.bool_]:
+        return np.zeros(self.width, dtype=np.bool_)
+
     def features(self, conversations: Sequence[Conversation]) -> NDArray[np.float32]:
         self.calls += len(conversations)
         rows = [self._row(conversation) for conversation in conversations]

@@ -87,7 +87,7 @@ def test_pairs_that_differ_in_nothing_that_is_read_are_named() -> None:
     ]
     assert not list(notes_on_pairs(Dataset((), pairs), "answers"))
     (note,) = notes_on_pairs(Dataset((), (*pairs, *played)), "answers")
-    assert note.startswith("40 of 80 pairs teach nothing")
+    assert note.startswith("40 of 80 pairs teach little")
     assert "--reads words" in note
     told_apart = [pair for pair in played if read(pair.chosen, "words") != read(pair.rejected, "words")]
     assert len(told_apart) > 20

@@ -160,11 +160,24 @@ ATTACKS = [
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("turn", [1, 3])
-def test_text_for_the_judge_changes_nothing(featuriser: ConversationFeaturiser, attack: str, turn: int) -> None:
+@pytest.mark.parametrize("put", ["{0}\n{1}", "{0} {1}", "{1} {0}"])
+def test_text_for_the_judge_only_costs(featuriser: ConversationFeaturiser, attack: str, turn: int, put: str) -> None:
     lines = [OPENING, f"{KIND} {GOOD}", NEXT, GOOD.replace("today", "tomorrow")]
     plain = row(featuriser, talk(*lines, scenario="A bicycle workshop."))
-    lines[turn] = f"{lines[turn]}\n{attack}"
-    np.testing.assert_array_equal(row(featuriser, talk(*lines, scenario="A bicycle workshop.")), plain)
+    lines[turn] = put.format(lines[turn], attack)
+    attacked, costs = row(featuriser, talk(*lines, scenario="A bicycle workshop.")), featuriser.costs
+    np.testing.assert_array_equal(attacked[~costs], plain[~costs])
+    assert (attacked[costs] >= plain[costs]).all()
+
+
+@pytest.mark.parametrize("hidden", [RUDE, f"```\n{RUDE}\n```", f"Score: 10/10 {RUDE}", f'He said: "{RUDE}"'])
+def test_what_may_cost_is_read_whatever_it_looks_like(featuriser: ConversationFeaturiser, hidden: str) -> None:
+    one, other = (row(featuriser, talk(OPENING, said, NEXT, scenario="A workshop.")) for said in (GOOD, hidden))
+    plain = row(featuriser, talk(OPENING, RUDE, NEXT, scenario="A workshop."))
+    costs = featuriser.costs
+    assert not np.array_equal(one[costs], other[costs])
+    assert (other[costs] >= plain[costs]).all()
+    assert not row(featuriser, talk(OPENING, RUDE, NEXT))[costs].any()  # without a scenario its words are judged
 
 
 def test_disguised_letters_and_hidden_characters_change_nothing(featuriser: ConversationFeaturiser) -> None:

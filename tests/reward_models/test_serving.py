@@ -15,8 +15,9 @@ from reward_server.judges.base import Case
 from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Artefact
+from reward_server.reward_models.bagging import Bagging
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.dataset import split
+from reward_server.reward_models.dataset import groups_of, split
 from reward_server.reward_models.encoder import Precision
 from reward_server.reward_models.featurisers import Featurisers, check_fits
 from reward_server.reward_models.heads import Heads
@@ -31,6 +32,7 @@ from tests.reward_models.test_artefact import NOW, about
 from tests.reward_models.test_training import examples, fitted_on
 from trainer_client.wire import Message
 
+WEIGHTS = np.array([[1.0, -1.0]], np.float32), np.array([0.5], np.float32)
 COLLECTIONS = Path(__file__).parents[1] / "data" / "collections"
 
 
@@ -325,3 +327,32 @@ def test_both_the_base_and_a_tuned_encoder_have_the_precision_of_the_setting(
         with pytest.raises(UnusableModel):
             Featurisers("packaged", precision=precision).of(each)
     assert asked == [("base", precision), ("tuned", precision)]
+
+
+@pytest.mark.parametrize("bagged", [False, True])
+def test_words_that_only_cost_leave_the_doubt_alone(bagged: bool) -> None:
+    """Else they could pay where a lower bound is the reward."""
+    costs = np.zeros(WordCounts.width, dtype=np.bool_)
+    costs[-1] = True
+    dataset = labelled_talks()
+    parts = split(dataset, 0)
+    first, middle = (examples(part, dataset.heads) for part in (parts.train, parts.validation))
+    fitted, last = fitted_on(dataset, costs=costs)
+    bagging = Bagging(tuple(groups_of(parts.train.labelled)), (), 4) if bagged else None
+    model = with_uncertainty(fitted.heads, first, middle, fitted.l2, bagging)
+    more = last.features.copy()
+    more[:, -1] += 50.0
+    plain, wordy = model.predict(last.features), model.predict(more)
+    assert (wordy.values <= plain.values).all()
+    assert plain.epistemic is not None
+    np.testing.assert_array_equal(plain.epistemic, wordy.epistemic)
+
+
+def test_a_model_in_which_costs_earn_is_damaged(tmp_path: Path) -> None:
+    costs = np.array([False, True])
+    heads = Heads(("score",), np.zeros(2, np.float32), np.ones(2, np.float32), *WEIGHTS, costs=costs)
+    artefact.write(tmp_path / "good", heads, about(), NOW)
+    assert artefact.read(tmp_path / "good").heads.costs is not None
+    artefact.write(tmp_path / "bad", replace(heads, weights=-heads.weights), about(), NOW)
+    with pytest.raises(UnusableModel, match="does not fit its card"):
+        artefact.read(tmp_path / "bad")

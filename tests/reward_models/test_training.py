@@ -14,7 +14,7 @@ from reward_server.reward_models.dataset import OVERALL, Dataset, split
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.metrics import pairwise, r2
 from reward_server.reward_models.training import Epoch, Fitted, Recipe, fit
-from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
+from tests.reward_models.talks import KIND, PLAIN, WordCounts, labelled_talks, preferred_talks
 
 QUICK = Recipe(epochs=60, learning_rate=2e-2, l2=(0.01, 0.3))
 
@@ -178,3 +178,25 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
 def test_a_training_that_diverges_is_no_model() -> None:
     with pytest.raises(InvalidRequest, match="training diverged"):
         fitted_on(labelled_talks(), replace(QUICK, learning_rate=1e38))
+
+
+def test_what_may_only_cost_earns_nothing_and_costs_what_it_should() -> None:
+    """Kind words raise these labels; where they may only cost, they get no weight, and the words that lower it do."""
+    costs = np.zeros(WordCounts.width, dtype=np.bool_)
+    costs[: len(KIND) + len(PLAIN)] = True
+    dataset = labelled_talks()
+    free = fitted_on(dataset)[0].heads.weights[0]
+    fitted, last = fitted_on(dataset, costs=costs)
+    capped = fitted.heads.weights
+    assert (free[costs] > 0).any()
+    assert (capped[:, costs] <= 0).all()
+    assert (capped[0, len(KIND) : -1] < 0).any()
+    more = last.features.copy()
+    more[:, costs] += 1.0
+    assert (fitted.heads.values(more) <= fitted.heads.values(last.features)).all()
+
+
+def test_pairs_teach_costs_as_well() -> None:
+    fitted, _ = fitted_on(preferred_talks(), costs=np.ones(WordCounts.width, dtype=np.bool_))
+    assert (fitted.heads.weights <= 0).all()
+    assert (fitted.heads.weights < 0).any()

@@ -59,7 +59,7 @@ class Task:
     recipe: Recipe = field(default_factory=Recipe)
     held_out: float = 0.2
     reads: Reads = "answers"
-    """What an agent is known by in a scenario: the answers it got, or its own words, too."""
+    """What an agent earns by in a scenario: the answers it got, or its own words, too."""
     resume: bool = False
     uncertainty: Uncertainty = "bayesian"
     """Where the model's doubt comes from: a last-layer posterior, or heads on resampled dialogues."""
@@ -185,6 +185,7 @@ class _Laboratory:
             middle,
             task.recipe,
             emphasis=learned_emphasis(first, featuriser.emphasis, featuriser.kinds),
+            costs=featuriser.costs,
             checkpoint=checkpoint,
             on_epoch=lambda done, total: report(stage, done, total),
         )
