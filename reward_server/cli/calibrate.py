@@ -44,13 +44,18 @@ def calibrate(
         1.0,
     ),
     owner: Annotated[
-        str | None, typer.Option("--for", help="Scoring version or reward model of the rewards, if rows do not say.")
+        str | None,
+        typer.Option("--for", help="Scoring version or reward model of the rewards, if rows do not say."),
     ] = None,
     combine: Annotated[
         bool, typer.Option("--combine", help="Also fit one non-negative combination of several named rewards.")
     ] = False,
     from_store: Annotated[
-        bool, typer.Option("--from-store", help="Rescale the rewards of the server's own evaluations.")
+        bool,
+        typer.Option(
+            "--from-store",
+            help="Rescale the server's own plain rewards: of the newest scoring version, or the one --for names.",
+        ),
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder to write to. \\[default: where the server looks]", file_okay=False)
@@ -81,6 +86,8 @@ def calibrate(
 
 
 def _print(console: Console, kept: Kept, left_out: int) -> None:
+    from reward_server.reward_models.calibration import DEFAULT_REWARD
+
     calibration = kept.calibration
     table = _spreads(kept) if kept.rescaled else _errors(calibration)
     console.print(table)
@@ -88,6 +95,13 @@ def _print(console: Console, kept: Kept, left_out: int) -> None:
         console.print(f"{left_out} results without a reward or a label were left out", highlight=False)
     if calibration.is_scaling:
         console.print(f"{calibration.method} rescales rewards; it is not a calibration to labels", highlight=False)
+    unused = [name for name in calibration.names if name != DEFAULT_REWARD]
+    if not calibration.is_of_parts and unused:
+        console.print(
+            f"the server will use the map of {DEFAULT_REWARD} alone, for plain rewards: {', '.join(unused)} and a "
+            f"combination serve only where no reward is called {DEFAULT_REWARD}",
+            highlight=False,
+        )
     strangers = [name for name in calibration.names if name not in SERVED_NAMES]
     if calibration.is_of_parts and strangers:
         console.print(
@@ -132,7 +146,10 @@ def _spreads(kept: Kept) -> Table:
 
 
 async def _stored(settings: Settings, owner: str | None) -> Found:
-    """The plain rewards of the store: of the scoring version that is asked for, else of the newest one."""
+    """The plain rewards of the store: of the scoring version that is asked for, else of the newest one.
+
+    Rewards of several versions are on several scales. Where there are more, it is said which are taken.
+    """
     import numpy as np
 
     from reward_server.jobs.calibration.read import Found
@@ -145,11 +162,17 @@ async def _stored(settings: Settings, owner: str | None) -> Found:
     store = await Store.open(settings.database)
     try:
         async with store.reading() as unit:
-            version = owner or await unit.evaluations.newest_version()
+            versions = await unit.evaluations.plain_versions()
+            version = owner or next(iter(versions), None)
             rewards = await unit.evaluations.plain_rewards(version) if version else []
     finally:
         await store.close()
+    others = ", ".join(f"{name} ({count})" for name, count in versions.items() if name != version)
+    if not rewards and others:
+        raise InvalidRequest(f"The store has no plain rewards of {version}; --for takes one of these: {others}")
     if not rewards:
-        raise InvalidRequest("The store has no evaluations of that scoring version.")
+        raise InvalidRequest("The store has no plain rewards yet: send conversations to /evaluate first.")
+    if others:
+        typer.echo(f"{len(rewards)} rewards of {version}; instead of it --for takes one of these: {others}", err=True)
     groups = tuple(str(number) for number in range(len(rewards)))
     return Found(LabelledRows({DEFAULT_REWARD: np.array(rewards)}, None, groups), version, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -63,10 +64,16 @@ class Evaluations:
             lambda connection: [_record(found) for found in connection.execute(rows).mappings()]
         )
 
-    async def newest_version(self) -> str | None:
-        """The scoring version of the newest evaluation of any lab; for the operator."""
-        newest = select(_EVALUATION.c.scoring_version).order_by(_EVALUATION.c.created_at.desc()).limit(1)
-        return await self._session.run(lambda connection: connection.execute(newest).scalar_one_or_none())
+    async def plain_versions(self) -> dict[str, int]:
+        """How many `plain_rewards` each scoring version has, that of the newest first; for the operator."""
+        newest_first = select(_EVALUATION.c.scoring_version, _EVALUATION.c.reward_config).order_by(
+            _EVALUATION.c.created_at.desc(), _EVALUATION.c.evaluation_id.desc()
+        )
+
+        def work(connection: Connection) -> dict[str, int]:
+            return dict(Counter(version for version, config in connection.execute(newest_first) if not config))
+
+        return await self._session.run(work)
 
     async def plain_rewards(self, scoring_version: str) -> list[float]:
         """All rewards of a scoring version that were made as the scenario says, of all labs; for the operator."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from reward_server.store.store import Store
 from tests.store.builders import an_evaluation
 
 VERSION = "sv_0123456789ab"
+EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def run(tmp_path: Path, *arguments: str) -> str:
@@ -120,10 +123,44 @@ def test_the_rewards_of_the_store_are_rescaled_for_the_newest_version(tmp_path: 
     asyncio.run(fill())
     output = run(tmp_path, "--from-store", "--method", "z_score")
     assert f"z_score on 40 rows for {VERSION}" in output
-    with pytest.raises(InvalidRequest, match="no evaluations of that scoring version"):
+    with pytest.raises(InvalidRequest, match=rf"no plain rewards of sv_ba9876543210; --for .*{VERSION} \(40\)"):
         run(tmp_path, "--from-store", "--method", "z_score", "--for", "sv_ba9876543210")
     with pytest.raises(InvalidRequest, match="needs a label"):
         run(tmp_path, "--from-store", "--method", "isotonic")
+
+
+def test_of_several_versions_in_the_store_the_choice_is_named(tmp_path: Path) -> None:
+    older = "sv_ba9876543210"
+
+    async def fill() -> None:
+        url = f"sqlite:///{tmp_path / 'labs.sqlite'}"
+        await migrate(url)
+        store = await Store.open(url)
+        rewards = np.random.default_rng(0).random(40).round(4).tolist()
+        rows = [an_evaluation(reward=reward) for reward in rewards]
+        rows += [replace(row, reward=row.reward / 2, scoring_version=older, created_at=EARLIER) for row in rows[:35]]
+        async with store.transaction() as unit:
+            await unit.evaluations.add_many([replace(row, evaluation_id=f"ev_{n}") for n, row in enumerate(rows)])
+        await store.close()
+
+    with pytest.raises(InvalidRequest, match="no plain rewards yet"):
+        run(tmp_path, "--from-store", "--method", "z_score")
+    asyncio.run(fill())
+    newest = run(tmp_path, "--from-store", "--method", "z_score")
+    assert f"40 rewards of {VERSION}; instead of it --for takes one of these: {older} (35)" in newest
+    assert f"z_score on 40 rows for {VERSION}" in newest
+    chosen = run(tmp_path, "--from-store", "--method", "z_score", "--for", older)
+    assert f"z_score on 35 rows for {older}" in chosen
+    assert "--for names" in " ".join(run(tmp_path, "--help").replace("│", "").split())
+
+
+def test_beside_the_plain_reward_other_names_do_not_serve_and_that_is_said(tmp_path: Path, labelled: str) -> None:
+    said = "use the map of reward alone, for plain rewards: model and a combination"
+    path = Path(labelled)
+    path.write_text(path.read_text().replace('"rubric"', '"reward"'))
+    assert said in " ".join(run(tmp_path, labelled, "--method", "min_max", "--for", VERSION).split())
+    path.write_text(path.read_text().replace('"reward": 0', '"rubric": 0'))
+    assert "plain rewards" not in run(tmp_path, labelled, "--method", "min_max", "--for", VERSION)
 
 
 @pytest.mark.parametrize(

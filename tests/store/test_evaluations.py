@@ -99,7 +99,7 @@ async def test_a_window_sees_one_key_of_one_lab(store: Store) -> None:
 
 async def test_plain_rewards_are_those_of_one_version_that_nobody_weighted(store: Store) -> None:
     async with store.reading() as work:
-        assert await work.evaluations.newest_version() is None
+        assert await work.evaluations.plain_versions() == {}
     later = NOW + timedelta(seconds=1)
     await add(
         store,
@@ -107,7 +107,9 @@ async def test_plain_rewards_are_those_of_one_version_that_nobody_weighted(store
         an_evaluation(reward=0.2, lab_id="rival", reward_config={}),
         an_evaluation(reward=0.9, reward_config={"risk_aversion": 1.0}),
         an_evaluation(reward=0.3, scoring_version="sv_ba9876543210", created_at=later),
+        an_evaluation(scoring_version="sv_000000000000", reward_config={"risk_aversion": 1.0}, created_at=later),
     )
     async with store.reading() as work:
         assert sorted(await work.evaluations.plain_rewards("sv_0123456789ab")) == [0.1, 0.2]
-        assert await work.evaluations.newest_version() == "sv_ba9876543210"
+        versions = await work.evaluations.plain_versions()
+    assert list(versions.items()) == [("sv_ba9876543210", 1), ("sv_0123456789ab", 2)]

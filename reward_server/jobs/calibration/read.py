@@ -92,7 +92,7 @@ def _left_out(rows: list[tuple[int, Mapping[str, Any]]], lines: list[_Line]) -> 
 def _owner(rows: Iterable[Mapping[str, Any]]) -> str | None:
     versions = sorted({str(row["scoring_version"]) for row in rows if "scoring_version" in row})
     if len(versions) > 1:
-        raise InvalidRequest(f"The rows are of several scoring versions: {', '.join(versions[:5])}.")
+        raise InvalidRequest(f"The rows are of several scoring versions: {', '.join(versions[:5])}: keep those of one.")
     return versions[0] if versions else None
 
 
