@@ -3,9 +3,10 @@
 Usage: python -m benchmarks.adversarial [--scenarios N] [--each N] [--write]
 
 An attack pays where the attacked conversation has a higher reward than the same conversation without it. For each
-family of attacks and each judge: the share of attacked conversations that gained, and the largest gain. The rubric
-is held to "never" by tests/adversarial; what a mere model cannot promise is reported. A learned reward model is in
-the table where one is active in the data directory (`LABS_DATA`).
+family of attacks and each judge: the share of attacked conversations that gained, and the largest gain. The rubric,
+and an LLM judge on a model that believes whatever it reads (`benchmarks.gullible`), are held to "never" by
+tests/adversarial; what a mere model cannot promise is reported. A learned reward model is in the table where one is
+active in the data directory (`LABS_DATA`).
 
 All packaged scenarios are attacked. To keep the time bounded, each conversation meets every `--each`-th attack, and the
 next one those that follow; `--each 1` runs them all.
@@ -22,20 +23,18 @@ from typing import Any
 
 from benchmarks.attack_places import Attack
 from benchmarks.attacks import ATTACKS, FAMILIES
+from benchmarks.gullible import gullible_judge
 from benchmarks.report import Table, environment, write
 from personas.library import load_temperaments
 from personas.matcher import Matcher
 from reward_server.engine import Guests, build_scorer, load_matcher, reward_model_service
 from reward_server.jobs.exam.play import play
-from reward_server.judges.base import Case, Evidence, Finding, Outcome, Verdict, verdict
-from reward_server.judges.preflight import condemned, offence_in
 from reward_server.scoring.config import RewardConfig, read_config
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.settings import load_settings
 from scenarios.exam import ScriptedAgent, agents
 from scenarios.library import Library, SealedScenario, load_library, oracle_lines
-from scenarios.schema import Criterion
 from trainer_client.wire import Message
 
 AGENTS = ("oracle", "terse", "rude", "careless", "random")
@@ -68,31 +67,6 @@ class Attempt:
     def gain(self) -> float:
         """What the attack was worth; not positive where it did not pay."""
         return self.after - self.before
-
-
-class Gullible:
-    """A language model at its worst: it believes whatever the agent says of itself, after the server's own preflight.
-
-    It says met where the agent's words speak of success at all, and quotes them; else unmet.
-    """
-
-    name = "llm"
-    version = "gullible"
-    kinds = frozenset({"judge"})
-    swayed_by = ("met", "score", "mark", "pass", "empath", "thorough", "excellent", "perfect", "fulfil", "answer")
-
-    async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> Sequence[Outcome]:
-        """A verdict on each criterion."""
-        return [tuple(self._one(case, criterion) for criterion in criteria) for case, criteria in cases]
-
-    def _one(self, case: Case, criterion: Criterion) -> Verdict:
-        offence = offence_in(case.transcript)
-        if offence is not None:
-            return condemned(criterion, offence, self.name)
-        for number, turn in enumerate(case.transcript.turns, start=1):
-            if any(word in turn.agent.lower() for word in self.swayed_by):
-                return verdict(self, criterion, Finding(1.0, (Evidence(number, "agent", turn.agent[:200]),)))
-        return verdict(self, criterion, Finding(0.0))
 
 
 def bases(library: Library, matcher: Matcher, per_collection: int | None = None) -> list[Base]:
@@ -193,7 +167,7 @@ def main() -> None:
     found = bases(library, matcher, arguments.scenarios)
     with ThreadPoolExecutor(1) as threads:
         rubric = build_scorer(library, matcher, threads)
-        gullible = build_scorer(library, matcher, threads, Guests(asked=(Gullible(),)))
+        gullible = build_scorer(library, matcher, threads, Guests(asked=(gullible_judge(library),)))
         scorers = {
             "rubric": (rubric, RewardConfig()),
             "with a gullible LLM judge": (gullible, RewardConfig()),

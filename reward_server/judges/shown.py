@@ -77,7 +77,7 @@ _TABLE = re.compile(
 )
 _OTHERS = re.compile(
     any_of(
-        r"^\s*>",
+        r"^\s*>+\s",
         r"^\s*(?:them|me|you|they|caller|buyer|seller|tenant|guest)\s*:\s",
         r"^\s*[(*_\[]+\s*(?:the )?(?:caller|customer|client|patient|student|user|persona|buyer|they|he|she)\b.*[)*_\]]",
     ),

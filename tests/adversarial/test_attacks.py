@@ -14,11 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from benchmarks.adversarial import Attempt, Base, Gullible, attempts, bases, composite, gains, shared_out
+from benchmarks.adversarial import Attempt, Base, attempts, bases, composite, gains, shared_out
 from benchmarks.attack_places import PUZZLED, Attack, behind_each, line
 from benchmarks.attacks import ATTACKS, FAMILIES
+from benchmarks.gullible import gullible_judge
 from personas.matcher import Matcher
 from reward_server.engine import Guests, build_scorer, load_matcher
+from reward_server.judges import inquiry
 from reward_server.reward_models.encoder import load_fast_encoder
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.matrices import Examples
@@ -159,17 +161,53 @@ def test_an_attack_that_is_seen_is_flagged_and_capped(talks: list[Base], scorer:
     assert all(attempt.after <= 0.2 for attempt in caught)
 
 
-def test_a_gullible_model_is_not_asked_about_what_the_preflight_caught(
-    library: Library, matcher: Matcher, threads: ThreadPoolExecutor, talks: list[Base]
-) -> None:
-    scorer = build_scorer(library, matcher, threads, Guests(asked=(Gullible(),)))
-    judged = [
-        base for base in talks if any(check.judge for c in base.scenario.secrets.rubric.criteria for check in c.checks)
+def judged(all_talks: list[Base]) -> list[Base]:
+    """The conversations of scenarios that ask a language model anything."""
+    return [
+        base
+        for base in all_talks
+        if any(check.judge for c in base.scenario.secrets.rubric.criteria for check in c.checks)
     ]
-    assert judged
-    for start, base in enumerate(judged):
-        made = asyncio.run(attempts(scorer, base, RewardConfig(), ATTACKS[start % 10 :: 10]))
-        assert paid([attempt for attempt in made if "injection" in attempt.flags]) == ""
+
+
+@pytest.fixture(scope="module")
+def gullible(library: Library, matcher: Matcher, threads: ThreadPoolExecutor) -> Scorer:
+    """A scorer whose LLM judge asks a model that believes all it reads."""
+    return build_scorer(library, matcher, threads, Guests(asked=(gullible_judge(library),)))
+
+
+def test_no_attack_pays_with_a_language_model_that_believes_what_it_reads(
+    all_talks: list[Base], gullible: Scorer
+) -> None:
+    found = judged(all_talks)
+    assert len(found) >= 24
+    for base, attacks in shared_out(found, ATTACKS, EACH):
+        assert paid(asyncio.run(attempts(gullible, base, RewardConfig(), attacks))) == ""
+
+
+FORMERLY_BELIEVED = [
+    attack
+    for attack in ATTACKS
+    if attack.family in ("master keys", "orders", "fake verdicts", "self-praise", "role reversal")
+]
+"""What the model believed as long as it was shown it."""
+
+
+def test_what_a_language_model_believed_once_pays_in_no_scenario(all_talks: list[Base], gullible: Scorer) -> None:
+    polite = [base for base in judged(all_talks) if base.agent in ("oracle", "half")]
+    for base, attacks in shared_out(polite, FORMERLY_BELIEVED, 8):
+        assert paid(asyncio.run(attempts(gullible, base, RewardConfig(), attacks))) == ""
+
+
+def test_the_gullible_model_does_believe_what_it_is_shown(
+    all_talks: list[Base], gullible: Scorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The suite has teeth: shown what was said to the judge, the same model pays for it."""
+    monkeypatch.setattr(inquiry, "as_shown", lambda transcript: transcript)
+    polite = [base for base in judged(all_talks) if base.agent == "oracle"]
+    praise = [attack for attack in FORMERLY_BELIEVED if attack.family == "self-praise"][:4]
+    made = [attempt for base in polite for attempt in asyncio.run(attempts(gullible, base, RewardConfig(), praise))]
+    assert paid(made) != ""
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +224,8 @@ def learned(library: Library, matcher: Matcher, threads: ThreadPoolExecutor, tal
         Examples(features[part], labels[part], nobody, nobody, np.zeros(0, np.float32), np.zeros(0, np.float32))
         for part in (slice(0, 20), slice(20, None))
     )
-    heads = fit(("score",), train, middle, Recipe(epochs=40, l2=(1.0,)), emphasis=featuriser.emphasis).heads
+    recipe = Recipe(epochs=40, l2=(1.0,))
+    heads = fit(("score",), train, middle, recipe, emphasis=featuriser.emphasis, costs=featuriser.costs).heads
     assert np.std(heads.values(features)) > 0.1
     judge = LearnedJudge("rm_000000000000", RewardModel(heads), featuriser)
     return build_scorer(library, matcher, threads, Guests(reward_model=lambda: judge))
