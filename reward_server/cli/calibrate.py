@@ -33,11 +33,11 @@ def calibrate(
         Path | None,
         typer.Argument(
             metavar="DATA",
-            help="Rows of reward and label, pairs with a winner, or the folder or results.jsonl of ./labs evaluate.",
+            help="Rows of reward and label, pairs with a winner, or the folder or results.jsonl of an evaluation.",
         ),
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="Labels for results of ./labs evaluate, by key, id or row.", exists=True)
+        Path | None, typer.Option(help="Labels for results of an evaluation, by key, id or row.", exists=True)
     ] = None,
     scale: Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")] = (
         0.0,
@@ -65,7 +65,7 @@ def calibrate(
     """Fit a calibration, write it with a reliability diagram, and print the errors before and after.
 
     Rows of JSON: {"reward": 0.6, "label": 1}, {"rewards": {"name": 0.6}, "label": 1} or {"reward_a": 0.6,
-    "reward_b": 0.4, "winner": "a"}; or results.jsonl of ./labs evaluate with --labels. More in docs/calibration.md.
+    "reward_b": 0.4, "winner": "a"}; or results.jsonl of an evaluation with --labels. More in docs/calibration.md.
     """
     from reward_server.clock import SystemClock
     from reward_server.jobs.calibration.read import read

@@ -98,7 +98,7 @@ def _line(row: KeyRow) -> str:
 
 @app.command()
 def revoke(
-    key_id: Annotated[str, typer.Argument(help="The key's id, as `./labs keys list` shows it.")], data: Data = None
+    key_id: Annotated[str, typer.Argument(help="The key's id, as `keys list` shows it.")], data: Data = None
 ) -> None:
     """End a key; running servers notice within a second."""
 

@@ -8,13 +8,13 @@ wrong call; tracebacks are for defects.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any, cast
 
 import typer
 
 from reward_server import __version__
 from reward_server.cli import calibrate, doctor, evaluate, judges, keys, reward_model, scenarios, serve
+from reward_server.cli.program import as_called, called
 from reward_server.errors import LabsError
 
 # Typer carries its own copy of click and exports of its usage errors only a subclass.
@@ -27,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    epilog="Settings come from options or from LABS_… in the environment, for example LABS_PORT=9000 ./labs serve. "
+    epilog="Settings come from options or from LABS_… in the environment, for example LABS_PORT=9000. "
     "In a checkout, ./labs test runs all checks and ./labs learner is the bundled learner.",
 )
 app.command("serve")(serve.serve)
@@ -49,24 +49,19 @@ def version() -> None:
 def _wrong_call(error: Any) -> None:
     """One line for a wrong call; nothing where the help was shown instead."""
     if problem := error.format_message().strip():
-        where = error.ctx.command_path if error.ctx else _typed(sys.argv[0])
+        where = error.ctx.command_path if error.ctx else called()
         typer.echo(f"labs: {problem} (see {where} --help)", err=True)
-
-
-def _typed(program: str) -> str:
-    """What help and hints call the program: `labs` where that is installed, else the checkout's `./labs`."""
-    return "labs" if Path(program).name == "labs" else "./labs"
 
 
 def main() -> None:
     """Run the command line; the entry point of the package."""
     try:
-        code = app(prog_name=_typed(sys.argv[0]), standalone_mode=False)
+        code = app(prog_name=called(), standalone_mode=False)
     except USAGE_ERROR as error:
         _wrong_call(error)
         sys.exit(2)
     except LabsError as error:
-        typer.echo(f"labs: {error.message}", err=True)
+        typer.echo(f"labs: {as_called(error.message)}", err=True)
         sys.exit(1)
     except OSError as error:
         # Of a file that the caller named or the data folder; anything else is a defect and keeps its traceback.

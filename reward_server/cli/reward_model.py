@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from reward_server.cli.program import as_called
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -184,7 +185,8 @@ def list_models(data: Data = None) -> None:
     for card in cards:
         typer.echo(_line(card, active=card.id == active))
     if not cards:
-        typer.echo("There is no reward model yet: ./labs reward-model train DATA --out FOLDER makes one.", err=True)
+        hint = "There is no reward model yet: ./labs reward-model train DATA --out FOLDER makes one."
+        typer.echo(as_called(hint), err=True)
 
 
 @app.command()
@@ -342,7 +344,7 @@ def _announce(trained: Trained, settings: Settings, out: Path) -> None:
         console.print(verdict_line(tuning), highlight=False)
     _registry(settings).add(artefact.read(out))
     console.print(f"{trained.card.id}: report in {out / artefact.REPORT}", highlight=False)
-    console.print(f"./labs reward-model activate {trained.card.id} lets it serve", highlight=False)
+    console.print(as_called(f"./labs reward-model activate {trained.card.id} lets it serve"), highlight=False)
 
 
 def _show_figures(console: Console, measured: Any) -> None:

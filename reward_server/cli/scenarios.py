@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from reward_server.cli.program import as_called
 from reward_server.errors import LabsError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def new(name: Annotated[str, typer.Argument(metavar="COLLECTION/SLUG")], root: R
     except ValueError as error:
         raise LabsError(str(error)) from None
     where = f" --dir {shlex.quote(str(root))}" if root else ""
-    typer.echo(f"next: ./labs scenarios check {name}{where}")
+    typer.echo(as_called(f"next: ./labs scenarios check {name}{where}"))
 
 
 @app.command()

@@ -13,11 +13,17 @@ import pytest
 from benchmarks.processes import ROOT, labs_server
 from benchmarks.scripted_provider import Say, ScriptedProvider
 
+IN_A_CHECKOUT = ("-m", "reward_server.cli.main")
+IN_A_CONTAINER = (str(ROOT / "deploy" / "labs"),)
+"""What the image has as /usr/local/bin/labs."""
 
-def labs(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+
+def labs(
+    *arguments: str, program: tuple[str, ...] = IN_A_CHECKOUT, **environment: str
+) -> subprocess.CompletedProcess[str]:
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "COLUMNS": "200", **environment}
     return subprocess.run(
-        [sys.executable, "-P", "-m", "reward_server.cli.main", *arguments],
+        [sys.executable, "-P", *program, *arguments],
         capture_output=True,
         text=True,
         env=variables,
@@ -60,6 +66,25 @@ def test_what_is_wrong_is_one_line(
     assert said in done.stderr
     assert done.stderr.startswith("labs: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("program", "name"), [(IN_A_CHECKOUT, "./labs"), (IN_A_CONTAINER, "labs")], ids=["checkout", "container"]
+)
+def test_it_calls_itself_what_it_was_called_by(tmp_path: Path, program: tuple[str, ...], name: str) -> None:
+    keyless = labs("serve", "--host", "0.0.0.0", "--port", "0", "--data", str(tmp_path), program=program)
+    assert keyless.stderr.endswith(f"create one: {name} keys create NAME\n")
+    assert f"(see {name} serve --help)" in labs("serve", "--prt", "1", program=program).stderr
+    assert f"Usage: {name} keys" in labs("keys", "--help", program=program).stdout
+    begun = labs("scenarios", "new", "own/first", "--dir", str(tmp_path / "own"), program=program)
+    assert f"next: {name} scenarios check own/first" in begun.stdout
+
+
+def test_the_image_starts_the_command_under_its_name() -> None:
+    image = (ROOT / "deploy" / "Dockerfile").read_text()
+    assert 'ENTRYPOINT ["labs"]' in image
+    assert "deploy/labs /usr/local/bin/labs" in image
+    assert IN_A_CONTAINER[0].endswith("/labs")
 
 
 def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:

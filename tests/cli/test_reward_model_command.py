@@ -74,7 +74,7 @@ def test_a_model_is_trained_listed_activated_measured_and_exported(
     assert labs(monkeypatch, "list") == 0
     listed = capsys.readouterr()
     assert (listed.out, listed.err.count("\n")) == ("", 1)
-    assert "no reward model yet: ./labs reward-model train" in listed.err
+    assert "no reward model yet: labs reward-model train" in listed.err
     model = trained(home, monkeypatch)
     said = capsys.readouterr().out.replace("\n", " ")
     assert model in said
@@ -174,7 +174,7 @@ def test_bad_data_is_one_line_and_nothing_is_written(
         (("activate", "rm_000000000000"), "There is no reward model rm_000000000000."),
         (("activate",), "give a model, or --off"),
         (("evaluate", "rm_000000000000", "talks.jsonl"), "There is no reward model rm_000000000000."),
-        (("export", "nonsense", "--out", "new"), "There is no such reward model; ./labs reward-model list"),
+        (("export", "nonsense", "--out", "new"), "There is no such reward model; labs reward-model list"),
         (("train", "talks.jsonl", "--ties", "lose"), "--ties must be drop or half"),
         (("train", "talks.jsonl", "--keep-by", "luck"), "--keep-by must be r2, spearman or pairwise"),
         (
