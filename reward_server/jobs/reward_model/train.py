@@ -114,26 +114,29 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
     """
     artefact.refuse_taken(task.out)
     parts = split(dataset, task.recipe.seed, task.held_out)
-    place = checkpoint_folder(task.out)
-    key = _key(dataset, task, tools)
-    if Checkpoint(place, key).exists() and not task.resume:
-        raise InvalidRequest(f"{place} holds an interrupted training: use --resume to go on, or remove the folder")
+    place, key = checkpoint_folder(task.out), _key(dataset, task, tools)
+    _refuse_interrupted(place, key, resume=task.resume)
     plain = tools.shelf.features(tools.plain, list(dataset.conversations()))
     baselines = _baselines(parts.train, plain)
     lab = _Laboratory(parts, task, tools, plain=plain, baselines=baselines, report=report)
-    kept = frozen = lab.attempt(tools.featuriser, tools.encoder_version, Checkpoint(place, key), "training")
-    finetuning: dict[str, Any] = {"tried": False}
-    if task.tuning is not None:
-        tuned, losses = lab.tuned_attempt(task.tuning, place, key)
-        metric = task.keep_by or default_metric(frozen.measured)
-        seed = task.recipe.seed
-        wins, finetuning = verdict(frozen.measured, tuned.measured, parts.held_out, metric, seed)
-        finetuning |= losses
-        kept = tuned if wins else frozen
+    kept, finetuning = lab.best_attempt(place, key)
     about = _about(dataset, parts, task, attempt=kept, baselines=baselines) | {"finetuning": finetuning}
+    card = _written(task, parts, kept, about)
+    Checkpoint(place, key).remove()
+    return Trained(card, kept)
+
+
+def _refuse_interrupted(place: Path, key: str, *, resume: bool) -> None:
+    """What an interrupted training left is neither gone on with nor written over unasked."""
+    if Checkpoint(place, key).exists() and not resume:
+        raise InvalidRequest(f"{place} holds an interrupted training: use --resume to go on, or remove the folder")
+
+
+def _written(task: Task, parts: Split, kept: Attempt, about: dict[str, Any]) -> Card:
+    """The artefact with its report."""
     images = pictures(kept.measured, kept.fitted)
     text = page(f"Reward model of {task.created:%Y-%m-%d}", notes(about), kept.measured, images)
-    card = artefact.write(
+    return artefact.write(
         task.out,
         kept.fitted.heads,
         about,
@@ -142,8 +145,6 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
         extras={**pack(kept.model), **pack_rows((parts.train, parts.validation))},
         beside={**images, artefact.REPORT: text},
     )
-    Checkpoint(place, key).remove()
-    return Trained(card, kept)
 
 
 def checkpoint_folder(out: Path) -> Path:
@@ -170,6 +171,17 @@ class _Laboratory:
         self._plain = plain
         self._baselines = baselines
         self._report = report
+
+    def best_attempt(self, place: Path, key: str) -> tuple[Attempt, dict[str, Any]]:
+        """Heads on the encoder of the setting, unless a tuned one wins; and what the card says of fine-tuning."""
+        task, tools = self._task, self._tools
+        frozen = self.attempt(tools.featuriser, tools.encoder_version, Checkpoint(place, key), "training")
+        if task.tuning is None:
+            return frozen, {"tried": False}
+        tuned, losses = self.tuned_attempt(task.tuning, place, key)
+        metric = task.keep_by or default_metric(frozen.measured)
+        wins, finetuning = verdict(frozen.measured, tuned.measured, self._parts.held_out, metric, task.recipe.seed)
+        return tuned if wins else frozen, finetuning | losses
 
     def attempt(self, featuriser: Featuriser, version: str, checkpoint: Checkpoint, stage: str) -> Attempt:
         """Heads on the features of one encoder."""
