@@ -22,7 +22,7 @@ from reward_server.errors import LabsError, Unavailable
 from reward_server.judges.verdict_memory import VerdictMemory
 from reward_server.llm.single_flight import SingleFlight
 
-DECIDING = ("prompt", "inquiry", "shown", "reading", "weighting", "decision", "preflight", "pairwise")
+DECIDING = ("prompt", "inquiry", "shown", "pleading", "reading", "weighting", "decision", "preflight", "pairwise")
 """The modules whose program text makes an answer into a decision."""
 
 log = structlog.get_logger(__name__)
