@@ -12,8 +12,8 @@ from typing import Literal
 
 Party = Literal["agent", "persona"]
 Reads = Literal["answers", "words"]
-"""What an agent earns by with a learned judge, where there is a scenario: the answers it got (its own words only cost), or
-its words, too."""
+"""What an agent earns by with a learned judge, where there is a scenario: the answers it got (its own words only cost),
+or its words, too."""
 
 
 @dataclass(frozen=True, slots=True)
