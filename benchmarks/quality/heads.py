@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,21 +22,44 @@ STRENGTHS = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 """Inverse penalties of criterion heads; one is chosen inside the training folds."""
 INNER = 3
 EVIDENCE_ROWS = 400
+_LOG_LENGTH = 0
+"""Where among `wordings.exchange_numbers` it stands."""
 
 
-def preference_head(featuriser: ConversationFeaturiser, differences: NDArray[np.float32]) -> LinearPosterior:
-    """The product's Bradley-Terry head: penalties by evidence, one per kind of feature; Laplace posterior."""
-    # Columns that are equal on both sides of all pairs (what was said before) add nothing but arithmetic.
-    moved = np.abs(differences).max(axis=0) > 0
+@dataclass(frozen=True)
+class Prior:
+    """What evidence says of a preference head before it is fitted."""
+
+    emphasis: Floats
+    """(width,): how freely each feature may be used."""
+    precision: float
+
+
+def preference_prior(featuriser: ConversationFeaturiser, differences: NDArray[np.float32]) -> Prior:
+    """The prior of the largest evidence, one variance per kind of feature, from these rows alone."""
+    moved = _moved(differences)
     rows, kinds = differences[:, moved], featuriser.kinds[moved]
-    emphasis = featuriser.emphasis[moved].astype(np.float64)
-    standard = rows / np.sqrt((rows.astype(np.float64) ** 2).mean(axis=0)) * emphasis
-    emphasis *= factors([Evidence(standard, np.ones(len(rows)))], kinds)[kinds]
+    emphasis = featuriser.emphasis.astype(np.float64)
+    standard = rows / np.sqrt((rows.astype(np.float64) ** 2).mean(axis=0)) * emphasis[moved]
+    emphasis[moved] *= factors([Evidence(standard, np.ones(len(rows)))], kinds)[kinds]
     # The evidence of a part of the training rows finds the penalty: with all of them it takes a minute a head.
     step = max(1, len(rows) // EVIDENCE_ROWS)
-    prior = 1.0 / fit_preferences(rows[::step], emphasis=emphasis).outside
-    slim = fit_preferences(rows, prior_precision=prior, emphasis=emphasis)
+    return Prior(emphasis, 1.0 / fit_preferences(rows[::step], emphasis=emphasis[moved]).outside)
+
+
+def preference_head(
+    featuriser: ConversationFeaturiser, differences: NDArray[np.float32], prior: Prior | None = None
+) -> LinearPosterior:
+    """The product's Bradley-Terry head: penalties by evidence, one per kind of feature; Laplace posterior."""
+    prior = prior or preference_prior(featuriser, differences)
+    moved = _moved(differences)
+    slim = fit_preferences(differences[:, moved], prior_precision=prior.precision, emphasis=prior.emphasis[moved])
     return _widened(slim, moved)
+
+
+def _moved(differences: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Columns that are equal on both sides of all pairs (what was said before) add nothing but arithmetic."""
+    return np.asarray(np.abs(differences).max(axis=0) > 0)
 
 
 def _widened(slim: LinearPosterior, moved: NDArray[np.bool_]) -> LinearPosterior:
@@ -111,3 +135,8 @@ def words(conversation: Conversation) -> int:
 def cosines(featuriser: ConversationFeaturiser, features: NDArray[np.float32]) -> Floats:
     """(n,): of the reply with the message it answers, out of features (n, width) or their differences."""
     return features[:, featuriser.blocks["reply_numbers"]][:, COSINE_TO_LATEST].astype(np.float64)
+
+
+def log_lengths(featuriser: ConversationFeaturiser, features: NDArray[np.float32]) -> Floats:
+    """(n,): logarithms of the words read of the reply, out of features (n, width) or their differences."""
+    return features[:, featuriser.blocks["reply_numbers"]][:, _LOG_LENGTH].astype(np.float64)

@@ -1,22 +1,35 @@
 """LLMBar: which of two outputs follows the instruction, by subset; accuracy and whether the order matters.
 
-A learned head for a subset is fitted on the other subsets, without any instruction that also occurs in this one. The
-head fitted on harmlessness is shown beside it as a warning: it learned what that crowd preferred, not quality.
+Learned judges (`two_levels`) are fitted in two ways (`protocols`), and each is held against the first numbers. The head
+fitted on harmlessness is shown beside them as a warning: it learned what that crowd preferred, not quality.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.quality import plots
 from benchmarks.quality.asking import Asked
+from benchmarks.quality.comparisons import compared
 from benchmarks.quality.data import Pair
 from benchmarks.quality.figures import NOT_KNOWN, Floats, beaten, share, wins
-from benchmarks.quality.heads import cosines, preference_head, words
-from benchmarks.quality.preferences import Sides, sides
+from benchmarks.quality.heads import cosines, words
+from benchmarks.quality.preferences import sides
+from benchmarks.quality.protocols import (
+    DIVISIONS,
+    FOLDS,
+    LEVELS,
+    OTHERS,
+    OWN,
+    judge_of,
+    on_others,
+    same_winner,
+    with_own_kind,
+)
+from benchmarks.quality.two_levels import Compared, spread
 from benchmarks.report import Table
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.posterior import LinearPosterior
@@ -33,6 +46,30 @@ PEOPLE = {"natural": 0.94}
 """Agreement of the experts who made LLMBar (Zeng et al. 2024)."""
 
 
+COSINE = "cosine with the instruction"
+LONGER = "longer output"
+HARMLESS = "head fitted on hh harmless (a warning)"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The pairs of a subset, and what judges said of them."""
+
+    pairs: Sequence[Pair]
+    compared: Compared
+    margins: dict[str, Floats]
+    """By judge, (n,), or (divisions, n)."""
+
+    def accuracy(self, judge: str) -> Interval:
+        """The mean over the divisions, with its interval over instructions."""
+        return share(wins(np.atleast_2d(self.margins[judge])).mean(axis=0), self.compared.groups)
+
+    def range(self, judge: str) -> str:
+        """The lowest and the highest accuracy of a division."""
+        each = wins(np.atleast_2d(self.margins[judge])).mean(axis=1)
+        return f"{each.min():.3f}-{each.max():.3f}"
+
+
 def tables(
     featuriser: ConversationFeaturiser,
     subsets: Mapping[str, Sequence[Pair]],
@@ -40,83 +77,99 @@ def tables(
     asked: Mapping[str, Asked],
 ) -> list[str]:
     """The section of the report."""
-    features = {name: sides(featuriser, pairs) for name, pairs in subsets.items()}
-    heads = {name: _on_others(featuriser, subsets, features, name) for name in subsets}
-    accuracy = Table(
-        "LLMBar: accuracy [95 %] per subset; intervals over instructions",
-        ["judge", *(f"{name} ({len(pairs)})" for name, pairs in subsets.items())],
-    )
-    accuracy.add("chance", *("0.500" for _ in subsets))
-    scores: dict[str, dict[str, Floats]] = {
-        "longer output": {name: _lengths(pairs) for name, pairs in subsets.items()},
-        "cosine with the instruction": {name: cosines(featuriser, features[name].differences) for name in subsets},
-        "learned head, other subsets": {name: _margins(heads[name], features[name].differences) for name in subsets},
-    }
+    found = {name: _plainly_judged(featuriser, pairs) for name, pairs in subsets.items()}
+    pairs = {name: judged.compared for name, judged in found.items()}
     if transferred is not None:
-        scores["head fitted on hh harmless (a warning)"] = {
-            name: _margins(transferred, features[name].differences) for name in subsets
-        }
-    for judge, margins in scores.items():
-        accuracy.add(judge, *(_accuracy(margins[name], subsets[name]) for name in subsets))
-    accuracy.add("language model, both orders", *(asked[name].accuracy if name in asked else "-" for name in subsets))
-    learned = {n: _accuracy(scores["learned head, other subsets"][n], subsets[n]) for n in subsets}
-    for judge, first in FIRST.items():
-        accuracy.add(f"first number of {judge}", *(first.get(name, "-") for name in subsets))
-        accuracy.add("beaten", *(beaten(learned[name], first[name]) if name in first else "-" for name in subsets))
+        for judged in found.values():
+            judged.margins[HARMLESS] = transferred.predict(judged.compared.differences).mean
+    consistency: dict[str, dict[str, float]] = {judge_of(level, OTHERS): {} for level in LEVELS}
+    for name, judged in found.items():
+        heads = on_others(featuriser, pairs, name)
+        one, other = heads.margins(judged.compared), heads.margins(judged.compared.swapped)
+        for level in LEVELS:
+            judged.margins[judge_of(level, OTHERS)] = getattr(one, level)
+            consistency[judge_of(level, OTHERS)][name] = same_winner(getattr(one, level), getattr(other, level))
+    for level, said in with_own_kind(featuriser, pairs).items():
+        for name, margins in said.items():
+            found[name].margins[judge_of(level, OWN)] = margins
+    _draw(found)
+    return [
+        f"{_accuracy(found, asked)}\n\n{_note(asked)}",
+        _against_first(found),
+        _divisions(found),
+        _consistency(featuriser, found, consistency, asked),
+    ]
+
+
+def _plainly_judged(featuriser: ConversationFeaturiser, pairs: Sequence[Pair]) -> Judged:
+    """By judges that learn nothing."""
+    differences = sides(featuriser, pairs).differences
+    plain = compared(featuriser, pairs, differences)
+    margins = {
+        LONGER: np.array([float(words(pair.chosen) - words(pair.rejected)) for pair in pairs]),
+        COSINE: cosines(featuriser, differences),
+        "seven comparisons, equal weights": (plain / spread(plain)).sum(axis=1),
+    }
+    return Judged(pairs, Compared(differences, plain, tuple(pair.group for pair in pairs)), margins)
+
+
+def _accuracy(found: Mapping[str, Judged], asked: Mapping[str, Asked]) -> str:
+    table = Table(
+        "LLMBar: accuracy [95 %] per subset; intervals over instructions",
+        ["judge", *(f"{name} ({len(judged.pairs)})" for name, judged in found.items())],
+    )
+    table.add("chance", *("0.500" for _ in found))
+    for judge in next(iter(found.values())).margins:
+        table.add(judge, *(judged.accuracy(judge) for judged in found.values()))
+    table.add("language model, both orders", *(asked[name].accuracy if name in asked else "-" for name in found))
     published = LANGUAGE_MODELS | LANGUAGE_MODELS_ELSEWHERE
-    accuracy.add("GPT-4 / ChatGPT, published", *(published.get(name, "-") for name in subsets))
-    accuracy.add("people", *(PEOPLE.get(name, NOT_KNOWN) for name in subsets))
-    _draw(learned, scores, subsets)
-    return [f"{accuracy.text()}\n\n{_note(asked)}", _consistency(featuriser, subsets, features, heads, asked)]
+    table.add("GPT-4 / ChatGPT, published", *(published.get(name, "-") for name in found))
+    table.add("people", *(PEOPLE.get(name, NOT_KNOWN) for name in found))
+    return table.text()
 
 
-def _on_others(
-    featuriser: ConversationFeaturiser, subsets: Mapping[str, Sequence[Pair]], features: Mapping[str, Sides], name: str
-) -> LinearPosterior:
-    """A head fitted on the other subsets."""
-    own = {pair.group for pair in subsets[name]}
-    parts: list[NDArray[np.float32]] = []
-    for other, pairs in subsets.items():
-        if other != name:
-            parts.append(features[other].differences[[pair.group not in own for pair in pairs]])
-    return preference_head(featuriser, np.concatenate(parts))
+def _against_first(found: Mapping[str, Judged]) -> str:
+    table = Table("LLMBar: are the first numbers beaten", ["judge", *found])
+    for of, first in FIRST.items():
+        table.add(f"first number of {of}", *(first.get(name, "-") for name in found))
+        for training in (OTHERS, OWN):
+            for level in LEVELS:
+                judge = judge_of(level, training)
+                cells = [
+                    beaten(judged.accuracy(judge), first[name]) if name in first else "-"
+                    for name, judged in found.items()
+                ]
+                table.add(judge, *cells)
+    return table.text()
 
 
-def _margins(head: LinearPosterior, differences: NDArray[np.float32]) -> Floats:
-    return head.predict(differences).mean
-
-
-def _lengths(pairs: Sequence[Pair]) -> Floats:
-    return np.array([float(words(pair.chosen) - words(pair.rejected)) for pair in pairs])
-
-
-def _accuracy(margins: Floats, pairs: Sequence[Pair]) -> Interval:
-    return share(wins(margins), [pair.group for pair in pairs])
+def _divisions(found: Mapping[str, Judged]) -> str:
+    table = Table(
+        f"LLMBar: lowest and highest accuracy of {DIVISIONS} divisions into {FOLDS} folds; above are their means",
+        ["judge", *found],
+    )
+    for level in LEVELS:
+        judge = judge_of(level, OWN)
+        table.add(judge, *(judged.range(judge) for judged in found.values()))
+    return table.text()
 
 
 def _consistency(
     featuriser: ConversationFeaturiser,
-    subsets: Mapping[str, Sequence[Pair]],
-    features: Mapping[str, Sides],
-    heads: Mapping[str, LinearPosterior],
+    found: Mapping[str, Judged],
+    learned: Mapping[str, Mapping[str, float]],
     asked: Mapping[str, Asked],
 ) -> str:
     """How often a judge says the same when the two outputs change places, measured by asking both ways."""
-    table = Table("LLMBar: order consistency (the same winner in both orders)", ["judge", *subsets])
+    table = Table("LLMBar: order consistency (the same winner in both orders)", ["judge", *found])
 
-    def swapped(name: str) -> str:
-        one, other = features[name].differences, features[name].rejected - features[name].chosen
-        same = wins(_margins(heads[name], one)) == 1.0 - wins(_margins(heads[name], other))
-        return f"{float(same.mean()):.3f}"
+    def by_cosine(judged: Judged) -> float:
+        return same_winner(judged.margins[COSINE], cosines(featuriser, judged.compared.swapped.differences))
 
-    def by_cosine(name: str) -> str:
-        one = cosines(featuriser, features[name].differences)
-        other = cosines(featuriser, features[name].rejected - features[name].chosen)
-        return f"{float((wins(one) == 1.0 - wins(other)).mean()):.3f}"
-
-    table.add("local: cosine with the instruction", *(by_cosine(name) for name in subsets))
-    table.add("learned head, other subsets", *(swapped(name) for name in subsets))
-    table.add("language model", *(asked[name].consistency if name in asked else "-" for name in subsets))
+    table.add(f"local: {COSINE}", *(f"{by_cosine(judged):.3f}" for judged in found.values()))
+    for judge, shares in learned.items():
+        table.add(judge, *(f"{shares[name]:.3f}" for name in found))
+    table.add("language model", *(asked[name].consistency if name in asked else "-" for name in found))
     return (
         f"{table.text()}\n\nPublished for LLMBar: GPT-4 is consistent in 93-98 % with a swap, Falcon-40B in 31-43 %. "
         "Judges that score each side on its own cannot depend on the order; the row shows that they do not."
@@ -133,14 +186,8 @@ def _note(asked: Mapping[str, Asked]) -> str:
     return f"Language model: a pair on which the two orders differ counts half; {said} (left out)."
 
 
-def _draw(
-    learned: Mapping[str, Interval], scores: Mapping[str, Mapping[str, Floats]], subsets: Mapping[str, Sequence[Pair]]
-) -> None:
-    simple = {
-        judge: [_accuracy(scores[judge][name], subsets[name]).value for name in subsets]
-        for judge in ("longer output", "cosine with the instruction")
-    }
-    ceiling = {"people": [PEOPLE.get(name, float("nan")) for name in subsets]}
-    plots.bars(
-        "LLMBar: accuracy of the learned head (chance 0.5)", "llmbar_accuracy", list(learned.items()), simple | ceiling
-    )
+def _draw(found: Mapping[str, Judged]) -> None:
+    simple = {judge: [judged.accuracy(judge).value for judged in found.values()] for judge in (LONGER, COSINE)}
+    ceiling = {"people": [PEOPLE.get(name, float("nan")) for name in found]}
+    learned = [(name, judged.accuracy(judge_of("both", OWN))) for name, judged in found.items()]
+    plots.bars("LLMBar: accuracy of the head of two levels (chance 0.5)", "llmbar_accuracy", learned, simple | ceiling)

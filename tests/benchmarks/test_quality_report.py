@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from benchmarks.quality import disclosure, plots
+from benchmarks.quality import disclosure, plots, protocols
 from benchmarks.quality.__main__ import main, report
 from benchmarks.quality.asking import ask_about
 from benchmarks.quality.data import DIMENSIONS, Interview, llmbar_pairs
@@ -36,12 +37,12 @@ def a_data_folder(folder: Path) -> Path:
     for subset, things in {"natural": THINGS[:8], "processed_other": THINGS[8:]}.items():
         rows = [
             {
-                "input": f"Describe a {thing}.",
+                "input": f"{verb} a {thing}.",
                 f"output_{1 + place % 2}": f"The {thing} is on the table, and it is green.",
                 f"output_{2 - place % 2}": "I would rather not.",
                 "label": 1 + place % 2,
             }
-            for place, thing in enumerate(things)
+            for place, (verb, thing) in enumerate(product(("Describe", "Draw"), things))
         ]
         (folder / "llmbar" / f"{subset}.json").write_text(json.dumps(rows), encoding="utf-8")
     tutoring = [
@@ -78,7 +79,9 @@ def line_of(text: str, beginning: str) -> list[str]:
     return [cell.strip() for cell in row.strip("|").split("|")]
 
 
-def test_every_table_is_there_and_learned_heads_learn(tmp_path: Path) -> None:
+def test_every_table_is_there_and_learned_heads_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocols, "DIVISIONS", 2)
+    monkeypatch.setattr(protocols, "FOLDS", 3)
     (tmp_path / "data").mkdir()
     (tmp_path / "plots").mkdir()
     plots.draw_into(tmp_path / "plots")
@@ -88,7 +91,9 @@ def test_every_table_is_there_and_learned_heads_learn(tmp_path: Path) -> None:
     finally:
         plots.draw_into(None)
     assert line_of(text, "learned head, frozen encoder")[1].startswith("1.000")
-    assert line_of(text, "learned head, other subsets")[1].startswith("1.000")
+    for judge in ("head on all features", "head on seven comparisons", "head of two levels"):
+        for training in ("other subsets", "own kind, too"):
+            assert line_of(text, f"{judge}, {training}")[1].startswith("1.000")
     assert float(line_of(text, "Actionability")[4].split()[0]) > 0.9
     assert line_of(text, "language model, both orders")[1:] == ["-", "-"]
     assert "No language model is configured" in text
@@ -130,7 +135,7 @@ def test_a_language_model_fills_its_column(tmp_path: Path) -> None:
     subsets = llmbar_pairs(a_data_folder(tmp_path) / "llmbar")
     with ScriptedProvider(prefers_what_is_green) as server:
         found = ask_about(subsets, with_model(server.url))
-    assert {name: (asked.n, asked.failed) for name, asked in found.items()} == {"natural": (8, 0), "other": (8, 0)}
+    assert {name: (asked.n, asked.failed) for name, asked in found.items()} == {"natural": (16, 0), "other": (16, 0)}
     assert str(found["natural"].accuracy).startswith("1.000")
     assert str(found["natural"].consistency).startswith("1.000")
 
