@@ -13,16 +13,20 @@ from personas.disguise import undisguised
 from personas.wording import any_of, plain
 from reward_server.scoring.judge_talk import ROLE_LINE, is_for_the_judge
 
+
+def _compiled(*alternatives: str) -> re.Pattern[str]:
+    """The alternatives as one pattern; runs of signs are bounded, since two of them in a row would take for ever."""
+    pattern = any_of(*alternatives).replace(r"\W*", r"\W{0,12}").replace(r"\s*", r"\s{0,12}")
+    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+
+
 _ANSWER = r"(?:thought process|reasoning|(?:final )?answer|solution|analysis|response)"
-_LABEL = re.compile(
-    any_of(
-        rf"\W*{_ANSWER}\W*(?: (?=(?-i:[A-Z][a-z']* [a-z]))|:\W*?(?:\s+|$))",
-        r"\W*(?:thinking|explanation|step \d+|verdict|score|grade|rating|result|evaluation|overall)\W*?:\W*?(?:\s+|$)",
-        r"\W*(?:(?:okay|ok|so|well|sure)\W+)?here(?:'s| is) (?:the|my) (?:final )?(?:answer|solution|verdict|reasoning)"
-        r"\W*?:\W*?(?:\s+|$)",
-        r"[:;.,|`{}\[\]]+\s+",
-    ),
-    re.IGNORECASE,
+_LABEL = _compiled(
+    rf"\W*{_ANSWER}\W*(?: (?=(?-i:[A-Z][a-z']* [a-z]))|:\W*?(?:\s+|\Z))",
+    r"\W*(?:thinking|explanation|step \d+|verdict|score|grade|rating|result|evaluation|overall)\W*?:\W*?(?:\s+|\Z)",
+    r"\W*(?:(?:okay|ok|so|well|sure)\W+)?here(?:'s| is) (?:the|my) (?:final )?(?:answer|solution|verdict|reasoning)"
+    r"\W*?:\W*?(?:\s+|\Z)",
+    r"[:;.,|`{}\[\]]+\s+",
 )
 """A label that stands for an answer, or signs before a sentence."""
 
@@ -140,18 +144,13 @@ _ROLE = any_of(
     r" the|it was me)\b",
     r"^\W*(?:now )?(?:you be|act as|you play) (?:the|my|an?) \w+",
 )
-_PLEADS = re.compile(any_of(_VERDICT, _ORDER, _CLAIM, _OPENER, _ROLE), re.IGNORECASE)
+_PLEADS = _compiled(_VERDICT, _ORDER, _CLAIM, _OPENER, _ROLE)
 
-_TABLE = re.compile(
-    r"^\W*\|\W*(?:criteri\w+|requirements?|rubric|met|verdict|score|passed)\b\W*\|", re.IGNORECASE | re.MULTILINE
-)
-_OTHERS = re.compile(
-    any_of(
-        r"^\s*>+\s",
-        r"^\s*(?:them|me|you|they|caller|buyer|seller|tenant|guest)\s*:\s",
-        rf"^\s*[(*_\[]+\s*(?:the )?(?:{_PERSON}|they|he|she)\b.*[)*_\]]",
-    ),
-    re.IGNORECASE,
+_TABLE = _compiled(r"^\W*\|\W*(?:criteri\w+|requirements?|rubric|met|verdict|score|passed)\b\W*\|")
+_OTHERS = _compiled(
+    r"^\s*>+\s",
+    r"^\s*(?:them|me|you|they|caller|buyer|seller|tenant|guest)\s*:\s",
+    rf"^\s*[(*_\[]+\s*(?:the )?(?:{_PERSON}|they|he|she)\b.*[)*_\]]",
 )
 _MARKS = re.compile(r"[*_#`~]+")
 

@@ -91,7 +91,7 @@ def _left_of(sentence: str, keeps_signs: bool) -> str:
     if is_table(sentence):
         lines = [line for line in lines if not line.lstrip().startswith("|")]
     left = "".join(lines if keeps_signs else map(without_label, lines))
-    return "" if pleads(left) else left
+    return left if left in lines or not pleads(left) else ""
 
 
 def _is_bare(text: str) -> bool:
