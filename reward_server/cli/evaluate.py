@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from reward_server.cli.progress import shown
 from reward_server.errors import InvalidRequest, LabsError
 
 if TYPE_CHECKING:
@@ -109,19 +109,18 @@ def _run(
     from reward_server.llm.build import language_model
     from reward_server.settings import load_settings
 
-    columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     settings = load_settings()
     model = language_model(settings)
     with offline_engine(settings, library, model=model) as engine:
         scorer = engine.scorer
         recast = Recast(library.vault, load_temperaments(), engine.matcher) if persona_answers else None
-        with ResultsFile(out, scorer.scoring_version, resume) as results, Progress(*columns, console=console) as bar:
+        with ResultsFile(out, scorer.scoring_version, resume) as results, shown(console) as report:
             total = sum(1 for _ in islice(read_rows(source), limit))
-            row = bar.add_task("rows", total=total)
+            report("rows", 0, total)
             rows = islice(read_rows(source), limit)
             evaluation = Evaluation(scorer, task, results, recast)
-            asyncio.run(_evaluated(evaluation, rows, lambda n: bar.update(row, completed=n), model))
-            bar.update(row, completed=total)
+            asyncio.run(_evaluated(evaluation, rows, lambda n: report("rows", n, total), model))
+            report("rows", total, total)
             summary = summarise(results.read(), source.name, scorer.scoring_version)
             rewards = [result["reward"] for result in results.read() if result["status"] == "success"]
     write_report(out, summary, rewards)

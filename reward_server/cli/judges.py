@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from reward_server.cli.progress import shown
 from reward_server.cli.spending import spending
 from reward_server.errors import InvalidRequest
 
@@ -127,7 +127,6 @@ async def _measure(
     library = load_scenarios(root or settings.scenarios)
     require_scenarios([side for entry in entries for side in entry.sides], library.vault)
     model = language_model(settings)
-    columns = (TextColumn("conversations"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
         with offline_engine(settings, library, model=model) as engine:
             judges = chosen(seats(engine, settings.llm_samples), names)
@@ -136,14 +135,13 @@ async def _measure(
                 pairwise = PairwiseJudge(model, VerdictCache())
                 judges = Judges(tuple(name for name in judges.criteria if name != PAIRWISE), judges.conversation)
             task = Task(judges, attacked, pairwise)
-            with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-                row = bar.add_task("conversations", total=None)
+            with shown(console) as report:
                 return await of_judges(
                     entries,
                     engine.scorer,
                     library.vault,
                     task,
-                    lambda done, total: bar.update(row, completed=done, total=total),
+                    lambda done, total: report("conversations", done, total),
                 )
     finally:
         if model is not None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from reward_server.cli.program import as_called
+from reward_server.cli.progress import shown
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from reward_server.jobs.reward_model.train import Report, Task, Tools, Trained
+    from reward_server.jobs.reward_model.train import Task, Tools, Trained
     from reward_server.reward_models.artefact import Artefact, Card
     from reward_server.reward_models.conversation import Reads
     from reward_server.reward_models.dataset import Dataset
@@ -63,8 +61,8 @@ def train(
     reads: Annotated[
         str,
         typer.Option(
-            help="What an agent earns by in a scenario: answers (those it got; its own words can only cost, so it cannot "
-            "talk a score up), or words (its own, too: for labels that hang on how well it speaks)."
+            help="What an agent earns by in a scenario: answers (those it got; its own words can only cost, so it "
+            "cannot talk a score up), or words (its own, too: for labels that hang on how well it speaks)."
         ),
     ] = "answers",
     unfreeze: Annotated[
@@ -152,7 +150,7 @@ def evaluate(
     dataset = _read(source, scale, ties)
     featurisers = _featurisers(settings, encoder or found.card.encoder)
     console = Console()
-    with _progress(console) as report:
+    with shown(console) as report:
         measured = measure(
             found,
             dataset,
@@ -281,7 +279,7 @@ def _trained(dataset: Dataset, task: Task, settings: Settings) -> Trained:
 
     console = Console()
     try:
-        with _progress(console) as report:
+        with shown(console) as report:
             return run(dataset, task, _tools(settings, task.reads), report)
     except KeyboardInterrupt:
         typer.echo(f"labs: interrupted; the same command with --resume goes on (--out {task.out})", err=True)
@@ -310,21 +308,6 @@ def _tools(settings: Settings, reads: Reads) -> Tools:
         featuriser_on=partial(ConversationFeaturiser, reads=reads),
         precision=settings.encoder_precision,
     )
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Report]:
-    """A bar for each stage of the work."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-        stages: dict[str, Any] = {}
-
-        def report(stage: str, done: int, total: int) -> None:
-            if stage not in stages:
-                stages[stage] = bar.add_task(stage, total=total)
-            bar.update(stages[stage], completed=done, total=total)
-
-        yield report
 
 
 def _announce(trained: Trained, settings: Settings, out: Path) -> None:
