@@ -1,9 +1,9 @@
 """A judge of two levels: seven plain comparisons, and the head on all features as an eighth.
 
 The large head has thousands of weights and a few hundred pairs. How far it is to be believed is learned from what it
-said of pairs that it had not seen (stacking: Wolpert 1992), never from its own training pairs: pairs of one instruction
-share outputs, so evidence, which takes them for independent, trusts it too much. The small head starts from equal
-weights (Dawes 1979): their sum is a column of its own, and each comparison may leave it as far as the pairs say.
+said of instructions that it had not seen (stacking: Wolpert 1992), never from its training pairs. The small head starts
+from equal weights (Dawes 1979): their sum is a column of its own, and each comparison may leave it as far as the pairs
+say.
 
 Everything is linear in differences without an intercept, so the order of the two outputs cannot matter.
 """
