@@ -57,7 +57,9 @@ def train(
     uncertainty: Annotated[
         str, typer.Option(help="Where its doubt comes from: bayesian (last-layer posterior) or ensemble.")
     ] = "bayesian",
-    members: Annotated[int, typer.Option(min=2, max=32, help="Heads of an ensemble, on resampled dialogues.")] = 8,
+    members: Annotated[
+        int | None, typer.Option(min=2, max=32, help="Heads of an ensemble, on resampled dialogues. \\[default: 8]")
+    ] = None,
     reads: Annotated[
         str,
         typer.Option(
@@ -86,6 +88,7 @@ def train(
     from reward_server.clock import SystemClock
     from reward_server.jobs.reward_model.train import Task
     from reward_server.reward_models.artefact import refuse_taken
+    from reward_server.reward_models.bagging import MEMBERS
     from reward_server.reward_models.dataset import check_enough
     from reward_server.reward_models.finetune import Tuning
     from reward_server.reward_models.training import Recipe
@@ -101,6 +104,14 @@ def train(
         raise InvalidRequest("give a file or --from-store, not both")
     if source is None and not from_store:
         raise InvalidRequest("give a file of labelled conversations or preference pairs, or --from-store")
+    for given, option, needs, has in (
+        (lab, "--lab", "--from-store", from_store),
+        (version, "--version", "--from-store", from_store),
+        (keep_by, "--keep-by", "--unfreeze", unfreeze),
+        (members, "--members", "--uncertainty ensemble", uncertainty == "ensemble"),
+    ):
+        if given is not None and not has:
+            raise InvalidRequest(f"{option} has no effect without {needs}: leave it out, or add that")
     settings = load_settings({"data": data, "encoder": encoder})
     refuse_taken(out)
     dataset = _read(source, scale, ties) if source else stored_rows(settings, lab, version)
@@ -116,7 +127,7 @@ def train(
         reads=reads,  # type: ignore[arg-type]
         resume=resume,
         uncertainty=uncertainty,  # type: ignore[arg-type]
-        members=members,
+        members=members or MEMBERS,
         tuning=Tuning(seed=seed, reads=reads) if unfreeze else None,  # type: ignore[arg-type]
         keep_by=keep_by,  # type: ignore[arg-type]
     )
@@ -275,9 +286,12 @@ def _shelf(settings: Settings) -> Any:
 
 
 def _trained(dataset: Dataset, task: Task, settings: Settings) -> Trained:
+    from reward_server.jobs.reward_model.train import is_interrupted
     from reward_server.jobs.reward_model.train import train as run
 
     console = Console()
+    if task.resume and not is_interrupted(task.out):
+        typer.echo(f"labs: nothing to go on with for {task.out}: training from the start", err=True)
     try:
         with shown(console) as report:
             return run(dataset, task, _tools(settings, task.reads), report)

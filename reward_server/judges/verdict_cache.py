@@ -22,8 +22,16 @@ from reward_server.errors import LabsError, Unavailable
 from reward_server.judges.verdict_memory import VerdictMemory
 from reward_server.llm.single_flight import SingleFlight
 
-DECIDING = ("prompt", "inquiry", "shown", "pleading", "reading", "weighting", "decision", "preflight", "pairwise")
-"""The modules whose program text makes an answer into a decision."""
+DECIDING: Mapping[str, tuple[str, ...]] = {
+    "reward_server.judges": (
+        *("prompt", "inquiry", "shown", "pleading", "asking", "reading", "weighting", "decision", "preflight"),
+        *("pairwise", "base"),
+    ),
+    "reward_server.llm": ("answers",),
+    "reward_server.scoring": ("gates", "judge_talk", "transcript"),
+    "personas": ("acts", "disguise", "wording"),
+}
+"""The modules, by package, whose program text makes a transcript a question, and an answer a decision."""
 
 log = structlog.get_logger(__name__)
 
@@ -126,8 +134,7 @@ class VerdictCache:
 @cache
 def _program() -> str:
     """A hash over the text of the modules that decide: a version to be raised by hand would be forgotten one day."""
-    here = files("reward_server.judges")
-    modules = [*(here / f"{name}.py" for name in DECIDING), files("reward_server.scoring") / "judge_talk.py"]
+    modules = [files(package) / f"{name}.py" for package, names in DECIDING.items() for name in names]
     texts = [module.read_text(encoding="utf-8") for module in modules]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 

@@ -161,7 +161,12 @@ def check_enough(dataset: Dataset) -> None:
             f"too few dialogues: the rows fall into {groups} groups by {dataset.grouped_by}, at least {MIN_GROUPS} are "
             "needed to hold some out; name them in a field `group`"
         )
-    for name in dataset.heads:
+    check_labels_differ(dataset, dataset.heads)
+
+
+def check_labels_differ(dataset: Dataset, names: Sequence[str] = (OVERALL,)) -> None:
+    """Whether labels tell anything apart: `InvalidRequest` where all of one of these heads are the same."""
+    for name in names:
         labels = [row.scores[name] for row in dataset.labelled if name in row.scores]
         if labels and min(labels) == max(labels):
             raise InvalidRequest(

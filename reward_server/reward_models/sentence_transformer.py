@@ -74,7 +74,9 @@ def loaded(name: str) -> SentenceTransformer:
     What the library says on the way is not for whoever called a command: the error says it.
     """
     from sentence_transformers import SentenceTransformer
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()  # type: ignore[no-untyped-call]
     if not Path(name).exists() and (name.startswith((".", "~")) or Path(name).is_absolute() or name.count("/") > 1):
         raise FileNotFoundError(name)  # no hub has such a name
     said = logging.getLogger("sentence_transformers")

@@ -9,7 +9,8 @@ Pure arithmetic on values in [0, 1]. With values v, weights w and W the sum of t
   reward is at most the gate's value.
 
 Uncertainty is carried through to first order, parts taken as independent (GUM, JCGM 100:2008, equation 10):
-std(R)^2 = sum((dR/dv_i)^2 std_i^2). Parts whose std is not known add nothing; if none is known there is none.
+std(R)^2 = sum((dR/dv_i)^2 std_i^2). Parts whose std is not known add nothing; where no part that moves the
+reward knows its own, there is none: an unknown std is never called 0.
 Caps and gates of the scenario are applied to what comes out, elsewhere and always.
 """
 
@@ -101,8 +102,9 @@ def combine(composite: Composite, values: Mapping[str, Value]) -> Value:
     """The composite reward before caps; `values` has every part's judge."""
     heard = [values[part.judge] for part in composite.parts]
     value, shares = _RULES[composite.combine](composite.parts, heard)
-    known = any(each.std is not None for each in heard)
-    return Value(value, sqrt(fsum(share * share for share in shares)) if known else None)
+    std = sqrt(fsum(share * share for share in shares))
+    unknown = std == 0.0 and any(each.std is None for each in heard)
+    return Value(value, None if unknown else std)
 
 
 Combined = tuple[float, Sequence[float]]

@@ -52,10 +52,14 @@ def missing_judge(composite: Composite, judges: Judges) -> str | None:
     return next((name for name in composite.judges if name != RUBRIC and name not in judges), None)
 
 
-def refused(missing: str) -> InvalidRewardConfig:
+def refused(missing: str, judges: Judges) -> InvalidRewardConfig:
     """The error for a request whose composite names a judge that is not here."""
     advice = f" {way_out(missing)}." if missing == REWARD_MODEL else ""
-    return InvalidRewardConfig(f"reward_config.composite: no judge `{missing}` is available on this server.{advice}")
+    there = ", ".join(f"`{name}`" for name in (RUBRIC, *judges))
+    return InvalidRewardConfig(
+        f"reward_config.composite: no judge `{missing}` of whole conversations is available on this server; there is "
+        f"{there}.{advice}"
+    )
 
 
 def way_out(missing: str) -> str:

@@ -159,9 +159,10 @@ class Scorer:
         Raises:
             InvalidRewardConfig: of a composite; what a scenario names was looked at when the server started.
         """
-        missing = config.composite and missing_judge(config.composite, self._present().judges)
+        judges = self._present().judges
+        missing = config.composite and missing_judge(config.composite, judges)
         if missing:
-            raise refused(missing)
+            raise refused(missing, judges)
 
     async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
         """One outcome per request, in order."""
@@ -233,7 +234,7 @@ class Scorer:
         missing = missing_judge(composite, panelists.judges)
         if missing:
             # The scenario's own was there at start: that it has gone since is no mistake of the caller's.
-            raise refused(missing) if config.composite else JudgeFailed()
+            raise refused(missing, panelists.judges) if config.composite else JudgeFailed()
         record, recited = NOT_REPLAYED, 0
         if self._is_replayed(request, panelists.judges):
             record, recited = self._replayed(scenario, transcript)
@@ -347,7 +348,8 @@ def _total(
     values = {RUBRIC: Value(total.reward, total.uncertainty)} if RUBRIC in half.composite.judges else {}
     values |= {name: _heard(estimate, gated=bool(half.gates)) for name, estimate in estimates.items()}
     whole = combine(half.composite, values)
-    value = _cautious(whole, half.config.risk_aversion, gated=bool(half.gates))
+    has_doubts = any(value.std is not None for value in values.values())
+    value = _cautious(whole, half.config.risk_aversion, gated=bool(half.gates), has_doubts=has_doubts)
     reward = min(value, *total.caps, *(gate.cap for gate in half.gates), 1.0)
     ordered = tuple(verdicts[criterion.id] for criterion in half.criteria)
     return Scored(
@@ -374,16 +376,20 @@ def _heard(estimate: Estimate, *, gated: bool) -> Value:
     return Value(0.0 if gated else estimate.value, estimate.epistemic)
 
 
-def _cautious(whole: Value, risk_aversion: float, *, gated: bool) -> float:
-    """The lower confidence bound max(0, R - k std) where one is asked for; a missing std is not taken for 0."""
+def _cautious(whole: Value, risk_aversion: float, *, gated: bool, has_doubts: bool) -> float:
+    """The lower confidence bound max(0, R - k std) where one is asked for and some judge of the reward knows its doubt.
+
+    Where that judge does not move this reward (it is not the lowest of `min`, say), there is nothing to cut by. Whether
+    a request is refused shall not hang on what was said in the conversation.
+    """
     if risk_aversion == 0.0:
         return whole.value
     if gated:
         # Judges were not asked about it, so they have no doubts: an attack would buy the std back.
         return 0.0
-    if whole.std is None:
+    if not has_doubts:
         raise InvalidRewardConfig(UNCERTAINTY_UNKNOWN)
-    return max(0.0, whole.value - risk_aversion * whole.std)
+    return max(0.0, whole.value - risk_aversion * (whole.std or 0.0))
 
 
 def _rubric_total(half: _Open, verdicts: Mapping[str, Verdict]) -> Aggregate:

@@ -127,6 +127,28 @@ def test_an_ensemble_can_be_asked_for_and_is_loaded(home: Path, monkeypatch: pyt
     assert found["noise"] > 0
 
 
+def test_labels_that_are_all_the_same_measure_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained(home, monkeypatch)
+    same = home / "same.jsonl"
+    same.write_text("".join(f"{json.dumps({**row, 'score': 1, 'scores': {}})}\n" for row in rows(40)))
+    capsys.readouterr()
+    assert labs(monkeypatch, "evaluate", home / "model", same, "--out", home / "measured") == 1
+    said = capsys.readouterr().err
+    assert "all 40 labels of `score` are 1: there is nothing to tell apart" in said
+    assert said.count("\n") == 1
+    assert not (home / "measured").exists()
+
+
+def test_nothing_to_resume_is_said(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("train", data_file(home), "--out", home / "model", "--epochs", 3)
+    assert labs(monkeypatch, *arguments, "--resume") == 0
+    assert "nothing to go on with" in capsys.readouterr().err
+
+
 def test_a_tuned_encoder_can_be_asked_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = labs(monkeypatch, "train", data_file(home), "--out", home / "model", "--epochs", 12, "--unfreeze")
     assert code == 0
@@ -148,6 +170,7 @@ def bad_rows(*changes: Json) -> str:
         (bad_rows({"messages": None}), "row 2: `messages` must be a list"),
         ("".join(f"{json.dumps({**row, 'score': 1})}\n" for row in rows(60)), "all 60 labels of `score` are 1"),
         ("".join(f"{json.dumps(row)}\n" for row in rows(8)), "too little data: 8 usable rows, at least 30 are needed"),
+        (bad_rows({"score": None, "scores": None, "ratings": []}), "row 2: no label: `scores` or `ratings` is empty"),
         ("", "holds no usable row"),
     ],
 )
@@ -181,6 +204,10 @@ def test_bad_data_is_one_line_and_nothing_is_written(
             ("train", "talks.jsonl", "--encoder", "/nonexist"),
             "is no model folder and no reachable model name: /nonexist",
         ),
+        (("train", "talks.jsonl", "--lab", "acme"), "--lab has no effect without --from-store"),
+        (("train", "talks.jsonl", "--version", "sv_1"), "--version has no effect without --from-store"),
+        (("train", "talks.jsonl", "--keep-by", "r2"), "--keep-by has no effect without --unfreeze"),
+        (("train", "talks.jsonl", "--members", "4"), "--members has no effect without --uncertainty ensemble"),
         (("train", "talks.jsonl", "--uncertainty", "none"), "--uncertainty must be bayesian or ensemble"),
         (("train", "talks.jsonl", "--encoder", "no/such/model"), "is no model folder and no reachable model name"),
     ],

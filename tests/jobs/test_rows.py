@@ -29,6 +29,18 @@ def test_a_bad_line_is_a_row_with_a_problem(tmp_path: Path) -> None:
     assert "not JSON" in str(bad.problem)
 
 
+@pytest.mark.parametrize(
+    ("name", "bad"), [("a.jsonl", b'{"a": "\xff\xfe"}\n{"a": 2}'), ("a.csv", b"a\n\xff\xfe\n2\n")], ids=["jsonl", "csv"]
+)
+def test_bytes_that_are_not_utf8_are_a_problem_of_their_row(tmp_path: Path, name: str, bad: bytes) -> None:
+    first, last = read(tmp_path / name, bad)
+    assert (first.number, first.problem) == (1, "not UTF-8")
+    assert last.problem is None
+    assert read(tmp_path / "b.jsonl", b'{"a": "\\udcff"}') == [Row(1, {"a": "\udcff"})]
+    with pytest.raises(InvalidRequest, match="not UTF-8"):
+        read(tmp_path / "c.json", b'[{"a": "\xff"}]')
+
+
 def test_a_bottomless_line_is_a_row_with_a_problem(tmp_path: Path) -> None:
     deep, after = read(tmp_path / "a.jsonl", b"[" * 200_000 + b'\n{"a": 1}\n')
     assert deep.problem
@@ -83,9 +95,9 @@ def test_a_file_without_a_known_ending_is_told_by_its_beginning(tmp_path: Path, 
     assert read(tmp_path / "input", text)[0].data == data
 
 
-def test_a_byte_order_mark_and_bytes_that_are_not_utf8_do_no_harm(tmp_path: Path) -> None:
-    (row,) = read(tmp_path / "a.jsonl", b'\xef\xbb\xbf{"a": "\xff"}\n')
-    assert row.data == {"a": "\udcff"}
+def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
+    (row,) = read(tmp_path / "a.jsonl", b'\xef\xbb\xbf{"a": "x"}\n')
+    assert row.data == {"a": "x"}
 
 
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:

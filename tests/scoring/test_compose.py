@@ -115,6 +115,16 @@ def test_only_the_part_that_decides_is_unsure() -> None:
     assert of(gated, Value(0.6, 0.1), Value(0.8, 0.3)).std == 0.3
 
 
+def test_where_a_part_without_a_std_decides_there_is_none() -> None:
+    assert of(a_composite("min", 1, 1), 0.4, Value(0.8, 0.3)).std is None
+    assert of(a_composite("min", 1, 1), 0.8, Value(0.4, 0.3)).std == 0.3
+    assert of(a_composite("product", 1, 1), 0.0, Value(0.8, 0.3)).std is None
+    gated = a_composite("gated", 1, 1, at_least=0.5)
+    assert of(gated, 0.4, Value(0.8, 0.3)).std is None
+    assert of(gated, 0.6, Value(0.8, 0.3)).std == 0.3
+    assert of(a_composite("min", 1, 1), Value(0.4, 0.0), Value(0.8, 0.3)).std == 0.0  # a judge may be certain
+
+
 @given(st.sampled_from(("weighted_sum", "product")), shares, shares, st.floats(0.0, 0.01), st.floats(0.0, 0.01))
 def test_the_slopes_are_those_of_the_reward(how: str, a: float, b: float, std_a: float, std_b: float) -> None:
     a, b = 0.2 + 0.6 * a, 0.2 + 0.6 * b

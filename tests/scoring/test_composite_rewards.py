@@ -183,6 +183,17 @@ async def test_an_uncertainty_is_carried_through_and_unknown_is_none(build: Buil
     assert half.uncertainty == 0.05  # half the epistemic std; noise is no doubt about the model
 
 
+async def test_caution_has_nothing_to_cut_by_where_the_rubric_decides(build: Build) -> None:
+    """A request is refused for who is asked, never for what was said in the conversation."""
+    scorer = build(Wordy(values=[Estimate(0.9, epistemic=0.1)]))
+    config = replace(composite("min", "rubric", "wordy"), risk_aversion=1.0)
+    half = await score(scorer, *HALF, config=config)
+    assert half.uncertainty is None
+    assert half.reward == (await score(scorer, *HALF, config=RewardConfig())).reward < 0.9
+    with pytest.raises(InvalidRewardConfig, match="knows its uncertainty"):
+        await score(scorer, *HALF, config=RewardConfig(risk_aversion=1.0))
+
+
 async def test_each_reward_names_the_version_that_made_it(threads: ThreadPoolExecutor) -> None:
     seats: dict[str, ConversationJudge] = {"reward_model": Wordy("reward_model", "a")}
     scorer = Scorer(a_library(), WordMatcher(), a_panel(), threads, conversation_judges=lambda: dict(seats))
@@ -202,7 +213,7 @@ async def test_each_reward_names_the_version_that_made_it(threads: ThreadPoolExe
 
 async def test_a_judge_that_is_not_here_is_the_callers_mistake(build: Build) -> None:
     scorer, config = build(Wordy()), composite("min", "rubric", "reward_model")
-    with pytest.raises(InvalidRewardConfig, match="reward_model"):
+    with pytest.raises(InvalidRewardConfig, match=r"no judge `reward_model`.*there is `rubric`, `wordy`"):
         scorer.check(config)
     (outcome,) = await scorer.score([a_request(*GOOD, config=config)])
     assert isinstance(outcome, Unscored)

@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,11 @@ from reward_server.errors import InvalidRequest
 MAX_LINE_CHARACTERS = 16 * 1024 * 1024
 MAX_JSON_BYTES = 512 * 1024 * 1024
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv"}
+
+
+NOT_UTF8 = "not UTF-8"
+_FOREIGN = re.compile("[\udc80-\udcff]")
+"""What bytes that are not UTF-8 are read as; written as an escape in JSON it is a character like any other."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,8 @@ def _jsonl(stream: TextIO) -> Iterator[Row]:
 
 
 def _parsed(number: int, text: str) -> Row:
+    if _FOREIGN.search(text):
+        return Row(number, problem=NOT_UTF8)
     try:
         return Row(number, json.loads(text))
     except json.JSONDecodeError as error:
@@ -107,7 +115,10 @@ def _csv(stream: TextIO, delimiter: str = ",") -> Iterator[Row]:
         except csv.Error as error:
             yield Row(number, problem=f"not CSV: {error}")
             continue
-        yield Row(number, {key: value for key, value in row.items() if key is not None})
+        fields = {key: value for key, value in row.items() if key is not None}
+        # A row with more fields than names has a list of the rest, which is nobody's.
+        foreign = any(_FOREIGN.search(text) for pair in fields.items() for text in pair if isinstance(text, str))
+        yield Row(number, problem=NOT_UTF8) if foreign else Row(number, fields)
 
 
 def _tsv(stream: TextIO) -> Iterator[Row]:

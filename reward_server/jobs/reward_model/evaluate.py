@@ -7,7 +7,7 @@ from reward_server.jobs.reward_model.measure import Measured, Rows, measure
 from reward_server.jobs.reward_model.train import Report
 from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.baselines import Baselines
-from reward_server.reward_models.dataset import Dataset
+from reward_server.reward_models.dataset import Dataset, check_labels_differ
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.heads import Featuriser
 from reward_server.reward_models.known_rows import trained_rows
@@ -27,8 +27,10 @@ def evaluate(
     """Figures of the model on all rows, beside the baselines that were fitted with it.
 
     Raises:
-        InvalidRequest: no row has a label that the model knows.
+        InvalidRequest: no row has a label that the model knows, or all have the same.
     """
+    if not dataset.preferred:
+        check_labels_differ(dataset)
     if not dataset.preferred and not any(set(row.scores) & set(artefact.card.heads) for row in dataset.labelled):
         raise InvalidRequest(f"no row has a label that {artefact.id} knows: {', '.join(artefact.card.heads)}")
     everything = list(dataset.conversations())

@@ -138,7 +138,7 @@ def _scores(data: Fields, ratings: tuple[float, ...], reading: Reading) -> dict[
     elif scores and OVERALL not in scores:
         scores[OVERALL] = sum(scores.values()) / len(scores)
     if not scores:
-        raise BadRow("no label: `scores` is empty")
+        raise BadRow("no label: `scores` or `ratings` is empty")
     return scores
 
 

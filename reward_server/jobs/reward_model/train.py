@@ -126,6 +126,12 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
     return Trained(card, kept)
 
 
+def is_interrupted(out: Path) -> bool:
+    """Whether an interrupted training of a model for this folder left something to go on with."""
+    place = checkpoint_folder(out)
+    return place.is_dir() and any(place.iterdir())
+
+
 def _refuse_interrupted(place: Path, key: str, *, resume: bool) -> None:
     """What an interrupted training left is neither gone on with nor written over unasked."""
     if Checkpoint(place, key).exists() and not resume:
