@@ -12,7 +12,7 @@ import dataclasses
 import importlib.resources
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from learner.config import Config
     from learner.run import Run
 
+# What shells give a command that ended on Ctrl-C.
+INTERRUPTED = 130
 # A server that is not there should be noticed at once; one that is busy deserves patience.
 FIRST_LOOK = RetryPolicy(attempts=2, attempt_timeout_s=5.0, deadline_s=10.0, first_pause_s=0.1)
 
@@ -32,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status: int = options.run(options)
     except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on from the last checkpoint", file=sys.stderr)
-        return 130
+        print("\ninterrupted", file=sys.stderr)
+        return INTERRUPTED
     except _refusals() as error:
         print(f"learner: {_one_line(error)}", file=sys.stderr)
         return 2
@@ -93,7 +95,7 @@ def demo_file() -> Path:
 
 
 def _train_in(config: Config, folder: Path, url: str | None) -> int:
-    from learner import loop
+    from learner import interrupt, loop
     from learner.run import open_run
 
     address = url or config.server.url
@@ -101,16 +103,26 @@ def _train_in(config: Config, folder: Path, url: str | None) -> int:
     started = time.monotonic()
     run = open_run(config, folder, print)
 
-    async def go() -> None:
+    async def go(asked_to_end: Callable[[], bool]) -> None:
         async with AsyncLabsClient(address, max_connections=config.rollout.connections) as client:
-            await loop.train(run, client, print)
+            await loop.train(run, client, print, asked_to_end)
 
     try:
-        asyncio.run(go())
+        with interrupt.first_one_waits(_say_it_will_end) as asked_to_end:
+            asyncio.run(go(asked_to_end))
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
     finally:
         curve = loop.draw(folder, f"{config.server.collection}/{config.server.scenario}, {config.algorithm.name}")
+    if run.saved < config.run.updates:
+        print(f"interrupted; the same command will go on from update {run.saved}", file=sys.stderr)
+        return INTERRUPTED
     _report(run, time.monotonic() - started, curve)
     return 0
+
+
+def _say_it_will_end() -> None:
+    print("\nending after this update, with a checkpoint; Ctrl-C again ends at once", file=sys.stderr, flush=True)
 
 
 def _look(config: Config, url: str | None) -> None:

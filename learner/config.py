@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import learner.objectives as objectives_table
 from learner.objectives import ALGORITHMS, Objective
-from learner.update import UpdateSettings
+from learner.update import UpdateSettings, check_trainable
 from learner.warmup import WarmupSettings
 
 
@@ -259,7 +259,11 @@ def _check(config: Config) -> None:
         raise ConfigError("rollout.group_size: a group of one has nothing to compare with; use at least 2")
     if config.model.path is None and config.model.width % config.model.heads:
         raise ConfigError("model.width: must be a multiple of model.heads")
-    config.objective()
+    objective = config.objective()
+    try:
+        check_trainable(objective)
+    except ValueError as error:
+        raise ConfigError(f"algorithm.name: {config.algorithm.name!r} cannot be trained: {error}") from None
 
 
 def nearest(name: str, known: typing.Iterable[str]) -> str:

@@ -2,14 +2,14 @@
 
 Seeds of training and held-out episodes come from two ranges that never meet. Everything random in
 update `n` is derived from the run's seed and `n`, so a run that was interrupted goes on as if it
-had not been.
+had not been. A run that is asked to end does so between two updates, and is saved there.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -27,17 +27,24 @@ class NoEpisodesError(RuntimeError):
     """Every episode of a batch failed: there is nothing to learn from, and no use in going on."""
 
 
-async def train(run: Run, client: AsyncLabsClient, say: Say) -> None:
-    """Train to the configured number of updates."""
+def _never() -> bool:
+    return False
+
+
+async def train(run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool] = _never) -> None:
+    """Train to the configured number of updates, or to the end of the one in which it is asked to end."""
     rollouts = run.rollouts(client)
     if run.step == 0:
         await evaluate(run, client, rollouts, say)
-    while run.step < run.config.run.updates:
+    while run.step < run.config.run.updates and not asked_to_end():
         await _update(run, rollouts, say)
+        # What is due at this step comes before its checkpoint: a run that goes on from there does not do it again.
         if run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates:
             await evaluate(run, client, rollouts, say)
-        if run.step % run.config.run.checkpoint_every == 0 or run.step == run.config.run.updates:
+        if run.step % run.config.run.checkpoint_every == 0:
             run.save()
+    if run.saved < run.step:
+        run.save()
 
 
 async def evaluate(run: Run, client: AsyncLabsClient, rollouts: Rollouts, say: Say) -> float:

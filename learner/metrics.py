@@ -59,7 +59,7 @@ def plot_curve(runs: Mapping[str, Sequence[Mapping[str, Any]]], path: Path, titl
         training = [(record["step"], record["reward/mean"]) for record in records if record["kind"] == "train"]
         held_out = [record for record in records if record["kind"] == "eval"]
         if training:
-            axes.plot(*zip(*training, strict=True), color=colour, alpha=0.3, linewidth=1)
+            axes.plot(*zip(*training, strict=True), color=colour, alpha=0.3, linewidth=1, label=f"{name}: training")
         axes.errorbar(
             [record["step"] for record in held_out],
             [record["reward/mean"] for record in held_out],

@@ -45,6 +45,8 @@ class Run:
     updater: Updater
     metrics: MetricsFile
     step: int
+    saved: int = 0
+    """Step of the newest checkpoint: where the same command would go on."""
 
     def rollouts(self, client: AsyncLabsClient) -> Rollouts:
         """Episodes with the present policy."""
@@ -63,6 +65,7 @@ class Run:
             optimizer=self.optimizer,
             keep=self.config.run.keep,
         )
+        self.saved = self.step
 
 
 def open_run(config: Config, folder: Path, say: Say) -> Run:
@@ -72,7 +75,7 @@ def open_run(config: Config, folder: Path, say: Say) -> Run:
     _settle_config(config, folder)
     found = checkpoint.newest(folder / "checkpoints")
     if found is not None:
-        say(f"going on from update {found.step} of {config.run.updates}")
+        say(_where(found.step, config, folder))
         model, tokenizer = _load(str(found.model_path))
     elif config.model.path is not None:
         model, tokenizer = _load(config.model.path)
@@ -81,11 +84,21 @@ def open_run(config: Config, folder: Path, say: Say) -> Run:
     run = _assemble(config, folder, model.to(config.model.device), tokenizer)
     if found is not None:
         run.optimizer.load_state_dict(found.optimizer_state())
-        run.step = found.step
+        run.step = run.saved = found.step
     else:
         run.save()
-    run.metrics.rewind(run.step)
+    # Nothing is kept of a run that begins (again): its first evaluation comes before its first update.
+    run.metrics.rewind(run.step or -1)
     return run
+
+
+def _where(step: int, config: Config, folder: Path) -> str:
+    if step < config.run.updates:
+        return f"going on from update {step} of {config.run.updates}"
+    return (
+        f"finished already: {folder} holds a run of {step} updates, and {config.run.updates} are asked for;"
+        f" more of them make it go on"
+    )
 
 
 def _settle_config(config: Config, folder: Path) -> None:

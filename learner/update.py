@@ -58,6 +58,15 @@ class _Tally:
     tokens: int
 
 
+def check_trainable(objective: Objective) -> None:
+    """Refuse an objective whose loss is here but whose advantages need what this learner does not have."""
+    if objective.advantage not in advantages.ESTIMATORS:
+        raise ValueError(
+            f"advantage {objective.advantage!r} needs a value model or token rewards, which this learner"
+            f" does not train; it has {', '.join(advantages.ESTIMATORS)}"
+        )
+
+
 class Updater:
     """Holds the optimiser of one policy."""
 
@@ -69,11 +78,7 @@ class Updater:
         pad_id: int,
         reference: Policy | None = None,
     ) -> None:
-        if settings.objective.advantage not in advantages.ESTIMATORS:
-            raise ValueError(
-                f"advantage {settings.objective.advantage!r} needs a value model or token rewards, which this learner"
-                f" does not train; it has {', '.join(advantages.ESTIMATORS)}"
-            )
+        check_trainable(settings.objective)
         if settings.objective.kl != "none" and settings.objective.beta and reference is None:
             raise ValueError("a KL term needs a reference policy")
         self._policy = policy

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -50,6 +53,58 @@ def test_the_demo_leaves_a_run_and_goes_on_with_it(tmp_path: Path, capsys: pytes
     assert json.loads((tmp_path / "config.json").read_text())["resolved"]["run"]["seed"] == 3
     steps = [record["step"] for record in read_metrics(tmp_path / "metrics.jsonl") if record["kind"] == "train"]
     assert steps == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("interrupts", "saved"), [(1, 2), (2, 0)], ids=["the first ends after the update", "the second ends at once"]
+)
+def test_ctrl_c_says_where_the_same_command_will_go_on(
+    interrupts: int, saved: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def score(said: Sequence[str]) -> float:
+        # Two held-out episodes, four of an update, two held-out ones: then the second update has begun.
+        if len(server.created) > 2 + 4 + 2 and len(said) in waiting:
+            waiting.remove(len(said))
+            os.kill(os.getpid(), signal.SIGINT)
+        return min(1.0, len("".join(said)) / 200)
+
+    # One in the first turn of an episode, the other in the second: two at once would be heard as one.
+    waiting = list(range(1, interrupts + 1))
+    server = StageServer(turns=2, score=score)
+    with listening(server) as url:
+        command = ["demo", "--out", str(tmp_path), "--updates", "4", "--url", url, *CHANGES]
+        assert main(command) == 130
+        error = capsys.readouterr().err
+        assert "ending after this update, with a checkpoint; Ctrl-C again ends at once" in error
+        assert error.endswith(f"interrupted; the same command will go on from update {saved}\n")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert (tmp_path / "curve.png").exists()
+        assert main(command) == 0
+    assert f"going on from update {saved} of 4" in capsys.readouterr().out
+
+
+def test_a_run_that_has_what_is_asked_for_says_that_it_is_finished(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["demo", "--out", str(tmp_path), *CHANGES]
+    with listening(StageServer(turns=2)) as url:
+        assert main([*command, "--url", url, "--updates", "2"]) == 0
+        capsys.readouterr()
+        for asked in ("1", "2"):
+            assert main([*command, "--url", url, "--updates", asked]) == 0
+            out = capsys.readouterr().out
+            assert f"finished already: {tmp_path} holds a run of 2 updates, and {asked} are asked for" in out
+            assert "going on" not in out
+
+
+@pytest.mark.parametrize("name", ["ppo", "vapo", "reinforce_pp"])
+def test_an_algorithm_that_cannot_be_trained_is_refused_before_anything(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--url", free_address(), "--out", str(tmp_path / "run"), "--set", f"algorithm.name={name}"]
+    assert main(["demo", *arguments, "--set", "algorithm.overrides={}"]) == 2
+    assert f"algorithm.name: '{name}' cannot be trained" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_train_reads_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +57,15 @@ def config(folder: Path, updates: int, **sections: Any) -> Config:
     return read(content)
 
 
-def run(settings: Config, folder: Path, server: StageServer | None = None) -> Run:
+def run(
+    settings: Config, folder: Path, server: StageServer | None = None, asked_to_end: Callable[[], bool] = lambda: False
+) -> Run:
     server = server or StageServer(turns=2)
     opened = open_run(settings, folder, lambda line: None)
 
     async def go() -> None:
         async with client_of(server) as client:
-            await loop.train(opened, client, lambda line: None)
+            await loop.train(opened, client, lambda line: None, asked_to_end)
 
     asyncio.run(go())
     return opened
@@ -100,6 +103,32 @@ def test_a_run_that_was_interrupted_ends_with_the_same_weights(tmp_path: Path) -
         for name in ("whole", "parts")
     ]
     assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("episodes", [9, 8 + 12, 8 + 12 + 1])
+def test_a_run_asked_to_end_saves_the_update_it_is_in_and_goes_on_as_if_nothing_had_been(
+    tmp_path: Path, episodes: int
+) -> None:
+    """Asked in the first or second update; checkpoints are due at every second, an evaluation after each."""
+    settings = config(tmp_path, 3, evaluation={"every": 1})
+    whole = run(settings, tmp_path / "whole")
+    server = StageServer(turns=2)
+    stopped = run(settings, tmp_path / "parts", server, lambda: len(server.created) >= episodes)
+    assert stopped.step == stopped.saved == 1
+    assert digest(run(settings, tmp_path / "parts")) == digest(whole)
+    for kind in ("train", "eval"):
+        rows = [
+            [(record["step"], record["reward/mean"]) for record in records(tmp_path / name, kind)]
+            for name in ("whole", "parts")
+        ]
+        assert rows[0] == rows[1]
+
+
+def test_a_run_that_begins_again_has_one_first_evaluation(tmp_path: Path) -> None:
+    settings = config(tmp_path, 1)
+    run(settings, tmp_path / "run", asked_to_end=lambda: True)
+    assert run(settings, tmp_path / "run").step == 1
+    assert [record["step"] for record in records(tmp_path / "run", "eval")] == [0, 1]
 
 
 def test_what_was_written_after_the_last_checkpoint_is_done_again_once(tmp_path: Path) -> None:
@@ -181,6 +210,23 @@ def test_the_curve_is_drawn(tmp_path: Path) -> None:
     ]
     plot_curve({"one": rows, "two": rows[:1]}, tmp_path / "curve.png", "title")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_legend_names_every_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib import pyplot
+
+    shown: list[str] = []
+    monkeypatch.setattr(
+        pyplot,
+        "close",
+        lambda figure: shown.extend(text.get_text() for text in figure.axes[0].get_legend().get_texts()),
+    )
+    rows = [
+        {"kind": "eval", "step": 0, "reward/mean": 0.2, "reward/standard_error": 0.01},
+        {"kind": "train", "step": 1, "reward/mean": 0.3},
+    ]
+    plot_curve({"run": rows}, tmp_path / "curve.png", "title")
+    assert sorted(shown) == ["run: held-out seeds", "run: training"]
 
 
 def test_metrics_that_are_not_numbers_are_refused(tmp_path: Path) -> None:
