@@ -152,7 +152,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     stack.push_async_callback(store.close)
     pepper = await asyncio.to_thread(pepper_of, settings)
     keys = KeyRing(store, ports.clock, pepper)
-    open_access = await _may_be_open(settings, keys)
+    open_access = may_be_open(settings, keyless=await keys.is_empty())
     scoring = await _scoring(stack, settings, ports, metrics, store)
     outliving = Outliving()
     stack.push_async_callback(outliving.drain, settings.drain_s)
@@ -259,9 +259,9 @@ def _wording(model: LanguageModel | None, settings: Settings, metrics: Metrics) 
     return Wording(model, metrics, min(settings.llm_deadline_s, WORDING_SHARE * settings.request_deadline_s))
 
 
-async def _may_be_open(settings: Settings, keys: KeyRing) -> bool:
+def may_be_open(settings: Settings, *, keyless: bool) -> bool:
     """Whether calls need no key: on loopback while none exists. Elsewhere a server without keys does not start."""
-    if not await keys.is_empty():
+    if not keyless:
         return False
     if not settings.is_loopback:
         raise ConfigurationError(

@@ -6,6 +6,7 @@ of them. Importing this module loads no model.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -112,6 +113,20 @@ def reward_model_service(settings: Settings, batcher: MicroBatcher | None = None
 
     featurisers = Featurisers(settings.encoder, load, precision=settings.encoder_precision)
     return RewardModelService(Registry(settings.reward_models), featurisers.of)
+
+
+async def present_version(settings: Settings) -> str:
+    """The scoring version of a server with these settings and this data folder; `LabsError` where none would start."""
+    from reward_server.llm.build import language_model
+
+    library = await asyncio.to_thread(load_scenarios, settings.scenarios)
+    model = language_model(settings)
+    try:
+        with offline_engine(settings, library, model=model) as engine:
+            return engine.scorer.scoring_version
+    finally:
+        if model is not None:
+            await model.close()
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,32 @@
 """`labs doctor`: look at everything a server needs, and say what to do about what is missing.
 
-Each check looks and changes nothing; the database is only opened if it exists. The provider of LLM judges is asked
-only with `--ask`: a question costs money.
+Each check looks and changes nothing; the database is only opened if it exists. What stops a start is found by the
+start's own code. The provider of LLM judges is asked only with `--ask`: a question costs money.
 """
 
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import shutil
-import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from reward_server import __version__
-from reward_server.errors import LabsError
-from reward_server.settings import Settings, load_settings
+from reward_server.cli.program import as_called
+from reward_server.errors import ConfigurationError, LabsError
+from reward_server.settings import PREFIX, Settings, load_settings
 
 LOW_DISK_BYTES = 500_000_000
+ELSEWHERE = frozenset({"LABS_HOME", "LABS_PYTHON", "LABS_URL", "LABS_API_KEY"})
+"""Variables of the start of the command, and of trainers."""
 
 
 @dataclass(frozen=True)
@@ -32,30 +36,61 @@ class Finding:
     name: str
     detail: str
     mend: str | None = None
+    is_advice: bool = False
+    """Whether the server runs all the same."""
+
+    @property
+    def mark(self) -> str:
+        """The sign in front of its line."""
+        return "✓" if self.mend is None else "!" if self.is_advice else "✗"
 
 
 def doctor(
     data: Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)] = None,
     ask: Annotated[bool, typer.Option("--ask", help="Ask the provider of LLM judges one tiny question.")] = False,
 ) -> None:
-    """Check Python, the encoder, the scenarios, the data folder, the database, the port and the LLM provider."""
+    """Check all that a start needs: settings, encoder, scenarios, judges, data folder, keys, port, LLM provider.
+
+    The exit code is 1 where `serve` would not start, or would start with something broken.
+    """
+    from reward_server.telemetry.logs import configure_logging
+
     settings = load_settings({"data": data})
-    failed = False
+    # What is logged on the way is said in a finding.
+    configure_logging("error", settings.log_format, io.StringIO())
+    findings: list[Finding] = []
     for name, check in (CHECKS | {"llm": _asked_llm} if ask else CHECKS).items():
-        try:
-            finding = check(settings)
-        except LabsError as error:
-            finding = Finding(name, "not usable", error.message)
-        failed = failed or finding.mend is not None
-        typer.echo(f"{'✗' if finding.mend else '✓'} {name:<10} {finding.detail}")
-        if finding.mend:
-            typer.echo(f"    {finding.mend}")
-    if failed:
+        finding = _outcome(name, check, settings)
+        known = finding.mend is not None and finding.mend in (each.mend for each in findings)
+        findings.append(finding)
+        typer.echo(f"{finding.mark} {name:<12} {finding.detail}{', see above' if known else ''}")
+        if finding.mend and not known:
+            typer.echo(f"    {as_called(finding.mend)}")
+    if any(finding.mend and not finding.is_advice for finding in findings):
         raise typer.Exit(1)
+
+
+def _outcome(name: str, check: Callable[[Settings], Finding], settings: Settings) -> Finding:
+    try:
+        return check(settings)
+    except LabsError as error:
+        return Finding(name, "not usable", error.message)
 
 
 def _python(settings: Settings) -> Finding:
     return Finding("python", f"{sys.version.split()[0]}, labs {__version__}")
+
+
+def _settings(settings: Settings) -> Finding:
+    """A misspelt setting is none, and nothing else would tell."""
+    read = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | ELSEWHERE
+    strange = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in read)
+    if not strange:
+        return Finding("settings", "every LABS_… variable is one")
+    close = [(name, get_close_matches(name.upper(), read, 1)) for name in strange]
+    named = ", ".join(f"{name} (is {found[0]} meant?)" if found else name for name, found in close)
+    mend = f"nothing reads {named}; docs/operations.md lists the settings"
+    return Finding("settings", f"{len(strange)} without effect", mend, is_advice=True)
 
 
 def _encoder(settings: Settings) -> Finding:
@@ -73,6 +108,47 @@ def _scenarios(settings: Settings) -> Finding:
     return Finding("scenarios", f"{count} in {len(collections)} collections")
 
 
+def _plugins(settings: Settings) -> Finding:
+    from reward_server.judges.plugins import load_plugins
+
+    found = load_plugins(settings.plugin_names)
+    judges = [*found.computed, *found.asked, *found.conversation.values()]
+    named = ", ".join(f"{judge.name} ({judge.version})" for judge in judges)
+    return Finding("plug-ins", named or "none")
+
+
+def _reward_model(settings: Settings) -> Finding:
+    from reward_server.engine import reward_model_service
+    from reward_server.reward_models.registry import Registry
+
+    model_id = Registry(settings.reward_models).active_id()
+    if model_id is None:
+        return Finding("reward model", "none is active")
+    try:
+        reward_model_service(settings).active.read(model_id)
+    except LabsError as error:
+        mend = f"{error.message.rstrip('.')}: activate another with ./labs reward-model activate, or train again"
+        return Finding("reward model", f"{model_id} is active, and cannot be used", mend)
+    return Finding("reward model", f"{model_id} is active")
+
+
+def _scoring(settings: Settings) -> Finding:
+    """Everything that scores, built as a start builds it: no scenario lacks a judge."""
+    from reward_server.engine import present_version
+
+    return Finding("scoring", asyncio.run(present_version(settings)))
+
+
+def _calibrations(settings: Settings) -> Finding:
+    from reward_server.reward_models.calibration import CalibrationShelf
+
+    there = {path.stem for path in settings.calibrations.glob("cal_*.json")}
+    usable = {calibration.id for calibration in CalibrationShelf(settings.calibrations).all()}
+    damaged = ", ".join(sorted(there - usable))
+    mend = f"damaged: {damaged}; ./labs calibrate --remove takes one away" if damaged else None
+    return Finding("calibrations", str(len(usable)), mend)
+
+
 def _data(settings: Settings) -> Finding:
     existing = next(folder for folder in (settings.data, *settings.data.absolute().parents) if folder.exists())
     if not os.access(existing, os.W_OK):
@@ -83,10 +159,34 @@ def _data(settings: Settings) -> Finding:
 
 
 def _database(settings: Settings) -> Finding:
-    from reward_server.store.store import Store
+    from reward_server.store.migrate import require_known
 
-    if settings.database_url is None and not (settings.data / "labs.sqlite").exists():
+    if not _has_database(settings):
         return Finding("database", "none yet; the first start makes it")
+    asyncio.run(require_known(settings.database))
+    return Finding("database", f"schema is current, {_count_keys(settings)} API keys")
+
+
+def _keys(settings: Settings) -> Finding:
+    """Whether a start would refuse for want of a key, or of the secret that keys are hashed with."""
+    from reward_server.app import may_be_open
+    from reward_server.coordination.pepper import FILE_NAME, pepper_of
+
+    if settings.pepper is None and (settings.data / FILE_NAME).exists():
+        pepper_of(settings)
+    if may_be_open(settings, keyless=not (_has_database(settings) and _count_keys(settings))):
+        return Finding("keys", f"none: on {settings.host} calls need none")
+    return Finding("keys", "calls need one")
+
+
+def _has_database(settings: Settings) -> bool:
+    from reward_server.store.engine import check_url
+
+    return Path(str(check_url(settings.database).database)).exists()
+
+
+def _count_keys(settings: Settings) -> int:
+    from reward_server.store.store import Store
 
     async def look() -> int:
         store = await Store.open(settings.database)
@@ -96,18 +196,20 @@ def _database(settings: Settings) -> Finding:
         finally:
             await store.close()
 
-    return Finding("database", f"schema is current, {asyncio.run(look())} API keys")
+    return asyncio.run(look())
 
 
 def _port(settings: Settings) -> Finding:
-    with socket.socket() as probe:
-        probe.settimeout(1.0)
-        taken = settings.is_loopback and settings.port and probe.connect_ex((settings.host, settings.port)) == 0
-    if not taken:
-        return Finding("port", f"{settings.port} is free")
-    if _is_labs(settings):
-        return Finding("port", f"Labs is running on {settings.port}")
-    return Finding("port", f"{settings.port} is in use by another program", "choose another with --port")
+    """Bound for a moment, as a start does; a Labs that runs there already is no trouble."""
+    from reward_server.cli.serve import bind
+
+    try:
+        bind(settings.host, settings.port).close()
+    except ConfigurationError as error:
+        if _is_labs(settings):
+            return Finding("port", f"Labs is running on {settings.port}")
+        return Finding("port", f"{settings.host}:{settings.port}", error.message)
+    return Finding("port", f"{settings.port} is free" if settings.port else "any that is free")
 
 
 def _is_labs(settings: Settings) -> bool:
@@ -152,10 +254,16 @@ MENDS = {
 }
 CHECKS: dict[str, Callable[[Settings], Finding]] = {
     "python": _python,
+    "settings": _settings,
     "encoder": _encoder,
     "scenarios": _scenarios,
+    "plug-ins": _plugins,
+    "reward model": _reward_model,
+    "scoring": _scoring,
+    "calibrations": _calibrations,
     "data": _data,
     "database": _database,
+    "keys": _keys,
     "port": _port,
     "llm": _llm,
 }

@@ -160,6 +160,11 @@ class ActiveRewardModel:
         """The same from a coroutine: loading happens in a thread."""
         return await asyncio.to_thread(self.judge) if self.is_stale else self._seen[1]
 
+    def read(self, model_id: str) -> LearnedJudge:
+        """The judge of a model, read anew (blocking); a `LabsError` says why it cannot be used."""
+        artefact = self._registry.open(model_id)
+        return LearnedJudge(model_id, model_of(artefact), self._featurise(artefact))
+
     def _load(self) -> ConversationJudge | None:
         model_id = "unknown"
         try:
@@ -167,8 +172,7 @@ class ActiveRewardModel:
             if found is None:
                 return None
             model_id = found
-            artefact = self._registry.open(model_id)
-            return LearnedJudge(model_id, model_of(artefact), self._featurise(artefact))
+            return self.read(model_id)
         except LabsError as error:
             log.error("reward_model_unusable", model=model_id, code=error.code)  # noqa: TRY400
             return UnusableJudge(model_id)

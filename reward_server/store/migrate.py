@@ -39,6 +39,11 @@ async def downgrade(url: str, revision: str) -> None:
     await _run(url, lambda config: command.downgrade(config, revision))
 
 
+async def require_known(url: str) -> None:
+    """`ConfigurationError` if a newer version has written the database; changes nothing in it."""
+    await _run(url, command.current)
+
+
 async def check(url: str) -> None:
     """`ConfigurationError` if the tables in the code are not those that the revisions make."""
     await _run(url, command.check)

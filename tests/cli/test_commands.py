@@ -109,7 +109,7 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(tmp_path: Path) -> 
 
 
 def test_doctor_finds_everything_in_order(tmp_path: Path) -> None:
-    done = labs("doctor", "--data", str(tmp_path), LABS_PORT="1")
+    done = labs("doctor", "--data", str(tmp_path), LABS_PORT="0")
     assert done.returncode == 0, done.stdout
     assert "minilm-l6-v2" in done.stdout
 
@@ -126,7 +126,7 @@ LLM = {"LABS_LLM_PROVIDER": "vllm", "LABS_LLM_MODEL": "some-model", "LABS_LLM_AP
 
 def test_doctor_shows_who_is_asked_without_the_key_and_without_asking(tmp_path: Path) -> None:
     with ScriptedProvider({"ready": True}) as server:
-        done = labs("doctor", "--data", str(tmp_path), LABS_PORT="1", LABS_LLM_BASE_URL=server.url, **LLM)
+        done = labs("doctor", "--data", str(tmp_path), LABS_PORT="0", LABS_LLM_BASE_URL=server.url, **LLM)
     assert done.returncode == 0, done.stdout
     assert f"vllm/some-model at {server.url}" in done.stdout
     assert "never-show-this" not in done.stdout + done.stderr
@@ -139,7 +139,7 @@ def test_doctor_shows_who_is_asked_without_the_key_and_without_asking(tmp_path: 
 )
 def test_doctor_asks_when_it_is_told_to(tmp_path: Path, step: object, code: int, said: str) -> None:
     with ScriptedProvider(step) as server:
-        done = labs("doctor", "--ask", "--data", str(tmp_path), LABS_PORT="1", LABS_LLM_BASE_URL=server.url, **LLM)
+        done = labs("doctor", "--ask", "--data", str(tmp_path), LABS_PORT="0", LABS_LLM_BASE_URL=server.url, **LLM)
     assert done.returncode == code, done.stdout
     assert said in done.stdout
     assert "never-show-this" not in done.stdout + done.stderr
@@ -148,7 +148,7 @@ def test_doctor_asks_when_it_is_told_to(tmp_path: Path, step: object, code: int,
 
 def test_doctor_says_that_a_key_is_missing(tmp_path: Path) -> None:
     given = {"LABS_LLM_PROVIDER": "anthropic", "LABS_LLM_MODEL": "some-model", "ANTHROPIC_API_KEY": ""}
-    done = labs("doctor", "--data", str(tmp_path), LABS_PORT="1", **given)
+    done = labs("doctor", "--data", str(tmp_path), LABS_PORT="0", **given)
     assert done.returncode == 1
     assert "ANTHROPIC_API_KEY" in done.stdout
 

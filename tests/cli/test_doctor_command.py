@@ -1,0 +1,100 @@
+"""`labs doctor`: red where `labs serve` refuses to start, and what it shows of judges, models and calibrations."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from benchmarks.processes import ROOT
+from reward_server.store.migrate import migrate
+from tests.cli.test_commands import labs
+
+EXAMPLE = ROOT / "examples" / "composite_scenario"
+
+
+def written_by_a_newer_version(data: Path) -> None:
+    url = f"sqlite:///{data / 'labs.sqlite'}"
+    asyncio.run(migrate(url))
+    with create_engine(url).begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'from_the_future'"))
+
+
+@pytest.mark.parametrize(
+    ("case", "line"),
+    [
+        ("plug-in", "✗ plug-ins"),
+        ("judge of a scenario", "✗ scoring"),
+        ("no key", "✗ keys"),
+        ("address", "✗ port"),
+        ("database", "✗ database"),
+        ("pepper", "✗ keys"),
+    ],
+)
+def test_what_stops_a_start_stops_the_doctor_with_the_same_words(tmp_path: Path, case: str, line: str) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    if case == "database":
+        written_by_a_newer_version(data)
+    if case == "pepper":
+        (data / "pepper").write_text("short")
+    environment = {
+        "plug-in": {"LABS_JUDGE_PLUGINS": "nobodys"},
+        "judge of a scenario": {"LABS_SCENARIOS": str(EXAMPLE)},
+        "no key": {"LABS_HOST": "0.0.0.0"},
+        "address": {"LABS_HOST": "203.0.113.1"},
+    }.get(case, {})
+    given = {"LABS_DATA": str(data), "LABS_PORT": "0", **environment}
+    refused, looked = labs("serve", **given), labs("doctor", **given)
+    assert (refused.returncode, looked.returncode) == (1, 1), looked.stdout
+    assert line in looked.stdout
+    assert looked.stdout.count(refused.stderr.removeprefix("labs: ").strip()) == 1
+    assert looked.stderr == ""
+
+
+def test_judges_models_and_calibrations_have_a_line_and_nothing_is_written(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    done = labs("doctor", LABS_DATA=str(data), LABS_PORT="0")
+    assert done.returncode == 0, done.stdout
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert {"✓ plug-ins none", "✓ reward model none is active", "✓ calibrations 0"} <= set(lines)
+    assert any(line.startswith("✓ scoring sv_") for line in lines)
+    assert not data.exists()
+
+
+def test_a_plug_in_is_shown_with_its_version(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "examples" / "judge_plugin" / "plain_speech.py", tmp_path)
+    about = tmp_path / "labs_plain_speech-1.0.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: labs-plain-speech\nVersion: 1.0.0\n")
+    (about / "entry_points.txt").write_text("[labs.judges]\nbrevity = plain_speech:Brevity\n")
+    given = {"LABS_JUDGE_PLUGINS": "brevity", "LABS_SCENARIOS": str(EXAMPLE), "PYTHONPATH": f"{ROOT}:{tmp_path}"}
+    done = labs("doctor", LABS_DATA=str(tmp_path / "data"), LABS_PORT="0", **given)
+    assert done.returncode == 0, done.stdout
+    assert "brevity (labs-plain-speech==1.0.0/" in done.stdout
+
+
+def test_a_model_and_a_calibration_that_cannot_be_used_are_named_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "reward-models").mkdir()
+    (tmp_path / "reward-models" / "active.json").write_text(json.dumps({"id": "rm_0123456789ab"}))
+    (tmp_path / "calibrations").mkdir()
+    (tmp_path / "calibrations" / "cal_0123456789ab.json").write_text("{}")
+    done = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0")
+    assert done.returncode == 1
+    assert "rm_0123456789ab is active, and cannot be used" in done.stdout
+    assert "There is no reward model rm_0123456789ab: activate another" in done.stdout
+    assert "damaged: cal_0123456789ab" in done.stdout
+
+
+def test_a_misspelt_setting_is_named_and_stops_nothing(tmp_path: Path) -> None:
+    given = {"LABS_SCENARIO": "x", "LABS_FOO": "1", "LABS_URL": "http://127.0.0.1:1"}
+    done = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0", **given)
+    assert done.returncode == 0, done.stdout
+    assert "! settings" in done.stdout
+    assert "LABS_FOO" in done.stdout
+    assert "LABS_SCENARIO (is LABS_SCENARIOS meant?)" in done.stdout
+    assert "LABS_URL" not in done.stdout
