@@ -1,8 +1,9 @@
 """Play many episodes at once with any agent, and return what happened in each.
 
 An episode that failed (the server, a provider, the agent itself) comes back as errored, with the
-reason and no reward: nothing here turns a failure into a number. The persona is mapped to the
-`user` role and the agent to `assistant`, whatever roles the server uses.
+reason and no reward: nothing here turns a failure into a number. Where not one episode could be
+started, for one reason that will not pass by itself, that reason is raised instead. The persona is
+mapped to the `user` role and the agent to `assistant`, whatever roles the server uses.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from trainer_client.agent import Agent, AgentRunner, ChatMessage, runner_for
 from trainer_client.async_client import AsyncLabsClient
 from trainer_client.calls import RewardConfigLike
 from trainer_client.client import LabsClient
-from trainer_client.errors import LabsError, Unscored
+from trainer_client.errors import ConnectionFailed, DeadlineExceeded, LabsError, Unscored
 from trainer_client.wire import CreateEpisodeResponse, ToolDefinition
 
 SystemPrompt = str | Callable[[CreateEpisodeResponse], str | None] | None
@@ -92,10 +93,17 @@ class Rollouts:
         return tuple(rollout for rollout in self.rollouts if not rollout.ok)
 
     @property
-    def mean_reward(self) -> float | None:
-        """Mean over the completed episodes alone; None when there is none."""
+    def mean_reward(self) -> float:
+        """Mean over the completed episodes alone; raises when there is none."""
         rewards = [rollout.reward for rollout in self.completed]
-        return sum(rewards) / len(rewards) if rewards else None
+        if rewards:
+            return sum(rewards) / len(rewards)
+        error = next((rollout.error for rollout in self.rollouts if rollout.error is not None), None)
+        if error is None:
+            raise Unscored("No episode was played, so there is no mean reward.", code="no_episodes")
+        raise Unscored(
+            f"None of the {len(self)} episodes has a reward; the first failed with: {error.message}", code=error.code
+        )
 
 
 Progress = Callable[[int, int, Rollout], None]
@@ -125,6 +133,7 @@ class _Log:
     scores: dict[str, float] | None = None
     terminal_reason: str | None = None
     tools: tuple[ToolDefinition, ...] = ()
+    failure: LabsError | None = None
 
 
 async def play_async(
@@ -143,19 +152,23 @@ async def play_async(
     system: SystemPrompt = None,
     progress: Progress | None = None,
 ) -> Rollouts:
-    """Play `episodes` episodes (default: one per seed), at most `concurrency` at a time."""
+    """Play `episodes` episodes (default: one per seed), at most `concurrency` at a time.
+
+    Raises when not one could be started because all were refused alike, or because the server never answered.
+    """
     plan = EpisodePlan(collection, scenario, max_turns, persona, reward_config, metadata, system)
     wanted = _seeds(episodes, seeds)
     if concurrency < 1:
         raise ValueError("concurrency must be at least 1")
     room = asyncio.Semaphore(concurrency)
     runner = runner_for(agent)
+    logs = [_Log() for _ in wanted]
     done = 0
 
-    async def one(seed: int | None) -> Rollout:
+    async def one(seed: int | None, log: _Log) -> Rollout:
         nonlocal done
         async with room:
-            rollout = await play_episode(client, runner, plan, seed)
+            rollout = await _played(client, runner, plan, seed, log)
         done += 1
         if progress is not None:
             progress(done, len(wanted), rollout)
@@ -163,9 +176,10 @@ async def play_async(
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(seed)) for seed in wanted]
+            tasks = [group.create_task(one(seed, log)) for seed, log in zip(wanted, logs, strict=True)]
     finally:
         await runner.aclose()
+    _raise_if_none_could_start(logs)
     return Rollouts(tuple(task.result() for task in tasks))
 
 
@@ -212,10 +226,16 @@ async def play_episode(
     client: AsyncLabsClient, runner: AgentRunner, plan: EpisodePlan, seed: int | None = None
 ) -> Rollout:
     """Play one episode to its end, or to its error."""
-    log = _Log()
+    return await _played(client, runner, plan, seed, _Log())
+
+
+async def _played(
+    client: AsyncLabsClient, runner: AgentRunner, plan: EpisodePlan, seed: int | None, log: _Log
+) -> Rollout:
     try:
         error = await _play(client, runner, plan, seed, log)
     except LabsError as failure:
+        log.failure = failure
         error = RolloutError(failure.code, failure.message)
     if error is not None and log.episode_id is not None and log.terminal_reason is None:
         await _abandon(client, log.episode_id)
@@ -268,6 +288,18 @@ async def _play(
     if log.terminal_reason == "error":
         return RolloutError("episode_error", "The server ended the episode with an error.")
     return None
+
+
+def _raise_if_none_could_start(logs: Sequence[_Log]) -> None:
+    """Raise the first failure if nothing began and asking again would not help: a list of errors would hide it."""
+    failures = [log.failure for log in logs if log.failure is not None and log.episode_id is None]
+    if not failures or len(failures) < len(logs):
+        return
+    refused_alike = len({failure.code for failure in failures}) == 1 and not failures[0].retryable
+    unreachable = all(isinstance(failure, ConnectionFailed | DeadlineExceeded) for failure in failures)
+    if refused_alike or unreachable:
+        failures[0].add_note(f"None of the {len(logs)} episodes could be started.")
+        raise failures[0]
 
 
 async def _abandon(client: AsyncLabsClient, episode_id: str) -> None:

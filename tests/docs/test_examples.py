@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import httpx2
@@ -17,11 +18,21 @@ from benchmarks.processes import ROOT, ServerProcess, labs_server
 
 PAGES = ("README.md", "docs/quickstart.md", "docs/api.md")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: str, language: str) -> list[str]:
     found = BLOCK.findall((ROOT / page).read_text())
     return [text for kind, text in found if kind == language]
+
+
+def run_python(block: str, url: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    script = folder / "block.py"
+    script.write_text(block.replace("http://127.0.0.1:8321", url))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, env=environment, timeout=120, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -54,15 +65,39 @@ def test_the_curl_lines_answer(page: str, server: ServerProcess, episode: str) -
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_python_blocks_run(page: str, server: ServerProcess, tmp_path: Path) -> None:
-    for number, block in enumerate(blocks(page, "python")):
-        script = tmp_path / f"{number}.py"
-        script.write_text(block.replace("http://127.0.0.1:8321", server.url))
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
-            [sys.executable, str(script)], capture_output=True, text=True, env=environment, timeout=120, check=False
-        )
+    for block in blocks(page, "python"):
+        done = run_python(block, server.url, tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip()
+
+
+def answered(kind: str, shown: str) -> list[tuple[str, str]]:
+    """Blocks of docs/api.md with the block after them, where that one shows what they give."""
+    found = FENCED.findall((ROOT / "docs/api.md").read_text())
+    return [(text, after) for (first, text), (second, after) in pairwise(found) if (first, second) == (kind, shown)]
+
+
+def test_answers_that_are_shown_are_what_is_given(server: ServerProcess) -> None:
+    examples = answered("sh", "json")
+    assert len(examples) == 2
+    for line, shown in examples:
+        command = line.replace("http://127.0.0.1:8321", server.url)
+        done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=True)
+        answer, wanted = json.loads(done.stdout), json.loads(shown)
+        assert {name: answer[name] for name in wanted} == wanted
+
+
+def test_what_a_python_block_is_said_to_print_is_what_it_prints(server: ServerProcess, tmp_path: Path) -> None:
+    [(block, shown)] = answered("python", "text")
+    assert run_python(block, server.url, tmp_path).stdout == shown
+
+
+def test_the_quickstarts_script_fails_when_nothing_could_be_played(server: ServerProcess, tmp_path: Path) -> None:
+    [block] = blocks("docs/quickstart.md", "python")
+    done = run_python(block.replace("vpn-that-drops", "no-such-thing"), server.url, tmp_path)
+    assert done.returncode == 1
+    assert "NotFound" in done.stderr
+    assert done.stderr.endswith("None of the 4 episodes could be started.\n")
 
 
 @pytest.mark.parametrize(

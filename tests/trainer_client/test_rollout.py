@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +16,18 @@ from tests.trainer_client.scripted_server import Answer, envelope, serving, turn
 from trainer_client import (
     AgentReply,
     AsyncLabsClient,
+    BadRequest,
     BatchAgent,
     ChatMessage,
+    ConnectionFailed,
+    DeadlineExceeded,
+    Forbidden,
     LabsClient,
+    LabsError,
+    NotFound,
     RetryPolicy,
     Rollouts,
+    Unauthenticated,
     Unscored,
     play,
     play_async,
@@ -185,10 +193,57 @@ def test_an_errored_episode_is_counted_and_has_no_reward() -> None:
     assert house.deleted == ["ep_2"]
 
 
-def test_if_all_episodes_failed_there_is_no_mean() -> None:
-    rollouts = run(lambda request: httpx2.Response(404, json=envelope("scenario_not_found")), echo, episodes=2)
-    assert rollouts.mean_reward is None
-    assert [rollout.error.code for rollout in rollouts if rollout.error] == ["scenario_not_found"] * 2
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (400, "invalid_request", BadRequest),
+        (401, "unauthenticated", Unauthenticated),
+        (403, "forbidden", Forbidden),
+        (404, "scenario_not_found", NotFound),
+    ],
+)
+def test_a_refusal_of_every_episode_is_raised(status: int, code: str, kind: type[LabsError]) -> None:
+    with pytest.raises(kind, match="Refused") as caught:
+        run(lambda request: httpx2.Response(status, json=envelope(code, "Refused.")), echo, episodes=3)
+    assert (caught.value.code, caught.value.status) == (code, status)
+    assert caught.value.__notes__ == ["None of the 3 episodes could be started."]
+
+
+@pytest.mark.parametrize("kinds", [[httpx2.ConnectError], [httpx2.ConnectError, httpx2.ReadTimeout]])
+def test_a_server_that_never_answers_is_raised(kinds: list[type[httpx2.TransportError]]) -> None:
+    turns = itertools.cycle(kinds)
+
+    def dead(request: httpx2.Request) -> httpx2.Response:
+        raise next(turns)("dead", request=request)
+
+    with pytest.raises((ConnectionFailed, DeadlineExceeded)):
+        run(dead, echo, episodes=3)
+
+
+def test_a_refusal_of_some_episodes_is_theirs_alone() -> None:
+    house = House(turns=1)
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        if request.url.path.endswith("/episodes") and json.loads(request.content)["config"]["seed"] != 2:
+            return httpx2.Response(404, json=envelope("scenario_not_found"))
+        return house(request)
+
+    rollouts = run(handler, echo, seeds=[1, 2, 3])
+    assert [rollout.ok for rollout in rollouts] == [False, True, False]
+    assert rollouts.mean_reward == 1.0
+
+
+def test_a_server_that_is_busy_may_be_free_next_time_so_its_refusals_are_errored_episodes() -> None:
+    rollouts = run(lambda request: httpx2.Response(503, json=envelope("not_ready", "Not now.")), echo, episodes=2)
+    assert [rollout.error.code for rollout in rollouts if rollout.error] == ["not_ready"] * 2
+    with pytest.raises(Unscored, match="None of the 2 episodes has a reward; the first failed with: Not now") as caught:
+        _ = rollouts.mean_reward
+    assert caught.value.code == "not_ready"
+
+
+def test_of_no_episodes_there_is_no_mean() -> None:
+    with pytest.raises(Unscored, match="No episode was played"):
+        _ = run(House(), echo, episodes=0).mean_reward
 
 
 def test_an_episode_the_server_ended_with_an_error_has_no_reward() -> None:
@@ -201,7 +256,8 @@ def test_an_episode_the_server_ended_with_an_error_has_no_reward() -> None:
         return response
 
     rollouts = run(handler, echo, episodes=1)
-    assert rollouts.mean_reward is None
+    with pytest.raises(Unscored, match="The server ended the episode"):
+        _ = rollouts.mean_reward
     assert rollouts[0].terminal_reason == "error"
 
 
