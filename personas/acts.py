@@ -82,6 +82,8 @@ _BULLET = re.compile(r"^(?:[-*\u2022>]+|\(?\d{1,2}[.)]|\(?[a-h][.)])\s+")
 _JOINT = re.compile(r"^(?:(?:and|but|or|also|plus)\b[, ]*)+", re.IGNORECASE)
 _CODE = re.compile(r"```(?:.*?```)?", re.DOTALL)
 """A fence that is never closed hides nothing behind it."""
+_GLUED = re.compile(r"(?<=[a-z])(?=[A-Z][a-z'])|_+|[^\w\s.,;:!?'()-]+")
+"""Where words touch that do not belong together, and signs that stand for no word."""
 _SPACES = re.compile(r"[^\S\n]+")
 _NUMBER = re.compile(r"\(?\d{1,2}[.)]")
 _MACHINE = re.compile(
@@ -236,7 +238,7 @@ def read_turn(text: str) -> Reading:
         check_ins=check_ins,
         closings=closings,
         # Offence is taken at whatever it is written among: noise beside it hides none.
-        rude=any(_rude(s.lower()) for s in (*(each.text for each in sentences), *seams(sentences), *fenced)),
+        rude=any(map(_rude, (*(each.text for each in sentences), *seams(sentences), *fenced))),
         farewell=not (set(questions) - check_ins) and any(manners.FAREWELL.search(low.rstrip(" .!")) for low in lows),
         garbled=all(s.kind is Kind.NOISE for s in sentences),
         meta=any(s.kind is Kind.META for s in sentences),
@@ -254,6 +256,11 @@ def _closings(sentences: tuple[Sentence, ...]) -> Iterator[str]:
             yield sentence.text
 
 
-def _rude(low: str) -> bool:
+def _rude(text: str) -> bool:
+    """Whether a text is rude, also where something is glued to its words or strewn between them."""
+    return any(map(_is_rude, {text.lower(), _SPACES.sub(" ", _GLUED.sub(" ", text)).lower()}))
+
+
+def _is_rude(low: str) -> bool:
     found = manners.RUDE.search(low.rstrip(" .!?"))
     return found is not None and not manners.RUDE_PARDON.search(low[: found.start()])

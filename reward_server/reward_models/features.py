@@ -77,6 +77,8 @@ class _Read:
     scenario: Sequence[str]
     remarks: Sequence[str]
     """The agent's own sentences, where they may only cost."""
+    is_too_much: bool
+    """Whether it said more than is read: no text shall push another out, so that counts as the worst there is."""
 
     @property
     def segments(self) -> Iterator[str]:
@@ -155,6 +157,8 @@ class ConversationFeaturiser:
             blocks = self._blocks(each.messages, each.scenario, known)
             if each.remarks:
                 blocks["misconduct"] = misconduct.likeness(self._matrix(each.remarks, known), self._samples)
+            if each.is_too_much:
+                blocks["misconduct"] = np.ones(len(misconduct.SAMPLES), dtype=np.float32)
             for name, place in self.blocks.items():
                 if name in blocks:
                     row[place] = blocks[name]
@@ -169,19 +173,25 @@ class ConversationFeaturiser:
 
     def _read(self, conversation: Conversation) -> _Read:
         by_answers = robust_reading.by_answers(conversation, self._reads)
+        remarks = robust_reading.remarks(conversation) if by_answers else ()
+        is_too_much = len(remarks) > robust_reading.MAX_REMARKS
         return _Read(
             messages=robust_reading.read(conversation, self._reads),
             scenario=robust_reading.sentences(conversation.scenario),
-            remarks=robust_reading.remarks(conversation) if by_answers else (),
+            remarks=() if is_too_much else remarks,
+            is_too_much=is_too_much,
         )
 
     @cached_property
     def _samples(self) -> Vectors:
-        return self._encoder.encode(list(misconduct.SAMPLES))[:, : self._meaning]
+        return self._matrix(misconduct.SAMPLES, self._vectors(misconduct.SAMPLES))
 
     def _unknown(self, conversations: Sequence[Conversation]) -> list[str]:
         """The segments that were not encoded yet."""
-        segments = [segment for conversation in conversations for segment in self._read(conversation).segments]
+        read = [self._read(conversation) for conversation in conversations]
+        segments = [segment for each in read for segment in each.segments]
+        if "_samples" not in self.__dict__ and any(each.remarks for each in read):
+            segments += misconduct.SAMPLES
         found = self._known.recall(segments)
         return [segment for segment in dict.fromkeys(segments) if segment not in found]
 

@@ -83,8 +83,14 @@ class Heads:
 
     def raw(self, features: Matrix) -> Exact:
         """Outputs before cutting, shape (n, heads). A row is the same in any batch."""
+        return self._outputs(self.standardised(features))
+
+    def earned(self, features: Matrix) -> Exact:
+        """Outputs without what only costs, shape (n, heads)."""
+        return self._outputs(self.earning(features))
+
+    def _outputs(self, rows: Exact) -> Exact:
         weights, bias = self.weights.astype(np.float64), self.bias.astype(np.float64)
-        rows = self.standardised(features)
         # One product per row: a product of matrices may order its sums by how many rows there are.
         products = [weights @ row + bias for row in rows]
         return np.array(products, dtype=np.float64).reshape(len(rows), len(self.names))

@@ -74,8 +74,10 @@ class RewardModel:
             return Predicted(values, None, None)
         found = self.posterior.predict(self.heads.earning(features))
         if self.heads.link == "preference":
-            # Log-odds of winning become chances; the spread is carried along the same curve.
-            odds = Prediction(self.heads.sharpness * raw[:, 0], self.heads.sharpness * found.epistemic_std, None)
+            # Log-odds of winning become chances; the spread is carried along the same curve, at the point that was
+            # earned: near 0 the curve is flat, and words that cost would lower the doubt.
+            earned = self.heads.earned(features)[:, 0]
+            odds = Prediction(self.heads.sharpness * earned, self.heads.sharpness * found.epistemic_std, None)
             return Predicted(values, squashed(odds).epistemic_std, None)
         noise = None if found.noise_std is None else np.minimum(found.noise_std, self.spread)
         return Predicted(values, np.minimum(found.epistemic_std, self.spread), noise)

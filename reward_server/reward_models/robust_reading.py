@@ -9,8 +9,8 @@ Elsewhere the other party's words are given, and the agent's are judged. A learn
 its labels, so text that no person in the conversation would miss is dropped before anything is encoded or counted:
 disguises, talk to the scorer, self-praise, openers that stand for an answer, word lists, another language, machine
 text, and sentences said before. Appending such text to a turn leaves its reading as it was. Code, lists and figures
-are read where the other party asked for them. A scenario in which nobody has answered yet, or whose model reads words,
-is read in this way, too, without small talk; code, lists and figures are then what the scenario calls for.
+are read where the other party asked for them. A scenario whose model credits words is read in this way, too, without
+small talk; code, lists and figures are then what the scenario calls for.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dataclasses import dataclass, replace
 from personas.acts import Kind, Sentence, read_turn, split_sentences
 from personas.disguise import undisguised
 from personas.memory import remembered
-from personas.wording import normal, plain, tokens
+from personas.wording import any_of, normal, plain, tokens
 from reward_server.reward_models.conversation import Conversation, Party, Reads
 from reward_server.reward_models.puzzled import is_puzzled
 from reward_server.reward_models.small_talk import is_small_talk
 from reward_server.scoring.gates import injects
 from reward_server.scoring.judge_talk import ROLE_LINE, is_for_the_judge
 
-VERSION = "reading/6"
+VERSION = "reading/7"
 """Part of every feature version: changes whenever a message may be read differently."""
 MAX_SEGMENTS = 48
 """So many sentences of a message are read, from both of its ends; a page of text costs no more than this."""
@@ -39,8 +39,20 @@ _CODE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|$)", re.DOTALL)
 _ALPHANUMERIC = re.compile(r"[^\W_]")
 _SCRAP = re.compile(r"(?<=[\u0370-\u1fff\u2e80-\ud7ff\uf900-\ufdff])[ \t]+(?=[A-Z][a-z']*(?:,? [A-Za-z']+){2})")
 """Where a scrap of another script, without a full stop, would swallow the sentence behind it."""
-_SEAM = re.compile(r"[:;()\[\]{}<>\"\u201c\u201d|*#=]+|\s[-\u2013\u2014]+\s|\s(?=[A-Z][a-z']|I\b)")
-"""Where something else may begin within a sentence; a name is cut off by it as well, which does no harm here."""
+_SEAM = re.compile(
+    any_of(
+        r"[,:;/()\[\]{}<>\"\u201c\u201d|*#=_]+",
+        r"\s[-\u2013\u2014]+\s",
+        r"(?<=[.!?\u2026])(?=[^\W_])",
+        r"(?<=[a-z])(?=[A-Z][a-z'])",
+        r"\s(?=[A-Z\u00c0-\u00de][a-z\u00df-\u00ff'])",
+        r"\s(?=(?:[A-Z]\b|\d))",
+        r"(?<=[^A-Z\s])\s(?=[A-Z]{2})",
+    )
+)
+"""Where something else may begin within a sentence; a name or a figure is cut off by it as well, which does no harm."""
+MAX_REMARKS = 512
+"""So many pieces of an agent's own words are read; who says more than that says the worst there is (`features`)."""
 _ASKS_FOR_CODE = re.compile(
     r"```|\b(?:code|coding|program(?:s|ming)?|python|java(?:script)?|typescript|c\+\+|html|css|sql|regex|json|yaml|bash"
     r"|script|function|algorithm|latex|matlab|perl|php|rust|golang|excel formula)\b",
@@ -82,8 +94,8 @@ def read(conversation: Conversation, reads: Reads = "answers") -> tuple[Message,
 
 
 def by_answers(conversation: Conversation, reads: Reads) -> bool:
-    """Whether an agent is credited with the answers it got, and with none of its own words."""
-    return reads == "answers" and bool(conversation.scenario) and is_answered(conversation)
+    """Whether an agent is credited with the answers it got, if any, and with none of its own words."""
+    return reads == "answers" and bool(conversation.scenario)
 
 
 def is_answered(conversation: Conversation) -> bool:
@@ -120,11 +132,18 @@ def _answers(conversation: Conversation) -> tuple[Message, ...]:
 def remarks(conversation: Conversation) -> tuple[str, ...]:
     """All that the agent said, each once, in pieces that do not grow together with a text put before or behind.
 
-    Nothing is left out as it is for credit: what costs shall not be hidden by making it look like something else.
+    Nothing is left out as it is for credit: what costs shall not be hidden by making it look like something else. More
+    than MAX_REMARKS mean that there was more than is read.
     """
-    texts = (undisguised(said.text).replace("```", "\n") for said in conversation.turns if said.party == "agent")
-    pieces = (piece.strip() for text in texts for line in split_sentences(text) for piece in _SEAM.split(line))
-    return tuple(dict.fromkeys(piece for piece in pieces if _ALPHANUMERIC.search(piece)))
+    found: dict[str, None] = {}
+    for said in conversation.turns:
+        if said.party == "agent":
+            # Before long sentences are cut: else a text put before a sentence would move the cut into it.
+            text = _SEAM.sub("\n", undisguised(said.text).replace("```", "\n"))
+            found.update(dict.fromkeys(piece for piece in split_sentences(text) if _ALPHANUMERIC.search(piece)))
+            if len(found) > MAX_REMARKS:
+                break
+    return tuple(found)
 
 
 def _is_idle(segment: str) -> bool:

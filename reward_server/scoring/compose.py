@@ -102,20 +102,31 @@ def combine(composite: Composite, values: Mapping[str, Value]) -> Value:
     """The composite reward before caps; `values` has every part's judge."""
     heard = [values[part.judge] for part in composite.parts]
     value, shares = _RULES[composite.combine](composite.parts, heard)
-    std = sqrt(fsum(share * share for share in shares))
-    unknown = std == 0.0 and any(each.std is None for each in heard)
-    return Value(value, None if unknown else std)
+    std = sqrt(fsum(share * share for share in shares if share is not None))
+    return Value(value, None if std == 0.0 and None in shares else std)
 
 
-Combined = tuple[float, Sequence[float]]
-"""The number, and for each part that moves it dR/dv times its std."""
+def lower_bound(composite: Composite, values: Mapping[str, Value], risk_aversion: float) -> float:
+    """The composite reward less `risk_aversion` times its std, at least 0; a part whose std is not known has no doubt.
+
+    Of `min` it is the lowest of the parts' own bounds: with R - k std a part that rises above another would carry its
+    doubt away, and the reward would leap.
+    """
+    if composite.combine == "min":
+        return max(0.0, min(each.value - risk_aversion * (each.std or 0.0) for each in values.values()))
+    whole = combine(composite, values)
+    return max(0.0, whole.value - risk_aversion * (whole.std or 0.0))
+
+
+Combined = tuple[float, Sequence[float | None]]
+"""The number, and for each part that moves it dR/dv times its std; None for one whose std is not known."""
 
 
 def _weighted_sum(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
     total = fsum(part.weight for part in parts)
     pairs = list(zip(parts, heard, strict=True))
     value = fsum(part.weight * each.value for part, each in pairs) / total
-    return value, [part.weight / total * (each.std or 0.0) for part, each in pairs]
+    return value, [None if each.std is None else part.weight / total * each.std for part, each in pairs]
 
 
 def _product(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
@@ -123,10 +134,12 @@ def _product(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
     powers = [part.weight / total for part in parts]
     factors = [each.value**power for each, power in zip(heard, powers, strict=True)]
     value = prod(factors)
-    shares = []
+    shares: list[float | None] = []
     for i, (each, power) in enumerate(zip(heard, powers, strict=True)):
-        std = each.std or 0.0
-        if each.value > 0.0:
+        std = each.std
+        if std is None:
+            shares.append(None)
+        elif each.value > 0.0:
             shares.append(value * power / each.value * std)
         else:
             # The slope at 0 is not finite: what one std more would bring takes its place.
@@ -137,14 +150,14 @@ def _product(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
 def _min(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
     del parts
     lowest = min(each.value for each in heard)
-    return lowest, [max(each.std or 0.0 for each in heard if each.value == lowest)]
+    return lowest, [max((each.std for each in heard if each.value == lowest and each.std is not None), default=None)]
 
 
 def _gated(parts: Sequence[Part], heard: Sequence[Value]) -> Combined:
     gate, least = heard[0], parts[0].at_least or 0.0
     value, shares = _weighted_sum(parts[1:], heard[1:])
     if gate.value < least and gate.value < value:
-        return gate.value, [gate.std or 0.0]
+        return gate.value, [gate.std]
     return value, shares
 
 

@@ -36,7 +36,7 @@ from reward_server.judges.cascade import OpenQuestion
 from reward_server.judges.estimate import Estimate
 from reward_server.judges.panel import Panel
 from reward_server.scoring.aggregate import Aggregate, aggregate, considered, fired_caps
-from reward_server.scoring.compose import RUBRIC, RUBRIC_ALONE, Composite, Value, combine, composite_of
+from reward_server.scoring.compose import RUBRIC, RUBRIC_ALONE, Composite, Value, combine, composite_of, lower_bound
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.echoes import without_echoes
 from reward_server.scoring.estimates import (
@@ -348,8 +348,7 @@ def _total(
     values = {RUBRIC: Value(total.reward, total.uncertainty)} if RUBRIC in half.composite.judges else {}
     values |= {name: _heard(estimate, gated=bool(half.gates)) for name, estimate in estimates.items()}
     whole = combine(half.composite, values)
-    has_doubts = any(value.std is not None for value in values.values())
-    value = _cautious(whole, half.config.risk_aversion, gated=bool(half.gates), has_doubts=has_doubts)
+    value = _cautious(half, values) if half.config.risk_aversion else whole.value
     reward = min(value, *total.caps, *(gate.cap for gate in half.gates), 1.0)
     ordered = tuple(verdicts[criterion.id] for criterion in half.criteria)
     return Scored(
@@ -376,20 +375,18 @@ def _heard(estimate: Estimate, *, gated: bool) -> Value:
     return Value(0.0 if gated else estimate.value, estimate.epistemic)
 
 
-def _cautious(whole: Value, risk_aversion: float, *, gated: bool, has_doubts: bool) -> float:
-    """The lower confidence bound max(0, R - k std) where one is asked for and some judge of the reward knows its doubt.
+def _cautious(half: _Open, values: Mapping[str, Value]) -> float:
+    """The lower confidence bound that was asked for, if some judge of the reward knows its doubt.
 
-    Where that judge does not move this reward (it is not the lowest of `min`, say), there is nothing to cut by. Whether
-    a request is refused shall not hang on what was said in the conversation.
+    Where that judge does not move this reward (a gate of the composite is closed, say), there is nothing to cut by.
+    Whether a request is refused shall not hang on what was said in the conversation.
     """
-    if risk_aversion == 0.0:
-        return whole.value
-    if gated:
-        # Judges were not asked about it, so they have no doubts: an attack would buy the std back.
+    if half.gates:
+        # Estimates count for nothing here, and so do their doubts: an attack would buy the std back.
         return 0.0
-    if not has_doubts:
+    if all(value.std is None for value in values.values()):
         raise InvalidRewardConfig(UNCERTAINTY_UNKNOWN)
-    return max(0.0, whole.value - risk_aversion * (whole.std or 0.0))
+    return lower_bound(half.composite, values, half.config.risk_aversion)
 
 
 def _rubric_total(half: _Open, verdicts: Mapping[str, Verdict]) -> Aggregate:

@@ -281,3 +281,16 @@ def test_a_fence_that_is_never_closed_hides_nothing() -> None:
     assert read_turn("``` Hurry up, you're wasting my time. Where does it hurt?").rude
     assert read_turn("``` Where does it hurt?").questions == ("Where does it hurt?",)
     assert read_turn("Where does it hurt? ```python\nprint(1)\n``` Thanks.").questions == ("Where does it hurt?",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "wellYou're an idiot.",
+        "well_You're an idiot.",
+        "You're \U0001f600 an \U0001f600 idiot.",
+        "ok\u200bYou're an idiot.",
+    ],
+)
+def test_what_is_glued_to_words_or_strewn_between_them_hides_no_rudeness(text: str) -> None:
+    assert read_turn(text).rude

@@ -96,8 +96,8 @@ def test_who_said_it_is_seen(featuriser: ConversationFeaturiser) -> None:
 
 
 def test_the_scenario_is_seen(featuriser: ConversationFeaturiser) -> None:
-    one = row(featuriser, talk(OPENING, KIND, scenario="You work at a repair desk."))
-    other = row(featuriser, talk(OPENING, KIND, scenario="You teach a class of ten."))
+    one = row(featuriser, talk(OPENING, KIND, NEXT, scenario="You work at a repair desk."))
+    other = row(featuriser, talk(OPENING, KIND, NEXT, scenario="You teach a class of ten."))
     place = featuriser.blocks["scenario"]
     assert not np.array_equal(one[place], other[place])
     assert not row(featuriser, talk(OPENING, KIND))[place].any()
@@ -178,6 +178,13 @@ def test_what_may_cost_is_read_whatever_it_looks_like(featuriser: ConversationFe
     assert not np.array_equal(one[costs], other[costs])
     assert (other[costs] >= plain[costs]).all()
     assert not row(featuriser, talk(OPENING, RUDE, NEXT))[costs].any()  # without a scenario its words are judged
+
+
+def test_saying_more_than_is_read_costs_all_there_is(featuriser: ConversationFeaturiser) -> None:
+    flood = "; ".join(f"w{number}" for number in range(600))
+    found = row(featuriser, talk(OPENING, f"{RUDE} {flood}", NEXT, scenario="A workshop."))
+    assert (found[featuriser.costs] == 1.0).all()
+    assert found[~featuriser.costs].any()
 
 
 def test_disguised_letters_and_hidden_characters_change_nothing(featuriser: ConversationFeaturiser) -> None:

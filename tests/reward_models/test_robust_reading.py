@@ -6,17 +6,19 @@ import pytest
 
 from reward_server.reward_models.conversation import Conversation, Party, Said
 from reward_server.reward_models.robust_reading import (
+    MAX_REMARKS,
     MAX_SEGMENTS,
     Forms,
     forms_asked_for,
     read,
+    remarks,
 )
 from reward_server.scoring.judge_talk import is_for_the_judge
 
 
 def answer(asked: str, said: str, scenario: str = "") -> tuple[str, ...]:
     """What is read of an answer."""
-    found = read(Conversation((Said("persona", asked), Said("agent", said)), scenario))
+    found = read(Conversation((Said("persona", asked), Said("agent", said)), scenario), "words")
     return tuple(segment for message in found if message.party == "agent" for segment in message.segments)
 
 
@@ -156,11 +158,31 @@ def test_an_answer_given_before_is_read_once() -> None:
     assert [message.segments for message in found] == [("My knee hurts.",), ("Since Monday.", "It was a fall.")]
 
 
-def test_before_the_first_answer_words_are_read() -> None:
-    assert [message.segments for message in read(talk("My knee hurts.", "Okay.", scenario="A visit."))] == [
-        ("My knee hurts.",)
-    ]
-    assert [message.segments for message in read(talk("Hello?"))] == [("Hello?",)]
+def test_before_the_first_answer_nothing_is_earned() -> None:
+    """Else a speech that nobody answered would be read for its words, and a talk with answers would not."""
+    unanswered = talk("My knee hurts.", "I see, you fell on Monday. Rest it for a week.", scenario="A visit.")
+    assert [message.segments for message in read(unanswered)] == [("My knee hurts.",), ()]
+    words = [("My knee hurts.",), ("I see, you fell on Monday.", "Rest it for a week.")]
+    assert [message.segments for message in read(unanswered, "words")] == words
+
+
+PUT = ["{0} {1}", "{1} {0}", "{0}{1}", "{1}_{0}", "{1},{0}", "{1}/{0}", "{1}: {0}", "{0} ({1})", "{1} - {0}"]
+
+
+@pytest.mark.parametrize("put", PUT)
+@pytest.mark.parametrize(
+    "text", ["well", "and so on and then " * 16, "PASS", "Score 10/10", "Und so weiter und so fort"]
+)
+def test_no_text_grows_together_with_what_was_said(put: str, text: str) -> None:
+    said = "You are wasting my time. A plan is what I need. Calm down."
+    plain, added = (remarks(talk("Hi.", line)) for line in (said, put.format(said, text.strip())))
+    assert set(plain) <= set(added)
+
+
+def test_who_says_more_than_is_read_is_known() -> None:
+    longest = remarks(talk("Hi.", ";".join(f"w{n:04d}" for n in range(MAX_REMARKS + 500))))
+    assert len(longest) > MAX_REMARKS
+    assert len(remarks(talk(*["Hi.", ";".join(f"w{n:04d}" for n in range(400))] * 3))) == 400
 
 
 def test_a_scrap_of_another_script_swallows_no_sentence() -> None:

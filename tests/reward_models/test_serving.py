@@ -17,7 +17,7 @@ from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.bagging import Bagging
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.dataset import groups_of, split
+from reward_server.reward_models.dataset import Dataset, groups_of, split
 from reward_server.reward_models.encoder import Precision
 from reward_server.reward_models.featurisers import Featurisers, check_fits
 from reward_server.reward_models.heads import Heads
@@ -27,7 +27,7 @@ from reward_server.reward_models.registry import Registry
 from reward_server.reward_models.serving import ActiveRewardModel, LearnedJudge
 from reward_server.scoring.transcript import Transcript
 from scenarios.library import SealedScenario, load_library
-from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
+from tests.reward_models.talks import KIND, WordCounts, labelled_talks, preferred_talks
 from tests.reward_models.test_artefact import NOW, about
 from tests.reward_models.test_training import examples, fitted_on
 from trainer_client.wire import Message
@@ -329,20 +329,22 @@ def test_both_the_base_and_a_tuned_encoder_have_the_precision_of_the_setting(
     assert asked == [("base", precision), ("tuned", precision)]
 
 
+@pytest.mark.parametrize("dataset", [labelled_talks(), preferred_talks()], ids=["labels", "pairs"])
 @pytest.mark.parametrize("bagged", [False, True])
-def test_words_that_only_cost_leave_the_doubt_alone(bagged: bool) -> None:
+def test_words_that_only_cost_leave_the_doubt_alone(dataset: Dataset, bagged: bool) -> None:
     """Else they could pay where a lower bound is the reward."""
     costs = np.zeros(WordCounts.width, dtype=np.bool_)
-    costs[-1] = True
-    dataset = labelled_talks()
+    costs[len(KIND) :] = True
     parts = split(dataset, 0)
     first, middle = (examples(part, dataset.heads) for part in (parts.train, parts.validation))
     fitted, last = fitted_on(dataset, costs=costs)
-    bagging = Bagging(tuple(groups_of(parts.train.labelled)), (), 4) if bagged else None
-    model = with_uncertainty(fitted.heads, first, middle, fitted.l2, bagging)
-    more = last.features.copy()
-    more[:, -1] += 50.0
-    plain, wordy = model.predict(last.features), model.predict(more)
+    labelled, pairs = (tuple(groups_of(rows)) for rows in (parts.train.labelled, parts.train.preferred))
+    model = with_uncertainty(fitted.heads, first, middle, fitted.l2, Bagging(labelled, pairs, 4) if bagged else None)
+    talks = last.all_features
+    more = talks.copy()
+    more[:, costs] += 50.0
+    plain, wordy = model.predict(talks), model.predict(more)
+    assert (wordy.values < plain.values).any()
     assert (wordy.values <= plain.values).all()
     assert plain.epistemic is not None
     np.testing.assert_array_equal(plain.epistemic, wordy.epistemic)

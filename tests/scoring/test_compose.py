@@ -123,6 +123,7 @@ def test_where_a_part_without_a_std_decides_there_is_none() -> None:
     assert of(gated, 0.4, Value(0.8, 0.3)).std is None
     assert of(gated, 0.6, Value(0.8, 0.3)).std == 0.3
     assert of(a_composite("min", 1, 1), Value(0.4, 0.0), Value(0.8, 0.3)).std == 0.0  # a judge may be certain
+    assert of(a_composite("min", 1, 1), Value(0.4, 0.0), 0.8).std == 0.0
 
 
 @given(st.sampled_from(("weighted_sum", "product")), shares, shares, st.floats(0.0, 0.01), st.floats(0.0, 0.01))

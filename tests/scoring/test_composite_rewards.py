@@ -185,13 +185,23 @@ async def test_an_uncertainty_is_carried_through_and_unknown_is_none(build: Buil
 
 async def test_caution_has_nothing_to_cut_by_where_the_rubric_decides(build: Build) -> None:
     """A request is refused for who is asked, never for what was said in the conversation."""
-    scorer = build(Wordy(values=[Estimate(0.9, epistemic=0.1)]))
-    config = replace(composite("min", "rubric", "wordy"), risk_aversion=1.0)
-    half = await score(scorer, *HALF, config=config)
-    assert half.uncertainty is None
-    assert half.reward == (await score(scorer, *HALF, config=RewardConfig())).reward < 0.9
+    plain = (await score(build(Wordy()), *HALF, config=RewardConfig())).reward
+    assert 0.1 < plain < 0.9
+    gate = [{"judge": "rubric", "at_least": 0.95}, "wordy"]
+    scorer = build(Wordy(values=[Estimate(0.99, epistemic=0.1)]))
+    half = await score(scorer, *HALF, config=replace(composite("gated", *gate), risk_aversion=1.0))
+    assert (half.uncertainty, half.reward) == (None, plain)
     with pytest.raises(InvalidRewardConfig, match="knows its uncertainty"):
         await score(scorer, *HALF, config=RewardConfig(risk_aversion=1.0))
+
+
+async def test_a_lower_bound_of_the_lowest_does_not_leap(build: Build) -> None:
+    """With R - k std, a model that rises above the rubric would take its doubt along."""
+    rubric = (await score(build(Wordy()), *HALF, config=RewardConfig())).reward
+    config = replace(composite("min", "rubric", "wordy"), risk_aversion=1.0)
+    for value in (rubric - 0.01, rubric + 0.01):
+        scorer = build(Wordy(values=[Estimate(value, epistemic=0.1)]))
+        assert (await score(scorer, *HALF, config=config)).reward == pytest.approx(max(0.0, value - 0.1), abs=1e-4)
 
 
 async def test_each_reward_names_the_version_that_made_it(threads: ThreadPoolExecutor) -> None:
