@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,10 @@ from reward_server import __version__
 from reward_server.cli.program import as_called
 from reward_server.errors import ConfigurationError, LabsError
 from reward_server.settings import PREFIX, Settings, load_settings
+
+if TYPE_CHECKING:
+    from reward_server.judges.base import Judge
+    from reward_server.judges.estimate import ConversationJudge
 
 LOW_DISK_BYTES = 500_000_000
 ELSEWHERE = frozenset({"LABS_HOME", "LABS_PYTHON", "LABS_URL", "LABS_API_KEY"})
@@ -112,7 +116,7 @@ def _plugins(settings: Settings) -> Finding:
     from reward_server.judges.plugins import load_plugins
 
     found = load_plugins(settings.plugin_names)
-    judges = [*found.computed, *found.asked, *found.conversation.values()]
+    judges: list[Judge | ConversationJudge] = [*found.computed, *found.asked, *found.conversation.values()]
     named = ", ".join(f"{judge.name} ({judge.version})" for judge in judges)
     return Finding("plug-ins", named or "none")
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reward_server.jobs.evaluation.rows import Row
     from reward_server.jobs.evaluation.run import Evaluation, Task
     from reward_server.llm.caller import Caller
+    from reward_server.settings import Settings
     from scenarios.library import Library
 
 _FORMATS = (
@@ -44,32 +45,39 @@ def evaluate(
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
     root: Annotated[Path | None, typer.Option("--dir", help="Folder of collections.", file_okay=False)] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the server whose reward model counts; LABS_DATA.", file_okay=False)
+    ] = None,
 ) -> None:
     """Score a file of conversations and write results.jsonl, summary.json, report.md and plots."""
     from reward_server.jobs.evaluation.formats import FORMATS, Speakers
     from reward_server.jobs.evaluation.run import Task
+    from reward_server.settings import load_settings
 
     if format_name != "auto" and format_name not in FORMATS:
         raise InvalidRequest(f"there is no format {format_name}: use one of auto, {', '.join(FORMATS)}")
     if agent_role not in ("assistant", "user"):
         raise InvalidRequest("--agent-role must be assistant or user")
     speakers = tuple(agent_speaker or (("user",) if agent_role == "user" else ()))
-    library = _library(root, collection, scenario)
+    settings = load_settings({"data": data})
+    library = _library(root or settings.scenarios, collection, scenario)
     task = Task(collection, scenario, format_name, Speakers(speakers))
     console = Console()
-    summary = _run(source, task, library, out, limit, resume, persona_answers, console)
+    summary = _run(source, task, library, settings, out, limit, resume, persona_answers, console)
     figures = summary["rewards"]
     mean = f"mean reward {figures['mean']:.3f}, " if figures else ""
     console.print(
         f"{summary['scored']} of {summary['conversations']} conversations scored, {mean}report in {out / 'report.md'}",
         highlight=False,
+        markup=False,
+        soft_wrap=True,
     )
     if "warning" in summary:
-        console.print(summary["warning"], highlight=False)
+        console.print(summary["warning"], highlight=False, soft_wrap=True)
     for code, count in summary["errors"].items():
-        console.print(f"  not scored: {count} × {code}", highlight=False)
+        console.print(f"  not scored: {count} × {code}", highlight=False, soft_wrap=True)
     for error in summary["first_errors"][:3]:
-        console.print(f"    {error}", highlight=False)
+        console.print(f"    {error}", highlight=False, markup=False, soft_wrap=True)
     if not summary["scored"]:
         raise LabsError("nothing was scored")
 
@@ -77,9 +85,8 @@ def evaluate(
 def _library(root: Path | None, collection: str | None, scenario: str | None) -> Library:
     from reward_server.engine import load_scenarios
     from reward_server.errors import CollectionNotFound, ScenarioNotFound
-    from reward_server.settings import load_settings
 
-    library = load_scenarios(root or load_settings().scenarios)
+    library = load_scenarios(root)
     if (collection is None) != (scenario is None):
         raise InvalidRequest("--collection and --scenario go together")
     if collection is not None and collection not in library.catalog.collections:
@@ -93,6 +100,7 @@ def _run(
     source: Path,
     task: Task,
     library: Library,
+    settings: Settings,
     out: Path,
     limit: int | None,
     resume: bool,
@@ -107,9 +115,7 @@ def _run(
     from reward_server.jobs.evaluation.rows import read_rows
     from reward_server.jobs.evaluation.run import Evaluation
     from reward_server.llm.build import language_model
-    from reward_server.settings import load_settings
 
-    settings = load_settings()
     model = language_model(settings)
     with offline_engine(settings, library, model=model) as engine:
         scorer = engine.scorer

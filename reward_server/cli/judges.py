@@ -13,6 +13,7 @@ from rich.table import Table
 
 from reward_server.cli.progress import shown
 from reward_server.cli.spending import spending
+from reward_server.cli.tables import name_columns, show, wide_console
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -46,12 +47,13 @@ def list_judges(root: Root = None, data: Data = None) -> None:
         finally:
             if model is not None:
                 await model.close()
-        table = Table("judge", caption="per answer: some answers say how sure they are, others do not")
-        for heading in ("version", "decides", "states uncertainty"):
+        table = Table(caption="per answer: some answers say how sure they are, others do not")
+        name_columns(table, "judge", "version")
+        for heading in ("decides", "states uncertainty"):
             table.add_column(heading, overflow="fold")
         for seat in found:
             table.add_row(seat.name, seat.version, seat.decides, seat.uncertainty)
-        Console().print(table)
+        show(table, wide_console())
 
     asyncio.run(read())
 
@@ -105,7 +107,7 @@ def agree(
         found = asyncio.run(_measure(settings, root, entries, judge or ["rubric"], attacked, console))
     write(out, found)
     console.print(markdown(found).rpartition("![")[0].rstrip(), highlight=False, markup=False, soft_wrap=True)
-    console.print(f"report in {out / REPORT}", highlight=False)
+    console.print(f"report in {out / REPORT}", highlight=False, markup=False, soft_wrap=True)
 
 
 async def _measure(

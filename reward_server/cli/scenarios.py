@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from reward_server.cli.program import as_called
+from reward_server.cli.tables import name_columns, show, wide_console
 from reward_server.errors import LabsError
 
 if TYPE_CHECKING:
@@ -39,13 +40,16 @@ Root = Annotated[
 def list_scenarios(root: Root = None) -> None:
     """List collections and scenarios: public facts only."""
     library, _ = _lint(_root(root), [])
-    table = Table("collection", "scenario", "turns", "tools", "dimensions", "personas")
+    table = Table()
+    name_columns(table, "collection", "scenario")
+    for heading in ("turns", "tools", "dimensions", "personas"):
+        table.add_column(heading, overflow="fold")
     for slug, collection in library.catalog.collections.items():
         for name, scenario in collection.scenarios.items():
             card = scenario.card
             dimensions, personas = ", ".join(scenario.dimensions), ", ".join(scenario.personas)
             table.add_row(slug, name, str(card.max_turns), str(len(card.tools)), dimensions, personas)
-    Console().print(table)
+    show(table, wide_console())
 
 
 @app.command()
@@ -78,7 +82,7 @@ def check(
 
     root = _root(root)
     library, findings = _lint(root, names or [])
-    console = _console(as_json)
+    console = wide_console(stderr=as_json)
     with _examiner(library, root, seeds, probing) as (examiner, version):
         exams = _run(examiner, library, console)
     if as_json:
@@ -135,12 +139,6 @@ def _examiner(library: Library, root: Path | None, seeds: int, probing: int) -> 
         yield examiner, engine.scorer.scoring_version
 
 
-def _console(stderr: bool) -> Console:
-    """A terminal keeps its own width; a file or a pipe gets one that holds the table."""
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=180)
-
-
 def _run(examiner: Examiner, library: Library, console: Console) -> list[ScenarioExam]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     sealed: list[SealedScenario] = [library.vault.open(*name) for name in library.vault.names()]
@@ -157,14 +155,17 @@ def _run(examiner: Examiner, library: Library, console: Console) -> list[Scenari
 def _print(exams: list[ScenarioExam], console: Console) -> None:
     from scenarios.exam import GOOD
 
-    table = Table("scenario", *GOOD, "best bad", "hits", "foreign", "leaks", "seconds", "result")
+    table = Table()
+    name_columns(table, "scenario")
+    for heading in (*GOOD, "best bad", "hits", "foreign", "leaks", "seconds", "result"):
+        table.add_column(heading, overflow="fold")
     for exam in exams:
         f = exam.figures
         bad, reward = f.best_bad
         cells = [f.scenario, *(f"{f.mean(agent):.2f}" for agent in GOOD), f"{reward:.2f} {bad}"]
         cells += [f"{f.hit_rate:.0%}", f"{f.foreign_rate:.0%}", str(f.leaks), f"{exam.seconds:.1f}"]
         table.add_row(*cells, "[green]passed[/]" if exam.passed else "[red]failed[/]")
-    console.print(table)
+    show(table, console)
     for exam in exams:
         if exam.advice or exam.notes:
             console.print(f"\n[bold]{exam.figures.scenario}[/]", highlight=False)

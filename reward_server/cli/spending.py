@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
+
+from reward_server.cli.tables import name_columns, show, wide_console
 
 if TYPE_CHECKING:
     from reward_server.settings import Settings
@@ -34,13 +35,13 @@ def spending(
     now = datetime.now(UTC)
     rows = asyncio.run(_read(settings, now.date() - timedelta(days=days - 1), now))
     shown = [row for row in rows if lab in (None, row.lab_id)]
-    console = Console()
+    console = wide_console()
     if not shown:
         who = "no lab has" if lab is None else f"the lab {lab} has not"
         console.print(f"In the last {days} days {who} asked a language model.", markup=False, highlight=False)
         return
     priced = settings.llm_usd_per_mtok_in is not None and settings.llm_usd_per_mtok_out is not None
-    console.print(table(shown, ceiling_of(settings), priced=priced))
+    show(table(shown, ceiling_of(settings), priced=priced), console)
 
 
 async def _read(settings: Settings, since: date, now: datetime) -> list[SpendingRow]:
@@ -58,9 +59,10 @@ async def _read(settings: Settings, since: date, now: datetime) -> list[Spending
 
 def table(rows: list[SpendingRow], ceiling: Ceiling, *, priced: bool) -> Table:
     """A line for each lab and day. Without prices nobody knows what was paid, and 0 would look like an answer."""
-    found = Table("lab", "day")
+    found = Table()
+    name_columns(found, "lab", "day")
     for heading in ("calls", "tokens", "USD", "booked", "budget", "left"):
-        found.add_column(heading, justify="right")
+        found.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         found.add_row(
             row.lab_id,

@@ -76,6 +76,23 @@ def test_a_wrong_call_is_refused_before_anything_is_written(
     assert not (work / "out").exists()
 
 
+def test_the_data_folder_decides_which_reward_model_is_part_of_the_version(work: Path) -> None:
+    models = work / "data" / "reward-models"
+    models.mkdir(parents=True)
+    (models / "active.json").write_text(json.dumps({"id": "rm_0123456789ab"}))
+    versions = []
+    for folder in ("data", "other"):
+        run(work, *HERE, "--data", str(work / folder), "--out", str(work / folder / "out"))
+        summary = json.loads((work / folder / "out" / "summary.json").read_text())
+        versions.append(summary["scoring_version"])
+    assert versions[0].startswith(f"{versions[1]}_")
+
+
+def test_the_path_of_the_report_stays_on_one_line(work: Path) -> None:
+    out = work / "a-folder-with-a-long-name" / "and-another-one-in-it" / "so-that-no-terminal-holds-it"
+    assert f"report in {out / 'report.md'}\n" in run(work, *HERE, "--out", str(out))
+
+
 def test_results_are_not_overwritten(work: Path) -> None:
     run(work, *HERE)
     with pytest.raises(InvalidRequest, match="--resume"):

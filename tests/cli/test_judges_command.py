@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,8 @@ def test_the_judges_of_this_machine_are_listed() -> None:
     assert "llm" not in output
     assert "states uncertainty" in " ".join(output.split())
     assert "may say so" not in output
+    (rubric,) = [line for line in output.splitlines() if "│ rubric" in line]
+    assert re.search(r"│ sv_[0-9a-f]{12} +│", rubric)
     lasts = {line.split("│")[1].strip(): line.split("│")[-2].strip() for line in output.splitlines() if "│" in line}
     assert {lasts[name] for name in ("rubric", "state", "rule", "local")} == {"no"}
 
@@ -96,8 +99,10 @@ def test_an_unknown_scenario_is_found_before_the_engine_is_loaded(
 def test_scores_need_no_judge(tmp_path: Path) -> None:
     path = tmp_path / "scores.jsonl"
     path.write_text("".join(json.dumps({"scores": {"mine": k / 9}, "label": int(k > 4)}) + "\n" for k in range(9)))
-    output = run("agree", str(path), "--out", str(tmp_path / "out"))
+    out = tmp_path / "a-folder-with-a-long-name" / "and-another-one-in-it" / "so-that-no-terminal-holds-it"
+    output = run("agree", str(path), "--out", str(out))
     assert "| mine |" in output
+    assert f"report in {out / 'report.md'}\n" in output
     with pytest.raises(InvalidRequest, match="leave out --judge"):
         run("agree", str(path), "--judge", "rubric", "--out", str(tmp_path / "other"))
 

@@ -81,6 +81,20 @@ def test_list_shows_public_facts(root: Path) -> None:
     assert "front brake" not in output
 
 
+def test_the_list_keeps_names_whole_wherever_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "the-noise-that-nobody-in-the-whole-town-can-explain"
+    begin(f"bike-shop/{name}", tmp_path)
+    monkeypatch.setenv("COLUMNS", "40")
+    piped = run("list", "--dir", tmp_path)[1]
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    narrow = run("list", "--dir", tmp_path)[1]
+    for output in (piped, narrow):
+        assert name in output
+        assert "bike-shop" in output
+        assert "…" not in output
+    assert len(piped.splitlines()) < len(narrow.splitlines())
+
+
 def test_new_begins_a_scenario_that_lint_accepts(tmp_path: Path) -> None:
     code, output = run("new", "tool-library/late-drill", "--dir", tmp_path)
     assert code == 0

@@ -18,11 +18,6 @@ from reward_server.store.store import Store
 NOW = datetime.now(UTC)
 
 
-@pytest.fixture(autouse=True)
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
-
-
 def run(*arguments: str) -> str:
     result = CliRunner().invoke(app, ["spending", *arguments])
     if result.exception and not isinstance(result.exception, SystemExit):
@@ -86,6 +81,16 @@ def test_each_lab_and_day_is_shown_beside_its_budget(data: Path, monkeypatch: py
 def test_without_a_budget_or_prices_it_says_so(data: Path) -> None:
     shown = cells(run("--data", str(data), "--days", "2", "--lab", "other"))
     assert shown == [["other", NOW.date().isoformat(), "3", "7", "no price", "", "none", "none"]]
+
+
+def test_names_and_numbers_stay_whole_where_there_is_no_room(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    piped = cells(run("--data", str(data)))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert cells(run("--data", str(data)).replace("\x1b[1m", "").replace("\x1b[0m", "")) == piped
+    assert {row[0] for row in piped} == {"acme", "other"}
+    assert all(NOW.strftime("%Y-") in row[1] for row in piped)
 
 
 def test_who_asked_nothing_is_told_in_a_line(data: Path, tmp_path: Path) -> None:
