@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +14,7 @@ from rich.console import Console
 
 from reward_server.cli.program import as_called
 from reward_server.cli.progress import shown
-from reward_server.errors import InvalidRequest
+from reward_server.errors import InvalidRequest, UnusableModel
 
 if TYPE_CHECKING:
     from reward_server.jobs.reward_model.train import Task, Tools, Trained
@@ -47,7 +49,11 @@ def train(
     ] = False,
     lab: Annotated[str | None, typer.Option(help="Of the store, this lab's rows alone. \\[default: all]")] = None,
     version: Annotated[
-        str | None, typer.Option(help="Of the store, this scoring version. \\[default: the newest row's]")
+        str | None,
+        typer.Option(
+            help="Of the store, this scoring version: sv_ and 12 digits for all rewards of the rubric alone, a longer "
+            "one for itself. \\[default: that of the newest reward of the rubric alone]"
+        ),
     ] = None,
     scale: Scale = (0.0, 1.0),
     ties: Ties = "drop",
@@ -74,7 +80,11 @@ def train(
         ),
     ] = False,
     keep_by: Annotated[
-        str | None, typer.Option(help="The figure by which it has to win: r2, spearman or pairwise.")
+        str | None,
+        typer.Option(
+            help="The figure by which it has to win: r2, spearman or pairwise. \\[default: r2, or pairwise where there "
+            "are no labels]"
+        ),
     ] = None,
     encoder: Encoder = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted training stopped.")] = False,
@@ -85,14 +95,15 @@ def train(
     Rows of JSON: {"messages": ..., "score": 0.7}, or {"chosen": ..., "rejected": ...}; rows of hh-rlhf, LLMBar
     and MRBench are read as they are. More in docs/reward-models.md.
     """
-    from reward_server.clock import SystemClock
-    from reward_server.jobs.reward_model.train import Task
-    from reward_server.reward_models.artefact import refuse_taken
-    from reward_server.reward_models.bagging import MEMBERS
-    from reward_server.reward_models.dataset import check_enough
-    from reward_server.reward_models.finetune import Tuning
-    from reward_server.reward_models.training import Recipe
-    from reward_server.settings import load_settings
+    with _interruption_told(out):  # much is loaded here, too
+        from reward_server.clock import SystemClock
+        from reward_server.jobs.reward_model.train import Task
+        from reward_server.reward_models.artefact import refuse_taken
+        from reward_server.reward_models.bagging import MEMBERS
+        from reward_server.reward_models.dataset import check_enough
+        from reward_server.reward_models.finetune import Tuning
+        from reward_server.reward_models.training import Recipe
+        from reward_server.settings import load_settings
 
     if keep_by not in (None, "r2", "spearman", "pairwise"):
         raise InvalidRequest("--keep-by must be r2, spearman or pairwise")
@@ -113,25 +124,29 @@ def train(
         if given is not None and not has:
             raise InvalidRequest(f"{option} has no effect without {needs}: leave it out, or add that")
     settings = load_settings({"data": data, "encoder": encoder})
+    if resume:
+        _refuse_finished(out)
     refuse_taken(out)
-    dataset = _read(source, scale, ties) if source else stored_rows(settings, lab, version)
-    check_enough(dataset)  # before anything slow is loaded
-    task = Task(
-        out=out,
-        encoder=settings.encoder,
-        created=SystemClock().now(),
-        source="store" if from_store else "file",
-        scale=scale,
-        recipe=Recipe(seed=seed, epochs=epochs),
-        held_out=held_out,
-        reads=reads,  # type: ignore[arg-type]
-        resume=resume,
-        uncertainty=uncertainty,  # type: ignore[arg-type]
-        members=members or MEMBERS,
-        tuning=Tuning(seed=seed, reads=reads) if unfreeze else None,  # type: ignore[arg-type]
-        keep_by=keep_by,  # type: ignore[arg-type]
-    )
-    _announce(_trained(dataset, task, settings), settings, out)
+    with _interruption_told(out):
+        dataset = _read(source, scale, ties) if source else stored_rows(settings, lab, version)
+        check_enough(dataset)  # before anything slow is loaded
+        task = Task(
+            out=out,
+            encoder=settings.encoder,
+            created=SystemClock().now(),
+            source="store" if from_store else "file",
+            scale=scale,
+            recipe=Recipe(seed=seed, epochs=epochs),
+            held_out=held_out,
+            reads=reads,  # type: ignore[arg-type]
+            resume=resume,
+            uncertainty=uncertainty,  # type: ignore[arg-type]
+            members=members or MEMBERS,
+            tuning=Tuning(seed=seed, reads=reads) if unfreeze else None,  # type: ignore[arg-type]
+            keep_by=keep_by,  # type: ignore[arg-type]
+        )
+        trained = _trained(dataset, task, settings)
+    _announce(trained, settings, out)
 
 
 @app.command()
@@ -148,8 +163,8 @@ def evaluate(
 ) -> None:
     """Measure a model on other data, beside the simple baselines that were fitted with it."""
     from reward_server.jobs.reward_model.evaluate import evaluate as measure
-    from reward_server.jobs.reward_model.evaluate import overlap_line
-    from reward_server.jobs.reward_model.report import page, pictures, uncertainty_lines, write_folder
+    from reward_server.jobs.reward_model.evaluate import lacks, overlap_line
+    from reward_server.jobs.reward_model.report import in_words, page, pictures, uncertainty_lines, write_folder
     from reward_server.reward_models.artefact import REPORT, refuse_taken
     from reward_server.reward_models.plain_features import PlainFeatures
     from reward_server.settings import load_settings
@@ -172,13 +187,13 @@ def evaluate(
         )
     _show_figures(console, measured)
     overlap = overlap_line(found, dataset)
-    console.print(overlap, highlight=False)
-    for line in uncertainty_lines(measured.uncertainty):
+    missing = lacks(found, dataset)
+    for line in (overlap, *missing, *in_words(measured), *uncertainty_lines(measured.uncertainty)):
         console.print(line, highlight=False)
     if out is not None:
         images = pictures(measured)
         notes = [f"model {found.id}, data {dataset.digest[:12]}, {len(dataset.groups)} groups by {dataset.grouped_by}"]
-        notes.append(overlap)
+        notes += [overlap, *missing]
         write_folder(out, {**images, REPORT: page(f"Evaluation of {found.id}", notes, measured, images)})
         console.print(f"report in {out / REPORT}", highlight=False)
 
@@ -249,14 +264,15 @@ def _read(source: Path, scale: tuple[float, float], ties: str) -> Dataset:
 def stored_rows(settings: Settings, lab: str | None, version: str | None) -> Dataset:
     """The server's own evaluations and comparisons, of one lab and one scoring version, as training data."""
     from reward_server.engine import load_scenarios
-    from reward_server.jobs.reward_model.stored import read_stored, stored_dataset
+    from reward_server.jobs.reward_model.stored import composed_scenarios, read_stored, stored_dataset
     from reward_server.store.migrate import migrate
 
-    catalog = load_scenarios(settings.scenarios).catalog
+    library = load_scenarios(settings.scenarios)
 
     async def read() -> Dataset:
         await migrate(settings.database)
-        return stored_dataset(await read_stored(settings.database, lab), catalog, version)
+        rows = await read_stored(settings.database, lab)
+        return stored_dataset(rows, library.catalog, version, composed_scenarios(library.vault))
 
     return asyncio.run(read())
 
@@ -286,18 +302,40 @@ def _shelf(settings: Settings) -> Any:
 
 
 def _trained(dataset: Dataset, task: Task, settings: Settings) -> Trained:
-    from reward_server.jobs.reward_model.train import is_interrupted
+    from reward_server.jobs.reward_model.interrupted import is_interrupted
     from reward_server.jobs.reward_model.train import train as run
 
-    console = Console()
     if task.resume and not is_interrupted(task.out):
         typer.echo(f"labs: nothing to go on with for {task.out}: training from the start", err=True)
+    with shown(Console()) as report:
+        return run(dataset, task, _tools(settings, task.reads), report)
+
+
+@contextmanager
+def _interruption_told(out: Path) -> Iterator[None]:
+    """Ctrl-C ends the command; what is said is what is true: whether anything was kept to go on with."""
     try:
-        with shown(console) as report:
-            return run(dataset, task, _tools(settings, task.reads), report)
+        yield
     except KeyboardInterrupt:
-        typer.echo(f"labs: interrupted; the same command with --resume goes on (--out {task.out})", err=True)
+        from reward_server.jobs.reward_model.interrupted import is_interrupted
+
+        told = "interrupted before anything was worth keeping; the same command starts again"
+        if is_interrupted(out):
+            told = f"interrupted; the same command with --resume goes on (--out {out})"
+        typer.echo(f"labs: {told}", err=True)
         raise
+
+
+def _refuse_finished(out: Path) -> None:
+    """There is nothing to resume where the model is whole: that the folder is taken would not say so."""
+    from reward_server.reward_models.artefact import read_card
+
+    with suppress(UnusableModel):
+        card = read_card(out)
+        raise InvalidRequest(
+            f"nothing to go on with: the model in {out} is finished ({card.id}); leave out --resume and give another "
+            "--out to train another one"
+        )
 
 
 def _featurisers(settings: Settings, encoder: str | None = None) -> Featurisers:
@@ -326,13 +364,15 @@ def _tools(settings: Settings, reads: Reads) -> Tools:
 
 def _announce(trained: Trained, settings: Settings, out: Path) -> None:
     """What came of a training; the model joins those of the server."""
+    from reward_server.jobs.reward_model.report import in_words
     from reward_server.jobs.reward_model.train import cap_line
     from reward_server.jobs.reward_model.verdict import verdict_line
     from reward_server.reward_models import artefact
 
     console = Console()
-    _show_figures(console, trained.attempt.measured)
-    for note in trained.card.data.notes:
+    measured = trained.attempt.measured
+    _show_figures(console, measured)
+    for note in (*in_words(measured), *trained.card.data.notes):
         console.print(note, highlight=False)
     if capped := cap_line(trained.card.recipe):
         console.print(capped, highlight=False)

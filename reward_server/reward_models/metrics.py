@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import floor, log10
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ Exact = NDArray[np.float64]
 Statistic = Callable[[Exact, Exact], float | None]
 RESAMPLES = 1000
 BINS = 10
+MIN_RESAMPLED = 3
+"""Fewer groups than this make no resamples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +34,17 @@ class Figure:
     def to_json(self) -> dict[str, float]:
         """Rounded, without what is not known."""
         parts = {"value": self.value, "low": self.low, "high": self.high}
-        return {name: round(value, 4) for name, value in parts.items() if value is not None}
+        return {name: _rounded(value) for name, value in parts.items() if value is not None}
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:
             return f"{self.value:.3f}"
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def _rounded(value: float) -> float:
+    """To four places, or of small numbers four digits: errors of 0.00012 and 0.00008 differ. Beyond is only noise."""
+    return round(value, 4 if abs(value) >= 0.1 or value == 0.0 else min(8, 3 - floor(log10(abs(value)))))
 
 
 def mse(predicted: Exact, labels: Exact) -> float:
@@ -90,12 +98,12 @@ class Resamples:
 
     @classmethod
     def of(cls, groups: Sequence[str], seed: int = 0) -> Resamples:
-        """Resamples of the rows' groups; none where there are fewer than three groups."""
+        """Resamples of the rows' groups; none where there are too few of them."""
         places: dict[str, list[int]] = {}
         for place, group in enumerate(groups):
             places.setdefault(group, []).append(place)
         members = [np.array(found, dtype=np.int64) for _, found in sorted(places.items())]
-        if len(members) < 3:
+        if len(members) < MIN_RESAMPLED:
             return cls(())
         source = np.random.default_rng(seed)
         draws = source.integers(0, len(members), size=(RESAMPLES, len(members)))

@@ -18,7 +18,8 @@ from reward_server.reward_models.artefact import Artefact, Card
 from reward_server.reward_models.featurisers import Featurisers
 from reward_server.reward_models.finetune import base_folder, is_packaged, load_base, load_weights
 from reward_server.reward_models.heads import Featuriser
-from reward_server.reward_models.model import RewardModel, model_of
+from reward_server.reward_models.known_rows import ROWS
+from reward_server.reward_models.model import UNCERTAINTY, RewardModel, model_of
 from reward_server.reward_models.recorded import conversation_from
 from trainer_client.wire import Role
 
@@ -102,7 +103,7 @@ data {card.data.sha256[:12]}, split by {card.data.grouped_by}. Held out:
 | --- | --- | --- | --- | --- |
 {chr(10).join(figures)}
 
-It is good for conversations like those it was trained on. `report.md` has intervals and baselines.
+It is good for conversations like those it was trained on. `report.md` has {_more(card)}.{_doubt(card)}
 
 ## Use
 
@@ -117,11 +118,33 @@ print(load(".").score([{{"role": "user", "content": "Hi"}}, {{"role": "assistant
 - `card.json`: everything about the model, with the sha256 of each file below.
 - `heads.safetensors`: `weights` (heads, features), `bias`, `centre`, `scale`; the output is
   `weights @ ((features - centre) / scale) + bias`; {link}. Features: `{card.features_version}`.
-- `uncertainty.safetensors`: the posterior of the overall head, or the ensemble around it.
-- `rows-2.sha256`: hashes of the conversations it was trained on; whoever has one can find it here, nobody can read it.
-- `{BASE}/`: the text encoder {card.encoder_version} as a sentence-transformers model
-  (`{TUNED}/` where it was fine-tuned).
-"""
+{_further_files(card)}"""
+
+
+def _more(card: Card) -> str:
+    figures = [each for found in card.metrics.values() for each in found.values() if isinstance(each, Mapping)]
+    return "intervals and baselines" if any("low" in each for each in figures) else "baselines, but no intervals"
+
+
+def _doubt(card: Card) -> str:
+    told = "\nIt does not know how sure it is: there was too little data (`notes` in `card.json`)."
+    return "" if UNCERTAINTY in card.files else told
+
+
+def _further_files(card: Card) -> str:
+    """A line for each file and folder that is there."""
+    what = {
+        UNCERTAINTY: "the posterior of the overall head, or the ensemble around it.",
+        ROWS: "hashes of the conversations it was trained on; whoever has one can find it here, nobody can read it.",
+        artefacts.ENCODER: "the weights of the encoder as it was fine-tuned.",
+    }
+    lines = [f"- `{name}`: {text}\n" for name, text in what.items() if name in card.files]
+    tuned = artefacts.ENCODER in card.files
+    lines.append(f"- `{BASE}/`: the text encoder{' before that' if tuned else f' {card.encoder_version}'}, ")
+    lines.append("as a sentence-transformers model.\n")
+    if tuned:
+        lines.append(f"- `{TUNED}/`: the fine-tuned encoder {card.encoder_version} as a sentence-transformers model.\n")
+    return "".join(lines)
 
 
 def _figure(found: Mapping[str, Any], name: str) -> str:

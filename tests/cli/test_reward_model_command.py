@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -13,11 +14,15 @@ from typing import Any
 import pytest
 
 from reward_server.cli import main as cli
+from reward_server.cli import reward_model as command
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models import artefact, metrics
 from reward_server.reward_models.registry import Registry
+from reward_server.store.migrate import migrate
+from reward_server.store.store import Store
 from tests.reward_models.talks import labelled_talks
 from tests.reward_models.tiny_encoder import make_tiny_encoder
+from tests.store.builders import an_evaluation
 
 Json = dict[str, Any]
 
@@ -104,7 +109,10 @@ def test_an_exported_model_scores_as_the_trained_one(home: Path, monkeypatch: py
 
     trained(home, monkeypatch)
     assert labs(monkeypatch, "export", home / "model", "--out", home / "export") == 0
-    assert "## Use" in (home / "export" / "README.md").read_text()
+    readme = (home / "export" / "README.md").read_text()
+    assert "## Use" in readme
+    assert "- `uncertainty.safetensors`" in readme
+    assert "`report.md` has intervals and baselines.\n" in readme
     messages = rows(1)[0]["messages"]
     found = load(home / "export").score(messages)
     assert found == load(home / "model").score(messages)
@@ -114,6 +122,26 @@ def test_an_exported_model_scores_as_the_trained_one(home: Path, monkeypatch: py
         with pytest.raises(InvalidRequest):
             load(home / "model").score(wrong)
     assert 0.0 <= found["score"] <= 1.0
+
+
+def test_what_little_data_cannot_give_is_said_and_not_exported(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = home / "few.jsonl"
+    few = [{**row, "group": f"g{n % 10}"} for n, row in enumerate(rows(60))]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in few))
+    assert labs(monkeypatch, "train", file, "--out", home / "model", "--epochs", 12) == 0
+    said = capsys.readouterr().out.replace("\n", " ")
+    assert "no uncertainty: 6 rows to check it on, at least 8 are needed" in said
+    assert "no intervals for labels: they are measured on 2 groups, at least 3 are needed" in said
+    assert labs(monkeypatch, "evaluate", home / "model", file) == 0
+    assert "was trained without one" in capsys.readouterr().out
+    assert labs(monkeypatch, "export", home / "model", "--out", home / "export") == 0
+    readme = (home / "export" / "README.md").read_text()
+    assert "uncertainty.safetensors" not in readme
+    assert "baselines, but no intervals." in readme
+    assert "It does not know how sure it is" in readme
+    assert "- `encoder/`: the text encoder st/" in readme
 
 
 def test_an_ensemble_can_be_asked_for_and_is_loaded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,6 +175,59 @@ def test_nothing_to_resume_is_said(
     arguments = ("train", data_file(home), "--out", home / "model", "--epochs", 3)
     assert labs(monkeypatch, *arguments, "--resume") == 0
     assert "nothing to go on with" in capsys.readouterr().err
+
+
+def test_a_finished_model_has_nothing_to_resume(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = trained(home, monkeypatch)
+    capsys.readouterr()
+    assert labs(monkeypatch, "train", home / "talks.jsonl", "--out", home / "model", "--resume") == 1
+    said = capsys.readouterr().err
+    assert f"nothing to go on with: the model in {home / 'model'} is finished ({model})" in said
+    assert said.count("\n") == 1
+
+
+def test_ctrl_c_before_the_training_says_that_nothing_was_kept(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    arguments = ("train", data_file(home), "--out", home / "model")
+    for slow in ("_read", "_tools"):
+        with monkeypatch.context() as patched:
+            patched.setattr(command, slow, interrupted)
+            assert labs(patched, *arguments) == 130
+        assert capsys.readouterr().err == (
+            "labs: interrupted before anything was worth keeping; the same command starts again\n"
+        )
+    kept = home / "model.training"
+    kept.mkdir()
+    (kept / "state.json").write_text("{}")
+    monkeypatch.setattr(command, "_read", interrupted)
+    assert labs(monkeypatch, *arguments) == 130
+    assert "interrupted; the same command with --resume goes on" in capsys.readouterr().err
+
+
+def test_the_store_of_other_labs_is_not_called_empty(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def fill() -> None:
+        url = f"sqlite:///{home / 'data' / 'labs.sqlite'}"
+        await migrate(url)
+        store = await Store.open(url)
+        async with store.transaction() as unit:
+            await unit.evaluations.add_many([an_evaluation(lab_id="acme"), an_evaluation(lab_id="development")])
+        await store.close()
+
+    (home / "data").mkdir()
+    asyncio.run(fill())
+    assert labs(monkeypatch, "train", "--from-store", "--lab", "nolab", "--out", home / "model") == 1
+    said = capsys.readouterr().err
+    assert "lab nolab has no evaluations in the store; --lab takes one of these: acme (1), development (1)" in said
+    assert labs(monkeypatch, "train", "--from-store", "--out", home / "model") == 1
+    assert "none of the 2 stored rows has the reward of the rubric alone in a scenario" in capsys.readouterr().err
 
 
 def test_a_tuned_encoder_can_be_asked_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,9 @@ import pytest
 
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.reward_model.evaluate import evaluate, overlap_line
-from reward_server.jobs.reward_model.train import Task, Tools, Trained, cap_line, checkpoint_folder, train
+from reward_server.jobs.reward_model.evaluate import lacks as lacks_on
+from reward_server.jobs.reward_model.interrupted import checkpoint_folder
+from reward_server.jobs.reward_model.train import Task, Tools, Trained, cap_line, train
 from reward_server.reward_models import artefact, metrics
 from reward_server.reward_models.conversation import Conversation, Reads, Said
 from reward_server.reward_models.dataset import Dataset, split
@@ -104,6 +106,38 @@ def test_figures_stand_beside_the_simple_baselines(tmp_path: Path) -> None:
     report = (tmp_path / "model" / "report.md").read_text()
     assert "baseline: length" in report
     assert "![learning curve](learning_curve.png)" in report
+
+
+def test_what_little_data_cannot_give_is_said_and_claimed_nowhere(tmp_path: Path) -> None:
+    """Two of ten dialogues are held out and six rows are left to check doubt on: neither intervals nor doubt."""
+    card = trained(tmp_path, labelled_talks(60, 10), uncertainty="ensemble").card
+    assert (card.split["validation"], card.split["held_out"]) == (6, 12)
+    assert "uncertainty.safetensors" not in card.files
+    assert card.recipe["uncertainty"] == "none"
+    assert "members" not in card.recipe
+    lacks = (
+        "no uncertainty: 6 rows to check it on, at least 8 are needed: more rows, or a smaller --held-out",
+        "no intervals for labels: they are measured on 2 groups, at least 3 are needed: more groups, or a larger "
+        "--held-out",
+    )
+    assert card.data.notes == lacks
+    report = (tmp_path / "model" / "report.md").read_text()
+    assert all(f"- {note}" in report for note in lacks)
+    assert "Figures on held-out dialogues, without intervals." in report
+    assert "Uncertainty by" not in report
+    found = artefact.read(tmp_path / "model")
+    assert lacks_on(found, labelled_talks(60, 10)) == (f"no uncertainty: {card.id} was trained without one",)
+    assert lacks_on(found, labelled_talks(60, 1))[1].startswith(
+        "no intervals for labels: they are measured on 1 group,"
+    )
+
+
+@pytest.mark.parametrize("dataset", [labelled_talks(), preferred_talks()], ids=["labels", "pairs"])
+def test_enough_data_lacks_nothing(tmp_path: Path, dataset: Dataset) -> None:
+    card = trained(tmp_path, dataset).card
+    assert card.data.notes == ()
+    report = (tmp_path / "model" / "report.md").read_text()
+    assert "Figures on held-out dialogues, with 95 % intervals" in report
 
 
 def test_rows_with_several_raters_give_the_human_ceiling(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from reward_server.reward_models.metrics import (
+    Figure,
     Resamples,
     ece,
     human_ceiling,
@@ -87,3 +88,8 @@ def test_one_person_against_the_others_is_the_ceiling() -> None:
     guessing = [list(row) for row in SOURCE.random((80, 3))]
     assert abs(human_ceiling(guessing, groups)["spearman"].value) < 0.3
     assert human_ceiling([[0.5]] * 80, groups) == {}
+
+
+def test_small_figures_keep_digits_enough_to_differ() -> None:
+    assert Figure(0.000123456).to_json() == {"value": 0.0001235}
+    assert Figure(0.85432109, 3e-17, 0.0).to_json() == {"value": 0.8543, "low": 0.0, "high": 0.0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reward_server.errors import InvalidRequest
+from reward_server.jobs.reward_model.lacks import without_intervals
 from reward_server.jobs.reward_model.measure import Measured, Rows, measure
 from reward_server.jobs.reward_model.train import Report
 from reward_server.reward_models.artefact import Artefact
@@ -11,7 +12,7 @@ from reward_server.reward_models.dataset import Dataset, check_labels_differ
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.heads import Featuriser
 from reward_server.reward_models.known_rows import trained_rows
-from reward_server.reward_models.model import model_of
+from reward_server.reward_models.model import UNCERTAINTY, model_of
 from reward_server.reward_models.plain_features import PlainFeatures
 
 
@@ -41,6 +42,12 @@ def evaluate(
     measured = measure(model_of(artefact), Rows(dataset, features, described), baselines)
     report("measuring", 1, 1)
     return measured
+
+
+def lacks(artefact: Artefact, dataset: Dataset) -> tuple[str, ...]:
+    """What such an evaluation cannot give: the doubt of a model without one, intervals over too few groups."""
+    doubt = () if UNCERTAINTY in artefact.card.files else (f"no uncertainty: {artefact.id} was trained without one",)
+    return (*doubt, *without_intervals(dataset))
 
 
 def overlap_line(artefact: Artefact, dataset: Dataset) -> str:

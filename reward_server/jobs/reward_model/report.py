@@ -11,12 +11,19 @@ import numpy as np
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.reward_model.measure import PAIRS, Measured
 from reward_server.reward_models import plots
+from reward_server.reward_models.baselines import MEAN
 from reward_server.reward_models.dataset import OVERALL
 from reward_server.reward_models.training import Fitted
 
 _FIGURES = ("r2", "mse", "spearman", "pearson", "pairwise", "ece")
+_GOOD_ORDER = 0.5
+"""A rank correlation from which on it is worth saying that values are well ordered."""
+_ANOTHER_MEAN = -0.25
+"""R² of the mean where two parts' means are half a standard deviation apart."""
 IN_SHORT = ("r2", "spearman", "pairwise")
 """What fits on a terminal."""
+_FORMATS = {"mse": "#.3g"}
+"""An MSE of labels in [0, 1] is small: three digits of it, or good models would all have the same."""
 _NAMES = {"r2": "R²", "mse": "MSE", "spearman": "Spearman", "pearson": "Pearson", "pairwise": "pairs", "ece": "ECE"}
 
 
@@ -75,14 +82,52 @@ def uncertainty_lines(figures: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def in_words(measured: Measured) -> list[str]:
+    """What figures mean that are easily misread: an R² below 0, of the model or of the mean of what it learned."""
+    lines = []
+    own = measured.metrics.get(OVERALL, {})
+    if "r2" in own and own["r2"]["value"] < 0.0:
+        worse = f"its values are further off than always saying the mean would be (R² {own['r2']['value']:.2f})"
+        if _orders(own):
+            told = f"but their order holds (Spearman {own['spearman']['value']:.2f})"
+            lines.append(f"This model ranks, it does not measure: {worse}, {told}. Compare its values with each other.")
+        else:
+            lines.append(f"This model should not be activated: {worse}, and their order is not surely good.")
+    mean = measured.baselines.get(MEAN, {})
+    if "r2" in mean and mean["r2"]["value"] < _ANOTHER_MEAN:
+        lines.append(
+            "The rows it is measured on have another mean than those it was trained on (baseline mean: R² "
+            f"{mean['r2']['value']:.2f}); an R² beside it says more of that than of the model."
+        )
+    return lines
+
+
+def _orders(own: Mapping[str, Any]) -> bool:
+    """Whether values are in a good order, and not by chance as far as that is known."""
+    order = own.get("spearman", {"value": 0.0})
+    return bool(order["value"] >= _GOOD_ORDER and order.get("low", 1.0) > 0.0)
+
+
+def _intervals(measured: Measured) -> str:
+    """Whether there are any: over too few groups there are none."""
+    heads = [
+        any("low" in each for each in found.values() if isinstance(each, Mapping))
+        for found in measured.metrics.values()
+    ]
+    if not any(heads):
+        return "without intervals"
+    return f"{'' if all(heads) else 'some '}with 95 % intervals from resampling whole dialogues"
+
+
 def page(title: str, notes: list[str], measured: Measured, images: Mapping[str, bytes]) -> bytes:
     """report.md"""
     parts = [
         f"# {title}",
         "\n".join(f"- {note}" for note in notes),
-        "Figures on held-out dialogues, with 95 % intervals from resampling whole dialogues. R² is 1 - MSE / variance: "
-        "0 is as good as always predicting the mean.",
+        f"Figures on held-out dialogues, {_intervals(measured)}. R² is 1 - MSE / variance: 0 is as good as always "
+        "predicting the mean.",
         figures_table(measured),
+        *in_words(measured),
         *uncertainty_lines(measured.uncertainty),
         *(f"![{name.removesuffix('.png').replace('_', ' ')}]({name})" for name in images),
     ]
@@ -105,11 +150,11 @@ def _title(name: str) -> str:
 
 def _row(name: str, figures: Mapping[str, Any], present: list[str]) -> list[str]:
     n = figures.get("n")
-    cells = [_shown(figures[each]) if each in figures else "–" for each in present]
+    cells = [_shown(figures[each], _FORMATS.get(each, ".3f")) if each in figures else "–" for each in present]
     return [name, "–" if n is None else str(n), *cells]
 
 
-def _shown(figure: Mapping[str, float]) -> str:
+def _shown(figure: Mapping[str, float], form: str = ".3f") -> str:
     if "low" not in figure:
-        return f"{figure['value']:.3f}"
-    return f"{figure['value']:.3f} [{figure['low']:.3f}, {figure['high']:.3f}]"
+        return f"{figure['value']:{form}}"
+    return f"{figure['value']:{form}} [{figure['low']:{form}}, {figure['high']:{form}}]"

@@ -2,17 +2,21 @@
 
 Rows are grouped by scenario, so that what is held out are whole scenarios: how a model does there says whether it has
 learned what rewards are for, or only which scenario pays. Only rewards that were made as the scenario says are taken,
-of the newest scoring version in the store unless another is named: numbers of two versions do not mix.
+and numbers of two scoring versions do not mix. Rewards of the rubric alone rest on the first part of a version,
+whichever reward model was active: all that share it are taken. Where a scenario has a composite of its own, a reward
+may rest on the model as well; it is taken only for a whole version that is named.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import (
+    MIN_EXAMPLES,
     MIN_GROUPS,
     OVERALL,
     Dataset,
@@ -22,10 +26,19 @@ from reward_server.reward_models.dataset import (
     without_constant_dimensions,
 )
 from reward_server.reward_models.recorded import conversation_from, scenario_text
+from reward_server.scoring.compose import RUBRIC_ALONE
+from reward_server.scoring.config import RewardConfig
+from reward_server.scoring.lineage import Lineage
+from reward_server.scoring.version import rubric_version
 from reward_server.store.records import ComparisonRow, EvaluationRow, EvaluationSource
 from reward_server.store.store import Store
-from scenarios.library import Catalog
+from scenarios.library import Catalog, Vault
 from trainer_client.wire import Role
+
+AnyRow = EvaluationRow | ComparisonRow
+_NAMED = 10
+"""So many versions or labs are named in a message; it stays one line that can be read."""
+_FIRST = "play episodes and send them to /evaluate first"
 
 
 @dataclass(frozen=True)
@@ -37,39 +50,79 @@ class StoredRows:
 
 
 async def read_stored(url: str, lab_id: str | None = None) -> StoredRows:
-    """All evaluations and comparisons of a migrated database, of one lab or of all."""
+    """All evaluations and comparisons of a migrated database, of one lab or of all.
+
+    Raises:
+        InvalidRequest: there are none.
+    """
     store = await Store.open(url)
     try:
         async with store.reading() as unit:
-            return StoredRows(await unit.evaluations.of(lab_id), await unit.comparisons.of(lab_id))
+            everything = StoredRows(await unit.evaluations.of(None), await unit.comparisons.of(None))
     finally:
         await store.close()
+    return everything if lab_id is None else of_lab(everything, lab_id)
 
 
-def stored_dataset(rows: StoredRows, catalog: Catalog, scoring_version: str | None = None) -> Dataset:
-    """The rows of one scoring version as training data.
+def of_lab(rows: StoredRows, lab_id: str) -> StoredRows:
+    """The rows of one lab.
 
     Raises:
-        InvalidRequest: there is none.
+        InvalidRequest: it has none; the message says which labs have some.
     """
-    version = scoring_version or _newest(rows)
-    evaluations = [row for row in rows.evaluations if row.scoring_version == version and not row.reward_config]
-    comparisons = [row for row in rows.comparisons if row.scoring_version == version and not row.reward_config]
+    own = StoredRows(
+        [row for row in rows.evaluations if row.lab_id == lab_id],
+        [row for row in rows.comparisons if row.lab_id == lab_id],
+    )
+    labs = Counter(row.lab_id for row in _counted(rows))
+    if labs and lab_id not in labs:
+        raise InvalidRequest(f"lab {lab_id} has no evaluations in the store; --lab takes one of these: {_listed(labs)}")
+    return own
+
+
+def composed_scenarios(vault: Vault) -> frozenset[tuple[str, str]]:
+    """Collection and name of the scenarios whose own reward is not the rubric's alone."""
+    lineage = Lineage(vault, dict)
+    return frozenset(names for names in vault.names() if lineage.heard(*names, RewardConfig()) != RUBRIC_ALONE.judges)
+
+
+def stored_dataset(
+    rows: StoredRows,
+    catalog: Catalog,
+    scoring_version: str | None = None,
+    composed: frozenset[tuple[str, str]] = frozenset(),
+) -> Dataset:
+    """The rows of one scoring version as training data: the newest one's that has rewards of the rubric alone.
+
+    A version without the digits that name judges of whole conversations means all rewards of the rubric alone that
+    share it; a longer one means itself. `composed` are the scenarios with a composite of their own.
+
+    Raises:
+        InvalidRequest: there are too few; the message says which versions have how many.
+    """
+    version = scoring_version or _newest(rows, catalog, composed)
+
+    def wanted(row: AnyRow) -> bool:
+        return not row.reward_config and version in _versions_of(row, composed)
+
+    evaluations = [row for row in rows.evaluations if wanted(row)]
+    comparisons = [row for row in rows.comparisons if wanted(row)]
     # A compared side is an evaluation, too, where the server keeps it as one; once is enough.
     labelled = [_labelled(row, catalog) for row in evaluations if row.source is not EvaluationSource.COMPARE]
     for comparison in comparisons:
         labelled += _sides(comparison, catalog)
     pairs = [_pair(row, catalog) for row in comparisons if row.winner != "tie"]
     distinct = {(row.conversation.digest, row.group): row for row in labelled if row is not None}
-    if not distinct:
-        raise InvalidRequest(
-            f"the store holds no evaluations of scoring version {version} with its own scenarios: play episodes and "
-            "send them to /evaluate first, or name another --version"
-        )
+    usable = len(distinct) + sum(pair is not None for pair in pairs)
+    if usable < MIN_EXAMPLES:
+        raise InvalidRequest(_too_few(usable, version, _by_version(rows, catalog, composed)))
     dropped = len(rows.evaluations) + len(rows.comparisons) - len(evaluations) - len(comparisons)
     notes: tuple[str, ...] = (f"scoring version {version}",)
     if dropped:
-        notes = (*notes, f"{dropped} stored rows of other versions or with a reward_config left out")
+        notes = (
+            *notes,
+            f"{dropped} stored rows of other versions, with a reward_config or of a scenario's composite left out",
+        )
     dataset = grouped(Dataset(tuple(distinct.values()), tuple(p for p in pairs if p is not None), notes=notes))
     scenarios = len(dataset.groups)
     dataset = _by_conversation(dataset) if scenarios < MIN_GROUPS else replace(dataset, grouped_by="scenario")
@@ -88,12 +141,59 @@ def _by_conversation(dataset: Dataset) -> Dataset:
     )
 
 
-def _newest(rows: StoredRows) -> str:
-    everything: Iterable[EvaluationRow | ComparisonRow] = (*rows.evaluations, *rows.comparisons)
-    newest = max(everything, key=lambda row: row.created_at, default=None)
+def _newest(rows: StoredRows, catalog: Catalog, composed: frozenset[tuple[str, str]]) -> str:
+    """What the newest reward of the rubric alone was made by; other rewards do not decide."""
+    everything = list(_counted(rows))
+    if not everything:
+        raise InvalidRequest(f"the store holds no evaluations yet: {_FIRST}")
+    usable = [row for row in everything if _usable(row, catalog) and (row.collection, row.scenario) not in composed]
+    newest = max(usable, key=lambda row: row.created_at, default=None)
     if newest is None:
-        raise InvalidRequest("the store holds no evaluations yet: play episodes and send them to /evaluate first")
-    return newest.scoring_version
+        others = _by_version(rows, catalog, composed)
+        told = f"; --version takes one of these: {_listed(others)}" if others else f": {_FIRST}"
+        raise InvalidRequest(
+            f"none of the {len(everything)} stored rows has the reward of the rubric alone in a scenario of this "
+            f"server{told}"
+        )
+    return rubric_version(newest.scoring_version)
+
+
+def _versions_of(row: AnyRow, composed: frozenset[tuple[str, str]]) -> tuple[str, ...]:
+    """The versions that stand for a row that was made as its scenario says."""
+    if (row.collection, row.scenario) in composed:
+        return (row.scoring_version,)
+    return (rubric_version(row.scoring_version), row.scoring_version)
+
+
+def _by_version(rows: StoredRows, catalog: Catalog, composed: frozenset[tuple[str, str]]) -> Counter[str]:
+    """How many rows each version has that could be named."""
+    return Counter(_versions_of(row, composed)[0] for row in _counted(rows) if _usable(row, catalog))
+
+
+def _usable(row: AnyRow, catalog: Catalog) -> bool:
+    return not row.reward_config and catalog.find(row.collection, row.scenario) is not None
+
+
+def _counted(rows: StoredRows) -> Iterable[AnyRow]:
+    """Each evaluation and comparison once; a compared side that was kept as an evaluation goes with its comparison."""
+    yield from (row for row in rows.evaluations if row.source is not EvaluationSource.COMPARE)
+    yield from rows.comparisons
+
+
+def _too_few(usable: int, version: str, versions: Counter[str]) -> str:
+    told = (
+        f"too little data: {usable or 'no'} usable rows of scoring version {version} in scenarios of this server, at "
+    )
+    told += f"least {MIN_EXAMPLES} are needed: "
+    others = Counter({name: count for name, count in versions.items() if name != version})
+    return told + _FIRST + (f", or name another --version: {_listed(others)}" if others else "")
+
+
+def _listed(counts: Counter[str]) -> str:
+    """Names with their counts, the largest first."""
+    order = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    shown = ", ".join(f"{name} ({count})" for name, count in order[:_NAMED])
+    return shown if len(counts) <= _NAMED else f"{shown} and {len(counts) - _NAMED} more"
 
 
 def _labelled(row: EvaluationRow, catalog: Catalog) -> Labelled | None:

@@ -18,6 +18,8 @@ import numpy as np
 
 from reward_server import __version__
 from reward_server.errors import InvalidRequest
+from reward_server.jobs.reward_model.interrupted import checkpoint_folder
+from reward_server.jobs.reward_model.lacks import notes_on_lacks
 from reward_server.jobs.reward_model.measure import Measured, Rows, measure
 from reward_server.jobs.reward_model.report import page, pictures
 from reward_server.jobs.reward_model.verdict import Metric, default_metric, verdict, verdict_line
@@ -27,7 +29,7 @@ from reward_server.reward_models.bagging import MEMBERS, Bagging
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.checkpoint import Checkpoint
 from reward_server.reward_models.conversation import Reads
-from reward_server.reward_models.dataset import OVERALL, Dataset, Split, groups_of, notes_on_pairs, split
+from reward_server.reward_models.dataset import OVERALL, Dataset, Split, groups_of, notes_on_reading, split
 from reward_server.reward_models.emphasis import METHOD, learned_emphasis
 from reward_server.reward_models.encoder import Precision, TextEncoder
 from reward_server.reward_models.feature_shelf import FeatureShelf
@@ -126,12 +128,6 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
     return Trained(card, kept)
 
 
-def is_interrupted(out: Path) -> bool:
-    """Whether an interrupted training of a model for this folder left something to go on with."""
-    place = checkpoint_folder(out)
-    return place.is_dir() and any(place.iterdir())
-
-
 def _refuse_interrupted(place: Path, key: str, *, resume: bool) -> None:
     """What an interrupted training left is neither gone on with nor written over unasked."""
     if Checkpoint(place, key).exists() and not resume:
@@ -151,11 +147,6 @@ def _written(task: Task, parts: Split, kept: Attempt, about: dict[str, Any]) -> 
         extras={**pack(kept.model), **pack_rows((parts.train, parts.validation))},
         beside={**images, artefact.REPORT: text},
     )
-
-
-def checkpoint_folder(out: Path) -> Path:
-    """Where an interrupted training is kept until it is finished."""
-    return out.with_name(out.name + ".training")
 
 
 class _Laboratory:
@@ -277,11 +268,12 @@ def _about(
         grouped_by=dataset.grouped_by,
         source=task.source,
         scale=task.scale,
-        notes=(*dataset.notes, *notes_on_pairs(dataset, task.reads)),
+        notes=(*dataset.notes, *notes_on_reading(dataset, task.reads), *notes_on_lacks(attempt.model, parts)),
     )
     recipe = asdict(replace(task.recipe, l2=(fitted.l2,))) | {"epoch": fitted.epoch, "held_out": task.held_out}
     recipe |= {"epochs_run": max(point.number for point in fitted.history if point.l2 == fitted.l2)}
-    recipe |= {"uncertainty": task.uncertainty} | ({"members": task.members} if task.uncertainty == "ensemble" else {})
+    doubt = task.uncertainty if attempt.model.posterior is not None else "none"
+    recipe |= {"uncertainty": doubt} | ({"members": task.members} if doubt == "ensemble" else {})
     sizes = {name: len(list(part.rows())) for name, part in _named(parts).items()}
     return {
         "data": data,

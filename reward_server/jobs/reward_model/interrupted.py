@@ -1,0 +1,16 @@
+"""Where an interrupted training is kept, and whether there is one; needs nothing that takes long to load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def checkpoint_folder(out: Path) -> Path:
+    """Where an interrupted training of a model for this folder is kept until it is finished."""
+    return out.with_name(out.name + ".training")
+
+
+def is_interrupted(out: Path) -> bool:
+    """Whether an interrupted training of a model for this folder left something to go on with."""
+    place = checkpoint_folder(out)
+    return place.is_dir() and any(place.iterdir())

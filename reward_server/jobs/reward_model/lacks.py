@@ -1,0 +1,46 @@
+"""Says what is missing for want of data: a model's doubt, and the intervals of figures."""
+
+from __future__ import annotations
+
+from reward_server.reward_models.dataset import OVERALL, Dataset, Split
+from reward_server.reward_models.metrics import MIN_RESAMPLED
+from reward_server.reward_models.model import RewardModel
+from reward_server.reward_models.uncertainty import MIN_ROWS
+
+
+def notes_on_lacks(model: RewardModel, parts: Split) -> tuple[str, ...]:
+    """What a training could not give, why, and what would help; nothing where nothing is missing."""
+    doubt = () if model.posterior is not None else (_no_doubt(model, parts),)
+    return (*doubt, *(f"{note}: more groups, or a larger --held-out" for note in without_intervals(parts.held_out)))
+
+
+def without_intervals(dataset: Dataset) -> tuple[str, ...]:
+    """Which figures on these rows have no interval: too few groups make no resamples."""
+    counts = {
+        "labels": len({row.group for row in dataset.labelled if OVERALL in row.scores}),
+        "preference pairs": len({pair.group for pair in dataset.preferred}),
+    }
+    return tuple(
+        f"no intervals for {kind}: they are measured on {_counted(count, 'group')}, at least {MIN_RESAMPLED} are needed"
+        for kind, count in counts.items()
+        if 0 < count < MIN_RESAMPLED
+    )
+
+
+def _no_doubt(model: RewardModel, parts: Split) -> str:
+    least = f"at least {MIN_ROWS} are needed"
+    if model.heads.link == "preference":
+        return f"no uncertainty: {_counted(len(parts.train.preferred), 'pair')} to learn it from, {least}: more pairs"
+    learned, checked = (_rated(part) for part in (parts.train, parts.validation))
+    if checked < MIN_ROWS:
+        # They are a share of what is not held out: holding out more would leave fewer.
+        return f"no uncertainty: {_counted(checked, 'row')} to check it on, {least}: more rows, or a smaller --held-out"
+    return f"no uncertainty: {_counted(learned, 'row')} with a label to learn it from, {least}: more rows"
+
+
+def _rated(part: Dataset) -> int:
+    return sum(OVERALL in row.scores for row in part.labelled)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,54 @@
+"""The report of a training: digits that tell figures apart, and plain words where a figure is easily misread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reward_server.jobs.reward_model.measure import Measured
+from reward_server.jobs.reward_model.report import figures_table, in_words, page
+
+
+def measured(r2: float, spearman: dict[str, float] | None, mean: float = -0.01, **further: Any) -> Measured:
+    own = {"n": 12, "r2": {"value": r2}, **further}
+    if spearman is not None:
+        own["spearman"] = spearman
+    return Measured({"score": own}, {"mean": {"r2": {"value": mean}}}, {}, {})
+
+
+def test_an_r2_below_0_with_a_good_order_is_a_ranking() -> None:
+    [said] = in_words(measured(-0.42, {"value": 0.85}))
+    assert said == (
+        "This model ranks, it does not measure: its values are further off than always saying the mean would be "
+        "(R² -0.42), but their order holds (Spearman 0.85). Compare its values with each other."
+    )
+    assert said in page("A model", [], measured(-0.42, {"value": 0.85}), {}).decode()
+
+
+def test_an_r2_below_0_without_one_is_no_model_to_activate() -> None:
+    for order in (None, {"value": 0.2}, {"value": 0.6, "low": -0.3, "high": 0.9}):
+        [said] = in_words(measured(-0.42, order))
+        assert said.startswith("This model should not be activated: its values are further off than always saying")
+
+
+def test_a_model_better_than_the_mean_needs_no_words() -> None:
+    assert in_words(measured(0.3, {"value": 0.85})) == []
+    assert in_words(Measured({}, {}, {}, {})) == []
+
+
+def test_another_mean_of_the_held_out_part_is_said() -> None:
+    [said] = in_words(measured(0.3, {"value": 0.85}, mean=-2.5))
+    assert "have another mean than those it was trained on (baseline mean: R² -2.50)" in said
+
+
+def test_small_errors_keep_three_digits() -> None:
+    shown = figures_table(measured(0.3, None, mse={"value": 0.001234, "low": 0.000567, "high": 0.01}))
+    assert "0.00123 [0.000567, 0.0100]" in shown
+    assert "| 0.300 |" in shown
+
+
+def test_the_headline_claims_intervals_only_where_there_are_some() -> None:
+    with_one, without = measured(0.3, {"value": 0.8, "low": 0.6, "high": 0.9}), measured(0.3, {"value": 0.8})
+    assert "dialogues, with 95 % intervals from" in page("A model", [], with_one, {}).decode()
+    assert "dialogues, without intervals." in page("A model", [], without, {}).decode()
+    both = Measured({**with_one.metrics, "lamps": without.metrics["score"]}, {}, {}, {})
+    assert "dialogues, some with 95 % intervals from" in page("A model", [], both, {}).decode()
