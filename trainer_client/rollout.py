@@ -179,7 +179,7 @@ async def play_async(
             tasks = [group.create_task(one(seed, log)) for seed, log in zip(wanted, logs, strict=True)]
     finally:
         await runner.aclose()
-    _raise_if_none_could_start(logs)
+    _raise_if_none_could_start(logs, client.connection.url)
     return Rollouts(tuple(task.result() for task in tasks))
 
 
@@ -290,7 +290,7 @@ async def _play(
     return None
 
 
-def _raise_if_none_could_start(logs: Sequence[_Log]) -> None:
+def _raise_if_none_could_start(logs: Sequence[_Log], url: str) -> None:
     """Raise the first failure if nothing began and asking again would not help: a list of errors would hide it."""
     failures = [log.failure for log in logs if log.failure is not None and log.episode_id is None]
     if not failures or len(failures) < len(logs):
@@ -298,7 +298,7 @@ def _raise_if_none_could_start(logs: Sequence[_Log]) -> None:
     refused_alike = len({failure.code for failure in failures}) == 1 and not failures[0].retryable
     unreachable = all(isinstance(failure, ConnectionFailed | DeadlineExceeded) for failure in failures)
     if refused_alike or unreachable:
-        failures[0].add_note(f"None of the {len(logs)} episodes could be started.")
+        failures[0].add_note(f"None of the {len(logs)} episodes could be started at {url}.")
         raise failures[0]
 
 

@@ -97,7 +97,23 @@ def test_the_quickstarts_script_fails_when_nothing_could_be_played(server: Serve
     done = run_python(block.replace("vpn-that-drops", "no-such-thing"), server.url, tmp_path)
     assert done.returncode == 1
     assert "NotFound" in done.stderr
-    assert done.stderr.endswith("None of the 4 episodes could be started.\n")
+    assert done.stderr.endswith(f"None of the 4 episodes could be started at {server.url}/api/v1.\n")
+
+
+def test_what_the_api_page_says_of_turns_without_words_and_content_that_is_no_text(
+    server: ServerProcess, episode: str
+) -> None:
+    turns = f"{server.url}/api/v1/episodes/{episode}/turns"
+    counted = httpx2.post(turns, json={"messages": [{"role": "user", "content": ""}]}, timeout=30)
+    assert (counted.status_code, counted.json()["turn"], counted.json()["reward"]) == (200, 1, 0.0)
+    for content in (None, [{"type": "text", "text": "Hello."}]):
+        refused = httpx2.post(turns, json={"messages": [{"role": "user", "content": content}]}, timeout=30)
+        assert (refused.status_code, refused.json()["data"]["errors"][0]["msg"]) == (400, "Must be text.")
+
+
+def test_a_server_without_keys_looks_at_none(server: ServerProcess) -> None:
+    answer = httpx2.get(f"{server.url}/api/v1/catalog", headers={"Authorization": "Bearer lab_wrong"}, timeout=30)
+    assert answer.status_code == 200
 
 
 @pytest.mark.parametrize(

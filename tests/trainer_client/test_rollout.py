@@ -206,7 +206,7 @@ def test_a_refusal_of_every_episode_is_raised(status: int, code: str, kind: type
     with pytest.raises(kind, match="Refused") as caught:
         run(lambda request: httpx2.Response(status, json=envelope(code, "Refused.")), echo, episodes=3)
     assert (caught.value.code, caught.value.status) == (code, status)
-    assert caught.value.__notes__ == ["None of the 3 episodes could be started."]
+    assert caught.value.__notes__ == ["None of the 3 episodes could be started at http://lab/api/v1."]
 
 
 @pytest.mark.parametrize("kinds", [[httpx2.ConnectError], [httpx2.ConnectError, httpx2.ReadTimeout]])
