@@ -72,6 +72,9 @@ class Featurisers:
             tuned = load_tuned(self._name, weights, self._precision)
             featuriser, version = ConversationFeaturiser(tuned, reads=artefact.card.reads), tuned.version
         check_fits(artefact, version, featuriser.version)
+        costs = artefact.heads.costs
+        if featuriser.costs.any() and (costs is None or not (costs == featuriser.costs).all()):
+            raise UnusableModel(f"{artefact.id} was trained without the limits on what may only cost: train again")
         return featuriser
 
 
