@@ -250,7 +250,7 @@ def test_answers_move_a_learned_judge(talks: list[Base], learned: Scorer) -> Non
         told = " ".join(fact.says[0] for fact in base.scenario.secrets.persona.facts)
         found = asyncio.run(attempts(learned, base, config, [answering(told), answering(PUZZLED)]))
         moved += abs(found[0].gain) > 0.001
-        assert found[1].gain == 0.0
+        assert -0.01 < found[1].gain <= 0.0  # “Why?” may cost a little, like any remark
     assert moved * 2 > len(talks)
 
 
