@@ -2,7 +2,8 @@
 
 A transcript that talks to its scorer, or that is no conversation, is never sent: a model that was never asked
 cannot be talked into anything. What would earn points is not met and what would cost points is, on the
-offending line, so that addressing the judge never raises a reward, whatever the request's weights and gates.
+offending line, so that addressing the judge in words that the patterns know never raises a reward, whatever the
+request's weights and gates.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Protocol
 
 import structlog
@@ -26,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reward_server.judges.asking import ask_and_read, no_answer, together
 from reward_server.judges.prompt import EVIDENCE_RULES, data_line, system_text, turns_of, user_text
-from reward_server.judges.shown import as_shown
+from reward_server.judges.shown import as_shown, shown_of
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
 from scenarios.library import SealedScenario
@@ -34,6 +35,8 @@ from scenarios.schema import Criterion
 
 MAX_GROUP = 400_000
 """Characters of all conversations of a group; about 100,000 tokens."""
+MAX_SAID = 2 * MAX_GROUP
+"""Characters of all different turns of its agents that are looked through for words for a judge."""
 TOKENS_A_MEMBER = 160
 TOKENS_TO_SPARE = 512
 BEGINNING = "beginning"
@@ -87,7 +90,7 @@ class GroupJudge(Protocol):
         Raises:
             JudgeFailed: no scores can be given; of kind `too_large` when the group does not fit into one question.
             BudgetExhausted: the lab may not spend more today.
-            BodyTooLarge: a conversation is nested too deep to be written.
+            BodyTooLarge: a conversation is nested too deep to be written, or far too long.
         """
 
 
@@ -177,7 +180,11 @@ def shuffled(digests: Mapping[str, object]) -> list[str]:
 def _matter(
     scenario: SealedScenario, criteria: Sequence[Criterion], group: Mapping[str, Transcript], lab_id: str
 ) -> _Matter:
-    told = {digest: turns_of(as_shown(transcript)) for digest, transcript in group.items()}
+    said = {turn.agent for transcript in group.values() for turn in transcript.turns}
+    if sum(map(len, said)) > MAX_SAID:
+        raise LlmFailed(FailureKind.TOO_LARGE)
+    read = cache(shown_of)  # members begin alike: long turns, which are remembered nowhere, are read once
+    told = {digest: turns_of(as_shown(transcript, read)) for digest, transcript in group.items()}
     common = _common([[data_line([turn]) for turn in turns] for turns in told.values()])
     shared = data_line(next(iter(told.values()))[:common]) if common else ""
     rests = {digest: data_line(turns[common:]) for digest, turns in told.items()}

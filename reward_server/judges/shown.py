@@ -5,14 +5,14 @@ enough. Such sentences are left out without a trace: a turn with one behind it i
 question is the same, and no model can answer it otherwise. Turns keep their numbers, though nothing may be left of one.
 
 It leaves out too much rather than too little, which costs an agent at most the credit for that sentence. It must never
-spare an agent a penalty, though: about bad conduct the model is asked with all that was said, too (`inquiry`).
+help an agent, though: where anything is left out, the model is asked with all that was said, too (`inquiry`).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from personas.memory import remembered
 from reward_server.errors import BodyTooLarge
 from reward_server.judges.base import Evidence
 from reward_server.judges.pleading import is_anothers, is_table, pleads, without_label
-from reward_server.judges.prompt import TOO_LONG
+from reward_server.judges.prompt import MAX_TRANSCRIPT, TOO_LONG
 from reward_server.scoring.gates import tool_texts
 from reward_server.scoring.transcript import Transcript, Turn
 
@@ -29,17 +29,28 @@ _END = re.compile(r"(?:(?<![^\w\s])(?=[^\w\s]*[.!?\u2026])[^\w\s]++(?=\s|\Z)|[\u
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _EDGES = " \t\n.,;:!?"
 
+MAX_SAID = 2 * MAX_TRANSCRIPT
+"""Characters that are looked through for words for a judge, which takes far longer than to count them."""
 
-def as_shown(transcript: Transcript) -> Transcript:
-    """The transcript as a language model is shown it.
+
+def as_shown(transcript: Transcript, read: Callable[[str], str] | None = None) -> Transcript:
+    """The transcript as a language model is shown it; `read` is `shown_of`, or a memory of it.
 
     Raises:
-        BodyTooLarge: the input of a tool is nested too deep to be read.
+        BodyTooLarge: it has more than `MAX_SAID` characters, or the input of a tool is nested too deep to be read.
     """
+    if size_of(transcript) > MAX_SAID:
+        raise BodyTooLarge(TOO_LONG)
     try:
-        return replace(transcript, turns=tuple(map(_turn, transcript.turns)))
+        return replace(transcript, turns=tuple(_turn(turn, read or shown_of) for turn in transcript.turns))
     except RecursionError:
         raise BodyTooLarge(TOO_LONG) from None
+
+
+def size_of(transcript: Transcript) -> int:
+    """Characters of what was said and of the texts in tool calls."""
+    own = sum(len(turn.agent) + len(turn.persona or "") for turn in transcript.turns)
+    return own + sum(len(text) for turn in transcript.turns for text in tool_texts(turn))
 
 
 def is_whole(shown: Transcript, transcript: Transcript) -> bool:
@@ -65,7 +76,7 @@ def is_evidence(transcript: Transcript, evidence: Evidence) -> bool:
     return any(sentence in shown for sentence in _sentences(shown_of(evidence.quote)))
 
 
-@remembered(4096, longest=20_000)
+@remembered(4096)
 def shown_of(text: str) -> str:
     """A text of an agent without what was meant for a judge."""
     own = "".join(line for line in _LINE.findall(text) if not is_anothers(line))
@@ -109,16 +120,16 @@ def _longest(quote: str, said: str, step: int) -> str:
     return quote[:low] if step > 0 else quote[len(quote) - low :]
 
 
-def _turn(turn: Turn) -> Turn:
-    changed = any(shown_of(text) != text.strip() for text in tool_texts(turn))
-    uses = tuple(replace(use, input=_value(use.input)) for use in turn.uses) if changed else turn.uses
-    return replace(turn, agent=shown_of(turn.agent), uses=uses)
+def _turn(turn: Turn, read: Callable[[str], str]) -> Turn:
+    changed = any(read(text) != text.strip() for text in tool_texts(turn))
+    uses = tuple(replace(use, input=_value(use.input, read)) for use in turn.uses) if changed else turn.uses
+    return replace(turn, agent=read(turn.agent), uses=uses)
 
 
-def _value(value: Any) -> Any:
+def _value(value: Any, read: Callable[[str], str]) -> Any:
     """A tool's input with its texts as they are shown, and without fields whose names are no names."""
     if isinstance(value, Mapping):
-        return {name: _value(one) for name, one in value.items() if shown_of(name) == name.strip()}
+        return {name: _value(one, read) for name, one in value.items() if read(name) == name.strip()}
     if isinstance(value, list):
-        return [_value(one) for one in value]
-    return shown_of(value) if isinstance(value, str) else value
+        return [_value(one, read) for one in value]
+    return read(value) if isinstance(value, str) else value

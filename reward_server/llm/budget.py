@@ -113,6 +113,8 @@ class Budget:
         self._sleep = sleep
         self._owed: list[_Debt] = []
         """Never long: while the ledger is away nothing is booked, so nothing is sent that could be owed."""
+        self._left: set[asyncio.Task[None]] = set()
+        """Charges on their way whose callers were cancelled."""
 
     @property
     def is_limited(self) -> bool:
@@ -142,8 +144,8 @@ class Budget:
     async def settle(self, booking: Booking, usage: Usage, *, calls: int = 1) -> None:
         """Charge what was used; try a few times where the ledger cannot be used.
 
-        After that it is owed. Until it is charged the booking stands, at most for as long as bookings last. Whoever is
-        cancelled between two attempts leaves it owed, too.
+        After that it is owed, as it is after any other error. Until it is charged the booking stands, at most for as
+        long as bookings last. Whoever is cancelled leaves it owed, too, or an attempt behind that goes on by itself.
         """
         debt = _Debt(booking.row, self._prices.of(usage), calls)
         self._owed.append(debt)
@@ -164,17 +166,35 @@ class Budget:
         Raises:
             StoreUnavailable: something is still owed.
         """
+        if self._left:
+            await asyncio.wait(self._left)
         while self._owed:
             await self._charge(self._owed[0])
 
     async def _charge(self, debt: _Debt) -> None:
-        # Not owed while it is on its way: nobody else may charge it, and if this is cancelled the ledger still does.
+        # Not owed while it is on its way: nobody else may charge it. A task of its own, since a ledger that is
+        # cancelled may have charged or not, and charging twice is as wrong as not at all.
         self._owed.remove(debt)
+        paying = asyncio.create_task(self._pay(debt))
+        try:
+            await asyncio.shield(paying)
+        except asyncio.CancelledError:
+            if not paying.done():
+                self._left.add(paying)
+                paying.add_done_callback(self._forget)
+            raise
+
+    async def _pay(self, debt: _Debt) -> None:
         try:
             await self._ledger.settle(debt.row, debt.used, calls=debt.calls)
-        except StoreUnavailable:
+        except Exception:
             self._owed.append(debt)
             raise
+
+    def _forget(self, paid: asyncio.Task[None]) -> None:
+        self._left.discard(paid)
+        if not paid.cancelled() and paid.exception() is not None:
+            log.warning("llm_spending_owed", error=type(paid.exception()).__name__)
 
 
 def estimate_of(question: Question) -> Usage:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from reward_server.errors import BodyTooLarge
+from reward_server.errors import BodyTooLarge, JudgeFailed
+from reward_server.judges import ruler, shown
 from reward_server.judges.base import Case, Evidence, Status, Verdict
 from reward_server.judges.cascade import OpenQuestion
 from reward_server.judges.inquiry import Inquiry, inquiries
@@ -163,6 +165,59 @@ def test_a_call_that_is_nested_too_deep_is_not_sent() -> None:
         as_shown(Transcript(None, (turn,)))
 
 
+def heard_by(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[str]:
+    """What is looked through by a module from now on."""
+    read: list[str] = []
+
+    def shown_of(text: str) -> str:
+        read.append(text)
+        return text
+
+    monkeypatch.setattr(module, "shown_of", shown_of)
+    return read
+
+
+@pytest.mark.parametrize("where", ["agent", "tool"])
+def test_far_too_long_a_conversation_is_not_looked_through(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = heard_by(monkeypatch, shown)
+    monkeypatch.setattr(shown, "MAX_SAID", 1_000)
+    long = "a " * (shown.MAX_SAID // 2 + 1)
+    said = a_transcript(long) if where == "agent" else a_transcript((CALM, [call("ticket", summary=long)]))
+    with pytest.raises(BodyTooLarge, match="too long for a judge"):
+        as_shown(said)
+    assert read == []
+
+
+async def test_a_group_that_is_far_too_long_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = heard_by(monkeypatch, ruler)
+    monkeypatch.setattr(ruler, "MAX_SAID", 1_000)
+    case, criteria = a_judged_case()
+    long = "a " * (ruler.MAX_SAID // 4 + 1)
+    group = {digest_of(each): each for each in (a_transcript(long), a_transcript(f"{long} b"))}
+    with pytest.raises(JudgeFailed) as failed:
+        await Ruler(AskedModel(good)).relative(case.scenario, criteria, group, "lab")
+    assert (failed.value.kind, read) == ("too_large", [])
+
+
+async def test_a_turn_that_members_of_a_group_share_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = heard_by(monkeypatch, ruler)
+    case, criteria = a_judged_case()
+    members = (a_transcript(CALM, TELLS, PLAN), a_transcript(CALM, TELLS, HONEST))
+    with pytest.raises(JudgeFailed):
+        await Ruler(AskedModel(lambda *_: FailureKind.REFUSED)).relative(
+            case.scenario, criteria, {digest_of(each): each for each in members}, "lab"
+        )
+    assert sorted(read) == sorted({CALM, PLAN, HONEST})
+
+
+def test_what_is_remembered_of_texts_is_bounded() -> None:
+    assert shown_of.__closure__ is not None
+    (memory,) = (cell.cell_contents for cell in shown_of.__closure__ if hasattr(cell.cell_contents, "cache_info"))
+    before = memory.cache_info().misses
+    shown_of("c" * 4_001)
+    assert memory.cache_info().misses == before
+
+
 # --- evidence ---------------------------------------------------------------------------------------
 
 
@@ -219,14 +274,14 @@ def praised(place: str) -> tuple[str, ...]:
 def test_the_question_about_a_praised_conversation_is_the_one_about_the_plain_one(place: str) -> None:
     plain, with_praise = asked(*a_judged_case()), asked(*a_judged_case(*praised(place)))
     assert [each.key for each in with_praise[: len(plain)]] == [each.key for each in plain]
-    assert [len(each.criteria) for each in with_praise[len(plain) :]] == [2]  # penalty and failure
+    assert [each.ids for each in with_praise[len(plain) :]] == [each.ids for each in plain]  # with all that was said
 
 
 async def test_a_decision_on_the_plain_conversation_holds_for_the_praised_one_with_its_quotes() -> None:
     model = AskedModel(lambda question, _: says(question, time=(1, CALM), concrete=(2, PLAN)))
     judge = a_judge(model)
     first, again = verdicts(await decided(judge)), verdicts(await decided(judge, *praised("behind")))
-    assert len(model.asked) == 3  # two dimensions, and the penalties with all that was said
+    assert len(model.asked) == 4  # two dimensions, and both with all that was said
     assert {key: (v.value, v.evidence) for key, v in first.items()} == {
         key: (v.value, v.evidence) for key, v in again.items()
     }
@@ -234,7 +289,8 @@ async def test_a_decision_on_the_plain_conversation_holds_for_the_praised_one_wi
 
 async def test_a_quote_across_what_was_left_out_is_stored_as_it_was_said() -> None:
     case, criteria = a_judged_case(f"Take your time. {PRAISE} I am listening to you.", TELLS)
-    judge = a_judge(lambda question, _: says(question, time=(1, "Take your time. I am listening to you.")))
+    seen, said = "Take your time. I am listening to you.", "I am listening to you."
+    judge = a_judge(lambda question, _: says(question, time=(1, said if PRAISE in question.user else seen)))
     [outcome] = await a_panel(judge).ask([(case, [OpenQuestion(each, 0) for each in criteria])])
     assert verdicts(outcome)["author_calm"].evidence == (Evidence(1, "agent", "I am listening to you"),)
 
@@ -272,7 +328,18 @@ async def test_an_offence_among_words_for_a_judge_is_seen() -> None:
     found = verdicts(await decided(a_judge(model), CALM, TELLS, THREAT, "Oh no."))
     assert found["author_threat"].value == 1.0
     assert found["author_threat"].evidence[0].quote == "I will throw you out"
-    assert ["throw you out" in question.user for question in model.asked] == [False, False, True]
+    assert ["throw you out" in question.user for question in model.asked] == [False, False, True, True]
+
+
+async def test_a_word_that_a_question_forbids_counts_though_it_was_left_out() -> None:
+    def plain_spoken(question: Question, _: int) -> JudgeAnswer:
+        return says(question, **({} if "angina" in question.user else {"time": (1, CALM)}))
+
+    spoken = f"{CALM} I have been very thorough about angina pectoris."
+    assert shown_of(spoken) == CALM
+    found = verdicts(await decided(a_judge(plain_spoken), spoken, TELLS, PLAN, "Thanks."))
+    assert found["author_calm"].value == 0.0
+    assert verdicts(await decided(a_judge(plain_spoken)))["author_calm"].value == 1.0
 
 
 async def test_with_nothing_left_out_everything_is_asked_once() -> None:

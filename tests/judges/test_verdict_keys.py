@@ -26,6 +26,12 @@ def imported(module: str) -> Iterator[str]:
     for node in ast.walk(ast.parse((files(package) / f"{name}.py").read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.rpartition(".")[0] in PACKAGES:
             yield node.module
+        elif isinstance(node, ast.ImportFrom) and node.module in PACKAGES:
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+
+
+def test_modules_that_are_imported_by_name_are_seen() -> None:
+    assert {"personas.lexicon", "personas.manners", "personas.disguise"} <= set(imported("personas.acts"))
 
 
 def test_whatever_decides_is_part_of_the_key() -> None:

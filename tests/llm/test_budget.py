@@ -354,6 +354,52 @@ async def test_settling_that_is_cancelled_between_two_attempts_is_owed_and_charg
     assert (await spent(store)).tokens == 9 + 15
 
 
+class HeldLedger(SlowLedger):
+    """Takes its time to settle, and does not if it is cancelled, as a transaction that is rolled back."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__()
+        self.gate.set()
+        self.settling = asyncio.Event()
+        self.error = error
+
+    async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
+        self.settling.set()
+        await self.gate.wait()
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        await super().settle(booking, used, calls=calls)
+
+
+@pytest.mark.parametrize("error", [None, StoreUnavailable(), RuntimeError("a defect")], ids=["fine", "away", "defect"])
+async def test_settling_that_is_cancelled_on_its_way_is_charged_once(error: Exception | None) -> None:
+    ledger = HeldLedger(error)
+    budget = Budget(ledger, ManualClock(), Ceiling(), Prices())
+    booking = await budget.book("acme", a_question())
+    ledger.gate.clear()
+    settling = asyncio.create_task(budget.settle(booking, Usage(7, 2)))
+    await ledger.settling.wait()
+    settling.cancel()
+    await asyncio.wait([settling])
+    assert settling.cancelled()
+    asyncio.get_running_loop().call_later(0.01, ledger.gate.set)
+    await budget.charge_owed()
+    assert ledger.settled == [(booking.row, Spend(tokens=9), 1)]
+    await budget.charge_owed()
+    assert len(ledger.settled) == 1
+
+
+async def test_what_an_error_kept_from_being_charged_is_owed() -> None:
+    ledger = HeldLedger(RuntimeError("a defect"))
+    budget = Budget(ledger, ManualClock(), Ceiling(), Prices())
+    booking = await budget.book("acme", a_question())
+    with pytest.raises(RuntimeError):
+        await budget.settle(booking, Usage(7, 2))
+    await budget.charge_owed()
+    assert ledger.settled == [(booking.row, Spend(tokens=9), 1)]
+
+
 async def test_an_answer_does_not_wait_for_a_ledger_that_stays_away(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
