@@ -116,7 +116,7 @@ def test_what_little_data_cannot_give_is_said_and_claimed_nowhere(tmp_path: Path
     assert card.recipe["uncertainty"] == "none"
     assert "members" not in card.recipe
     lacks = (
-        "no uncertainty: 6 rows to check it on, at least 8 are needed: more rows, or a smaller --held-out",
+        "no uncertainty: 6 rows to check it on, at least 8 are needed: more rows",
         "no intervals for labels: they are measured on 2 groups, at least 3 are needed: more groups, or a larger "
         "--held-out",
     )

@@ -33,8 +33,8 @@ def _no_doubt(model: RewardModel, parts: Split) -> str:
         return f"no uncertainty: {_counted(len(parts.train.preferred), 'pair')} to learn it from, {least}: more pairs"
     learned, checked = (_rated(part) for part in (parts.train, parts.validation))
     if checked < MIN_ROWS:
-        # They are a share of what is not held out: holding out more would leave fewer.
-        return f"no uncertainty: {_counted(checked, 'row')} to check it on, {least}: more rows, or a smaller --held-out"
+        # A share of what is not held out, in whole groups: neither a larger nor a smaller --held-out surely helps.
+        return f"no uncertainty: {_counted(checked, 'row')} to check it on, {least}: more rows"
     return f"no uncertainty: {_counted(learned, 'row')} with a label to learn it from, {least}: more rows"
 
 
