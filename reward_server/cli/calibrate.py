@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from reward_server.errors import InvalidRequest
+from reward_server.cli.tables import name_columns, show, wide_console
+from reward_server.errors import InvalidRequest, LabsError
 
 if TYPE_CHECKING:
     from reward_server.jobs.calibration.read import Found
@@ -23,17 +24,17 @@ SERVED_NAMES = ("rubric", "reward_model")
 
 
 def calibrate(
-    method: Annotated[
-        str,
-        typer.Option(
-            help="temperature (pairs), isotonic (labels), or without labels z_score, min_max, percentile.",
-        ),
-    ],
     source: Annotated[
         Path | None,
         typer.Argument(
             metavar="DATA",
             help="Rows of reward and label, pairs with a winner, or the folder or results.jsonl of an evaluation.",
+        ),
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="temperature (pairs), isotonic (labels), or without labels z_score, min_max, percentile.",
         ),
     ] = None,
     labels: Annotated[
@@ -60,6 +61,9 @@ def calibrate(
     out: Annotated[
         Path | None, typer.Option(help="Folder to write to. \\[default: where the server looks]", file_okay=False)
     ] = None,
+    remove: Annotated[
+        str | None, typer.Option(metavar="ID", help="Take a calibration away, with its diagram; nothing is fitted.")
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)] = None,
 ) -> None:
     """Fit a calibration, write it with a reliability diagram, and print the errors before and after.
@@ -71,26 +75,60 @@ def calibrate(
     from reward_server.jobs.calibration.read import read
     from reward_server.jobs.calibration.run import calibrate as run
     from reward_server.jobs.calibration.run import owner_of
-    from reward_server.reward_models.calibration_fit import check_method
+    from reward_server.reward_models.calibration import take_away
+    from reward_server.reward_models.calibration_fit import MINIMUM, check_method
     from reward_server.settings import load_settings
 
+    settings = load_settings({"data": data})
+    folder = out or settings.calibrations
+    if remove is not None:
+        if source is not None or method is not None or from_store:
+            raise InvalidRequest("--remove goes with --out and --data alone")
+        take_away(remove, folder)
+        typer.echo(f"{remove} is removed from {folder}")
+        return
+    if method is None:
+        raise typer.BadParameter(f"give --method, one of {', '.join(MINIMUM)}")
     check_method(method)
     if (source is None) != from_store:
         raise InvalidRequest("give either a file or --from-store")
-    settings = load_settings({"data": data})
     found = asyncio.run(_stored(settings, owner)) if source is None else read(source, labels, scale)
-    kept = run(
-        found, method, owner_of(found, owner), SystemClock().now(), out or settings.calibrations, combine=combine
-    )
-    _print(Console(), kept, found.left_out)
+    kept = run(found, method, owner_of(found, owner), SystemClock().now(), folder, combine=combine)
+    _print(wide_console(), kept, found.left_out)
+    if warning := _stranger(kept.calibration, settings):
+        typer.echo(warning, err=True)
+
+
+def _stranger(calibration: Calibration, settings: Settings) -> str | None:
+    """A line where the server of this data folder would refuse the calibration as things stand."""
+    from reward_server.engine import present_version
+    from reward_server.reward_models.registry import Registry
+    from reward_server.scoring.version import rubric_version
+
+    owner = calibration.belongs_to
+    if calibration.is_of_a_model:
+        active = Registry(settings.reward_models).active_id()
+        return (
+            None
+            if active == owner
+            else (
+                f"warning: it serves only while {owner} is active; in {settings.data} {active or 'no reward model'} is"
+            )
+        )
+    try:
+        present = asyncio.run(present_version(settings))
+    except LabsError as error:
+        return f"warning: whether it fits the server of {settings.data} is not known: {error.message}"
+    if rubric_version(owner) == rubric_version(present):
+        return None
+    return f"warning: the server of {settings.data} will refuse it: its scoring version is {present}, not {owner}"
 
 
 def _print(console: Console, kept: Kept, left_out: int) -> None:
     from reward_server.reward_models.calibration import DEFAULT_REWARD
 
     calibration = kept.calibration
-    table = _spreads(kept) if kept.rescaled else _errors(calibration)
-    console.print(table)
+    show(_spreads(kept) if kept.rescaled else _errors(calibration), console)
     if left_out:
         console.print(f"{left_out} results without a reward or a label were left out", highlight=False)
     if calibration.is_scaling:
@@ -119,7 +157,8 @@ def _print(console: Console, kept: Kept, left_out: int) -> None:
 
 def _errors(calibration: Calibration) -> Table:
     """How far each reward is from the labels, before and after."""
-    table = Table("reward", "ECE before", "ECE after (cross-fitted)")
+    table = Table()
+    name_columns(table, "reward", "ECE before", "ECE after (cross-fitted)")
     for each in calibration.maps:
         table.add_row(each.name, _interval(each.ece_before), _interval(each.ece_after))
     if calibration.combination is not None:
@@ -135,9 +174,10 @@ def _interval(error: Error | None) -> str:
 
 def _spreads(kept: Kept) -> Table:
     """Where rewards lie on both scales: without labels there is no error to speak of."""
-    table = Table("reward", "scale")
+    table = Table()
+    name_columns(table, "reward", "scale")
     for heading in ("mean", "std", "5 %", "median", "95 %"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for name, found in sorted(kept.rescaled.items()):
         for label, scale, spread in ((name, "before", found.before), ("", "after", found.after)):
             numbers = (spread.mean, spread.std, spread.low, spread.median, spread.high)

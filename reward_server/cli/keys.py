@@ -7,23 +7,29 @@ standard error.
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
+from reward_server.cli.program import as_called
 from reward_server.clock import SystemClock
 from reward_server.coordination.key_ring import KeyRing, NewKey
 from reward_server.coordination.lab import PLAN_RATES, Plan
 from reward_server.coordination.pepper import pepper_of
 from reward_server.engine import load_scenarios
+from reward_server.errors import InvalidRequest
 from reward_server.settings import load_settings
 from reward_server.store.migrate import migrate
 from reward_server.store.records import KeyRow
 from reward_server.store.store import Store
 
 app = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
+
+ARGUMENTS = {"lab_id": "--lab", "name": "NAME", "rate_per_minute": "--rate"}
+"""What the caller wrote, by what it is called further in."""
 
 Result = TypeVar("Result")
 Data = Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)]
@@ -53,15 +59,19 @@ def create(
     _refuse_unknown(collection or [])
 
     async def work(ring: KeyRing) -> NewKey:
-        return await ring.create(
-            lab,
-            name=name,
-            plan=chosen,
-            rate_per_minute=rate,
-            collections=collection or None,
-            full_scores=full_scores,
-            operator=operator,
-        )
+        try:
+            return await ring.create(
+                lab,
+                name=name,
+                plan=chosen,
+                rate_per_minute=rate,
+                collections=collection or None,
+                full_scores=full_scores,
+                operator=operator,
+            )
+        except InvalidRequest as error:
+            found = [f"{ARGUMENTS.get(str(each.loc[0]), each.loc[0])} {each.msg}" for each in error.errors]
+            raise typer.BadParameter("; ".join(found) or error.message) from None
 
     made = _with_ring(data, work)
     limit = rate or PLAN_RATES[chosen]
@@ -76,13 +86,17 @@ def list_keys(data: Data = None) -> None:
     async def work(ring: KeyRing) -> list[KeyRow]:
         return await ring.list()
 
-    for row in _with_ring(data, work):
+    rows = _with_ring(data, work)
+    for row in rows:
         typer.echo(_line(row))
+    if not rows:
+        where = f" --data {shlex.quote(str(data))}" if data else ""
+        typer.echo(as_called(f"There are no keys; make one: ./labs keys create NAME{where}"), err=True)
 
 
 def _line(row: KeyRow) -> str:
     """One key on one line, so that it can be searched and cut."""
-    parts = [row.key_id, f"lab={row.lab_id}", f"name={row.name}", f"plan={row.plan}"]
+    parts = [f"id={row.key_id}", f"lab={row.lab_id}", f"name={row.name}", f"plan={row.plan}"]
     if row.rate_per_minute is not None:
         parts.append(f"rate={row.rate_per_minute}")
     parts.append(f"collections={'all' if row.collections is None else ','.join(row.collections)}")
@@ -98,7 +112,8 @@ def _line(row: KeyRow) -> str:
 
 @app.command()
 def revoke(
-    key_id: Annotated[str, typer.Argument(help="The key's id, as `keys list` shows it.")], data: Data = None
+    key_id: Annotated[str, typer.Argument(help="The key's id, as `keys list` shows it behind `id=`.")],
+    data: Data = None,
 ) -> None:
     """End a key; running servers notice within a second."""
 

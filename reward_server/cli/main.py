@@ -8,17 +8,20 @@ wrong call; tracebacks are for defects.
 from __future__ import annotations
 
 import sys
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Annotated, Any, cast
 
 import typer
 
 from reward_server import __version__
 from reward_server.cli import calibrate, doctor, evaluate, judges, keys, reward_model, scenarios, serve
-from reward_server.cli.program import as_called, called
+from reward_server.cli.program import IN_A_CHECKOUT, as_called, called
 from reward_server.errors import LabsError
 
 # Typer carries its own copy of click and exports of its usage errors only a subclass.
 USAGE_ERROR = cast(type[Exception], typer.BadParameter.__mro__[1])
+
+ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
     name="labs",
@@ -27,8 +30,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    epilog="Settings come from options or from LABS_… in the environment, for example LABS_PORT=9000. "
-    "In a checkout, ./labs test runs all checks and ./labs learner is the bundled learner.",
+    epilog="Settings come from options or from LABS_… in the environment, for example LABS_PORT=9000.",
 )
 app.command("serve")(serve.serve)
 app.command("doctor")(doctor.doctor)
@@ -40,10 +42,43 @@ app.add_typer(scenarios.app, name="scenarios")
 app.add_typer(reward_model.app, name="reward-model")
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
 @app.command()
 def version() -> None:
     """Print the version."""
     typer.echo(f"labs {__version__}")
+
+
+def _of_the_checkout(name: str) -> Callable[[], None]:
+    def run() -> None:
+        raise LabsError(f"{name} is a command of ./labs in a checkout")
+
+    return run
+
+
+if called() == IN_A_CHECKOUT:
+    # `deploy/bootstrap.py` runs these before it comes to this program: they are here for the help alone.
+    for name, about in {
+        "learner": "Train an agent with the bundled learner.",
+        "test": "Run all checks of the checkout, or the tests that are named.",
+    }.items():
+        app.command(name, help=about, rich_help_panel="In a checkout", context_settings=ANYTHING)(
+            _of_the_checkout(name)
+        )
 
 
 def _wrong_call(error: Any) -> None:

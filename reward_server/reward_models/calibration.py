@@ -21,7 +21,7 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from reward_server.errors import CalibrationMismatch, ConfigurationError, JudgeFailed
+from reward_server.errors import CalibrationMismatch, ConfigurationError, InvalidRequest, JudgeFailed
 from reward_server.reward_models.reliability import Floats
 from reward_server.telemetry.logs import get_logger
 
@@ -225,6 +225,20 @@ def save(calibration: Calibration, folder: Path) -> Path:
         os.fsync(stream.fileno())
     Path(stream.name).replace(path)
     return path
+
+
+def take_away(calibration_id: str, folder: Path) -> None:
+    """Delete a calibration and its diagram; a damaged one, too.
+
+    Raises:
+        InvalidRequest: there is none of that id.
+    """
+    path = folder / f"{calibration_id}.json"
+    if _ID.fullmatch(calibration_id) is None or not path.is_file():
+        known = ", ".join(sorted(each.stem for each in folder.glob("cal_*.json"))) or "none"
+        raise InvalidRequest(f"There is no calibration {calibration_id} in {folder}: {known}.")
+    path.unlink()
+    path.with_suffix(".png").unlink(missing_ok=True)
 
 
 def load(path: Path) -> Calibration:

@@ -14,13 +14,16 @@ import typer
 from typer.testing import CliRunner
 
 from reward_server.cli.calibrate import calibrate
+from reward_server.engine import present_version
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.calibration import load
+from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 from tests.store.builders import an_evaluation
 
 VERSION = "sv_0123456789ab"
+pytestmark = pytest.mark.usefixtures("shared_encoder")
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
 
 
@@ -84,6 +87,31 @@ def test_rescaling_prints_where_rewards_lie_before_and_after(tmp_path: Path, met
             "percentile": ["", "after", "0.500", "0.289", "0.052", "0.500", "0.948"],
         }[method]
     )
+
+
+def test_a_version_that_the_server_does_not_have_is_told_with_the_present_one(tmp_path: Path, labelled: str) -> None:
+    present = asyncio.run(present_version(Settings(data=tmp_path)))
+    output = run(tmp_path, labelled, "--method", "min_max", "--for", VERSION)
+    assert (
+        f"warning: the server of {tmp_path} will refuse it: its scoring version is {present}, not {VERSION}" in output
+    )
+    assert "warning" not in run(tmp_path, labelled, "--method", "min_max", "--for", present)
+    model = run(tmp_path, labelled, "--method", "min_max", "--for", "rm_0123456789ab")
+    assert f"only while rm_0123456789ab is active; in {tmp_path} no reward model is" in model
+
+
+def test_a_calibration_is_taken_away_with_its_diagram(tmp_path: Path, labelled: str) -> None:
+    run(tmp_path, labelled, "--method", "min_max", "--for", VERSION)
+    [path] = (tmp_path / "calibrations").glob("*.json")
+    with pytest.raises(InvalidRequest, match=f"no calibration cal_0123456789ab in .*: {path.stem}"):
+        run(tmp_path, "--remove", "cal_0123456789ab")
+    with pytest.raises(InvalidRequest, match="no calibration"):
+        run(tmp_path, "--remove", f"../calibrations/{path.stem}")
+    with pytest.raises(InvalidRequest, match="--remove goes with"):
+        run(tmp_path, labelled, "--remove", path.stem)
+    assert f"{path.stem} is removed" in run(tmp_path, "--remove", path.stem)
+    assert list((tmp_path / "calibrations").iterdir()) == []
+    assert "give --method, one of temperature" in run(tmp_path, labelled)
 
 
 def test_no_table_has_a_dash_for_a_number(tmp_path: Path, labelled: str) -> None:

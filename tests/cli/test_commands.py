@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -43,6 +44,13 @@ def test_help_is_everywhere(command: list[str]) -> None:
 
 def test_version() -> None:
     assert labs("version").stdout.startswith("labs 0.")
+    assert labs("--version").stdout == labs("version").stdout
+
+
+def test_the_commands_of_a_checkout_are_listed_there_alone() -> None:
+    for name in ("learner", "test"):
+        assert re.search(rf"│ {name} ", labs("--help").stdout)
+        assert not re.search(rf"│ {name} ", labs("--help", program=IN_A_CONTAINER).stdout)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +63,8 @@ def test_version() -> None:
         (["serve", "--host", "not an address"], {}, 1, "is not an address"),
         (["keys", "create", "x", "--collection", "nope"], {}, 2, "there is no collection"),
         (["keys", "create", "x", "--plan", "premium", "--rate", "3"], {}, 2, "--plan custom"),
+        (["keys", "create", "x", "--lab", ""], {}, 2, "--lab must be lower-case letters"),
+        (["learner", "--port", "1"], {}, 1, "learner is a command of ./labs in a checkout"),
         (["serve", "--host", "0.0.0.0", "--port", "0"], {}, 1, "labs keys create"),
     ],
 )
@@ -102,10 +112,16 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(tmp_path: Path) -> 
     key = made.stdout.strip()
     assert key.startswith("lab_")
     listed = labs("keys", "list", "--data", str(tmp_path))
-    assert key.split("_")[1] in listed.stdout
+    assert listed.stdout.startswith(f"id={key.split('_')[1]}  ")
     assert key not in listed.stdout + listed.stderr
     assert labs("keys", "revoke", key.split("_")[1], "--data", str(tmp_path)).returncode == 0
     assert labs("keys", "revoke", "unknown", "--data", str(tmp_path)).returncode == 1
+
+
+def test_where_no_key_is_it_says_how_to_make_one(tmp_path: Path) -> None:
+    listed = labs("keys", "list", "--data", str(tmp_path))
+    assert (listed.returncode, listed.stdout) == (0, "")
+    assert listed.stderr == f"There are no keys; make one: ./labs keys create NAME --data {tmp_path}\n"
 
 
 def test_doctor_finds_everything_in_order(tmp_path: Path) -> None:

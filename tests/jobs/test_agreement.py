@@ -281,7 +281,7 @@ def test_winners_of_others_show_who_looks_at_the_position(rows: Write) -> None:
         ([{"messages": talk(2)}], "give --collection and --scenario"),
         ([{"scores": {"a": 1}, "label": "good"}], "must be numbers"),
         ([{"scores": {"a": math.nan}}], "must be numbers"),
-        ([{"scores": {"a": 1}, "label": 5}], "outside of the scale"),
+        ([{"scores": {"a": 1}, "label": 5}], "row 1: the label 5 lies outside of the scale from 0 to 1; --scale"),
         ([{"scores_a": {"a": 1}, "scores_b": {"a": 1}}], "winner must be"),
         ([{"scores_a": {"a": 1}, "winner": "a"}], "on both sides"),
         ([{"scores_a": {"a": 1}, "scores_b": {"a": 0}, "winner": "a", "winners": {"a": "x"}}], "winners must say"),

@@ -118,7 +118,10 @@ def _label(number: int, value: object, scale: tuple[float, float]) -> float | No
         return None
     label = (_number(number, value) - scale[0]) / (scale[1] - scale[0])
     if not 0.0 <= label <= 1.0:
-        raise InvalidRequest(f"row {number}: the label lies outside of the scale (see --scale)")
+        low, high = scale
+        raise InvalidRequest(
+            f"row {number}: the label {value} lies outside of the scale from {low:g} to {high:g}; --scale gives another"
+        )
     return label
 
 
