@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from reward_server.cli import main as cli
 from reward_server.cli import reward_model as command
@@ -359,3 +360,16 @@ def test_the_card_names_the_encoder_as_it_is_found_from_anywhere(
     assert artefact.read_card(home / "model").encoder == str(Path(tiny).resolve())
     monkeypatch.chdir(home)
     assert labs(monkeypatch, "evaluate", home / "model", file) == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "default"),
+    [
+        ("keep_by", "default: r2, or pairwise where there are no labels"),
+        ("version", "default: that of the newest reward of the rubric alone"),
+    ],
+)
+def test_the_help_says_what_holds_without_an_option(option: str, default: str) -> None:
+    train: Any = get_command(command.app).commands["train"]  # type: ignore[attr-defined]
+    [found] = [each.help for each in train.params if each.name == option]
+    assert default in found
