@@ -106,16 +106,13 @@ def _stranger(calibration: Calibration, settings: Settings) -> str | None:
     from reward_server.scoring.version import rubric_version
 
     owner = calibration.belongs_to
-    if calibration.is_of_a_model:
-        active = Registry(settings.reward_models).active_id()
-        return (
-            None
-            if active == owner
-            else (
+    try:
+        if calibration.is_of_a_model:
+            active = Registry(settings.reward_models).active_id()
+            told = (
                 f"warning: it serves only while {owner} is active; in {settings.data} {active or 'no reward model'} is"
             )
-        )
-    try:
+            return None if active == owner else told
         present = asyncio.run(present_version(settings))
     except LabsError as error:
         return f"warning: whether it fits the server of {settings.data} is not known: {error.message}"

@@ -98,6 +98,10 @@ def test_a_version_that_the_server_does_not_have_is_told_with_the_present_one(tm
     assert "warning" not in run(tmp_path, labelled, "--method", "min_max", "--for", present)
     model = run(tmp_path, labelled, "--method", "min_max", "--for", "rm_0123456789ab")
     assert f"only while rm_0123456789ab is active; in {tmp_path} no reward model is" in model
+    (tmp_path / "reward-models").mkdir()
+    (tmp_path / "reward-models" / "active.json").write_text("damaged")
+    model = run(tmp_path, labelled, "--method", "min_max", "--for", "rm_0123456789ab")
+    assert f"whether it fits the server of {tmp_path} is not known" in model
 
 
 def test_a_calibration_is_taken_away_with_its_diagram(tmp_path: Path, labelled: str) -> None:
