@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.conversation import Conversation, Reads
-from reward_server.reward_models.robust_reading import read
+from reward_server.reward_models.robust_reading import by_answers, is_answered, read
 
 OVERALL = "score"
 """The name of the head for the conversation as a whole."""
@@ -213,8 +213,16 @@ def grouped(dataset: Dataset) -> Dataset:
     )
 
 
-def notes_on_pairs(dataset: Dataset, reads: Reads) -> Iterator[str]:
-    """A note where pairs cannot be told apart by what is read of them (`robust_reading`)."""
+def notes_on_reading(dataset: Dataset, reads: Reads) -> Iterator[str]:
+    """Notes where rows cannot be told apart by what is read of them (`robust_reading`)."""
+    unanswered = sum(
+        by_answers(row.conversation, reads) and not is_answered(row.conversation) for row in dataset.labelled
+    )
+    if unanswered:
+        yield (
+            f"{unanswered} of {len(dataset.labelled)} labelled conversations have a scenario and no answer at all: "
+            "nothing in them can earn; --reads words lets its own words count"
+        )
     alike = sum(bool(pair.chosen.scenario) and _read_alike(pair, reads) for pair in dataset.preferred)
     if alike:
         yield (

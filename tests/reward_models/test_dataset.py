@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reward_server.errors import InvalidRequest
+from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import (
     OVERALL,
     Dataset,
@@ -14,7 +15,7 @@ from reward_server.reward_models.dataset import (
     fair_label,
     grouped,
     hold_out,
-    notes_on_pairs,
+    notes_on_reading,
     split,
     without_constant_dimensions,
 )
@@ -85,13 +86,21 @@ def test_pairs_that_differ_in_nothing_that_is_read_are_named() -> None:
         replace(pair, chosen=replace(pair.chosen, scenario="s"), rejected=replace(pair.rejected, scenario="s"))
         for pair in pairs
     ]
-    assert not list(notes_on_pairs(Dataset((), pairs), "answers"))
-    (note,) = notes_on_pairs(Dataset((), (*pairs, *played)), "answers")
+    assert not list(notes_on_reading(Dataset((), pairs), "answers"))
+    (note,) = notes_on_reading(Dataset((), (*pairs, *played)), "answers")
     assert note.startswith("40 of 80 pairs teach little")
     assert "--reads words" in note
     told_apart = [pair for pair in played if read(pair.chosen, "words") != read(pair.rejected, "words")]
     assert len(told_apart) > 20
-    assert not list(notes_on_pairs(Dataset((), (*pairs, *told_apart)), "words"))
+    assert not list(notes_on_reading(Dataset((), (*pairs, *told_apart)), "words"))
+
+
+def test_conversations_in_which_nothing_can_earn_are_named() -> None:
+    rows = labelled_talks(count=40).labelled
+    alone = [replace(row, conversation=Conversation(row.conversation.turns[:2], "s")) for row in rows]
+    (note,) = notes_on_reading(Dataset((*rows, *alone)), "answers")
+    assert note.startswith("40 of 80 labelled conversations have a scenario and no answer")
+    assert not list(notes_on_reading(Dataset((*rows, *alone)), "words"))
 
 
 @pytest.mark.parametrize(
