@@ -2,7 +2,8 @@
 
 A model that reads "I was thorough" may believe it, and then quote another sentence for it, so checking quotes is not
 enough. Such sentences are left out without a trace: a turn with one behind it is shown as the turn without it, so the
-question is the same, and no model can answer it otherwise. Turns keep their numbers, though nothing may be left of one.
+question is the same, and no model can answer it otherwise. It goes by patterns, so this holds for words that they
+know, and for no others. Turns keep their numbers, though nothing may be left of one.
 
 It leaves out too much rather than too little, which costs an agent at most the credit for that sentence. It must never
 help an agent, though: where anything is left out, the model is asked with all that was said, too (`inquiry`).
@@ -27,6 +28,8 @@ from reward_server.scoring.transcript import Transcript, Turn
 _END = re.compile(r"(?:(?<![^\w\s])(?=[^\w\s]*[.!?\u2026])[^\w\s]++(?=\s|\Z)|[\u3002\uff01\uff1f]+|\n[^\S\n]*\n)\s*+")
 """Where a sentence ends: a full stop among signs before a space, a full stop of other scripts, an empty line."""
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_COMMENT = re.compile(r"<!--(?:(?!-->).){0,2000}(?:-->|\Z)", re.DOTALL)
+"""Of HTML; outside code nobody writes one to be read by a person."""
 _EDGES = " \t\n.,;:!?"
 
 MAX_SAID = 2 * MAX_TRANSCRIPT
@@ -79,8 +82,9 @@ def is_evidence(transcript: Transcript, evidence: Evidence) -> bool:
 @remembered(4096)
 def shown_of(text: str) -> str:
     """A text of an agent without what was meant for a judge."""
-    own = "".join(line for line in _LINE.findall(text) if not is_anothers(line))
     keeps_signs = text.count("```") > 1
+    spoken = text if keeps_signs else _COMMENT.sub("", text)
+    own = "".join(line for line in _LINE.findall(spoken) if not is_anothers(line))
     return "".join(_left_of(sentence, keeps_signs) for sentence in _sentences(own)).strip()
 
 

@@ -36,7 +36,6 @@ ROLE_LINE = re.compile(
 """Lines that pose as another speaker's."""
 _TO_A_JUDGE = re.compile(
     any_of(
-        r"^\W*(?:verdict|grade|rating|score|evidence|result|label|evaluation|judge|confidence|criteri\w+)\b\W*[:=\]]",
         rf"\b(?:rate|score|grade|mark|label|evaluate|judge) (?:this|the|my) (?:\w+ )?{_WORK}\b",
         r"\b(?:scored|graded|rated|marked|labell?ed) (?:as|with) ",
         r"\b(?:evaluation|grading|scoring|rating|verdict|label) (?:must|should|has to|will|for this)\b",
@@ -48,6 +47,11 @@ _TO_A_JUDGE = re.compile(
     ),
     re.IGNORECASE,
 )
+_LABEL = re.compile(
+    r"^\W*(?:verdict|grade|rating|score|evidence|result|label|evaluation|judge|confidence|criteri\w+)\b\W*[:=\]]",
+    re.IGNORECASE,
+)
+"""Labels, whatever follows: of "Result: it was charged twice" a learned model misses next to nothing."""
 _SELF_PRAISE = re.compile(
     any_of(
         rf"\b(?:this|my|the|that) (?:\w+ )?{_WORK} (?:is|was|has been|deserves|demonstrates|shows|meets|satisfies"
@@ -92,6 +96,11 @@ _OPENER = re.compile(
 
 
 def is_for_the_judge(text: str) -> bool:
-    """Whether a sentence talks to or like a judge: orders, verdicts, praise, bare openers."""
+    """Whether a sentence talks to or like a judge: orders, verdicts, labels, praise, bare openers."""
+    return bool(_LABEL.search(text)) or speaks_like_one(text)
+
+
+def speaks_like_one(text: str) -> bool:
+    """The same without labels, which stand before honest words, too."""
     patterns = (_OPENER, _SELF_PRAISE, _TO_A_JUDGE, _FLATTERY)
     return any(pattern.search(text) for pattern in patterns) or injects(text)
