@@ -30,7 +30,8 @@ class Shop:
     def add(self, value: float, **changes: str) -> str:
         width = self._featurisers.base.width
         still = np.zeros(width, dtype=np.float32)
-        heads = Heads(("score",), still, still + 1, still[None], np.array([value], dtype=np.float32))
+        bias, costs = np.array([value], dtype=np.float32), self._featurisers.base.costs
+        heads = Heads(("score",), still, still + 1, still[None], bias, costs=costs)
         about = {
             "data": DataCard(sha256="0" * 64, labelled=60, pairs=3, groups=9, grouped_by="group", source="file"),
             "split": {"train": 40},
