@@ -12,6 +12,7 @@ import pytest
 
 from reward_server.clock import ManualClock
 from reward_server.errors import BudgetExhausted, StoreUnavailable
+from reward_server.llm import budget as budget_module
 from reward_server.llm import caller as caller_module
 from reward_server.llm.base import Answer, FailureKind, LlmFailed, Question, Usage
 from reward_server.llm.budget import AGAIN_AFTER_S, Budget, Prices, estimate_of
@@ -298,19 +299,19 @@ async def test_a_ledger_that_is_away_for_a_moment_is_tried_again(store: Store) -
 
 
 async def test_what_cannot_be_settled_stays_booked_and_is_charged_before_the_next_booking(
-    store: Store, capsys: pytest.CaptureFixture[str]
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    logged: list[tuple[str, dict[str, object]]] = []
+    monkeypatch.setattr(
+        budget_module.log, "error", lambda event, **fields: logged.append((event, fields)), raising=False
+    )
     desk = a_desk(an_answer(usage=Usage(7, 2)))
     budget, ledger = an_absent_ledger(store, FOR_GOOD, desk, tokens=ESTIMATE + 8)
     (outcome,) = await outcomes(desk, budget, [a_question()])
     assert isinstance(outcome, Answer)
     assert ledger.tried == TRIES
     assert ((await spent(store)).tokens, await booked(store)) == (0, ESTIMATE)
-    # As text or as JSON on either stream: that depends on what set up logging in this process before.
-    logged = "".join(capsys.readouterr()).replace('": ', "=").replace('"', "")
-    assert "llm_spending_not_settled" in logged
-    assert "lab_id=acme" in logged
-    assert "tokens=9" in logged
+    assert logged == [("llm_spending_not_settled", {"lab_id": "acme", "tokens": 9, "nano_usd": 0})]
     ledger.times = 0
     (outcome,) = await outcomes(desk, budget, [a_question()])
     assert isinstance(outcome, BudgetExhausted)
