@@ -9,12 +9,20 @@ stamp fits, nothing is looked up and no network is needed.
 
 from __future__ import annotations
 
+import _signal
+
+if __name__ == "__main__":
+    # Until there is something to tidy up, Ctrl-C ends this without a word: also while the rest is imported,
+    # `signal` first of all, which takes a hundredth of a second.
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
 import contextlib
 import fcntl
 import hashlib
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -192,15 +200,18 @@ def main(arguments: list[str]) -> int:
             return 0
         return run_tests(prepare(dev=True), arguments[1:])
     python = prepare(dev=False)
-    module = "reward_server.cli.main"
+    module = "reward_server.cli.start"
     if arguments[:1] == ["learner"]:
         module, arguments = "learner", arguments[1:]
     sys.stdout.flush()
+    # An interpreter that starts answers Ctrl-C with a traceback: held back, until either module lets it through.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.execv(python, [str(python), "-P", "-m", module, *arguments])
 
 
 if __name__ == "__main__":
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(130)

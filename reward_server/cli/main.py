@@ -89,7 +89,7 @@ def _wrong_call(error: Any) -> None:
 
 
 def main() -> None:
-    """Run the command line; the entry point of the package."""
+    """Run the command line; `cli.start` is the entry point."""
     try:
         code = app(prog_name=called(), standalone_mode=False)
     except USAGE_ERROR as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -146,3 +147,41 @@ def test_requirements_name_no_address() -> None:
     listing = (ROOT / "constraints" / "constraints.txt").read_text()
     assert "://" not in listing
     assert "@" not in listing
+
+
+INTERRUPTED_AT_AN_IMPORT = """
+import os, runpy, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[2]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), 2)
+
+sys.meta_path.insert(0, Interrupting())
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("name", ["signal", "tomllib"])
+def test_ctrl_c_while_it_loads_ends_it_without_a_word(name: str) -> None:
+    command = [sys.executable, "-I", "-S", "-c", INTERRUPTED_AT_AN_IMPORT, str(ROOT / "deploy" / "bootstrap.py"), name]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    # Killed by the signal, which shells show as 130.
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["learner", "algorithms"]])
+def test_ctrl_c_is_held_back_while_the_next_interpreter_starts(
+    arguments: list[str], bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[bool] = []
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    monkeypatch.setattr(
+        bootstrap.os, "execv", lambda *_: held.append(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+    )
+    try:
+        bootstrap.main(arguments)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert held == [True]

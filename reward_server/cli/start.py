@@ -1,0 +1,40 @@
+"""Starts the `labs` command so that Ctrl-C ends it without a traceback from its first moment on.
+
+Importing the commands takes a second, in which there is nothing to tidy up: the process just ends. From then on an
+interruption is the command's own, which may have something to finish or to say.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+
+INTERRUPTED = 130
+"""What shells give a command that ended on Ctrl-C."""
+
+
+def end_at_once(_signal: int, _frame: FrameType | None) -> None:
+    """End the process where it stands, without a word."""
+    os._exit(INTERRUPTED)
+
+
+def start() -> None:
+    """Load the command line and run it; the entry point of the package."""
+    signal.signal(signal.SIGINT, end_at_once)
+    # `deploy/bootstrap.py` holds Ctrl-C back until there is somebody to hear it.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    from reward_server.cli.main import main
+
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        main()
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+    finally:
+        # Threads may still be at work on what nobody wants any more.
+        signal.signal(signal.SIGINT, end_at_once)
+
+
+if __name__ == "__main__":
+    start()

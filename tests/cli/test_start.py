@@ -1,0 +1,64 @@
+"""Ctrl-C ends a command without a traceback from its first moment on; shells see 130."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.processes import ROOT
+
+INTERRUPTED_AT_AN_IMPORT = """
+import os, runpy, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["labs", *sys.argv[1:]]
+runpy.run_module({module!r}, run_name="__main__")
+"""
+HELD_BACK = """
+import os, runpy, signal, sys
+
+signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGINT}})
+os.kill(os.getpid(), signal.SIGINT)
+sys.argv = ["labs", *sys.argv[1:]]
+runpy.run_module({module!r}, run_name="__main__")
+"""
+
+
+def run(program: str, *arguments: str, data: Path) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "LABS_DATA": str(data)}
+    command = [sys.executable, "-P", "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=variables, timeout=120, check=False)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "arguments"),
+    [
+        ("reward_server.cli.start", "typer", ["version"]),
+        ("reward_server.cli.start", "reward_server.cli.main", ["version"]),
+        ("reward_server.cli.start", "sqlalchemy", ["keys", "list"]),
+        ("reward_server.cli.start", "uvicorn", ["serve", "--port", "0"]),
+        ("reward_server.cli.start", "reward_server.app", ["serve", "--port", "0"]),
+        ("learner", "trainer_client", ["algorithms"]),
+    ],
+)
+def test_while_a_command_loads_it_ends_without_a_word(
+    module: str, name: str, arguments: list[str], tmp_path: Path
+) -> None:
+    done = run(INTERRUPTED_AT_AN_IMPORT.format(module=module, name=name), *arguments, data=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("module", ["reward_server.cli.start", "learner"])
+def test_what_was_held_back_while_the_interpreter_started_is_heard(module: str, tmp_path: Path) -> None:
+    done = run(HELD_BACK.format(module=module), "--help", data=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
