@@ -3,6 +3,9 @@
 Models prefer a position (LLMBar, Zeng et al. 2024: consistency of some is below 50 %), so one order alone measures
 where a conversation stood. The pair is asked in an order of its own, by the transcripts' digests: swapping the
 arguments swaps the result and nothing else. It breaks ties of `/compare`; it never makes a number.
+
+Of a conversation with words for a judge (`shown`) there are two readings: what is left, and all that was said. It is
+compared in both, and counts by the one in which it does worse, so that leaving words out never helps it.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from reward_server.judges.asking import ask_and_read, no_answer, together
 from reward_server.judges.preflight import offence_in
 from reward_server.judges.prompt import PAIR_RULES, PROMPT_VERSION, system_text, transcript_json, user_text
 from reward_server.judges.reading import PairAnswer, read_pair
-from reward_server.judges.shown import as_shown
+from reward_server.judges.shown import as_shown, is_whole
 from reward_server.judges.verdict_cache import VerdictCache, key_of
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
@@ -31,6 +34,7 @@ MAX_TOKENS = 2048
 
 Winner = Literal["a", "b", "tie"]
 Label = Literal["X", "Y", "neither"]
+_GAIN_OF_A: dict[Winner, int] = {"a": 1, "tie": 0, "b": -1}
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +49,7 @@ class Preference:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class _Side:
+class _Reading:
     """What the model is shown of a transcript, and the line of JSON that it reads."""
 
     transcript: Transcript
@@ -82,11 +86,19 @@ class PairwiseJudge:
     async def _compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
     ) -> Preference:
-        side_a, side_b = await asyncio.to_thread(lambda: (_side(a), _side(b)))
-        if side_a.text == side_b.text:
-            return Preference("tie", consistent=True)
-        first, second = sorted((side_a, side_b), key=_digest)
+        readings_a, readings_b = await asyncio.to_thread(lambda: (_readings(a), _readings(b)))
         system = _system(scenario, criteria)
+        found = await together(
+            [self._prefer(scenario, system, one, other, lab_id) for one in readings_a for other in readings_b]
+        )
+        rows = [found[start : start + len(readings_b)] for start in range(0, len(found), len(readings_b))]
+        return Preference(_by_the_worse(rows), consistent=all(each.consistent for each in found))
+
+    async def _prefer(self, scenario: SealedScenario, system: str, a: _Reading, b: _Reading, lab_id: str) -> Preference:
+        """What both orders say of two readings; asked once, and kept."""
+        if a.text == b.text:
+            return Preference("tie", consistent=True)
+        first, second = sorted((a, b), key=_digest)
         key = key_of(
             {
                 "what": "preference",
@@ -105,9 +117,9 @@ class PairwiseJudge:
         said = [{"X": x, "Y": y}.get(label) for label, (x, y) in zip(labels, orders, strict=True)]
         if said[0] is not said[1]:
             return Preference("tie", consistent=False)
-        return Preference("tie" if said[0] is None else "a" if said[0] is side_a else "b", consistent=True)
+        return Preference("tie" if said[0] is None else "a" if said[0] is a else "b", consistent=True)
 
-    async def _ask(self, system: str, shown: tuple[_Side, _Side], lab_id: str, number: int) -> Label:
+    async def _ask(self, system: str, shown: tuple[_Reading, _Reading], lab_id: str, number: int) -> Label:
         """The label of the better one in this order."""
 
         def put(mistake: FailureKind | None) -> tuple[Question, Callable[[Answer], Label]]:
@@ -129,17 +141,32 @@ class PairwiseJudge:
         return await ask_and_read(self._model, put, lab_id=lab_id, sample=number)
 
 
-def _side(transcript: Transcript) -> _Side:
+def _readings(transcript: Transcript) -> tuple[_Reading, ...]:
+    """The transcript as it is shown, and, where words were left out of that, as it was said."""
     shown = as_shown(transcript)
-    return _Side(shown, transcript_json(shown))
+    read = (shown,) if is_whole(shown, transcript) else (shown, transcript)
+    return tuple(_Reading(each, transcript_json(each)) for each in read)
+
+
+def _by_the_worse(rows: Sequence[Sequence[Preference]]) -> Winner:
+    """The winner where each side counts by its worse reading; `rows` has one per reading of a, with all those of b.
+
+    Nobody wins where it depends on which side is looked at first: then no reading is the worse one in every company.
+    """
+    gains = [[_GAIN_OF_A[each.winner] for each in row] for row in rows]
+    worst_of_a = min(max(row) for row in gains)
+    worst_of_b = max(min(column) for column in zip(*gains, strict=True))
+    if worst_of_a != worst_of_b:
+        return "tie"
+    return next(winner for winner, gain in _GAIN_OF_A.items() if gain == worst_of_a)
 
 
 def _offends(*transcripts: Transcript) -> bool:
     return any(offence_in(transcript) is not None for transcript in transcripts)
 
 
-def _digest(side: _Side) -> str:
-    return hashlib.sha256(side.text.encode()).hexdigest()
+def _digest(reading: _Reading) -> str:
+    return hashlib.sha256(reading.text.encode()).hexdigest()
 
 
 def _system(scenario: SealedScenario, criteria: Sequence[Criterion]) -> str:

@@ -8,7 +8,10 @@ request's weights and gates.
 
 from __future__ import annotations
 
+from reward_server.errors import BodyTooLarge
 from reward_server.judges.base import MAX_QUOTE, Evidence, Status, Verdict
+from reward_server.judges.prompt import TOO_LONG
+from reward_server.judges.shown import MAX_SAID, size_of
 from reward_server.scoring.gates import injects, is_degenerate, tool_texts
 from reward_server.scoring.transcript import Transcript
 from scenarios.schema import Criterion
@@ -17,7 +20,13 @@ VERSION = "preflight/1"
 
 
 def offence_in(transcript: Transcript) -> Evidence | None:
-    """The first agent line that speaks to the scorer, else the first line of what is no conversation."""
+    """The first agent line that speaks to the scorer, else the first line of what is no conversation.
+
+    Raises:
+        BodyTooLarge: it has more than `MAX_SAID` characters, and was not looked through.
+    """
+    if size_of(transcript) > MAX_SAID:
+        raise BodyTooLarge(TOO_LONG)
     for number, turn in enumerate(transcript.turns, 1):
         if injects(turn.agent):
             line = next((each for each in turn.agent.splitlines() if injects(each)), turn.agent)

@@ -71,7 +71,7 @@ class Ranker:
         rewards = {digest: or_raise(outcome) for digest, outcome in zip(distinct, outcomes, strict=True)}
         version = next(iter(rewards.values())).scoring_version
         scores = {digest: scored.reward for digest, scored in rewards.items()}
-        shown = await asyncio.to_thread(_without_offence, distinct)
+        shown = {} if self._group_judge is None else await asyncio.to_thread(_without_offence, distinct)
         # One conversation alone compares with nothing: its own reward is all that can be said.
         if self._group_judge is None or len(shown) < 2:
             heard = next(iter(rewards.values())).judges

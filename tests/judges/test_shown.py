@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from reward_server.errors import BodyTooLarge, JudgeFailed
-from reward_server.judges import ruler, shown
+from reward_server.judges import preflight, ruler, shown
 from reward_server.judges.base import Case, Evidence, Status, Verdict
 from reward_server.judges.cascade import OpenQuestion
 from reward_server.judges.inquiry import Inquiry, inquiries
 from reward_server.judges.pairwise import PairwiseJudge
-from reward_server.judges.reading import JudgeAnswer
+from reward_server.judges.preflight import offence_in
+from reward_server.judges.reading import JudgeAnswer, PairAnswer
 from reward_server.judges.ruler import Ruler, digest_of
 from reward_server.judges.shown import as_said, as_shown, is_evidence, is_whole, shown_of
 from reward_server.judges.soundness import earned
@@ -223,6 +225,26 @@ def test_far_too_long_a_conversation_is_not_looked_through(where: str, monkeypat
     assert read == []
 
 
+async def test_far_too_long_a_conversation_is_not_looked_through_for_an_offence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(preflight, "injects", read.append)
+    monkeypatch.setattr(preflight, "MAX_SAID", 1_000)
+    case, criteria = a_judged_case(f"{PLAN} {'a ' * 500}", TELLS)
+    model = AskedModel(good)
+    with pytest.raises(BodyTooLarge, match="too long for a judge"):
+        offence_in(case.transcript)
+    [outcome] = await a_judge(model).decide([(case, criteria)])
+    assert isinstance(outcome, BodyTooLarge)
+    with pytest.raises(BodyTooLarge):
+        await PairwiseJudge(model, VerdictCache()).compare(
+            case.scenario, criteria, a_transcript(CALM), case.transcript, "lab"
+        )
+    assert read == [CALM]  # of the other side
+    assert model.asked == []
+
+
 async def test_a_group_that_is_far_too_long_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
     read = heard_by(monkeypatch, ruler)
     monkeypatch.setattr(ruler, "MAX_SAID", 1_000)
@@ -394,20 +416,29 @@ async def test_words_that_were_not_shown_cannot_be_quoted_for_good_conduct() -> 
 # --- pairs and groups -------------------------------------------------------------------------------
 
 
-async def test_a_conversation_and_the_same_with_praise_tie_unasked() -> None:
-    model = AskedModel(lambda *_: FailureKind.REFUSED)
+async def test_a_conversation_and_the_same_with_praise_tie_whatever_a_model_makes_of_the_praise() -> None:
+    def believes(question: Question, _: int) -> PairAnswer:
+        praised_first = "thorough" in question.user.splitlines()[1]
+        return PairAnswer(reason="-", better="X" if praised_first else "Y", turn=1, quote=CALM)
+
+    model = AskedModel(believes)
     case, criteria = a_judged_case()
     judge = PairwiseJudge(model, VerdictCache())
     preference = await judge.compare(case.scenario, criteria, a_transcript(*praised("behind")), case.transcript, "lab")
-    assert (preference.winner, model.asked) == ("tie", [])
+    assert (preference.winner, len(model.asked)) == ("tie", 2)  # without the praise they are one: nobody asks
 
 
-async def test_a_group_is_shown_without_words_for_a_judge() -> None:
+async def test_a_group_is_shown_without_words_for_a_judge_and_then_with_all_that_was_said() -> None:
     model = AskedModel(lambda *_: FailureKind.REFUSED)
+    model.gate.clear()
+    model.awaited = 4
     case, criteria = a_judged_case()
     group = {digest_of(each): each for each in (case.transcript, a_transcript(*praised("before")))}
     assert len(group) == 2
-    with pytest.raises(Exception, match="judge"):
-        await Ruler(model).relative(case.scenario, criteria, group, "lab")
-    assert model.asked
-    assert all("thorough" not in question.user for question in model.asked)
+    ranking = asyncio.create_task(Ruler(model).relative(case.scenario, criteria, group, "lab"))
+    async with asyncio.timeout(10):
+        await model.arrived.wait()
+    model.gate.set()
+    with pytest.raises(JudgeFailed):
+        await ranking
+    assert ["thorough" in question.user for question in model.asked] == [False, False, True, True]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reward_server.errors import BodyTooLarge, BudgetExhausted, JudgeFailed, LabsError
+from reward_server.judges import preflight
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.rank import Ranker, places
 from reward_server.scoring.scorer import Scorer, ScoreRequest
@@ -109,6 +110,16 @@ async def test_with_local_judges_a_score_is_the_members_own_reward(scorer: Score
     alone = [(await scorer.score([each]))[0] for each in members]
     assert list(ranking.scores) == [getattr(each, "reward", None) for each in alone]
     assert ranking.scoring_version == scorer.scoring_version
+
+
+async def test_what_is_too_long_for_a_model_is_none_too_long_for_local_judges(
+    scorer: Scorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "MAX_SAID", 10)
+    members = [member(LINES[name]) for name in ("good", "poor")]
+    assert (await a_ranker(scorer).rank(members)).ranks == (1, 2)
+    with pytest.raises(BodyTooLarge):
+        await a_ranker(scorer, GroupJudgeOf()).rank(members)
 
 
 # --- a group judge --------------------------------------------------------------------------------
