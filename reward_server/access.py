@@ -11,6 +11,7 @@ from reward_server.coordination.idempotency import Body
 from reward_server.coordination.lab import Lab
 from reward_server.errors import CollectionNotFound, Forbidden, ScenarioNotFound
 from scenarios.library import Catalog, PublicCollection, PublicScenario
+from scenarios.spelling import meant
 
 FULL_SCORES_ONLY = "score_breakdown"
 
@@ -24,7 +25,8 @@ def collection_for(lab: Lab, catalog: Catalog, slug: str) -> PublicCollection:
     """The collection, if it exists and the key may use it."""
     found = catalog.collections.get(slug)
     if found is None:
-        raise CollectionNotFound
+        seen = (known.card.slug for known in visible_collections(lab, catalog))
+        raise CollectionNotFound(CollectionNotFound.default_message + meant(slug, seen))
     if not lab.may_use(slug):
         raise Forbidden("This API key has no access to this collection.")
     return found
@@ -32,9 +34,10 @@ def collection_for(lab: Lab, catalog: Catalog, slug: str) -> PublicCollection:
 
 def scenario_for(lab: Lab, catalog: Catalog, collection: str, scenario: str) -> PublicScenario:
     """The scenario, if it exists and the key may use its collection."""
-    found = collection_for(lab, catalog, collection).scenarios.get(scenario)
+    there = collection_for(lab, catalog, collection).scenarios
+    found = there.get(scenario)
     if found is None:
-        raise ScenarioNotFound
+        raise ScenarioNotFound(ScenarioNotFound.default_message + meant(scenario, there))
     return found
 
 

@@ -50,6 +50,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from reward_server.program import as_called
+
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
@@ -66,7 +68,7 @@ class LabsError(Exception):
     default_message: ClassVar[str] = "The server made a mistake. It was recorded; please try again."
 
     def __init__(self, message: str | None = None) -> None:
-        self.message = self.default_message if message is None else message
+        self.message = as_called(self.default_message if message is None else message)
         super().__init__(self.message)
 
 

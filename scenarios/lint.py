@@ -15,6 +15,7 @@ from pathlib import Path
 from personas.lint import lint_case
 from scenarios.rules import Loc, Remark, all_remarks, final_tools
 from scenarios.schema import CollectionFile, ScenarioFile
+from scenarios.spelling import meant
 from scenarios.yamlfile import Document, Finding, ScenarioError, load
 
 COLLECTIONS = Path(__file__).parent / "collections"
@@ -52,8 +53,10 @@ def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[Lo
             findings += found
         else:
             loaded.scenarios[path.stem] = found
-    for slug in sorted((wanted or set()) - {path.stem for path in paths}):
-        findings.append(Finding(_name(folder / f"{slug}.yaml"), 1, "there is no such scenario: check the name"))
+    there = {path.stem for path in paths}
+    for slug in sorted((wanted or set()) - there):
+        told = f"there is no such scenario: check the name.{meant(slug, there)}".removesuffix(".")
+        findings.append(Finding(_name(folder / f"{slug}.yaml"), 1, told))
     return loaded, findings
 
 

@@ -7,7 +7,6 @@ and `12:30` stay text). Messages never quote values: what stands in a scenario f
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +15,8 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
+
+from scenarios.spelling import nearest
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 24
@@ -255,8 +256,8 @@ def _known_keys(model: type[BaseModel], loc: _Loc) -> str:
     if target is None:
         return ": remove it"
     known = [info.alias or name for name, info in target.model_fields.items()]
-    close = difflib.get_close_matches(str(loc[-1]), known, n=1)
-    meant = f": did you mean `{close[0]}`?" if close else ":"
+    close = nearest(str(loc[-1]), known)
+    meant = f": did you mean `{close}`?" if close else ":"
     return f"{meant} Known keys here are {', '.join(known)}"
 
 

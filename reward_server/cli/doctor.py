@@ -13,16 +13,16 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reward_server import __version__
-from reward_server.cli.program import as_called
 from reward_server.errors import ConfigurationError, LabsError
+from reward_server.program import as_called
 from reward_server.settings import PREFIX, Settings, load_settings
+from scenarios.spelling import nearest
 
 if TYPE_CHECKING:
     from reward_server.judges.base import Judge
@@ -91,8 +91,8 @@ def _settings(settings: Settings) -> Finding:
     strange = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in read)
     if not strange:
         return Finding("settings", "every LABS_… variable is one")
-    close = [(name, get_close_matches(name.upper(), read, 1)) for name in strange]
-    named = ", ".join(f"{name} (is {found[0]} meant?)" if found else name for name, found in close)
+    close = [(name, nearest(name.upper(), read)) for name in strange]
+    named = ", ".join(f"{name} (did you mean {found}?)" if found else name for name, found in close)
     mend = f"nothing reads {named}; docs/operations.md lists the settings"
     return Finding("settings", f"{len(strange)} without effect", mend, is_advice=True)
 
@@ -254,7 +254,8 @@ MENDS = {
     "timeout": "check LABS_LLM_BASE_URL, or give more time with LABS_LLM_DEADLINE_S",
     "reset": "nothing answers at LABS_LLM_BASE_URL",
     "malformed": "the model does not hold to JSON schemas; choose another",
-    "rejected": "the model does not take JSON schemas; choose another",
+    "rejected": "the model does not take JSON schemas; choose another (or LABS_LLM_LOGPROBS=false, if it is those)",
+    "no_logprobs": "set LABS_LLM_LOGPROBS=false: this model gives no log-probabilities",
 }
 CHECKS: dict[str, Callable[[Settings], Finding]] = {
     "python": _python,

@@ -83,16 +83,15 @@ def evaluate(
 
 
 def _library(root: Path | None, collection: str | None, scenario: str | None) -> Library:
+    from reward_server.access import scenario_for
+    from reward_server.coordination.lab import DEVELOPMENT_LAB
     from reward_server.engine import load_scenarios
-    from reward_server.errors import CollectionNotFound, ScenarioNotFound
 
     library = load_scenarios(root)
     if (collection is None) != (scenario is None):
         raise InvalidRequest("--collection and --scenario go together")
-    if collection is not None and collection not in library.catalog.collections:
-        raise CollectionNotFound
-    if collection is not None and scenario is not None and library.catalog.find(collection, scenario) is None:
-        raise ScenarioNotFound
+    if collection is not None and scenario is not None:
+        scenario_for(DEVELOPMENT_LAB, library.catalog, collection, scenario)  # who can start this, may see all
     return library
 
 

@@ -14,17 +14,18 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from reward_server.cli.program import as_called
 from reward_server.clock import SystemClock
 from reward_server.coordination.key_ring import KeyRing, NewKey
 from reward_server.coordination.lab import PLAN_RATES, Plan
 from reward_server.coordination.pepper import pepper_of
 from reward_server.engine import load_scenarios
 from reward_server.errors import InvalidRequest
+from reward_server.program import as_called
 from reward_server.settings import load_settings
 from reward_server.store.migrate import migrate
 from reward_server.store.records import KeyRow
 from reward_server.store.store import Store
+from scenarios.spelling import meant
 
 app = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
 
@@ -131,7 +132,8 @@ def _refuse_unknown(collections: list[str]) -> None:
     known = set(load_scenarios(load_settings().scenarios).catalog.collections)
     for slug in collections:
         if slug not in known:
-            raise typer.BadParameter(f"there is no collection {slug!r}; there are {', '.join(sorted(known))}")
+            told = f"there is no collection {slug!r}; there are {', '.join(sorted(known))}."
+            raise typer.BadParameter((told + meant(slug, known)).removesuffix("."))
 
 
 def _with_ring(data: Path | None, work: Callable[[KeyRing], Awaitable[Result]]) -> Result:

@@ -15,8 +15,8 @@ import typer
 
 from reward_server import __version__
 from reward_server.cli import calibrate, doctor, evaluate, judges, keys, reward_model, scenarios, serve
-from reward_server.cli.program import IN_A_CHECKOUT, as_called, called
 from reward_server.errors import LabsError
+from reward_server.program import IN_A_CHECKOUT, called
 
 # Typer carries its own copy of click and exports of its usage errors only a subclass.
 USAGE_ERROR = cast(type[Exception], typer.BadParameter.__mro__[1])
@@ -96,7 +96,7 @@ def main() -> None:
         _wrong_call(error)
         sys.exit(2)
     except LabsError as error:
-        typer.echo(f"labs: {as_called(error.message)}", err=True)
+        typer.echo(f"labs: {error.message}", err=True)
         sys.exit(1)
     except OSError as error:
         # Of a file that the caller named or the data folder; anything else is a defect and keeps its traceback.

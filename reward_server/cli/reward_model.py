@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from reward_server.cli.program import as_called
 from reward_server.cli.progress import shown
 from reward_server.errors import InvalidRequest, UnusableModel
+from reward_server.program import as_called
 
 if TYPE_CHECKING:
     from reward_server.jobs.reward_model.train import Task, Tools, Trained

@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from reward_server.cli.program import as_called
 from reward_server.cli.tables import name_columns, show, wide_console
 from reward_server.errors import LabsError
+from reward_server.program import as_called
 
 if TYPE_CHECKING:
     from reward_server.jobs.exam.report import ScenarioExam

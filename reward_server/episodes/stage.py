@@ -24,6 +24,7 @@ from reward_server.errors import FieldProblem, InvalidRequest, PersonaFailed
 from reward_server.store.records import EpisodeRow
 from reward_server.telemetry.logs import get_logger
 from scenarios.library import PublicScenario, Vault
+from scenarios.spelling import meant
 
 T = TypeVar("T")
 log = get_logger(__name__)
@@ -34,7 +35,8 @@ def choose_persona(scenario: PublicScenario, wanted: str | None, seed: int) -> s
     if wanted is None:
         return scenario.personas[draw(seed, "persona", len(scenario.personas))]
     if wanted not in scenario.personas:
-        problem = FieldProblem(("config", "persona_slug"), "This scenario has no such persona.")
+        told = "This scenario has no such persona." + meant(wanted, scenario.personas)
+        problem = FieldProblem(("config", "persona_slug"), told)
         raise InvalidRequest(errors=[problem])
     return wanted
 

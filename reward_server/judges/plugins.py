@@ -28,6 +28,7 @@ from reward_server.judges.base import AskedJudge, Case, ComputedJudge, Finding, 
 from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.judges.soundness import earned, is_sound
 from scenarios.schema import Criterion
+from scenarios.spelling import meant
 
 GROUP = "labs.judges"
 BUILT_IN = frozenset({"state", "rule", "local", "llm", "learned", "judge", "none", "rubric", "reward_model"})
@@ -86,8 +87,9 @@ def _offered(name: str, offers: Sequence[EntryPoint]) -> EntryPoint:
     # The same package may be found on the path more than once.
     found = {(_package(entry), entry.value): entry for entry in offers if entry.name == name}
     if not found:
-        known = ", ".join(sorted({entry.name for entry in offers})) or "none"
-        raise ConfigurationError(f"No installed package offers the judge plug-in `{name}` ({GROUP}: {known}).")
+        known = sorted({entry.name for entry in offers})
+        told = f"No installed package offers the judge plug-in `{name}` ({GROUP}: {', '.join(known) or 'none'})."
+        raise ConfigurationError(told + meant(name, known))
     if len(found) > 1:
         packages = " and ".join(sorted(package for package, _ in found))
         raise ConfigurationError(f"More than one package offers the judge plug-in `{name}`: {packages}.")

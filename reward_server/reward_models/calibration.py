@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from reward_server.errors import CalibrationMismatch, ConfigurationError, InvalidRequest, JudgeFailed
 from reward_server.reward_models.reliability import Floats
 from reward_server.telemetry.logs import get_logger
+from scenarios.spelling import OF_IDS, meant
 
 Method = Literal["temperature", "isotonic", "z_score", "min_max", "percentile"]
 SCALING = frozenset({"z_score", "min_max", "percentile"})
@@ -235,8 +236,9 @@ def take_away(calibration_id: str, folder: Path) -> None:
     """
     path = folder / f"{calibration_id}.json"
     if _ID.fullmatch(calibration_id) is None or not path.is_file():
-        known = ", ".join(sorted(each.stem for each in folder.glob("cal_*.json"))) or "none"
-        raise InvalidRequest(f"There is no calibration {calibration_id} in {folder}: {known}.")
+        known = sorted(each.stem for each in folder.glob("cal_*.json"))
+        told = f"There is no calibration {calibration_id} in {folder}: {', '.join(known) or 'none'}."
+        raise InvalidRequest(told + meant(calibration_id, known, OF_IDS))
     path.unlink()
     path.with_suffix(".png").unlink(missing_ok=True)
 

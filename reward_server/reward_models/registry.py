@@ -17,6 +17,7 @@ from pathlib import Path
 from reward_server.errors import RewardModelNotFound, UnusableModel
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Artefact, Card
+from scenarios.spelling import OF_IDS, meant
 
 ACTIVE = "active.json"
 _ID = re.compile(r"rm_[0-9a-f]{12}")
@@ -44,7 +45,9 @@ class Registry:
     def open(self, model_id: str) -> Artefact:
         """A model, verified; `RewardModelNotFound`, or `UnusableModel` where its files are damaged."""
         if not _ID.fullmatch(model_id) or not (self.folder / model_id).is_dir():
-            raise RewardModelNotFound(f"There is no reward model {model_id}." if _ID.fullmatch(model_id) else None)
+            known = (card.id for card in self.cards())
+            told = f"There is no reward model {model_id}." if _ID.fullmatch(model_id) else None
+            raise RewardModelNotFound((told or RewardModelNotFound.default_message) + meant(model_id, known, OF_IDS))
         return artefact.read(self.folder / model_id)
 
     def add(self, found: Artefact) -> Artefact:

@@ -18,6 +18,7 @@ from reward_server.errors import InvalidRewardConfig, JudgeFailed, LabsError, Pr
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge, Estimate
 from reward_server.scoring.compose import RUBRIC, Composite
+from scenarios.spelling import meant
 
 log = structlog.get_logger(__name__)
 
@@ -58,7 +59,7 @@ def refused(missing: str, judges: Judges) -> InvalidRewardConfig:
     there = ", ".join(f"`{name}`" for name in (RUBRIC, *judges))
     return InvalidRewardConfig(
         f"reward_config.composite: no judge `{missing}` of whole conversations is available on this server; there is "
-        f"{there}.{advice}"
+        f"{there}.{meant(missing, (RUBRIC, *judges))}{advice}"
     )
 
 

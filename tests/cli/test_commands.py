@@ -62,6 +62,7 @@ def test_the_commands_of_a_checkout_are_listed_there_alone() -> None:
         (["serve"], {"LABS_PORT": "many"}, 1, "LABS_PORT"),
         (["serve", "--host", "not an address"], {}, 1, "is not an address"),
         (["keys", "create", "x", "--collection", "nope"], {}, 2, "there is no collection"),
+        (["keys", "create", "x", "--collection", "custmer-support"], {}, 2, "Did you mean customer-support?"),
         (["keys", "create", "x", "--plan", "premium", "--rate", "3"], {}, 2, "--plan custom"),
         (["keys", "create", "x", "--lab", ""], {}, 2, "--lab must be lower-case letters"),
         (["learner", "--port", "1"], {}, 1, "learner is a command of ./labs in a checkout"),

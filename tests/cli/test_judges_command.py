@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -90,8 +91,9 @@ def test_an_unknown_scenario_is_found_before_the_engine_is_loaded(
 ) -> None:
     monkeypatch.setattr("reward_server.engine.load_matcher", pytest.fail)
     path = tmp_path / "elsewhere.jsonl"
-    path.write_text(Path(talks).read_text().replace("flat-tyre", "no-such-scenario"))
-    with pytest.raises(InvalidRequest, match="conversation 1: there is no scenario bike-shop/no-such-scenario here"):
+    path.write_text(Path(talks).read_text().replace("flat-tyre", "flat-tire"))
+    said = "conversation 1: there is no scenario bike-shop/flat-tire here. Did you mean bike-shop/flat-tyre?"
+    with pytest.raises(InvalidRequest, match=re.escape(said)):
         run("agree", str(path), "--out", str(tmp_path / "out"), "--dir", str(COLLECTIONS))
 
 

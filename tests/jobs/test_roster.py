@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from reward_server.jobs.agreement.roster import NO, PER_ANSWER, YES, seats
+from reward_server.errors import InvalidRequest
+from reward_server.jobs.agreement.roster import NO, PER_ANSWER, WHOLE, YES, Seat, chosen, seats
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import Estimate
 from reward_server.judges.plugins import NO_PLUGINS
@@ -44,6 +45,13 @@ def listed(samples: int = 1, whole: Whole | UnusableJudge | None = None, *, llm:
     scorer = SimpleNamespace(scoring_version="sv_0123456789ab")
     engine: Any = SimpleNamespace(guests=guests, matcher=WordMatcher(), scorer=scorer)
     return {seat.name: seat.uncertainty for seat in seats(engine, samples)}
+
+
+def test_a_judge_that_is_near_is_named() -> None:
+    with pytest.raises(
+        InvalidRequest, match=r"no judge 'rubrics' here: there are rubric, rule\. Did you mean rubric\?"
+    ):
+        chosen([Seat("rubric", "1", WHOLE, NO), Seat("rule", "1", "rule", NO)], ["rubrics"])
 
 
 def test_exact_judges_state_none_and_so_does_the_rubric_they_decide() -> None:

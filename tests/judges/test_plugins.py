@@ -110,6 +110,7 @@ def test_what_is_not_named_is_not_even_imported() -> None:
 
 BAD = [
     (["manners"], [], "No installed package offers the judge plug-in `manners` (labs.judges: none)."),
+    (["maners"], [entry("manners", "Manners")], "(labs.judges: manners). Did you mean manners?"),
     (["manner"], [entry("manners", "Manners")], "`manner` (labs.judges: manners)"),
     (["manners"], [entry("manners", "Nothing")], "cannot be loaded: AttributeError"),
     (["manners"], [entry("manners", "Manners", "no_such_module")], "cannot be loaded: ModuleNotFoundError"),

@@ -253,4 +253,6 @@ def test_one_file_can_be_linted_alone(collections: Path, change: Change, capsys:
     assert main([str(path)]) == 1
     assert "0 scenarios passed, 1 findings" in capsys.readouterr().out
     assert main([str(path.parent / "absent.yaml")]) == 1
-    assert "no such scenario" in capsys.readouterr().out
+    assert "no such scenario: check the name\n" in capsys.readouterr().out
+    assert main([str(path.with_stem(path.stem[:-1]))]) == 1
+    assert f"Did you mean {path.stem}?" in capsys.readouterr().out

@@ -14,6 +14,7 @@ from reward_server.judges.local import LocalJudge
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
 from reward_server.scoring.compose import RUBRIC
+from scenarios.spelling import meant
 
 WHOLE = "whole conversations"
 YES, NO, PER_ANSWER = "yes", "no", "per answer"
@@ -58,7 +59,8 @@ def chosen(found: Sequence[Seat], names: Sequence[str]) -> Judges:
         if name not in known:
             hint = " (set LABS_LLM_PROVIDER and LABS_LLM_MODEL)" if name == "llm" else ""
             hint = " (none is active: ./labs reward-model activate)" if name == "reward_model" else hint
-            raise InvalidRequest(f"There is no judge {name[:40]!r} here{hint}: there are {', '.join(known)}.")
+            told = f"There is no judge {name[:40]!r} here{hint}: there are {', '.join(known)}."
+            raise InvalidRequest(told + meant(name, known))
     if len(set(names)) < len(names):
         raise InvalidRequest("A judge is named twice.")
     whole = tuple(name for name in names if known[name].decides == WHOLE)

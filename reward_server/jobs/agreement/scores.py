@@ -24,6 +24,7 @@ from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.scoring.transcript import Transcript
 from scenarios.library import Vault
+from scenarios.spelling import meant
 from trainer_client.wire import Message
 
 BATCH = 48
@@ -140,7 +141,9 @@ def require_scenarios(sides: Sequence[Side], vault: Vault) -> None:
     known = set(vault.names())
     for number, side in enumerate(sides, 1):
         if (side.collection, side.scenario) not in known:
-            raise InvalidRequest(f"conversation {number}: there is no scenario {side.collection}/{side.scenario} here")
+            name = f"{side.collection}/{side.scenario}"
+            told = f"conversation {number}: there is no scenario {name} here."
+            raise InvalidRequest(told + meant(name, (f"{each}/{slug}" for each, slug in known)))
 
 
 def transcript_of(scorer: Scorer, side: Side) -> Transcript:

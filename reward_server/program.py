@@ -1,7 +1,7 @@
 """What this program is called by whoever runs it: `./labs` in a checkout, `labs` where it is installed as that.
 
-Texts are written with `./labs`. What the command prints goes through `as_called`; what the API answers does not:
-whoever reads that is elsewhere.
+Texts are written with `./labs`. What the command prints, and what errors say, goes through `as_called`: the operator
+of a server types its name as whoever started the server did.
 """
 
 from __future__ import annotations
