@@ -1,4 +1,4 @@
-"""Cursors of lists: opaque to the caller, and only those that this server made for this lab are taken.
+"""Cursors of lists: opaque to the caller, and only those that this server made for this lab and list are taken.
 
 A cursor is base64url of a MAC and the position (moment of creation in microseconds, id).
 """
@@ -9,16 +9,23 @@ import base64
 import binascii
 import hashlib
 import hmac
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from reward_server.errors import InvalidCursor
-from reward_server.ids import IdPrefix, is_id
-from reward_server.store.records import EpisodeCursor
 
 _MAC_BYTES = 12
 _MAX_CHARACTERS = 256
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """The last entry of a page: the next page begins after it."""
+
+    created_at: datetime
+    id: str
 
 
 class CursorCodec:
@@ -28,13 +35,13 @@ class CursorCodec:
         # A key of its own, so that a cursor can never stand in for anything else the secret signs.
         self._key = hmac.digest(secret, b"labs list cursor", hashlib.sha256)
 
-    def write(self, lab_id: str, position: EpisodeCursor) -> str:
+    def write(self, lab_id: str, position: Position) -> str:
         """The cursor that continues after `position`."""
-        payload = f"{(position.created_at - _EPOCH) // _MICROSECOND}:{position.episode_id}".encode()
+        payload = f"{(position.created_at - _EPOCH) // _MICROSECOND}:{position.id}".encode()
         return base64.urlsafe_b64encode(self._mac(lab_id, payload) + payload).rstrip(b"=").decode()
 
-    def read(self, lab_id: str, cursor: str) -> EpisodeCursor:
-        """The position in a cursor; `InvalidCursor` for anything that `write` did not return."""
+    def read(self, lab_id: str, cursor: str, prefix: str) -> Position:
+        """The position in a cursor; `InvalidCursor` for all that `write` did not return for ids with that prefix."""
         if len(cursor) > _MAX_CHARACTERS:
             raise InvalidCursor
         try:
@@ -44,10 +51,10 @@ class CursorCodec:
         mac, payload = raw[:_MAC_BYTES], raw[_MAC_BYTES:]
         if not hmac.compare_digest(mac, self._mac(lab_id, payload)):
             raise InvalidCursor
-        microseconds, _, episode_id = payload.decode().partition(":")
-        position = EpisodeCursor(created_at=_EPOCH + int(microseconds) * _MICROSECOND, episode_id=episode_id)
+        microseconds, _, entry_id = payload.decode().partition(":")
+        position = Position(_EPOCH + int(microseconds) * _MICROSECOND, entry_id)
         # base64 has several spellings of the last bits; only the one that was given out counts.
-        if not is_id(episode_id, IdPrefix.EPISODE) or self.write(lab_id, position) != cursor:
+        if not entry_id.startswith(f"{prefix}_") or self.write(lab_id, position) != cursor:
             raise InvalidCursor
         return position
 

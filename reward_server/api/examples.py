@@ -139,28 +139,24 @@ COMPARE_RESPONSE: Example = {
     "scoring_version": "sv_0123456789ab",
     "request_id": _REQUEST_ID,
 }
-CALIBRATIONS: Example = {
-    "calibrations": [
+_CALIBRATION: Example = {
+    "id": "cal_0123456789ab",
+    "method": "isotonic",
+    "uses_labels": True,
+    "n": 640,
+    "scoring_version": "sv_0123456789ab",
+    "data_hash": "0" * 64,
+    "range": [0.0, 1.0],
+    "rewards": [
         {
-            "id": "cal_0123456789ab",
-            "method": "isotonic",
-            "uses_labels": True,
-            "n": 640,
-            "scoring_version": "sv_0123456789ab",
-            "data_hash": "0" * 64,
-            "range": [0.0, 1.0],
-            "rewards": [
-                {
-                    "name": "reward",
-                    "ece_before": {"value": 0.15, "low": 0.127, "high": 0.173},
-                    "ece_after": {"value": 0.021, "low": 0.004, "high": 0.042},
-                }
-            ],
-            "created_at": "2026-01-01T12:00:00Z",
+            "name": "reward",
+            "ece_before": {"value": 0.15, "low": 0.127, "high": 0.173},
+            "ece_after": {"value": 0.021, "low": 0.004, "high": 0.042},
         }
     ],
-    "request_id": _REQUEST_ID,
+    "created_at": "2026-01-01T12:00:00Z",
 }
+CALIBRATIONS: Example = {"data": [_CALIBRATION], "calibrations": [_CALIBRATION], "request_id": _REQUEST_ID}
 _REWARD_MODEL: Example = {
     "id": "rm_0123456789ab",
     "active": True,
@@ -172,7 +168,7 @@ _REWARD_MODEL: Example = {
     "encoder_version": "minilm-l6-v2/0123456789ab/1",
     "held_out": {"score": {"n": 128, "spearman": {"value": 0.61, "low": 0.48, "high": 0.72}}},
 }
-REWARD_MODELS: Example = {"reward_models": [_REWARD_MODEL], "request_id": _REQUEST_ID}
+REWARD_MODELS: Example = {"data": [_REWARD_MODEL], "reward_models": [_REWARD_MODEL], "request_id": _REQUEST_ID}
 REWARD_MODEL: Example = {**_REWARD_MODEL, "request_id": _REQUEST_ID}
 RANK_REQUEST: Example = {
     **_WHERE,

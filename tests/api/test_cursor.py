@@ -7,27 +7,28 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reward_server.api.cursor import CursorCodec
+from reward_server.api.cursor import CursorCodec, Position
 from reward_server.errors import InvalidCursor
 from reward_server.ids import new_episode_id
-from reward_server.store.records import EpisodeCursor
 
 CODEC = CursorCodec(b"secret")
-POSITION = EpisodeCursor(created_at=datetime(2026, 3, 4, 5, 6, 7, 123456, tzinfo=UTC), episode_id=new_episode_id())
+POSITION = Position(datetime(2026, 3, 4, 5, 6, 7, 123456, tzinfo=UTC), new_episode_id())
 
 
 def test_what_is_written_can_be_read() -> None:
-    assert CODEC.read("lab", CODEC.write("lab", POSITION)) == POSITION
-    old = EpisodeCursor(created_at=datetime(1969, 1, 1, tzinfo=UTC), episode_id=new_episode_id())
-    assert CODEC.read("lab", CODEC.write("lab", old)) == old
+    assert CODEC.read("lab", CODEC.write("lab", POSITION), "ep") == POSITION
+    old = Position(datetime(1969, 1, 1, tzinfo=UTC), new_episode_id())
+    assert CODEC.read("lab", CODEC.write("lab", old), "ep") == old
 
 
-def test_another_lab_or_another_secret_cannot_use_it() -> None:
+def test_another_lab_another_secret_or_another_list_cannot_use_it() -> None:
     cursor = CODEC.write("lab", POSITION)
     with pytest.raises(InvalidCursor):
-        CODEC.read("other", cursor)
+        CODEC.read("other", cursor, "ep")
     with pytest.raises(InvalidCursor):
-        CursorCodec(b"other").read("lab", cursor)
+        CursorCodec(b"other").read("lab", cursor, "ep")
+    with pytest.raises(InvalidCursor):
+        CODEC.read("lab", cursor, "rm")
 
 
 def test_every_changed_character_is_noticed() -> None:
@@ -37,13 +38,13 @@ def test_every_changed_character_is_noticed() -> None:
             changed = cursor[:place] + replacement + cursor[place + 1 :]
             if changed != cursor:
                 with pytest.raises(InvalidCursor):
-                    CODEC.read("lab", changed)
+                    CODEC.read("lab", changed, "ep")
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "=", "!!!!", "é", "A" * 10_000, "\x00", "A=A=", "null", " "])
 def test_made_up_cursors_are_refused(cursor: str) -> None:
     with pytest.raises(InvalidCursor):
-        CODEC.read("lab", cursor)
+        CODEC.read("lab", cursor, "ep")
 
 
 def test_a_cursor_holds_no_readable_secret() -> None:
@@ -53,5 +54,5 @@ def test_a_cursor_holds_no_readable_secret() -> None:
 
 
 def test_neighbouring_moments_have_different_cursors() -> None:
-    later = EpisodeCursor(created_at=POSITION.created_at + timedelta(microseconds=1), episode_id=POSITION.episode_id)
+    later = Position(POSITION.created_at + timedelta(microseconds=1), POSITION.id)
     assert CODEC.write("lab", later) != CODEC.write("lab", POSITION)

@@ -57,5 +57,8 @@ class CalibrationSummary(ResponseModel):
 class CalibrationList(ResponseModel):
     """Answer of GET /calibrations."""
 
+    data: list[CalibrationSummary]
     calibrations: list[CalibrationSummary]
+    """The same as `data`, under its older name."""
+    next_cursor: str | None = None
     request_id: str

@@ -44,9 +44,12 @@ class RewardModelSummary(ResponseModel):
 
 
 class RewardModelList(ResponseModel):
-    """All reward models of the server, newest first."""
+    """Reward models of the server, newest first."""
 
+    data: list[RewardModelSummary]
     reward_models: list[RewardModelSummary]
+    """The same as `data`, under its older name."""
+    next_cursor: str | None = None
     request_id: str
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, services_of
+from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
+from reward_server.api.paging import PageQuery, Pager
 from reward_server.reward_models.calibration import Calibration
 from trainer_client.wire import CalibrationList
 
@@ -16,11 +19,15 @@ router = APIRouter(prefix=API_PREFIX, tags=["learned models"])
 
 
 @router.get("/calibrations")
-@operation(Operation(CalibrationList, response_example=examples.CALIBRATIONS))
-async def list_calibrations(request: Request, _lab: Caller) -> Response:
+@operation(Operation(CalibrationList, errors=(400,), response_example=examples.CALIBRATIONS))
+async def list_calibrations(request: Request, lab: Caller, query: Annotated[PageQuery, Query()]) -> Response:
     """The calibrations of this server, newest first, also those of other scoring versions."""
-    found = await asyncio.to_thread(services_of(request).calibrations.all)
-    return answer(request, {"calibrations": [_summary(each) for each in found]})
+    services = services_of(request)
+    found = await asyncio.to_thread(services.calibrations.all)
+    pager = Pager(services.cursors, lab.lab_id, "cal")
+    shown, following = pager.page(found, query, lambda each: Position(each.created, each.id))
+    data = [_summary(each) for each in shown]
+    return answer(request, {"data": data, "calibrations": data, **following})
 
 
 def _summary(calibration: Calibration) -> Body:

@@ -9,8 +9,10 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of, within
+from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
-from reward_server.store.records import EpisodeStatus
+from reward_server.ids import IdPrefix
+from reward_server.store.records import EpisodeCursor, EpisodeStatus
 from trainer_client.wire import (
     CreateEpisodeRequest,
     CreateEpisodeResponse,
@@ -98,11 +100,15 @@ class EpisodeQuery(BaseModel):
 async def list_episodes(request: Request, lab: Caller, query: Annotated[EpisodeQuery, Query()]) -> Response:
     """The lab's episodes, newest first."""
     services = services_of(request)
-    after = None if query.cursor is None else services.cursors.read(lab.lab_id, query.cursor)
+    after = None
+    if query.cursor is not None:
+        position = services.cursors.read(lab.lab_id, query.cursor, IdPrefix.EPISODE)
+        after = EpisodeCursor(created_at=position.created_at, episode_id=position.id)
     page = await services.episodes.page(
         lab, limit=query.limit, after=after, collection=query.collection_slug, status=query.status
     )
     body: Body = {"data": page.bodies}
     if page.next is not None:
-        body["next_cursor"] = services.cursors.write(lab.lab_id, page.next)
+        position = Position(page.next.created_at, page.next.episode_id)
+        body["next_cursor"] = services.cursors.write(lab.lab_id, position)
     return answer(request, body)

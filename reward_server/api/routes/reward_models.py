@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, services_of
+from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
+from reward_server.api.paging import PageQuery, Pager
 from reward_server.errors import Forbidden
 from reward_server.reward_models.artefact import Card
 from trainer_client.wire import RewardModelList, RewardModelResponse
@@ -15,11 +19,15 @@ router = APIRouter(prefix=API_PREFIX, tags=["learned models"])
 
 
 @router.get("/reward-models")
-@operation(Operation(RewardModelList, response_example=examples.REWARD_MODELS))
-async def list_reward_models(request: Request, _lab: Caller) -> Response:
+@operation(Operation(RewardModelList, errors=(400,), response_example=examples.REWARD_MODELS))
+async def list_reward_models(request: Request, lab: Caller, query: Annotated[PageQuery, Query()]) -> Response:
     """The learned reward models of this server, newest first, with their figures on held-out dialogues."""
-    found = await services_of(request).reward_models.all()
-    return answer(request, {"reward_models": [_summary(card, active=active) for card, active in found]})
+    services = services_of(request)
+    found = await services.reward_models.all()
+    pager = Pager(services.cursors, lab.lab_id, "rm")
+    shown, following = pager.page(found, query, lambda each: Position(each[0].created, each[0].id))
+    data = [_summary(card, active=active) for card, active in shown]
+    return answer(request, {"data": data, "reward_models": data, **following})
 
 
 @router.post("/reward-models/{reward_model_id}/activate")

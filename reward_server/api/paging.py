@@ -1,0 +1,47 @@
+"""Pages of a list that is at hand as a whole, with the cursors of `api.cursor`.
+
+Without a limit the whole list is one page: so it was before there were pages, and such lists are short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import BaseModel, Field
+
+from reward_server.api.context import Body
+from reward_server.api.cursor import CursorCodec, Position
+
+T = TypeVar("T")
+
+
+class PageQuery(BaseModel):
+    """Query of such a list."""
+
+    limit: int | None = Field(default=None, ge=1, le=100, description="Entries of a page; without it, all that follow.")
+    cursor: str | None = Field(default=None, description="`next_cursor` of the page before.")
+
+
+@dataclass(frozen=True)
+class Pager:
+    """The cursors of one list and one lab."""
+
+    cursors: CursorCodec
+    lab_id: str
+    prefix: str
+    """What ids of the list begin with."""
+
+    def page(self, entries: Sequence[T], query: PageQuery, position: Callable[[T], Position]) -> tuple[list[T], Body]:
+        """The entries of a page, and `next_cursor` where there is another one; entries are the newest first.
+
+        Raises:
+            InvalidCursor: the cursor is not one of this list and lab.
+        """
+        after = None if query.cursor is None else self.cursors.read(self.lab_id, query.cursor, self.prefix)
+        rest = [entry for entry in entries if after is None or position(entry) < after]
+        shown = rest[: query.limit]
+        if len(shown) == len(rest):
+            return shown, {}
+        return shown, {"next_cursor": self.cursors.write(self.lab_id, position(shown[-1]))}
