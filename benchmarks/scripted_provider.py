@@ -26,6 +26,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 import socket
 import struct
 import threading
@@ -42,6 +43,8 @@ HUGE_BYTES = 64 * 1024 * 1024
 """How much a HUGE answer offers; whoever limits what it reads hangs up long before."""
 CHUNK = b" " * 65_536
 ESTIMATED_CHARACTERS_PER_TOKEN = 4
+NO_LOGPROBS: Sequence[tuple[str, Mapping[str, float]]] = ()
+"""Of a server that leaves them out though it is asked for them."""
 
 
 class Mode(StrEnum):
@@ -84,7 +87,8 @@ class Say:
     usage: bool = True
     """Whether the response says how many tokens were used."""
     logprobs: Sequence[tuple[str, Mapping[str, float]]] | None = None
-    """For OpenAI: each token with the log-probabilities of its alternatives."""
+    """For OpenAI: each token with the log-probabilities of its alternatives. Where they are asked for and not given
+    here, the model is sure of its words, booleans being tokens of their own; `NO_LOGPROBS` keeps them back."""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     raw: bytes | None = None
@@ -400,8 +404,11 @@ def _openai_body(say: Say, text: str | None, asked: Asked) -> dict[str, Any]:
         "finish_reason": say.stop or "stop",
         "logprobs": None,
     }
-    if say.logprobs is not None:
-        choice["logprobs"] = {"content": [_token(token, others) for token, others in say.logprobs], "refusal": None}
+    logprobs = say.logprobs
+    if logprobs is None and asked.body.get("logprobs") and text is not None:
+        logprobs = [(token, {token: 0.0}) for token in re.split(r"(?<=:)( ?(?:true|false))", text) if token]
+    if logprobs:
+        choice["logprobs"] = {"content": [_token(token, others) for token, others in logprobs], "refusal": None}
     body = {
         "id": f"chatcmpl-{asked.number}",
         "object": "chat.completion",

@@ -65,6 +65,9 @@ class Settings(BaseSettings):
         default=None, description="Key of the provider; default: ANTHROPIC_API_KEY or OPENAI_API_KEY."
     )
     llm_samples: int = Field(default=1, ge=1, le=16, description="How often an LLM judge is asked; gives a spread.")
+    llm_logprobs: bool = Field(
+        default=True, description="Weigh verdicts by log-probabilities; false for a model of openai or vllm without."
+    )
     llm_deadline_s: Seconds = Field(default=30.0, description="Time for one question with all its retries.")
     llm_retries: int = Field(default=2, ge=0, le=10, description="Further attempts after one that failed in passing.")
     llm_concurrency: int = Field(default=16, ge=1, le=4096, description="Questions on their way at once.")

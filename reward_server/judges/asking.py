@@ -16,6 +16,8 @@ from reward_server.errors import JudgeFailed
 from reward_server.llm.base import MISTAKES, TRANSIENT, Answer, FailureKind, LanguageModel, LlmFailed, Question
 
 T = TypeVar("T")
+READ_WRONG = MISTAKES | {FailureKind.TOO_LARGE}
+"""What a reader may find wrong that a model can be told; an answer without weights is none of its mistakes."""
 
 
 async def ask_and_read(
@@ -45,6 +47,8 @@ async def ask_and_read(
         try:
             return await asyncio.to_thread(read, answer)
         except LlmFailed as failure:
+            if failure.kind not in READ_WRONG:
+                raise
             mistake = failure.kind
     question, read = put(mistake)
     answer = await model.ask(question, lab_id=lab_id, sample=sample)

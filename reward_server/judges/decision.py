@@ -1,6 +1,6 @@
 """What several answers of a language model come to: a value, how much the answers differ, and the evidence.
 
-The value is the mean over the samples of "met" (1 or 0), or of its probability where the model gives
+The value is the mean over the samples of "met" (1 or 0), or of its probability where the judge weighs by
 log-probabilities. Without evidence in any sample it is 0, however likely the model finds it.
 
 The spread says how far that share may be off. It is the standard deviation of the posterior of a share of which k
@@ -29,10 +29,11 @@ KEPT_REASON = 400
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One checked answer to an inquiry: per question what was answered, and how likely "met" was, if that is known."""
+    """One checked answer to an inquiry: per question what was answered, and what it counts, from 0 to 1."""
 
     answers: tuple[Answered, ...] = field(repr=False)
-    likelihoods: tuple[float | None, ...]
+    weights: tuple[float, ...]
+    """How likely "met" was, or, where that is not asked for, 1 for met and 0 for not."""
 
 
 def decide_by(samples: Sequence[Sample], criteria: Sequence[Criterion]) -> Any:
@@ -42,11 +43,8 @@ def decide_by(samples: Sequence[Sample], criteria: Sequence[Criterion]) -> Any:
 
 def _entry(samples: Sequence[Sample], index: int, criterion: Criterion) -> dict[str, Any]:
     answers = [sample.answers[index] for sample in samples]
-    stated = [sample.likelihoods[index] for sample in samples]
+    values = [sample.weights[index] for sample in samples]
     evidence = list(dict.fromkeys(answer.evidence for answer in answers if answer.evidence is not None))
-    known = [p for p in stated if p is not None]
-    weighted = len(known) == len(stated)
-    values = known if weighted else [float(answer.met) for answer in answers]
     if not evidence:
         values = [0.0] * len(values)
     value = statistics.fmean(values)
@@ -56,7 +54,6 @@ def _entry(samples: Sequence[Sample], index: int, criterion: Criterion) -> dict[
         "value": round(value, 4),
         "spread": _spread(values),
         "evidence": [[each.turn, each.quote] for each in evidence[:MOST_QUOTES]] if round(value, 4) > 0 else [],
-        "by": "logprobs" if weighted else "answers",
         "reasons": [answer.reason[:KEPT_REASON] for answer in answers],
     }
 
@@ -82,7 +79,7 @@ def _sound(entry: dict[str, Any], transcript: Transcript) -> bool:
         return False
     if spread is not None and not (isinstance(spread, float) and math.isfinite(spread) and spread >= 0.0):
         return False
-    if (value > 0) != bool(evidence) or entry.get("by") not in {"answers", "logprobs"}:
+    if (value > 0) != bool(evidence):
         return False
     return all(_is_quote(each) for each in evidence) and occurs(transcript, map(_evidence, evidence))
 
@@ -96,11 +93,8 @@ def _evidence(each: list[Any]) -> Evidence:
 
 
 def verdicts_of(decision: Any, criteria: Sequence[Criterion], judge: str, version: str) -> list[Verdict]:
-    """The verdicts that a usable decision stands for; their version says what the value was computed by."""
-    return [
-        _verdict(entry, criterion, judge, f"{version};by={entry['by']}")
-        for entry, criterion in zip(decision, criteria, strict=True)
-    ]
+    """The verdicts that a usable decision stands for."""
+    return [_verdict(entry, criterion, judge, version) for entry, criterion in zip(decision, criteria, strict=True)]
 
 
 def _verdict(entry: dict[str, Any], criterion: Criterion, judge: str, version: str) -> Verdict:

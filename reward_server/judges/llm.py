@@ -45,13 +45,14 @@ class LlmJudge:
         self._model = model
         self._cache = cache
         self._samples = samples
-        self._weighting = "logprobs" if model.has_logprobs else "answers"
+        self._weighs = model.has_logprobs
         self._secret = secrets.token_bytes(32)
 
     @property
     def version(self) -> str:
-        """Model, prompt, samples and weighting."""
-        return f"{self._model.version};prompt={PROMPT_VERSION};k={self._samples};{self._weighting}"
+        """Model, prompt, samples and weighting, by which every verdict is made: else there is none."""
+        weighting = "logprobs" if self._weighs else "answers"
+        return f"{self._model.version};prompt={PROMPT_VERSION};k={self._samples};{weighting}"
 
     async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> list[Outcome]:
         """Per case the verdicts in the order of its criteria, or its failure; all cases at once."""
@@ -107,8 +108,8 @@ class LlmJudge:
         """One answer, checked."""
 
         def put(mistake: FailureKind | None) -> tuple[Question, Callable[[Answer], Sample]]:
-            question = inquiry.question(self._secret, number, mistake, logprobs=self._model.has_logprobs)
-            return question, lambda answer: _read(answer, inquiry)
+            question = inquiry.question(self._secret, number, mistake, logprobs=self._weighs)
+            return question, lambda answer: _read(answer, inquiry, weighs=self._weighs)
 
         return await ask_and_read(self._model, put, lab_id=case.lab_id, sample=number)
 
@@ -118,12 +119,19 @@ def _to_the_letter(case: Case, verdict: Verdict) -> Verdict:
     return replace(verdict, evidence=tuple(as_said(case.transcript, each) for each in verdict.evidence))
 
 
-def _read(answer: Answer, inquiry: Inquiry) -> Sample:
+def _read(answer: Answer, inquiry: Inquiry, *, weighs: bool) -> Sample:
     parsed = answer.parsed
     if not isinstance(parsed, JudgeAnswer):
         raise LlmFailed(FailureKind.MALFORMED)
     answered = read_answers(parsed, inquiry.ids, inquiry.seen)
+    if not weighs:
+        return Sample(tuple(answered), tuple(float(each.met) for each in answered))
     # The tokens follow the order of the answer's text, which may be another than that of the questions.
     stated = likelihoods(answer.tokens, [each.met for each in parsed.verdicts])
     by_id = {each.id: likelihood for each, likelihood in zip(parsed.verdicts, stated, strict=True)}
-    return Sample(tuple(answered), tuple(by_id[each] for each in inquiry.ids))
+    found = [by_id[each] for each in inquiry.ids]
+    known = tuple(likelihood for likelihood in found if likelihood is not None)
+    if len(known) < len(found):
+        # Not the answer instead: a verdict without weights would bear the version of those with.
+        raise LlmFailed(FailureKind.NO_LOGPROBS)
+    return Sample(tuple(answered), known)

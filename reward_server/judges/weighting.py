@@ -2,7 +2,7 @@
 
 G-Eval (Liu et al. 2023, equation 1) scores by the expectation over the score tokens, sum of p(s_i) * s_i. A
 yes-or-no verdict has the two scores 1 and 0, so the expectation is p(true) / (p(true) + p(false)) at the token in
-which the value of `met` begins. Where it cannot be found there is none, and the answer itself counts.
+which the value of `met` begins. Where it cannot be found there is none, and nothing else is put in its place.
 """
 
 from __future__ import annotations

@@ -50,6 +50,8 @@ class FailureKind(StrEnum):
     """Evidence that stands in no agent turn."""
     UNAUTHORISED = "unauthorised"
     """The provider refuses our key, knows no such model or wants to be paid: an operator has to act."""
+    NO_LOGPROBS = "no_logprobs"
+    """Log-probabilities were asked for and not given: an operator has to say that this model has none."""
     REJECTED = "rejected"
     """The provider does not take this question, for a reason that is neither the key nor its size."""
     BREAKER_OPEN = "breaker_open"
@@ -122,7 +124,7 @@ class Question:
     """Sent only to providers that take one."""
     seed: int | None = None
     logprobs: bool = False
-    """Ask for the alternatives of each token, where the provider has them."""
+    """Ask for the alternatives of each token: an answer without is a failure. For providers that have them alone."""
 
     def __repr__(self) -> str:
         return f"<Question: {self.schema.__name__}, {len(self.system) + len(self.user)} characters>"
@@ -167,7 +169,7 @@ class ChatProvider(Protocol):
 
     @property
     def has_logprobs(self) -> bool:
-        """Whether answers can carry `tokens`."""
+        """Whether answers carry `tokens` where a question asks for them; never changes, as verdicts rest on it."""
 
     @property
     def endpoint(self) -> str:
@@ -193,7 +195,7 @@ class LanguageModel(Protocol):
 
     @property
     def has_logprobs(self) -> bool:
-        """Whether answers can carry `tokens`."""
+        """Whether answers carry `tokens` where a question asks for them; never changes."""
 
     async def ask(self, question: Question, *, lab_id: str, sample: int = 0) -> Answer:
         """The answer, within the deadline. `sample` tells repeated questions of one kind apart.

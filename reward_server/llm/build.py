@@ -56,7 +56,7 @@ class _Pong(BaseModel):
 
 
 async def ping(settings: Settings) -> str | None:
-    """Ask the provider one tiny question: the model that answered, None where there is no provider.
+    """Ask the provider one tiny question as judges do: the model that answered, None where there is no provider.
 
     Raises:
         LlmFailed: it gave no answer, or one of another shape.
@@ -65,7 +65,8 @@ async def ping(settings: Settings) -> str | None:
     if model is None:
         return None
     try:
-        question = Question("Answer with the JSON that is asked for.", "Are you ready?", _Pong, max_tokens=256)
+        asked = ("Answer with the JSON that is asked for.", "Are you ready?")
+        question = Question(*asked, _Pong, max_tokens=256, logprobs=model.has_logprobs)
         return (await model.ask(question, lab_id="operator")).model
     finally:
         await model.close()
@@ -85,7 +86,13 @@ def provider_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
         raise ConfigurationError("LABS_LLM_PROVIDER: must be anthropic, openai or vllm")
     from reward_server.llm.openai_provider import OpenAIProvider
 
-    return OpenAIProvider(settings.llm_model, key, base_url=settings.llm_base_url, name=settings.llm_provider)
+    return OpenAIProvider(
+        settings.llm_model,
+        key,
+        base_url=settings.llm_base_url,
+        name=settings.llm_provider,
+        has_logprobs=settings.llm_logprobs,
+    )
 
 
 def _key(settings: Settings, environ: Mapping[str, str]) -> str:

@@ -37,8 +37,8 @@ SHARE_OF_AN_ATTEMPT = 0.5
 SETTLED_WITHIN_S = 3.0
 """An answer waits no longer for its charge. The store waits 2.5 s for a lock; what takes longer goes on by itself."""
 
-MOST_LEFT_OUT = 4
-"""A model may refuse temperature, seed, log-probabilities and the cache's key, and says so of one at a time."""
+MOST_LEFT_OUT = 3
+"""A model may refuse temperature, seed and the cache's key, and says so of one at a time."""
 
 Outcome = Answer | LlmFailed | BudgetExhausted
 
@@ -139,7 +139,7 @@ class Caller:
 
     @property
     def has_logprobs(self) -> bool:
-        """Whether answers can carry `tokens`."""
+        """Whether answers carry `tokens` where a question asks for them."""
         return self._provider.has_logprobs
 
     def describe(self) -> Mapping[str, Any]:

@@ -1,8 +1,9 @@
 """OpenAI's chat completions, and everything that speaks them (vLLM and others), asked once per call through the SDK.
 
 The request is the SDK's; the body of the response is read here, so that its size is limited while it arrives and the
-answer is parsed strictly. Settings that a model refuses (some take no temperature, some give no log-probabilities)
-are left out from then on, and the failed attempt says that it may be made again at once.
+answer is parsed strictly. Settings that a model refuses (some take no temperature) are left out from then on, and the
+failed attempt says that it may be made again at once. Not so log-probabilities: verdicts that are weighed by them are
+others than those that are not, so it is for the operator to say that a model has none, and until then a failure.
 """
 
 from __future__ import annotations
@@ -38,14 +39,10 @@ DEFAULT_URL = "https://api.openai.com/v1"
 ALTERNATIVES = 20
 """Tokens with log-probabilities at each position; more than this neither OpenAI nor vLLM gives."""
 
-_OPTIONAL = {
-    "temperature": ("temperature",),
-    "seed": ("seed",),
-    "logprobs": ("logprobs", "top_logprobs"),
-    "top_logprobs": ("logprobs", "top_logprobs"),
-    "prompt_cache_key": ("prompt_cache_key",),
-}
+_OPTIONAL = frozenset({"temperature", "seed", "prompt_cache_key"})
 """What a model may refuse, and what is left out then."""
+_LOGPROBS = frozenset({"logprobs", "top_logprobs"})
+NO_LOGPROBS_HINT = "set LABS_LLM_LOGPROBS=false: this model gives no log-probabilities"
 
 log = get_logger(__name__)
 
@@ -54,7 +51,13 @@ class OpenAIProvider:
     """One model behind one URL. `vllm` stands for any server that is not OpenAI's own."""
 
     def __init__(
-        self, model: str, api_key: str, *, base_url: str | None = None, name: Literal["openai", "vllm"] = "openai"
+        self,
+        model: str,
+        api_key: str,
+        *,
+        base_url: str | None = None,
+        name: Literal["openai", "vllm"] = "openai",
+        has_logprobs: bool = True,
     ) -> None:
         silence("openai")
         # The base URL is given so that no variable of the environment decides where transcripts go.
@@ -69,15 +72,11 @@ class OpenAIProvider:
         self._left_out: frozenset[str] = frozenset()
         self.name = name
         self.model = model
+        self.has_logprobs = has_logprobs
         self.endpoint = public_url(base_url or DEFAULT_URL)
 
     def __repr__(self) -> str:
         return f"<OpenAIProvider {self.name} {self.model}>"
-
-    @property
-    def has_logprobs(self) -> bool:
-        """Until the model says otherwise."""
-        return "logprobs" not in self._left_out
 
     async def complete(self, question: Question, timeout_s: float) -> Answer:
         """One attempt; raises `LlmFailed`, with `retry_after_s` 0 where leaving out a setting may help."""
@@ -86,23 +85,30 @@ class OpenAIProvider:
             return await self._send(question, timeout_s, progress)
 
         sent = self._options(question)
-        refused: list[str] = []
+        refused: set[str] = set()
 
         def refusal_of(error: Exception) -> Refusal | None:
             refusal = _refusal(error)
             if refusal is not None and isinstance(error, openai.BadRequestError):
-                refused.extend(name for name in _OPTIONAL.get(str(error.param), ()) if name in sent)
+                refused.update(sent.keys() & {str(error.param)})
             return refusal
 
         who = {"provider": self.name, "model": self.model}
         try:
-            return await attempt(send, timeout_s, refusal_of=refusal_of, who=who)
+            answer = await attempt(send, timeout_s, refusal_of=refusal_of, who=who)
         except LlmFailed as failed:
-            if not refused:
+            if not refused & (_OPTIONAL | _LOGPROBS):
                 raise
             usage = failed.usage
-        self._left_out |= frozenset(refused)
-        log.warning("llm_setting_left_out", setting=refused[0], **who)
+        else:
+            if answer.tokens or not question.logprobs:
+                return answer
+            refused, usage = {"logprobs"}, answer.usage
+        if refused & _LOGPROBS:
+            log.error("llm_gives_no_logprobs", hint=NO_LOGPROBS_HINT, **who)
+            raise LlmFailed(FailureKind.NO_LOGPROBS, usage=usage)
+        self._left_out |= refused
+        log.warning("llm_setting_left_out", setting=min(refused), **who)
         raise LlmFailed(FailureKind.REJECTED, retry_after_s=0.0, usage=usage)
 
     async def close(self) -> None:

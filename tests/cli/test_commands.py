@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.processes import ROOT, labs_server
-from benchmarks.scripted_provider import Say, ScriptedProvider
+from benchmarks.scripted_provider import NO_LOGPROBS, Say, ScriptedProvider
 
 IN_A_CHECKOUT = ("-m", "reward_server.cli.main")
 IN_A_CONTAINER = (str(ROOT / "deploy" / "labs"),)
@@ -152,7 +152,11 @@ def test_doctor_shows_who_is_asked_without_the_key_and_without_asking(tmp_path: 
 
 @pytest.mark.parametrize(
     ("step", "code", "said"),
-    [({"ready": True}, 0, "vllm/some-model answered"), (Say(status=401, raw=b"{}"), 1, "LABS_LLM_API_KEY")],
+    [
+        ({"ready": True}, 0, "vllm/some-model answered"),
+        (Say(status=401, raw=b"{}"), 1, "LABS_LLM_API_KEY"),
+        (Say({"ready": True}, logprobs=NO_LOGPROBS), 1, "LABS_LLM_LOGPROBS=false"),
+    ],
 )
 def test_doctor_asks_when_it_is_told_to(tmp_path: Path, step: object, code: int, said: str) -> None:
     with ScriptedProvider(step) as server:

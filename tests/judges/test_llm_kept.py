@@ -22,8 +22,10 @@ from tests.judges.asked_model import (
     decided,
     good,
     judged_scenario,
+    questions_in,
     says,
     verdicts,
+    with_tokens,
 )
 from tests.scoring.builders import a_case
 
@@ -55,7 +57,14 @@ async def test_whatever_matters_makes_another_key(change: str) -> None:
             scenario.collection, card, 1, scenario.secrets, scenario.case, scenario.topics, scenario.foreign
         )
     said = (CALM, "Everything is dry in here.", PLAN, "Thanks.") if change == "transcript" else ()
-    model = AskedModel(good, version="memory/2" if change == "model" else "memory/1", has_logprobs=change == "logprobs")
+    weighs = change == "logprobs"
+    model = AskedModel(
+        lambda question, _: (
+            with_tokens(good(question), *[0.5] * len(questions_in(question))) if weighs else good(question)
+        ),
+        version="memory/2" if change == "model" else "memory/1",
+        has_logprobs=weighs,
+    )
     judge = a_judge(model, samples=2 if change == "samples" else 1, store=store)
     await judge.decide([a_judged_case(*said, scenario=scenario)])
     assert before.isdisjoint(set(store.bodies) - before)
@@ -93,11 +102,11 @@ async def test_failures_are_not_kept() -> None:
         "null",
         "[]",
         "{}",
-        '[{"value": 7.0, "spread": null, "evidence": [], "by": "answers"}]',
-        '[{"value": 1.0, "spread": null, "evidence": [[1, "Nobody said this."]], "by": "answers"}]',
-        '[{"value": 1.0, "spread": null, "evidence": [], "by": "answers"}]',
-        '[{"value": NaN, "spread": null, "evidence": [], "by": "answers"}]',
-        '[{"value": 0.5, "spread": -1.0, "evidence": [[1, "Take your time"]], "by": "answers"}]',
+        '[{"value": 7.0, "spread": null, "evidence": []}]',
+        '[{"value": 1.0, "spread": null, "evidence": [[1, "Nobody said this."]]}]',
+        '[{"value": 1.0, "spread": null, "evidence": []}]',
+        '[{"value": NaN, "spread": null, "evidence": []}]',
+        '[{"value": 0.5, "spread": -1.0, "evidence": [[1, "Take your time"]]}]',
     ],
 )
 async def test_a_damaged_entry_is_not_there(damage: str) -> None:

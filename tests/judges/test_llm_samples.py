@@ -17,6 +17,7 @@ from tests.judges.asked_model import (
     QUESTIONS,
     TELLS,
     AskedModel,
+    KeptVerdicts,
     Reply,
     a_judge,
     a_judged_case,
@@ -105,7 +106,7 @@ async def test_log_probabilities_weigh_a_verdict(spell: str) -> None:
     found = await plan_by(weighed(one_met(), 0.8, spell=spell))
     assert found.value == 0.8
     assert found.spread is None
-    assert found.judge_version.endswith("by=logprobs")
+    assert found.judge_version.endswith(";logprobs")
 
 
 async def test_without_evidence_a_probability_earns_nothing() -> None:
@@ -124,10 +125,43 @@ async def test_where_a_sample_has_evidence_the_doubts_of_the_others_count() -> N
     assert found.spread == 0.2225  # of Beta(1 + 1.2, 1 + 0.8)
 
 
-async def test_without_usable_log_probabilities_the_answers_count_and_the_record_says_so() -> None:
-    found = await plan_by(AskedModel(good, has_logprobs=True))
+@pytest.mark.parametrize("without", [0, 1])
+async def test_an_answer_without_usable_log_probabilities_is_no_verdict_of_a_judge_that_weighs(without: int) -> None:
+    def script(_: Question, number: int) -> Reply:
+        return one_met() if number == without else with_tokens(one_met(), 0.8)
+
+    case, criteria = a_judged_case()
+    store = KeptVerdicts()
+    judge = a_judge(model := AskedModel(script, has_logprobs=True), samples=2, store=store)
+    [failed] = await judge.decide([(case, criteria[-1:])])
+    assert isinstance(failed, JudgeFailed)
+    assert (failed.kind, store.bodies) == ("no_logprobs", {})
+    assert len(model.asked) == 2
+
+
+async def test_a_judge_that_does_not_weigh_asks_for_none_and_says_so() -> None:
+    found = await plan_by(model := AskedModel(lambda *_: with_tokens(one_met(), 0.8)))
     assert found.value == 1.0
-    assert found.judge_version.endswith("by=answers")
+    assert found.judge_version.endswith(";answers")
+    assert not any(question.logprobs for question in model.asked)
+
+
+async def test_by_what_a_judge_weighs_is_settled_when_it_is_made() -> None:
+    class Forgetful(AskedModel):
+        """A model that would say something else the second time."""
+
+        @property
+        def has_logprobs(self) -> bool:
+            said, self._has_logprobs = self._has_logprobs, False
+            return said
+
+    judge = a_judge(model := Forgetful(lambda *_: with_tokens(one_met(), 0.8), has_logprobs=True))
+    assert (version := judge.version).endswith(";logprobs")
+    case, criteria = a_judged_case()
+    [outcome] = await judge.decide([(case, criteria[-1:])])
+    assert verdicts(outcome)["author_plan"].value == 0.8
+    assert {verdict.judge_version for verdict in verdicts(outcome).values()} == {version} == {judge.version}
+    assert all(question.logprobs for question in model.asked)
 
 
 def unsure(name: str, question: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.scripted_provider import Fail, Mode, ScriptedProvider
+from benchmarks.scripted_provider import NO_LOGPROBS, Fail, Mode, Say, ScriptedProvider
 from reward_server.clock import ManualClock
 from reward_server.errors import BudgetExhausted, ConfigurationError
 from reward_server.llm.base import FailureKind, LlmFailed
@@ -134,6 +134,23 @@ async def test_a_tiny_question_shows_that_the_provider_answers() -> None:
             await ping(chosen)
     assert caught.value.kind is FailureKind.MALFORMED
     assert await ping(Settings()) is None
+
+
+@pytest.mark.parametrize("weighs", [True, False])
+async def test_whether_verdicts_are_weighed_is_a_setting_and_a_tiny_question_tries_it(weighs: bool) -> None:
+    with ScriptedProvider(Say({"ready": True}, logprobs=NO_LOGPROBS)) as server:
+        chosen = settings(llm_base_url=server.url, llm_api_key="k", llm_logprobs=weighs)
+        model = language_model(chosen)
+        assert model is not None
+        assert model.has_logprobs is weighs
+        await model.close()
+        if weighs:
+            with pytest.raises(LlmFailed) as caught:
+                await ping(chosen)
+            assert caught.value.kind is FailureKind.NO_LOGPROBS
+        else:
+            assert await ping(chosen) == "m"
+    assert [asked.body.get("logprobs", False) for asked in server.asked] == [weighs]
 
 
 def test_without_a_provider_no_sdk_is_loaded() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from benchmarks.scripted_provider import Fail, Held, Mode, Say, Script, ScriptedProvider
+from benchmarks.scripted_provider import NO_LOGPROBS, Fail, Held, Mode, Say, Script, ScriptedProvider
 from reward_server.llm.anthropic_provider import AnthropicProvider
 from reward_server.llm.base import Answer, ChatProvider, FailureKind, LlmFailed, Question, Usage
-from reward_server.llm.openai_provider import OpenAIProvider
+from reward_server.llm.openai_provider import NO_LOGPROBS_HINT, OpenAIProvider
 from tests.llm.asking import GOOD, PRIVATE, SECRET_KEY, a_question
 
 K = FailureKind
@@ -242,7 +242,7 @@ async def test_log_probabilities_are_read_and_what_is_none_is_left_out(name: str
 
 @pytest.mark.parametrize(
     ("setting", "gone"),
-    [("temperature", {"temperature"}), ("logprobs", {"logprobs", "top_logprobs"}), ("seed", {"seed"})],
+    [("temperature", {"temperature"}), ("seed", {"seed"}), ("prompt_cache_key", {"prompt_cache_key"})],
 )
 async def test_a_setting_that_a_model_refuses_is_left_out_from_then_on(setting: str, gone: set[str]) -> None:
     error = {"error": {"code": "unsupported_value", "param": setting, "message": "This model does not take it."}}
@@ -256,7 +256,33 @@ async def test_a_setting_that_a_model_refuses_is_left_out_from_then_on(setting: 
     assert (caught.value.kind, caught.value.retry_after_s) == (K.REJECTED, 0.0)
     assert answer.parsed.model_dump() == GOOD
     assert set(server.asked[0].body) - set(server.asked[1].body) == gone
-    assert provider.has_logprobs is (setting != "logprobs")
+
+
+@each_openai
+@pytest.mark.parametrize("setting", ["logprobs", "top_logprobs"])
+async def test_a_model_that_refuses_log_probabilities_is_for_the_operator_to_name(name: str, setting: str) -> None:
+    error = {"error": {"code": "unsupported_value", "param": setting, "message": "This model does not give them."}}
+    question = a_question(logprobs=True)
+    with ScriptedProvider([Say(status=400, raw=json.dumps(error).encode()), GOOD]) as server:
+        provider = PROVIDERS[name](server.url)
+        with capture_logs() as logs, pytest.raises(LlmFailed) as caught:
+            await provider.complete(question, 5.0)
+        assert provider.has_logprobs
+        await provider.complete(question, 5.0)
+        await provider.close()
+    assert (caught.value.kind, caught.value.retry_after_s) == (K.NO_LOGPROBS, None)
+    assert [line["hint"] for line in logs if line["event"] == "llm_gives_no_logprobs"] == [NO_LOGPROBS_HINT]
+    assert server.asked[0].body == server.asked[1].body
+
+
+@each_openai
+async def test_an_answer_without_the_log_probabilities_that_were_asked_for_is_none(name: str) -> None:
+    failed = await failure(name, Say(GOOD, logprobs=NO_LOGPROBS), a_question(logprobs=True))
+    assert failed.kind is K.NO_LOGPROBS
+    assert failed.usage is not None
+    assert failed.usage.output_tokens > 0
+    with ScriptedProvider(Say(GOOD, logprobs=NO_LOGPROBS)) as server:
+        assert (await asked(name, server)).tokens == ()
 
 
 async def test_a_setting_that_was_not_sent_is_not_worth_another_attempt() -> None:
