@@ -16,11 +16,18 @@ import pytest
 
 from benchmarks.processes import ROOT
 from benchmarks.report import RESULTS
+from learner import config
+from learner.cli import demo_file
+from learner.tiny import build_model, build_tokenizer
+from learner.warmup import load_script
+from personas.library import load_temperaments
+from reward_server.reward_models.minilm import packaged_folder
+from scenarios.library import load_library
 from tests.docs.results import bare, number, point, row, rows, tables
 
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 COMMAND = re.compile(r"python -m (benchmarks\.[\w.]+)([^\n`#]*)")
-WORDS = {14: "fourteen"}
+WORDS = {5: "five", 6: "six", 14: "fourteen", 19: "nineteen", 30: "thirty"}
 
 
 def said(page: str) -> str:
@@ -265,6 +272,38 @@ def test_a_page_says_what_the_result_file_says(name: str) -> None:
     page, claimed = CLAIMS[name]
     text = said(page)
     assert [claim for claim in claimed() if claim not in text] == []
+
+
+# --- counts ---------------------------------------------------------------------------------------
+
+
+def test_what_comes_with_the_package_is_counted_right() -> None:
+    library = load_library()
+    names = [(collection, slug) for collection, each in library.catalog.collections.items() for slug in each.scenarios]
+    tools = sum(bool(library.vault.open(*name).card.tools) for name in names)
+    collections = WORDS[len(library.catalog.collections)]
+    scenarios = f"{collections} collections, {WORDS[len(names)]} scenarios, tools in {WORDS[tools]} of them"
+    assert scenarios.capitalize() in said("CHANGELOG.md")
+    assert f"{WORDS[len(load_temperaments())]} temperaments" in said("CHANGELOG.md")
+    assert f"{collections.capitalize()} collections with {len(names)} hand-written scenarios" in said("README.md")
+    rows_of_scenarios = re.findall(r"^\| ([\w-]+)/([\w-]+) \|", (ROOT / "docs/scenarios.md").read_text(), re.MULTILINE)
+    assert sorted(rows_of_scenarios) == sorted(names)
+    megabytes = sum(path.stat().st_size for path in packaged_folder().rglob("*.safetensors")) / 1e6
+    assert f"a {megabytes:.0f} MB text encoder" in said("README.md")
+
+
+def test_the_learners_tiny_model_is_as_large_as_said() -> None:
+    shape, script = config.load(demo_file(), []).model, load_script("tired-and-dizzy")
+    model = build_model(
+        build_tokenizer(script.texts()),
+        layers=shape.layers,
+        width=shape.width,
+        heads=shape.heads,
+        context=shape.context,
+        seed=0,
+    )
+    count = sum(parameter.numel() for parameter in model.parameters())
+    assert f"a transformer of {count / 1e6:.1f} million parameters" in said("docs/training.md")
 
 
 # --- commands -------------------------------------------------------------------------------------
