@@ -2,8 +2,8 @@
 
 Both take the queries (already scaled by 1/sqrt(32)), keys and values of all tokens as the rows of one bf16 matrix,
 shape (tokens, 3 * 384), and the runs of equal length in it, [(tokens of a text, texts)]; they return (tokens, 384).
-Measured per processor: on Zen 4, `by_products` takes half the time of the library's fused kernel. With AMX, from about
-100 tokens on, `by_kernel` takes 0.6 to 0.8 of the time of `by_products`, given keys in whole blocks.
+Which is faster depends on the processor: on Zen 4 it was `by_products`; with AMX, given keys in whole blocks, it is
+`by_kernel` (`benchmarks.forward_ways`).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Phase 1 trains a small head on the frozen encoder; phase 2 unfreezes the encoder
 both. The head here sees the mean of what each party said and how the two interact, because the features that are served
 are computed outside of torch; heads are then trained anew on the tuned encoder's features. Whether the tuned encoder is
 kept is decided elsewhere, on dialogues that neither phase has seen. Weights depend on data, seed and processor alone:
-where that multiplies bf16 natively the encoder's products are bf16, about 1.7 times as fast; the weights stay fp32.
+where that multiplies bf16 natively the encoder's products are bf16, which is faster; the weights stay fp32.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class Products:
 
 
 class PrepackedProducts(Products):
-    """The same through oneDNN's own layout; measured on Zen 4, the whole forward pass is 1.1 times as fast."""
+    """The same through oneDNN's own layout, which is faster (`benchmarks.forward_ways`)."""
 
     method = "bf16-prepacked"
 
