@@ -16,6 +16,8 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any, Protocol
 
 from reward_server.errors import BudgetExhausted, StoreUnavailable
@@ -26,8 +28,8 @@ from reward_server.llm.budget import Booking, Budget
 from reward_server.llm.places import Places
 from reward_server.llm.single_flight import SingleFlight
 
-VERSION = "1"
-"""Changes when the same provider may be asked differently, so that verdicts kept under the old one are not used."""
+ASKING = ("answers", "anthropic_provider", "openai_provider", "transport")
+"""The modules of this package whose program text says how a provider is asked and what is read in its answer."""
 
 BACK_OFF_S = 0.5
 MAX_BACK_OFF_S = 8.0
@@ -134,8 +136,8 @@ class Caller:
     @property
     def version(self) -> str:
         """Of provider, model, endpoint and the way they are asked."""
-        parts = (VERSION, self._provider.name, self._provider.model, self._provider.endpoint)
-        return f"llm_{_digest(*parts)[:12]}"
+        parts = (self._provider.name, self._provider.model, self._provider.endpoint)
+        return f"llm_{_digest(_program(), *parts)[:12]}"
 
     @property
     def has_logprobs(self) -> bool:
@@ -317,6 +319,12 @@ def digest_of(question: Question) -> str:
         str(question.seed),
         str(question.logprobs),
     )
+
+
+@cache
+def _program() -> str:
+    """Of the program that asks: a version to be raised by hand would be forgotten one day."""
+    return _digest(*((files(__package__) / f"{name}.py").read_text(encoding="utf-8") for name in ASKING))
 
 
 def _digest(*parts: str) -> str:

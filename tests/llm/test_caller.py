@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from benchmarks.scripted_provider import Fail, Held, Mode, ScriptedProvider
+from reward_server.llm import caller as module
 from reward_server.llm.anthropic_provider import AnthropicProvider
 from reward_server.llm.base import TRANSIENT, Answer, FailureKind, LlmFailed, Question, Usage
 from reward_server.llm.caller import MOST_LEFT_OUT, Caller, Limits, digest_of
@@ -327,6 +328,17 @@ def test_the_version_names_provider_model_and_endpoint() -> None:
     versions = {version(), version(name="openai"), version(model="n"), version(endpoint="http://elsewhere")}
     assert len(versions) == 4
     assert version() == version()
+
+
+def test_the_version_follows_the_program_that_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions, every = set(), module.ASKING
+    for left_out in (None, *every):
+        monkeypatch.setattr(module, "ASKING", [name for name in every if name != left_out])
+        module._program.cache_clear()
+        versions.add(Caller(FakeProvider([an_answer()]), Limits()).version)
+    monkeypatch.undo()
+    module._program.cache_clear()
+    assert len(versions) == 5
 
 
 async def test_what_operators_see_holds_no_secret() -> None:

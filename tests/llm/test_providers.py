@@ -222,6 +222,14 @@ async def test_chat_completions_are_sent_as_the_server_knows_them(name: str, lim
     assert PRIVATE not in full.get("prompt_cache_key", "")
 
 
+async def test_questions_with_the_same_fixed_part_share_the_provider_s_cache_and_others_do_not() -> None:
+    with ScriptedProvider(GOOD) as server:
+        for system, user in (("The rules.", "One."), ("The rules.", "Another."), ("Other rules.", "One.")):
+            await asked("openai", server, a_question(system=system, user=user))
+    one, same, other = (sent.body["prompt_cache_key"] for sent in server.asked)
+    assert one == same != other
+
+
 @each
 async def test_without_instructions_none_are_sent(name: str) -> None:
     with ScriptedProvider(GOOD) as server:
