@@ -28,7 +28,7 @@ from benchmarks.processes import labs_server, running
 from benchmarks.report import Table, environment, write
 from personas.library import load_temperaments
 from personas.matcher import Matcher
-from reward_server.cli.reward_model import stored_rows
+from reward_server.cli.training import stored_rows
 from reward_server.engine import load_matcher, load_scenarios
 from reward_server.jobs.exam.play import play
 from reward_server.reward_models.baselines import Baselines

@@ -96,5 +96,5 @@ def test_a_misspelt_setting_is_named_and_stops_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "! settings" in done.stdout
     assert "LABS_FOO" in done.stdout
-    assert "LABS_SCENARIO (is LABS_SCENARIOS meant?)" in done.stdout
+    assert "LABS_SCENARIO (did you mean LABS_SCENARIOS?)" in done.stdout
     assert "LABS_URL" not in done.stdout

@@ -16,6 +16,7 @@ from typer.main import get_command
 
 from reward_server.cli import main as cli
 from reward_server.cli import reward_model as command
+from reward_server.cli import training
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models import artefact, metrics
 from reward_server.reward_models.registry import Registry
@@ -131,7 +132,8 @@ def test_what_little_data_cannot_give_is_said_and_not_exported(
     file = home / "few.jsonl"
     few = [{**row, "group": f"g{n % 10}"} for n, row in enumerate(rows(60))]
     file.write_text("".join(f"{json.dumps(row)}\n" for row in few))
-    assert labs(monkeypatch, "train", file, "--out", home / "model", "--epochs", 12) == 0
+    options = ("--epochs", 12, "--uncertainty", "ensemble")
+    assert labs(monkeypatch, "train", file, "--out", home / "model", *options) == 0
     said = capsys.readouterr().out.replace("\n", " ")
     assert "no uncertainty: 6 rows to check it on, at least 8 are needed" in said
     assert "no intervals for labels: they are measured on 2 groups, at least 3 are needed" in said
@@ -196,9 +198,9 @@ def test_ctrl_c_before_the_training_says_that_nothing_was_kept(
         raise KeyboardInterrupt
 
     arguments = ("train", data_file(home), "--out", home / "model")
-    for slow in ("_read", "_tools"):
+    for slow in ("read", "_tools"):
         with monkeypatch.context() as patched:
-            patched.setattr(command, slow, interrupted)
+            patched.setattr(training, slow, interrupted)
             assert labs(patched, *arguments) == 130
         assert capsys.readouterr().err == (
             "labs: interrupted before anything was worth keeping; the same command starts again\n"
@@ -206,7 +208,7 @@ def test_ctrl_c_before_the_training_says_that_nothing_was_kept(
     kept = home / "model.training"
     kept.mkdir()
     (kept / "state.json").write_text("{}")
-    monkeypatch.setattr(command, "_read", interrupted)
+    monkeypatch.setattr(training, "read", interrupted)
     assert labs(monkeypatch, *arguments) == 130
     assert "interrupted; the same command with --resume goes on" in capsys.readouterr().err
 

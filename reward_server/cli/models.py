@@ -1,0 +1,65 @@
+"""What the commands about reward models share: their options, the data they read, and the models of a data folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from reward_server.jobs.reward_model.measure import Measured
+    from reward_server.reward_models.dataset import Dataset
+    from reward_server.reward_models.feature_shelf import FeatureShelf
+    from reward_server.reward_models.featurisers import Featurisers
+    from reward_server.reward_models.registry import Registry
+    from reward_server.settings import Settings
+
+Data = Annotated[Path | None, typer.Option("--data", help="The server's data folder; LABS_DATA.", file_okay=False)]
+Encoder = Annotated[
+    str | None, typer.Option(help="Text encoder: the packaged one, a folder or a hub name; LABS_ENCODER.")
+]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model's id, as `list` shows it, or its folder.")]
+Scale = Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")]
+Ties = Annotated[str, typer.Option(help="Pairs without a winner: drop, or half (learned as a tie).")]
+
+
+def read(source: Path, scale: tuple[float, float], ties: str) -> Dataset:
+    """Labelled conversations and preference pairs of a file."""
+    from reward_server.jobs.reward_model.read import Reading, read_dataset
+
+    return read_dataset(source, Reading(scale, ties))  # type: ignore[arg-type]  # Reading refuses what it does not know
+
+
+def registry_of(settings: Settings) -> Registry:
+    """The models of the data folder."""
+    from reward_server.reward_models.registry import Registry
+
+    return Registry(settings.reward_models)
+
+
+def shelf_of(settings: Settings) -> FeatureShelf:
+    """The features that were computed before."""
+    from reward_server.reward_models.feature_shelf import FeatureShelf
+
+    return FeatureShelf((settings.cache or settings.data / "cache") / "features")
+
+
+def featurisers_of(settings: Settings, encoder: str | None = None) -> Featurisers:
+    """Featurisers with the encoder and the precision of the settings, or with another encoder."""
+    from reward_server.reward_models.featurisers import Featurisers
+
+    return Featurisers(encoder or settings.encoder, precision=settings.encoder_precision)
+
+
+def show_figures(console: Console, measured: Measured) -> None:
+    """Print the table of a measurement in short."""
+    from reward_server.jobs.reward_model.report import IN_SHORT, figure_rows
+
+    head, *rows = figure_rows(measured, IN_SHORT)
+    table = Table(*head, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

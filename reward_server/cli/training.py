@@ -1,0 +1,263 @@
+"""`labs reward-model train`, step by step: what was asked for, the data, the training, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from reward_server.cli.models import featurisers_of, read, registry_of, shelf_of, show_figures
+from reward_server.cli.progress import shown
+from reward_server.errors import InvalidRequest, UnusableModel
+from reward_server.program import as_called
+
+if TYPE_CHECKING:
+    from reward_server.jobs.reward_model.train import Task, Tools, Trained
+    from reward_server.reward_models.conversation import Reads
+    from reward_server.reward_models.dataset import Dataset
+    from reward_server.settings import Settings
+
+Source = Annotated[
+    Path | None,
+    typer.Argument(metavar="DATA", help="JSONL of labelled conversations and preference pairs.", dir_okay=False),
+]
+Out = Annotated[Path, typer.Option(help="Folder for the model.", file_okay=False)]
+FromStore = Annotated[bool, typer.Option("--from-store", help="Train on the server's own evaluations and comparisons.")]
+OfLab = Annotated[str | None, typer.Option(help="Of the store, this lab's rows alone. \\[default: all]")]
+Version = Annotated[
+    str | None,
+    typer.Option(
+        help="Of the store, this scoring version: sv_ and 12 digits for all rewards of the rubric alone, a longer "
+        "one for itself. \\[default: that of the newest reward of the rubric alone]"
+    ),
+]
+HeldOut = Annotated[float, typer.Option(min=0.05, max=0.5, help="Share of the rows to measure on.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Decides the split and the order of rows.")]
+Epochs = Annotated[int, typer.Option(min=1, max=10_000, help="Most epochs of one run.")]
+Uncertainty = Annotated[
+    str, typer.Option(help="Where its doubt comes from: bayesian (last-layer posterior) or ensemble.")
+]
+Members = Annotated[
+    int | None, typer.Option(min=2, max=32, help="Heads of an ensemble, on resampled dialogues. \\[default: 8]")
+]
+ReadsOption = Annotated[
+    str,
+    typer.Option(
+        "--reads",
+        help="What an agent earns by in a scenario: answers (those it got; its own words can only cost, so it "
+        "cannot talk a score up), or words (its own, too: for labels that hang on how well it speaks).",
+    ),
+]
+Unfreeze = Annotated[
+    bool,
+    typer.Option("--unfreeze", help="Fine-tune the encoder, too; kept only if it surely wins on held-out dialogues."),
+]
+KeepBy = Annotated[
+    str | None,
+    typer.Option(
+        help="The figure by which it has to win: r2, spearman or pairwise. \\[default: r2, or pairwise where there "
+        "are no labels]"
+    ),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where an interrupted training stopped.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a call of `train` asks for, by the names of its options."""
+
+    source: Path | None
+    out: Path
+    from_store: bool
+    lab: str | None
+    version: str | None
+    scale: tuple[float, float]
+    ties: str
+    held_out: float
+    seed: int
+    epochs: int
+    uncertainty: str
+    members: int | None
+    reads: str
+    unfreeze: bool
+    keep_by: str | None
+    resume: bool
+
+    def check(self) -> None:
+        """Refuse what does not go together, before anything slow (`InvalidRequest`)."""
+        self._check_words()
+        self._check_source()
+        self._check_effect()
+
+    def _check_words(self) -> None:
+        if self.keep_by not in (None, "r2", "spearman", "pairwise"):
+            raise InvalidRequest("--keep-by must be r2, spearman or pairwise")
+        if self.uncertainty not in ("bayesian", "ensemble"):
+            raise InvalidRequest("--uncertainty must be bayesian or ensemble")
+        if self.reads not in ("answers", "words"):
+            raise InvalidRequest("--reads must be answers or words")
+
+    def _check_source(self) -> None:
+        if self.source is not None and self.from_store:
+            raise InvalidRequest("give a file or --from-store, not both")
+        if self.source is None and not self.from_store:
+            raise InvalidRequest("give a file of labelled conversations or preference pairs, or --from-store")
+
+    def _check_effect(self) -> None:
+        for given, option, needs, has in (
+            (self.lab, "--lab", "--from-store", self.from_store),
+            (self.version, "--version", "--from-store", self.from_store),
+            (self.keep_by, "--keep-by", "--unfreeze", self.unfreeze),
+            (self.members, "--members", "--uncertainty ensemble", self.uncertainty == "ensemble"),
+        ):
+            if given is not None and not has:
+                raise InvalidRequest(f"{option} has no effect without {needs}: leave it out, or add that")
+
+    def rows(self, settings: Settings) -> Dataset:
+        """The data, if it is enough to learn from."""
+        from reward_server.reward_models.dataset import check_enough
+
+        found = (
+            read(self.source, self.scale, self.ties) if self.source else stored_rows(settings, self.lab, self.version)
+        )
+        check_enough(found)
+        return found
+
+    def task(self, settings: Settings) -> Task:
+        """The same in the terms of the job."""
+        from reward_server.clock import SystemClock
+        from reward_server.jobs.reward_model.train import Task
+        from reward_server.reward_models.bagging import MEMBERS
+        from reward_server.reward_models.finetune import Tuning
+        from reward_server.reward_models.training import Recipe
+
+        return Task(
+            out=self.out,
+            encoder=settings.encoder,
+            created=SystemClock().now(),
+            source="store" if self.from_store else "file",
+            scale=self.scale,
+            recipe=Recipe(seed=self.seed, epochs=self.epochs),
+            held_out=self.held_out,
+            reads=self.reads,  # type: ignore[arg-type]
+            resume=self.resume,
+            uncertainty=self.uncertainty,  # type: ignore[arg-type]
+            members=self.members or MEMBERS,
+            tuning=Tuning(seed=self.seed, reads=self.reads) if self.unfreeze else None,  # type: ignore[arg-type]
+            keep_by=self.keep_by,  # type: ignore[arg-type]
+        )
+
+
+def run(wanted: Wanted, settings: Settings) -> Trained:
+    """Read the data and train; the artefact lies in the folder that was asked for.
+
+    Raises:
+        InvalidRequest: the folder is taken, a training of it is finished, or the data is not good enough.
+    """
+    with interruption_told(wanted.out):
+        from reward_server.reward_models.artefact import refuse_taken
+
+        if wanted.resume:
+            _refuse_finished(wanted.out)
+        refuse_taken(wanted.out)
+        dataset = wanted.rows(settings)  # before anything slow is loaded
+        return _trained(dataset, wanted.task(settings), settings)
+
+
+def stored_rows(settings: Settings, lab: str | None, version: str | None) -> Dataset:
+    """The server's own evaluations and comparisons, of one lab and one scoring version, as training data."""
+    from reward_server.engine import load_scenarios
+    from reward_server.jobs.reward_model.stored import composed_scenarios, read_stored, stored_dataset
+    from reward_server.store.migrate import migrate
+
+    library = load_scenarios(settings.scenarios)
+
+    async def fetch() -> Dataset:
+        await migrate(settings.database)
+        rows = await read_stored(settings.database, lab)
+        return stored_dataset(rows, library.catalog, version, composed_scenarios(library.vault))
+
+    return asyncio.run(fetch())
+
+
+def announce(trained: Trained, settings: Settings, out: Path) -> None:
+    """Say what came of a training; the model joins those of the server."""
+    from reward_server.jobs.reward_model.report import in_words
+    from reward_server.jobs.reward_model.train import cap_line
+    from reward_server.jobs.reward_model.verdict import verdict_line
+    from reward_server.reward_models import artefact
+
+    console = Console()
+    measured = trained.attempt.measured
+    show_figures(console, measured)
+    for note in (*in_words(measured), *trained.card.data.notes):
+        console.print(note, highlight=False)
+    if capped := cap_line(trained.card.recipe):
+        console.print(capped, highlight=False)
+    tuning = trained.card.finetuning
+    if tuning["tried"]:
+        console.print(verdict_line(tuning), highlight=False)
+    registry_of(settings).add(artefact.read(out))
+    console.print(f"{trained.card.id}: report in {out / artefact.REPORT}", highlight=False)
+    console.print(as_called(f"./labs reward-model activate {trained.card.id} lets it serve"), highlight=False)
+
+
+@contextmanager
+def interruption_told(out: Path) -> Iterator[None]:
+    """Ctrl-C ends the command; what is said is what is true: whether anything was kept to go on with."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        from reward_server.jobs.reward_model.interrupted import is_interrupted
+
+        told = "interrupted before anything was worth keeping; the same command starts again"
+        if is_interrupted(out):
+            told = f"interrupted; the same command with --resume goes on (--out {out})"
+        typer.echo(f"labs: {told}", err=True)
+        raise
+
+
+def _refuse_finished(out: Path) -> None:
+    """There is nothing to resume where the model is whole: that the folder is taken would not say so."""
+    from reward_server.reward_models.artefact import read_card
+
+    with suppress(UnusableModel):
+        card = read_card(out)
+        raise InvalidRequest(
+            f"nothing to go on with: the model in {out} is finished ({card.id}); leave out --resume and give another "
+            "--out to train another one"
+        )
+
+
+def _trained(dataset: Dataset, task: Task, settings: Settings) -> Trained:
+    from reward_server.jobs.reward_model.interrupted import is_interrupted
+    from reward_server.jobs.reward_model.train import train
+
+    if task.resume and not is_interrupted(task.out):
+        typer.echo(f"labs: nothing to go on with for {task.out}: training from the start", err=True)
+    with shown(Console()) as report:
+        return train(dataset, task, _tools(settings, task.reads), report)
+
+
+def _tools(settings: Settings, reads: Reads) -> Tools:
+    from reward_server.jobs.reward_model.train import Tools
+    from reward_server.reward_models.features import ConversationFeaturiser
+    from reward_server.reward_models.plain_features import PlainFeatures
+
+    featurisers = featurisers_of(settings)
+    encoder = featurisers.encoder
+    return Tools(
+        featurisers.reading(reads),
+        PlainFeatures(encoder),
+        encoder.version,
+        shelf_of(settings),
+        featuriser_on=partial(ConversationFeaturiser, reads=reads),
+        precision=settings.encoder_precision,
+    )
