@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from reward_server.reward_models.conversation import Conversation, Party, Said
@@ -29,6 +30,10 @@ DIMENSIONS = (
 LEAST_WORDS = 3
 """MTS-Dialog: answers that are shorter ("No.") say which question was asked only by their place."""
 LEAST_PAIRS = 3
+APART = 2
+"""MRBench: verdicts by which a reply has to be ahead of another to count as preferred."""
+MOST_PAIRS = 10
+"""MRBench: pairs of one conversation, so that no conversation decides a figure."""
 
 _HH_TURN = re.compile(r"\n\n(Human|Assistant): ?")
 _TUTOR_TURN = re.compile(r"(?:^|\n|\u00a0)\s*(Tutor|Student)\s*: ?")
@@ -109,6 +114,30 @@ def mrbench_replies(folder: Path) -> list[Reply]:
             spoken = Conversation((*turns, Said("agent", answer["response"])))
             replies.append(Reply(spoken, met, str(row["conversation_id"])))
     return replies
+
+
+def mrbench_pairs(folder: Path) -> list[Pair]:
+    """Replies to one student of which people said more good than of the other; telling the answer is not good."""
+    by_conversation: dict[str, list[Reply]] = {}
+    for reply in mrbench_replies(folder):
+        by_conversation.setdefault(reply.group, []).append(reply)
+    pairs = []
+    for group, replies in by_conversation.items():
+        apart = []
+        for two in itertools.combinations(replies, 2):
+            worse, better = sorted(two, key=_merit)
+            if _merit(better) - _merit(worse) >= APART:
+                apart.append(Pair(better.conversation, worse.conversation, group))
+        # Any of them, but the same ones in every run.
+        pairs += sorted(apart, key=lambda pair: sha256((pair.chosen.digest + pair.rejected.digest).encode()).digest())[
+            :MOST_PAIRS
+        ]
+    return pairs
+
+
+def _merit(reply: Reply) -> int:
+    told = "Revealing_of_the_Answer"
+    return sum(met != (name == told) for name, met in reply.met.items())
 
 
 def _tutoring(history: str) -> tuple[Said, ...]:

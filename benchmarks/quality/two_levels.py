@@ -94,8 +94,8 @@ def fit(featuriser: ConversationFeaturiser, pairs: Compared) -> TwoLevels:
     return TwoLevels(
         scale=scale,
         large=preference_head(featuriser, pairs.differences, prior),
-        small=_head(plain, np.repeat([0, 1], [plain.shape[1] - 1, 1])),
-        both=_head(np.column_stack([plain, unseen]), np.repeat([0, 1, 2], [plain.shape[1] - 1, 1, 1])),
+        small=small_head(plain, np.repeat([0, 1], [plain.shape[1] - 1, 1])),
+        both=small_head(np.column_stack([plain, unseen]), np.repeat([0, 1, 2], [plain.shape[1] - 1, 1, 1])),
     )
 
 
@@ -110,7 +110,7 @@ def with_sum(plain: Floats) -> Floats:
     return np.column_stack([plain, plain.sum(axis=1)])
 
 
-def _head(rows: Floats, kinds: NDArray[np.intp]) -> LinearPosterior:
+def small_head(rows: Floats, kinds: NDArray[np.intp]) -> LinearPosterior:
     """A Bradley-Terry head that starts with each kind of columns as free as any other."""
     emphasis = 1.0 / np.sqrt(np.bincount(kinds))[kinds]
     standard = rows / spread(rows) * emphasis
