@@ -12,7 +12,7 @@ The linear model itself knows of no such limit, nor that values lie in [0, 1].
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.bagging import Bagging, label_ensemble, preference_ensemble
 from reward_server.reward_models.heads import Exact, Heads, Matrix
+from reward_server.reward_models.leave_out import noise_left_out
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.posterior import (
     Ensemble,
@@ -84,29 +85,27 @@ class RewardModel:
 
 
 def with_uncertainty(
-    heads: Heads, train: Examples, validation: Examples, l2: float, bagging: Bagging | None = None
+    heads: Heads,
+    train: Examples,
+    validation: Examples,
+    l2: float,
+    bagging: Bagging | None = None,
+    *,
+    groups: Sequence[str] | None = None,
 ) -> RewardModel:
     """The heads with a last-layer Laplace posterior, or an ensemble, around them; none where there are too few rows.
 
     Daxberger et al., Laplace Redux, 2021: the curvature of the training loss at the trained weights. For regression
     that is Bayesian ridge regression (Bishop, eq. 3.50-3.51) whose noise is the validation part's, not the smaller one
     of the rows that were fitted. With `bagging` there are heads on resampled dialogues instead, with the same penalty.
+    Where the validation part has too few rows for that, and `groups` names the dialogue of each labelled training row,
+    the noise is that of dialogues left out of the fit (`leave_out`), and not less than those few rows show.
 
     Raises:
         InvalidRequest: too few dialogues for the ensemble that was asked for.
     """
-    labels, checked = train.labels[:, 0].astype(np.float64), validation.labels[:, 0].astype(np.float64)
-    known, held = np.flatnonzero(np.isfinite(labels)), np.flatnonzero(np.isfinite(checked))
     if heads.link == "identity":
-        if min(len(known), len(held)) < MIN_ROWS:
-            return RewardModel(heads)
-        strength = l2 * float(labels[known].var()) * len(known) / heads.width
-        spread = float(np.float32(labels[known].std())) or LARGEST_STD  # as it will be stored
-        if bagging is not None:
-            return RewardModel(heads, _compact(label_ensemble(heads, train, validation, strength, bagging)), spread)
-        rows, others = heads.earning(train.features[known]), heads.earning(validation.features[held])
-        errors = heads.raw(validation.features[held])[:, 0] - checked[held]
-        return RewardModel(heads, _compact(_around(heads, rows, others, errors, strength)), spread)
+        return _of_labels(heads, train, validation, l2, bagging=bagging, groups=groups)
     if len(train.chosen) < MIN_ROWS:
         return RewardModel(heads)
     if bagging is not None:
@@ -117,10 +116,45 @@ def with_uncertainty(
     return RewardModel(heads, _compact(found))
 
 
-def _around(heads: Heads, rows: Exact, others: Exact, errors: Exact, strength: float) -> LinearPosterior:
-    """The posterior of ridge regression with this penalty; `strength` is the ratio of noise to prior variance."""
+def _of_labels(
+    heads: Heads,
+    train: Examples,
+    validation: Examples,
+    l2: float,
+    *,
+    bagging: Bagging | None,
+    groups: Sequence[str] | None,
+) -> RewardModel:
+    """A regressor with what is known of its doubt."""
+    labels, checked = train.labels[:, 0].astype(np.float64), validation.labels[:, 0].astype(np.float64)
+    known, held = np.flatnonzero(np.isfinite(labels)), np.flatnonzero(np.isfinite(checked))
+    if len(known) < MIN_ROWS:
+        return RewardModel(heads)
+    strength = l2 * float(labels[known].var()) * len(known) / heads.width
+    spread = float(np.float32(labels[known].std())) or LARGEST_STD  # as it will be stored
+    least = 0.0
+    if len(held) < MIN_ROWS:
+        if groups is None or bagging is not None:
+            return RewardModel(heads)
+        every = heads.standardised(train.features[known])
+        least = noise_left_out(every, labels[known], [groups[int(row)] for row in known], strength) or 0.0
+        if not least:
+            return RewardModel(heads)
+    if bagging is not None:
+        return RewardModel(heads, _compact(label_ensemble(heads, train, validation, strength, bagging)), spread)
+    rows, others = heads.earning(train.features[known]), heads.earning(validation.features[held])
+    errors = heads.raw(validation.features[held])[:, 0] - checked[held]
+    return RewardModel(heads, _compact(_around(heads, rows, others, errors, strength, least=least)), spread)
+
+
+def _around(
+    heads: Heads, rows: Exact, others: Exact, errors: Exact, strength: float, *, least: float
+) -> LinearPosterior:
+    """The posterior of ridge regression with this penalty; `strength` is the ratio of noise to prior variance.
+
+    The noise variance is that of the errors on other rows, and never below `least`.
+    """
     directions, squares = _directions(rows)
-    total = float(np.mean(errors**2))
 
     def posterior(noise: float) -> LinearPosterior:
         return LinearPosterior(
@@ -135,9 +169,12 @@ def _around(heads: Heads, rows: Exact, others: Exact, errors: Exact, strength: f
             noise_variance=noise,
         )
 
+    if not len(others):
+        return posterior(least)
     # Errors on rows that were not fitted are noise and epistemic variance together, and both grow with the noise.
+    total = max(float(np.mean(errors**2)), 1e-12)
     epistemic = float(np.mean(posterior(total).predict(others).epistemic_std ** 2))
-    return posterior(max(total * total / (total + epistemic), 1e-12))
+    return posterior(max(total * total / (total + epistemic), least, 1e-12))
 
 
 def _directions(rows: Exact) -> tuple[Exact, Exact]:

@@ -132,6 +132,16 @@ def test_what_little_data_cannot_give_is_said_and_claimed_nowhere(tmp_path: Path
     )
 
 
+def test_doubt_from_groups_left_out_is_said_to_be_that(tmp_path: Path) -> None:
+    card = trained(tmp_path, labelled_talks(60, 10)).card
+    assert card.recipe["uncertainty"] == "bayesian"
+    assert "uncertainty.safetensors" in card.files
+    assert card.data.notes[0] == (
+        "uncertainty from training groups that were left out in turn: 6 of 8 rows to check it on; "
+        "more rows make it surer"
+    )
+
+
 @pytest.mark.parametrize("dataset", [labelled_talks(), preferred_talks()], ids=["labels", "pairs"])
 def test_enough_data_lacks_nothing(tmp_path: Path, dataset: Dataset) -> None:
     card = trained(tmp_path, dataset).card

@@ -10,7 +10,7 @@ from reward_server.reward_models.uncertainty import MIN_ROWS
 
 def notes_on_lacks(model: RewardModel, parts: Split) -> tuple[str, ...]:
     """What a training could not give, why, and what would help; nothing where nothing is missing."""
-    doubt = () if model.posterior is not None else (_no_doubt(model, parts),)
+    doubt = _thin_doubt(model, parts) if model.posterior is not None else (_no_doubt(model, parts),)
     return (*doubt, *(f"{note}: more groups, or a larger --held-out" for note in without_intervals(parts.held_out)))
 
 
@@ -36,6 +36,17 @@ def _no_doubt(model: RewardModel, parts: Split) -> str:
         # A share of what is not held out, in whole groups: neither a larger nor a smaller --held-out surely helps.
         return f"no uncertainty: {_counted(checked, 'row')} to check it on, {least}: more rows"
     return f"no uncertainty: {_counted(learned, 'row')} with a label to learn it from, {least}: more rows"
+
+
+def _thin_doubt(model: RewardModel, parts: Split) -> tuple[str, ...]:
+    """How doubt came about that could not be checked on rows of its own."""
+    checked = _rated(parts.validation)
+    if model.heads.link == "preference" or checked >= MIN_ROWS:
+        return ()
+    return (
+        f"uncertainty from training groups that were left out in turn: {checked} of {MIN_ROWS} rows to check it on; "
+        "more rows make it surer",
+    )
 
 
 def _rated(part: Dataset) -> int:

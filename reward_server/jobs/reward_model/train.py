@@ -199,7 +199,8 @@ class _Laboratory:
             on_epoch=lambda done, total: report(stage, done, total),
         )
         report(stage, 1, 1)
-        model = with_uncertainty(fitted.heads, first, middle, fitted.l2, self._bagging())
+        groups = tuple(groups_of(parts.train.labelled))
+        model = with_uncertainty(fitted.heads, first, middle, fitted.l2, self._bagging(), groups=groups)
         rows = Rows(parts.held_out, features, self._plain)
         measured = measure(model, rows, self._baselines, task.recipe.seed)
         return Attempt(fitted, model, measured, version, featuriser.version)
