@@ -23,48 +23,55 @@ SERVED_NAMES = ("rubric", "reward_model")
 """What composites call the judges that every server may have; all other names are those of plug-ins."""
 
 
-def calibrate(
-    source: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DATA",
-            help="Rows of reward and label, pairs with a winner, or the folder or results.jsonl of an evaluation.",
-        ),
-    ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="temperature (pairs), isotonic (labels), or without labels z_score, min_max, percentile.",
-        ),
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="Labels for results of an evaluation, by key, id or row.", exists=True)
-    ] = None,
-    scale: Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")] = (
-        0.0,
-        1.0,
+Source = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="DATA",
+        help="Rows of reward and label, pairs with a winner, or the folder or results.jsonl of an evaluation.",
     ),
-    owner: Annotated[
-        str | None,
-        typer.Option("--for", help="Scoring version or reward model of the rewards, if rows do not say."),
-    ] = None,
-    combine: Annotated[
-        bool, typer.Option("--combine", help="Also fit one non-negative combination of several named rewards.")
-    ] = False,
-    from_store: Annotated[
-        bool,
-        typer.Option(
-            "--from-store",
-            help="Rescale the server's own plain rewards: of the newest scoring version, or the one --for names.",
-        ),
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder to write to. \\[default: where the server looks]", file_okay=False)
-    ] = None,
-    remove: Annotated[
-        str | None, typer.Option(metavar="ID", help="Take a calibration away, with its diagram; nothing is fitted.")
-    ] = None,
-    data: Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)] = None,
+]
+Method = Annotated[
+    str | None,
+    typer.Option(help="temperature (pairs), isotonic (labels), or without labels z_score, min_max, percentile."),
+]
+Labels = Annotated[
+    Path | None, typer.Option(help="Labels for results of an evaluation, by key, id or row.", exists=True)
+]
+Scale = Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")]
+Owner = Annotated[
+    str | None,
+    typer.Option("--for", help="Scoring version or reward model of the rewards, if rows do not say."),
+]
+Combine = Annotated[
+    bool, typer.Option("--combine", help="Also fit one non-negative combination of several named rewards.")
+]
+FromStore = Annotated[
+    bool,
+    typer.Option(
+        "--from-store",
+        help="Rescale the server's own plain rewards: of the newest scoring version, or the one --for names.",
+    ),
+]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder to write to. \\[default: where the server looks]", file_okay=False)
+]
+Remove = Annotated[
+    str | None, typer.Option(metavar="ID", help="Take a calibration away, with its diagram; nothing is fitted.")
+]
+Data = Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)]
+
+
+def calibrate(
+    source: Source = None,
+    method: Method = None,
+    labels: Labels = None,
+    scale: Scale = (0.0, 1.0),
+    owner: Owner = None,
+    combine: Combine = False,
+    from_store: FromStore = False,
+    out: Out = None,
+    remove: Remove = None,
+    data: Data = None,
 ) -> None:
     """Fit a calibration, write it with a reliability diagram, and print the errors before and after.
 
@@ -75,8 +82,6 @@ def calibrate(
     from reward_server.jobs.calibration.read import read
     from reward_server.jobs.calibration.run import calibrate as run
     from reward_server.jobs.calibration.run import owner_of
-    from reward_server.reward_models.calibration import take_away
-    from reward_server.reward_models.calibration_fit import MINIMUM, check_method
     from reward_server.settings import load_settings
 
     settings = load_settings({"data": data})
@@ -84,19 +89,33 @@ def calibrate(
     if remove is not None:
         if source is not None or method is not None or from_store:
             raise InvalidRequest("--remove goes with --out and --data alone")
-        take_away(remove, folder)
-        typer.echo(f"{remove} is removed from {folder}")
+        _take_away(remove, folder)
         return
-    if method is None:
-        raise typer.BadParameter(f"give --method, one of {', '.join(MINIMUM)}")
-    check_method(method)
+    chosen = _known(method)
     if (source is None) != from_store:
         raise InvalidRequest("give either a file or --from-store")
     found = asyncio.run(_stored(settings, owner)) if source is None else read(source, labels, scale)
-    kept = run(found, method, owner_of(found, owner), SystemClock().now(), folder, combine=combine)
+    kept = run(found, chosen, owner_of(found, owner), SystemClock().now(), folder, combine=combine)
     _print(wide_console(), kept, found.left_out)
     if warning := _stranger(kept.calibration, settings):
         typer.echo(warning, err=True)
+
+
+def _take_away(calibration_id: str, folder: Path) -> None:
+    from reward_server.reward_models.calibration import take_away
+
+    take_away(calibration_id, folder)
+    typer.echo(f"{calibration_id} is removed from {folder}")
+
+
+def _known(method: str | None) -> str:
+    """The method, if there is such a one."""
+    from reward_server.reward_models.calibration_fit import MINIMUM, check_method
+
+    if method is None:
+        raise typer.BadParameter(f"give --method, one of {', '.join(MINIMUM)}")
+    check_method(method)
+    return method
 
 
 def _stranger(calibration: Calibration, settings: Settings) -> str | None:
