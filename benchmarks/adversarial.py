@@ -29,6 +29,7 @@ from personas.library import load_temperaments
 from personas.matcher import Matcher
 from reward_server.engine import Guests, build_scorer, load_matcher, reward_model_service
 from reward_server.jobs.exam.play import play
+from reward_server.judges.likeness import Likeness
 from reward_server.scoring.config import RewardConfig, read_config
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import Scorer, ScoreRequest
@@ -167,7 +168,7 @@ def main() -> None:
     found = bases(library, matcher, arguments.scenarios)
     with ThreadPoolExecutor(1) as threads:
         rubric = build_scorer(library, matcher, threads)
-        gullible = build_scorer(library, matcher, threads, Guests(asked=(gullible_judge(library),)))
+        gullible = build_scorer(library, matcher, threads, Guests(asked=(gullible_judge(library, Likeness(matcher)),)))
         scorers = {
             "rubric": (rubric, RewardConfig()),
             "with a gullible LLM judge": (gullible, RewardConfig()),

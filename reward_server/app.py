@@ -45,6 +45,7 @@ from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
+from reward_server.judges.likeness import Likeness
 from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.plugins import load_plugins
 from reward_server.judges.ruler import Ruler
@@ -140,6 +141,7 @@ class _Scoring:
     threads: Executor
     model: LanguageModel | None
     verdicts: VerdictCache
+    likeness: Likeness
     learned: RewardModelService
     scorer: MeteredScorer
     lineage: Lineage
@@ -189,13 +191,15 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             clock=ports.clock,
             metrics=metrics,
             calibrator=Calibrator(shelf, scoring.lineage),
-            tie_breaker=None if model is None else TieBreaker(PairwiseJudge(model, scoring.verdicts), vault, metrics),
+            tie_breaker=None
+            if model is None
+            else TieBreaker(PairwiseJudge(model, scoring.verdicts, scoring.likeness), vault, metrics),
         ),
         calibrations=shelf,
         rankings=RankingService(
             catalog=catalog,
             scorer=scoring.scorer,
-            ranker=Ranker(scoring.scorer, vault, metrics, None if model is None else Ruler(model)),
+            ranker=Ranker(scoring.scorer, vault, metrics, None if model is None else Ruler(model, scoring.likeness)),
             idempotency=idempotency,
             metrics=metrics,
         ),
@@ -214,16 +218,17 @@ async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metr
     stack.callback(threads.shutdown, cancel_futures=True)
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
+    likeness = Likeness(matcher)
     learned = reward_model_service(settings, batcher)
     await learned.active.current()
     guests = Guests(
-        asked=llm_judges(model, settings, verdicts),
+        asked=llm_judges(model, settings, verdicts, likeness),
         plugins=await asyncio.to_thread(load_plugins, settings.plugin_names),
         reward_model=lambda: learned.active.at_hand,
     )
     scorer = MeteredScorer(ports.build_scorer(library, matcher, threads, guests), library.vault, metrics)
     lineage = Lineage(library.vault, guests.conversation_judges)
-    return _Scoring(library, matcher, threads, model, verdicts, learned, scorer, lineage)
+    return _Scoring(library, matcher, threads, model, verdicts, likeness, learned, scorer, lineage)
 
 
 async def _knowledge(

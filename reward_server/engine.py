@@ -20,6 +20,7 @@ from personas.matcher import Matcher
 from reward_server.errors import ScenarioError
 from reward_server.judges.base import AskedJudge, ComputedJudge
 from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge
+from reward_server.judges.likeness import Likeness
 from reward_server.judges.llm import LlmJudge
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
@@ -88,9 +89,11 @@ class Guests:
 NO_GUESTS = Guests()
 
 
-def llm_judges(model: LanguageModel | None, settings: Settings, verdicts: VerdictCache) -> tuple[AskedJudge, ...]:
+def llm_judges(
+    model: LanguageModel | None, settings: Settings, verdicts: VerdictCache, likeness: Likeness
+) -> tuple[AskedJudge, ...]:
     """The judges that ask a language model, if there is one."""
-    return () if model is None else (LlmJudge(model, verdicts, settings.llm_samples),)
+    return () if model is None else (LlmJudge(model, verdicts, settings.llm_samples, likeness),)
 
 
 def build_scorer(library: Library, matcher: Matcher, threads: Executor, guests: Guests = NO_GUESTS) -> Scorer:
@@ -146,9 +149,9 @@ def offline_engine(
 
     What LLM judges decide is forgotten with the command.
     """
-    asked = llm_judges(model, settings, VerdictCache())
+    matcher = matcher or load_matcher(settings)
+    asked = llm_judges(model, settings, VerdictCache(), Likeness(matcher))
     learned = reward_model_service(settings).active
     guests = Guests(asked=asked, plugins=load_plugins(settings.plugin_names), reward_model=learned.judge)
-    matcher = matcher or load_matcher(settings)
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
         yield OfflineEngine(matcher, build_scorer(library, matcher, threads, guests), guests)

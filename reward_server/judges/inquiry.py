@@ -7,7 +7,7 @@ mean nothing (c1, c2, …), never the author's.
 It is shown what the agent did without what was meant for a judge (`shown`). Leaving words out must not help an agent
 either: a threat, or a word that a question forbids, may stand among them. So where any are left out, everything is
 asked once more with all that was said, and of the two answers the one that is worse for the agent counts. Words for a
-judge that the patterns know can neither earn a point nor avert a penalty; others reach the model, as data.
+judge that are known as such can neither earn a point nor avert a penalty; others reach the model, as data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reward_server.judges.base import Case, Verdict
 from reward_server.judges.cascade import at_step, check_at
 from reward_server.judges.prompt import JUDGE_RULES, system_text, transcript_json, user_text
 from reward_server.judges.reading import JudgeAnswer
-from reward_server.judges.shown import as_shown, is_whole
+from reward_server.judges.shown import Read, as_shown, is_whole, shown_of
 from reward_server.judges.verdict_cache import key_of
 from reward_server.llm.base import FailureKind, Question
 from reward_server.scoring.transcript import Transcript
@@ -69,9 +69,11 @@ def name_of(criterion: Criterion) -> tuple[str, str]:
     return criterion.id, "" if criterion.check.judge is None else criterion.check.judge.question
 
 
-def inquiries(case: Case, criteria: Sequence[Criterion], version: str, temperature: float) -> list[Inquiry]:
+def inquiries(
+    case: Case, criteria: Sequence[Criterion], version: str, temperature: float, read: Read = shown_of
+) -> list[Inquiry]:
     """What has to be asked to decide `criteria`; `BodyTooLarge` if the transcript is too long to be sent."""
-    seen = as_shown(case.transcript)
+    seen = as_shown(case.transcript, read)
     groups = [
         group
         for dimension in dict.fromkeys(criterion.dimension for criterion in criteria)

@@ -29,8 +29,9 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from reward_server.judges.asking import ask_and_read, no_answer, together
+from reward_server.judges.likeness import Likeness
 from reward_server.judges.prompt import EVIDENCE_RULES, data_line, system_text, turns_of, user_text
-from reward_server.judges.shown import as_shown, is_whole, shown_of
+from reward_server.judges.shown import Read, as_shown, is_whole, reader
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
 from scenarios.library import SealedScenario
@@ -100,8 +101,9 @@ class GroupJudge(Protocol):
 class Ruler:
     """The group judge on a language model. It remembers nothing."""
 
-    def __init__(self, model: LanguageModel) -> None:
+    def __init__(self, model: LanguageModel, likeness: Likeness | None = None) -> None:
         self._model = model
+        self._left_of = reader(likeness)
         self._secret = secrets.token_bytes(32)
 
     async def relative(
@@ -110,7 +112,7 @@ class Ruler:
         """The mean of two orders, of two readings the worse; see `GroupJudge`."""
         order = shuffled(group)
         try:
-            readings = await asyncio.to_thread(_readings, scenario, criteria, group, lab_id)
+            readings = await asyncio.to_thread(_readings, scenario, criteria, group, lab_id, self._left_of)
             shown, *whole = await together([self._mean(each, order) for each in readings.matters])
         except LlmFailed as failure:
             kind = failure.kind.value
@@ -197,12 +199,12 @@ def shuffled(digests: Mapping[str, object]) -> list[str]:
 
 
 def _readings(
-    scenario: SealedScenario, criteria: Sequence[Criterion], group: Mapping[str, Transcript], lab_id: str
+    scenario: SealedScenario, criteria: Sequence[Criterion], group: Mapping[str, Transcript], lab_id: str, left_of: Read
 ) -> _Readings:
     said = {turn.agent for transcript in group.values() for turn in transcript.turns}
     if sum(map(len, said)) > MAX_SAID:
         raise LlmFailed(FailureKind.TOO_LARGE)
-    read = cache(shown_of)  # members begin alike: long turns, which are remembered nowhere, are read once
+    read = cache(left_of)  # members begin alike: long turns, which are remembered nowhere, are read once
     shown = {digest: as_shown(transcript, read) for digest, transcript in group.items()}
     cut = {digest for digest, transcript in group.items() if not is_whole(shown[digest], transcript)}
     whole = {digest: group[digest] if digest in cut else each for digest, each in shown.items()}

@@ -2,8 +2,9 @@
 
 A model that reads "I was thorough" may believe it, and then quote another sentence for it, so checking quotes is not
 enough. Such sentences are left out without a trace: a turn with one behind it is shown as the turn without it, so the
-question is the same, and no model can answer it otherwise. It goes by patterns, so this holds for words that they
-know, and for no others. Turns keep their numbers, though nothing may be left of one.
+question is the same, and no model can answer it otherwise. It goes by patterns and, where a judge has one, by
+likeness to known pleas (`likeness`), so this holds for words that these know, and for no others. Turns keep their
+numbers, though nothing may be left of one.
 
 It leaves out too much rather than too little, which costs an agent at most the credit for that sentence. It must never
 help an agent, though: where anything is left out, the model is asked with all that was said, too (`inquiry`).
@@ -20,6 +21,7 @@ from typing import Any
 from personas.memory import remembered
 from reward_server.errors import BodyTooLarge
 from reward_server.judges.base import Evidence
+from reward_server.judges.likeness import Likeness
 from reward_server.judges.pleading import is_anothers, is_table, pleads, without_label
 from reward_server.judges.prompt import MAX_TRANSCRIPT, TOO_LONG
 from reward_server.scoring.gates import tool_texts
@@ -35,9 +37,24 @@ _EDGES = " \t\n.,;:!?"
 MAX_SAID = 2 * MAX_TRANSCRIPT
 """Characters that are looked through for words for a judge, which takes far longer than to count them."""
 
+Read = Callable[[str], str]
+"""What is left of a text of an agent."""
 
-def as_shown(transcript: Transcript, read: Callable[[str], str] | None = None) -> Transcript:
-    """The transcript as a language model is shown it; `read` is `shown_of`, or a memory of it.
+
+def reader(likeness: Likeness | None) -> Read:
+    """Goes by patterns and by likeness, if there is any to go by; it may run a model, and remembers short texts."""
+    if likeness is None:
+        return shown_of
+
+    @remembered(4096)
+    def read(text: str) -> str:
+        return likeness.left_of(tuple(sentences_of(shown_of(text)))).strip()
+
+    return read
+
+
+def as_shown(transcript: Transcript, read: Read | None = None) -> Transcript:
+    """The transcript as a language model is shown it; `read` is `shown_of`, a `reader`, or a memory of one.
 
     Raises:
         BodyTooLarge: it has more than `MAX_SAID` characters, or the input of a tool is nested too deep to be read.
@@ -76,7 +93,7 @@ def is_evidence(transcript: Transcript, evidence: Evidence) -> bool:
     if evidence.role != "agent":
         return True
     shown = shown_of(transcript.said_by("agent", evidence.turn))
-    return any(sentence in shown for sentence in _sentences(shown_of(evidence.quote)))
+    return any(sentence in shown for sentence in sentences_of(shown_of(evidence.quote)))
 
 
 @remembered(4096)
@@ -85,10 +102,10 @@ def shown_of(text: str) -> str:
     keeps_signs = text.count("```") > 1
     spoken = text if keeps_signs else _COMMENT.sub("", text)
     own = "".join(line for line in _LINE.findall(spoken) if not is_anothers(line))
-    return "".join(_left_of(sentence, keeps_signs) for sentence in _sentences(own)).strip()
+    return "".join(_left_of(sentence, keeps_signs) for sentence in sentences_of(own)).strip()
 
 
-def _sentences(text: str) -> Iterator[str]:
+def sentences_of(text: str) -> Iterator[str]:
     """The text cut behind each sentence and the space after it."""
     start = 0
     for end in _END.finditer(text):
@@ -124,13 +141,13 @@ def _longest(quote: str, said: str, step: int) -> str:
     return quote[:low] if step > 0 else quote[len(quote) - low :]
 
 
-def _turn(turn: Turn, read: Callable[[str], str]) -> Turn:
+def _turn(turn: Turn, read: Read) -> Turn:
     changed = any(read(text) != text.strip() for text in tool_texts(turn))
     uses = tuple(replace(use, input=_value(use.input, read)) for use in turn.uses) if changed else turn.uses
     return replace(turn, agent=read(turn.agent), uses=uses)
 
 
-def _value(value: Any, read: Callable[[str], str]) -> Any:
+def _value(value: Any, read: Read) -> Any:
     """A tool's input with its texts as they are shown, and without fields whose names are no names."""
     if isinstance(value, Mapping):
         return {name: _value(one, read) for name, one in value.items() if read(name) == name.strip()}

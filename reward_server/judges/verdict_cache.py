@@ -25,7 +25,7 @@ from reward_server.llm.single_flight import SingleFlight
 DECIDING: Mapping[str, tuple[str, ...]] = {
     "reward_server.judges": (
         *("prompt", "inquiry", "shown", "pleading", "asking", "reading", "weighting", "decision", "preflight"),
-        *("pairwise", "base"),
+        *("likeness", "pairwise", "base"),
     ),
     "reward_server.llm": ("answers",),
     "reward_server.scoring": ("gates", "judge_talk", "transcript"),

@@ -21,6 +21,7 @@ from benchmarks.gullible import gullible_judge
 from personas.matcher import Matcher
 from reward_server.engine import Guests, build_scorer, load_matcher
 from reward_server.judges import inquiry
+from reward_server.judges.likeness import Likeness
 from reward_server.reward_models.encoder import load_fast_encoder
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.matrices import Examples
@@ -173,7 +174,7 @@ def judged(all_talks: list[Base]) -> list[Base]:
 @pytest.fixture(scope="module")
 def gullible(library: Library, matcher: Matcher, threads: ThreadPoolExecutor) -> Scorer:
     """A scorer whose LLM judge asks a model that believes all it reads."""
-    return build_scorer(library, matcher, threads, Guests(asked=(gullible_judge(library),)))
+    return build_scorer(library, matcher, threads, Guests(asked=(gullible_judge(library, Likeness(matcher)),)))
 
 
 def test_no_attack_pays_with_a_language_model_that_believes_what_it_reads(
@@ -203,7 +204,7 @@ def test_the_gullible_model_does_believe_what_it_is_shown(
     all_talks: list[Base], gullible: Scorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The suite has teeth: shown what was said to the judge, the same model pays for it."""
-    monkeypatch.setattr(inquiry, "as_shown", lambda transcript: transcript)
+    monkeypatch.setattr(inquiry, "as_shown", lambda transcript, _: transcript)
     polite = [base for base in judged(all_talks) if base.agent == "oracle"]
     praise = [attack for attack in FORMERLY_BELIEVED if attack.family == "self-praise"][:4]
     made = [attempt for base in polite for attempt in asyncio.run(attempts(gullible, base, RewardConfig(), praise))]

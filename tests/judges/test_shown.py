@@ -246,7 +246,7 @@ async def test_far_too_long_a_conversation_is_not_looked_through_for_an_offence(
 
 
 async def test_a_group_that_is_far_too_long_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = heard_by(monkeypatch, ruler)
+    read = heard_by(monkeypatch, shown)
     monkeypatch.setattr(ruler, "MAX_SAID", 1_000)
     case, criteria = a_judged_case()
     long = "a " * (ruler.MAX_SAID // 4 + 1)
@@ -257,7 +257,7 @@ async def test_a_group_that_is_far_too_long_is_not_looked_through(monkeypatch: p
 
 
 async def test_a_turn_that_members_of_a_group_share_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = heard_by(monkeypatch, ruler)
+    read = heard_by(monkeypatch, shown)
     case, criteria = a_judged_case()
     members = (a_transcript(CALM, TELLS, PLAN), a_transcript(CALM, TELLS, HONEST))
     with pytest.raises(JudgeFailed):
