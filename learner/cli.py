@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="learner", description="Train a policy on the rewards of a Labs server.")
+    parser = argparse.ArgumentParser(prog="labs learner", description="Train a policy on the rewards of a Labs server.")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     demo = commands.add_parser("demo", help="watch a tiny model learn a scenario in minutes, on a CPU")
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
 
     train = commands.add_parser("train", help="train as a TOML file says")
-    train.add_argument("file", type=Path)
+    train.add_argument("file", type=Path, help="such as run.toml; docs/training.md has one to begin with")
     train.set_defaults(run=_train)
 
     check = commands.add_parser("check", help="test server, template and sampler with one episode; no update")
@@ -65,7 +65,13 @@ def _parser() -> argparse.ArgumentParser:
 
     for command in (demo, train, check):
         command.add_argument("--url", help="address of the server (default: LABS_URL, else http://127.0.0.1:8321)")
-        command.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="change a setting")
+        command.add_argument(
+            "--set",
+            action="append",
+            default=[],
+            metavar="SECTION.KEY=VALUE",
+            help="change a setting of the file, such as optim.learning_rate=1e-5 or run.updates=50; may be repeated",
+        )
     for command in (demo, train):
         command.add_argument("--out", type=Path, help="folder of the run; one that exists is continued")
     return parser

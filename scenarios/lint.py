@@ -15,7 +15,7 @@ from pathlib import Path
 from personas.lint import lint_case
 from scenarios.rules import Loc, Remark, all_remarks, final_tools
 from scenarios.schema import CollectionFile, ScenarioFile
-from scenarios.spelling import meant
+from scenarios.spelling import counted, meant
 from scenarios.yamlfile import Document, Finding, ScenarioError, load
 
 COLLECTIONS = Path(__file__).parent / "collections"
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     passed, findings = lint(parser.parse_args(arguments).paths)
     for finding in findings:
         print(finding)
-    print(f"{passed} scenarios passed, {len(findings)} findings")
+    print(f"{counted(passed, 'scenario')} passed, {counted(len(findings), 'finding')}")
     return 1 if findings else 0
 
 

@@ -1,4 +1,7 @@
-"""Which known name was meant by one that nobody here has. Hand in only names that whoever reads the answer may see."""
+"""Words in messages: which known name was meant by one that nobody here has, and nouns behind their count.
+
+Hand in only names that whoever reads the answer may see.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,11 @@ _LONGEST = 128
 def nearest(name: str, known: Iterable[str], nearness: float = 0.6) -> str | None:
     """The known name that is most like it, if one is near."""
     return next(iter(get_close_matches(name[:_LONGEST], list(known), 1, nearness)), None)
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun, of which more than one have an s."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def meant(name: str, known: Iterable[str], nearness: float = 0.6) -> str:

@@ -20,6 +20,13 @@ def test_pages_name_the_command_as_it_can_be_typed(page: Path) -> None:
     assert bare == []
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
+def test_pages_name_the_python_that_has_the_packages(page: Path) -> None:
+    """`python` alone is one without them, or none at all."""
+    bare = [line for line in page.read_text().splitlines() if re.search(r"(?<![./\w-])python3? -m (?!venv|pip)", line)]
+    assert bare == []
+
+
 def test_texts_for_people_name_it_so_too() -> None:
     """Strings on one line of code; docstrings speak of the command by its name."""
     found = [

@@ -318,8 +318,8 @@ class AsyncLabsClient:
                     headers=call.headers(),
                     timeout=timeout_s,
                 )
-        except TimeoutError as error:
-            raise attempt_timed_out(call) from error
+        except TimeoutError:
+            raise attempt_timed_out(call) from None
         except (httpx2.TransportError, httpx2.DecodingError) as error:
-            raise transport_failure(error, call) from error
+            raise transport_failure(error, call) from None
         return answer_of(call, response.status_code, response.headers, response.content)

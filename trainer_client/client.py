@@ -301,5 +301,5 @@ class LabsClient:
                     if time.monotonic() > ends_at:
                         raise attempt_timed_out(call)
         except (httpx2.TransportError, httpx2.DecodingError) as error:
-            raise transport_failure(error, call) from error
+            raise transport_failure(error, call) from None
         return answer_of(call, response.status_code, response.headers, bytes(body))

@@ -219,7 +219,11 @@ def play(
                 progress=progress,
             )
 
-    return asyncio.run(run())
+    try:
+        return asyncio.run(run())
+    except LabsError as error:
+        # The server's reason is the last line; the way it took through this package says nothing to a trainer.
+        raise error.with_traceback(None) from None
 
 
 async def play_episode(
@@ -299,7 +303,7 @@ def _raise_if_none_could_start(logs: Sequence[_Log], url: str) -> None:
     unreachable = all(isinstance(failure, ConnectionFailed | DeadlineExceeded) for failure in failures)
     if refused_alike or unreachable:
         failures[0].add_note(f"None of the {len(logs)} episodes could be started at {url}.")
-        raise failures[0]
+        raise failures[0].with_traceback(None) from None
 
 
 async def _abandon(client: AsyncLabsClient, episode_id: str) -> None:

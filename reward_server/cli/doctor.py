@@ -22,7 +22,7 @@ from reward_server import __version__
 from reward_server.errors import ConfigurationError, LabsError
 from reward_server.program import as_called
 from reward_server.settings import PREFIX, Settings, load_settings
-from scenarios.spelling import nearest
+from scenarios.spelling import counted, nearest
 
 if TYPE_CHECKING:
     from reward_server.judges.base import Judge
@@ -109,7 +109,7 @@ def _scenarios(settings: Settings) -> Finding:
     library = load_scenarios(settings.scenarios)
     collections = library.catalog.collections
     count = sum(len(collection.scenarios) for collection in collections.values())
-    return Finding("scenarios", f"{count} in {len(collections)} collections")
+    return Finding("scenarios", f"{count} in {counted(len(collections), 'collection')}")
 
 
 def _plugins(settings: Settings) -> Finding:
@@ -168,7 +168,7 @@ def _database(settings: Settings) -> Finding:
     if not _has_database(settings):
         return Finding("database", "none yet; the first start makes it")
     asyncio.run(require_known(settings.database))
-    return Finding("database", f"schema is current, {_count_keys(settings)} API keys")
+    return Finding("database", f"schema is current, {counted(_count_keys(settings), 'API key')}")
 
 
 def _keys(settings: Settings) -> Finding:

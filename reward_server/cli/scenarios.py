@@ -22,6 +22,7 @@ from rich.table import Table
 from reward_server.cli.tables import name_columns, show, wide_console
 from reward_server.errors import LabsError
 from reward_server.program import as_called
+from scenarios.spelling import counted
 
 if TYPE_CHECKING:
     from reward_server.jobs.exam.report import ScenarioExam
@@ -93,7 +94,7 @@ def check(
     if markdown_file:
         markdown_file.write_text(markdown(exams, version), encoding="utf-8")
     if findings:
-        typer.echo(f"{findings} findings in files that were left out, see above", err=True)
+        typer.echo(f"{counted(findings, 'finding')} in files that were left out, see above", err=True)
     if findings or not all(exam.passed for exam in exams):
         raise typer.Exit(1)
 
@@ -113,7 +114,7 @@ def _lint(root: Path | None, names: Iterable[str]) -> tuple[Library, int]:
     for finding in findings:
         typer.echo(str(finding), err=True)
     if findings and not library.vault.names():
-        raise LabsError(f"{len(findings)} findings; nothing could be checked")
+        raise LabsError(f"{counted(len(findings), 'finding')}; nothing could be checked")
     return library, len(findings)
 
 
@@ -152,6 +153,13 @@ def _run(examiner: Examiner, library: Library, console: Console) -> list[Scenari
     return exams
 
 
+_LEGEND = (
+    "best bad: the highest mean reward of a bad agent, and which; hits: authored questions that were understood; "
+    "foreign: questions of other scenarios that were taken for one of these; leaks: facts told while they were closed"
+)
+"""What the columns of figures mean; the agents' columns are their mean rewards."""
+
+
 def _print(exams: list[ScenarioExam], console: Console) -> None:
     from scenarios.exam import GOOD
 
@@ -166,6 +174,7 @@ def _print(exams: list[ScenarioExam], console: Console) -> None:
         cells += [f"{f.hit_rate:.0%}", f"{f.foreign_rate:.0%}", str(f.leaks), f"{exam.seconds:.1f}"]
         table.add_row(*cells, "[green]passed[/]" if exam.passed else "[red]failed[/]")
     show(table, console)
+    console.print(_LEGEND, highlight=False)
     for exam in exams:
         if exam.advice or exam.notes:
             console.print(f"\n[bold]{exam.figures.scenario}[/]", highlight=False)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.conversation import Conversation, Reads
 from reward_server.reward_models.robust_reading import by_answers, is_answered, read
+from scenarios.spelling import counted
 
 OVERALL = "score"
 """The name of the head for the conversation as a whole."""
@@ -158,8 +159,8 @@ def check_enough(dataset: Dataset) -> None:
     groups = len(dataset.groups)
     if groups < MIN_GROUPS:
         raise InvalidRequest(
-            f"too few dialogues: the rows fall into {groups} groups by {dataset.grouped_by}, at least {MIN_GROUPS} are "
-            "needed to hold some out; name them in a field `group`"
+            f"too few dialogues: the rows fall into {counted(groups, 'group')} by {dataset.grouped_by}, at least "
+            f"{MIN_GROUPS} are needed to hold some out; name them in a field `group`"
         )
     check_labels_differ(dataset, dataset.heads)
 

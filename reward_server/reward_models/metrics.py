@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from reward_server.reward_models.reliability import spread_around
+
 Exact = NDArray[np.float64]
 Statistic = Callable[[Exact, Exact], float | None]
 RESAMPLES = 1000
@@ -88,6 +90,8 @@ def ece(predicted: Exact, labels: Exact) -> float:
 
 VALUE_STATISTICS: dict[str, Statistic] = {"r2": r2, "mse": mse, "spearman": spearman, "pearson": pearson, "ece": ece}
 PAIR_STATISTICS: dict[str, Statistic] = {"pairwise": pairwise}
+DISTANCES: frozenset[Statistic] = frozenset({ece})
+"""What chance only adds to: their resamples lie above them."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ class Resamples:
         return cls(tuple(np.concatenate([members[each] for each in draw]) for draw in draws))
 
     def figure(self, statistic: Statistic, predicted: Exact, labels: Exact) -> Figure | None:
-        """The statistic with its percentile interval; None where it is not defined."""
+        """The statistic with its percentile interval, of a distance the spread around it; None where not defined."""
         value = statistic(predicted, labels) if len(labels) else None
         if value is None:
             return None
@@ -118,6 +122,9 @@ class Resamples:
         known = [each for each in drawn if each is not None]
         if len(known) < 0.9 * len(self.rows) or not known:
             return Figure(value)
+        if statistic in DISTANCES:
+            around = spread_around(value, np.array(known))
+            return Figure(value, around.low, around.high)
         low, high = np.percentile(known, [2.5, 97.5])
         return Figure(value, float(low), float(high))
 

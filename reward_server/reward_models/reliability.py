@@ -137,10 +137,19 @@ def expected_calibration_error(predicted: Floats, observed: Floats, bins: int = 
 
 
 def calibration_error(predicted: Floats, observed: Floats, groups: Sequence[str], bins: int = BINS) -> Interval:
-    """ECE with its interval. A resample's ECE is biased upwards, so the spread is put around the estimate."""
+    """ECE with its interval."""
     _finite(predicted, observed)
     value = expected_calibration_error(predicted, observed, bins)
     drawn = resampled(lambda rows: expected_calibration_error(predicted[rows], observed[rows], bins), groups)
+    return spread_around(value, drawn)
+
+
+def spread_around(value: float, drawn: Floats) -> Interval:
+    """The 95 % interval of a distance, such as ECE: the spread of its resamples (draws,), put around the estimate.
+
+    Chance adds to a mean distance, and a resample has chance twice: resamples lie above the estimate, so that it may
+    be outside of their own quantiles.
+    """
     low, high = np.quantile(drawn - drawn.mean() + value, [(1 - _MASS) / 2, (1 + _MASS) / 2])
     return Interval(value, max(0.0, min(float(low), value)), max(float(high), value))
 

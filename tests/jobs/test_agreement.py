@@ -303,6 +303,14 @@ def test_nothing_to_measure_is_said(rows: Write) -> None:
         read(rows({"scores": {"a": 1}}), Reading(scale=(1, 1)))
 
 
+def test_labels_that_are_all_the_same_are_named_as_the_reason(rows: Write) -> None:
+    alike = [{"scores": {"a": n / 20}, "label": 5} for n in range(20)]
+    with pytest.raises(InvalidRequest, match=r"all 20 labels are 1 \(from 0 to 1\): there is nothing to tell apart"):
+        of_scores(read(rows(*alike), Reading(scale=(1, 5))))
+    with pytest.raises(InvalidRequest, match="give 5 rows or more"):
+        of_scores(read(rows(*alike[:4]), Reading(scale=(1, 5))))
+
+
 async def test_conversations_that_cannot_be_read_are_refused_before_any_work(
     rows: Write, threads: ThreadPoolExecutor
 ) -> None:

@@ -30,6 +30,26 @@ def test_a_bad_line_is_a_row_with_a_problem(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "where"),
+    [
+        (b'{"a": [1, 2', "column 12"),
+        (b'{"a": "cut', "column 11"),
+        (b'{"a": 1} b', "column 10"),
+        (b'{"a": nothing}', "column 7"),
+    ],
+)
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_a_bad_line_tells_where_it_broke(tmp_path: Path, line: bytes, where: str, end: bytes) -> None:
+    [bad] = read(tmp_path / "a.jsonl", line + end)
+    assert bad.problem == f"not JSON at {where}"
+
+
+def test_a_bad_file_tells_the_line_as_well(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="the file is not JSON at line 3, column 4"):
+        read(tmp_path / "a.json", b'[\n{"a": 1},\n{"a\n')
+
+
+@pytest.mark.parametrize(
     ("name", "bad"), [("a.jsonl", b'{"a": "\xff\xfe"}\n{"a": 2}'), ("a.csv", b"a\n\xff\xfe\n2\n")], ids=["jsonl", "csv"]
 )
 def test_bytes_that_are_not_utf8_are_a_problem_of_their_row(tmp_path: Path, name: str, bad: bytes) -> None:

@@ -74,6 +74,21 @@ def test_intervals_hold_the_value_and_do_not_change_from_run_to_run() -> None:
     assert first.low < first.value < first.high
 
 
+def test_the_calibration_error_lies_in_its_own_interval() -> None:
+    """Chance adds to it, in resamples twice: their quantiles alone would leave it out."""
+    source = np.random.default_rng(6)
+    predicted = source.random(40)
+    labels = predicted + source.normal(0, 0.2, 40)
+    resamples = Resamples.of([str(n) for n in range(40)])
+    drawn = [ece(predicted[rows], labels[rows]) for rows in resamples.rows]
+    figure = resamples.figure(ece, predicted, labels)
+    assert figure is not None
+    assert figure.low is not None
+    assert figure.high is not None
+    assert figure.value < np.percentile(drawn, 2.5)
+    assert 0.0 <= figure.low < figure.value < figure.high
+
+
 def test_too_few_dialogues_have_a_value_without_an_interval() -> None:
     figure = Resamples.of(["a"] * 40 + ["b"] * 40).figure(r2, PREDICTED, LABELS)
     assert figure is not None

@@ -251,7 +251,7 @@ def test_a_file_with_the_wrong_ending_is_not_overlooked(collections: Path) -> No
 def test_one_file_can_be_linted_alone(collections: Path, change: Change, capsys: pytest.CaptureFixture[str]) -> None:
     path = change("given: [fell_off]", "given: [nothing_such]")
     assert main([str(path)]) == 1
-    assert "0 scenarios passed, 1 findings" in capsys.readouterr().out
+    assert "0 scenarios passed, 1 finding\n" in capsys.readouterr().out
     assert main([str(path.parent / "absent.yaml")]) == 1
     assert "no such scenario: check the name\n" in capsys.readouterr().out
     assert main([str(path.with_stem(path.stem[:-1]))]) == 1

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import itertools
 import json
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -207,6 +208,23 @@ def test_a_refusal_of_every_episode_is_raised(status: int, code: str, kind: type
         run(lambda request: httpx2.Response(status, json=envelope(code, "Refused.")), echo, episodes=3)
     assert (caught.value.code, caught.value.status) == (code, status)
     assert caught.value.__notes__ == ["None of the 3 episodes could be started at http://lab/api/v1."]
+
+
+def test_what_could_not_be_started_has_a_short_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dead(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("dead", request=request)
+
+    def like(_: LabsClient) -> AsyncLabsClient:
+        return AsyncLabsClient(
+            "http://lab", transport=httpx2.MockTransport(dead), retry=RetryPolicy(attempts=2, first_pause_s=0.0)
+        )
+
+    monkeypatch.setattr(AsyncLabsClient, "like", like)
+    with LabsClient("http://lab") as client, pytest.raises(ConnectionFailed) as caught:
+        play(client, echo, "intake", "cough", episodes=2)
+    lines = "".join(traceback.format_exception(caught.value)).splitlines()
+    assert len(lines) < 10
+    assert lines[-1] == "None of the 2 episodes could be started at http://lab/api/v1."
 
 
 @pytest.mark.parametrize("kinds", [[httpx2.ConnectError], [httpx2.ConnectError, httpx2.ReadTimeout]])

@@ -204,10 +204,15 @@ def _defined(found: Mapping[str, Figure | None]) -> Figures:
     return {name: figure for name, figure in found.items() if figure is not None and isfinite(figure["value"])}
 
 
-def require(found: Figures) -> Figures:
-    """`InvalidRequest` where nothing at all could be measured."""
+def require(found: Figures, entries: Sequence[Entry]) -> Figures:
+    """`InvalidRequest` where nothing at all could be measured; it says why."""
     if not any(any(found.get(part, {}).values()) for part in ("labels", "pairs", "between")):
-        raise InvalidRequest(
-            f"There is nothing to measure: give {MIN_ROWS} rows or more with labels, winners or two judges."
-        )
+        raise InvalidRequest(_why_nothing(entries))
     return found
+
+
+def _why_nothing(entries: Sequence[Entry]) -> str:
+    labels = [entry.label for entry in entries if entry.label is not None]
+    if len(labels) >= MIN_ROWS and len(set(labels)) == 1:
+        return f"all {len(labels)} labels are {labels[0]:g} (from 0 to 1): there is nothing to tell apart"
+    return f"There is nothing to measure: give {MIN_ROWS} rows or more with labels, winners or two judges."

@@ -10,6 +10,7 @@ from typing import Any
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.agreement.figures import Figures
 from reward_server.reward_models.artefact import refuse_taken
+from scenarios.spelling import counted
 
 JSON, REPORT, PLOT = "agreement.json", "report.md", "agreement.png"
 _NAMES = {
@@ -44,7 +45,8 @@ def markdown(found: Figures) -> str:
     lines = [
         f"# Agreement of {len(found['judges'])} judge{'' if len(found['judges']) == 1 else 's'}",
         "",
-        f"{found['entries']} rows of {found['dialogues']} dialogues; brackets are 95 % intervals over dialogues.",
+        f"{counted(found['entries'], 'row')} of {counted(found['dialogues'], 'dialogue')}; "
+        "brackets are 95 % intervals over dialogues.",
         "",
     ]
     for key, title, head in (

@@ -38,7 +38,7 @@ def of_scores(entries: Sequence[Entry]) -> Figures:
     sides = [side for entry in entries for side in entry.sides]
     names = list(sides[0].scores)
     scores = {name: np.array([side.scores[name] for side in sides]) for name in names}
-    return require(figures(entries, Given(scores, {}, {})))
+    return require(figures(entries, Given(scores, {}, {})), entries)
 
 
 async def of_judges(
@@ -71,7 +71,7 @@ async def of_judges(
         entries, failed = await compared(entries, scorer, vault, task.pairwise, name=PAIRWISE, on_done=on_scored)
         if failed:
             given.failures[f"{PAIRWISE}: judge_failed"] = failed
-    found = require(figures(entries, given))
+    found = require(figures(entries, given), entries)
     if sample and given.scores:
         found |= await _under_attack(scoring, [sides[index] for index in sample], given, sample)
     return found | {"failures": given.failures, "scoring_version": scorer.scoring_version}

@@ -82,9 +82,17 @@ def _parsed(number: int, text: str) -> Row:
     try:
         return Row(number, json.loads(text))
     except json.JSONDecodeError as error:
-        return Row(number, problem=f"not JSON at column {error.colno}")
+        return Row(number, problem=f"not JSON at {_place(error)}")
     except RecursionError:
         return Row(number, problem="nested too deeply")
+
+
+def _place(error: json.JSONDecodeError) -> str:
+    """Where the text broke. Of one that was cut off that is its end, not the next line or the string's first quote."""
+    text = error.doc.rstrip()
+    broke = len(text) if error.msg.startswith("Unterminated string") else min(error.pos, len(text))
+    line, column = text.count("\n", 0, broke) + 1, broke - text.rfind("\n", 0, broke)
+    return f"line {line}, column {column}" if line > 1 else f"column {column}"
 
 
 def _json(stream: TextIO) -> Iterator[Row]:

@@ -34,6 +34,7 @@ from reward_server.jobs.reward_model.judged_sets import (
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled, Preferred, fair_label, grouped
 from reward_server.reward_models.recorded import conversation_from
+from scenarios.spelling import counted
 
 Ties = Literal["drop", "half"]
 Fields = Mapping[str, Any]
@@ -88,7 +89,7 @@ def read_dataset(path: Path, reading: Reading) -> Dataset:
                 preferred.append(each)
     if not labelled and not preferred:
         raise InvalidRequest(f"{path.name} holds no usable row" + (", only ties" if ties else ""))
-    notes = (f"{ties} ties left out",) if ties else ()
+    notes = (f"{counted(ties, 'tie')} left out",) if ties else ()
     return grouped(Dataset(tuple(labelled), _evenly_weighted(preferred), notes=notes))
 
 

@@ -33,6 +33,7 @@ from reward_server.scoring.version import rubric_version
 from reward_server.store.records import ComparisonRow, EvaluationRow, EvaluationSource
 from reward_server.store.store import Store
 from scenarios.library import Catalog, Vault
+from scenarios.spelling import counted
 from trainer_client.wire import Role
 
 AnyRow = EvaluationRow | ComparisonRow
@@ -131,7 +132,9 @@ def stored_dataset(
 
 def _by_conversation(dataset: Dataset) -> Dataset:
     """With too few scenarios to hold one out, single conversations are: that says less, and the notes say so."""
-    note = f"{len(dataset.groups)} scenarios are too few to hold one out: held out are conversations of the same ones"
+    note = (
+        f"{counted(len(dataset.groups), 'scenario')}: too few to hold one out; held out are conversations of the same"
+    )
     return replace(
         dataset,
         labelled=tuple(replace(row, group=row.conversation.digest[:16]) for row in dataset.labelled),
