@@ -115,6 +115,15 @@ async def test_the_winner_s_words_must_be_its_agent_s_own() -> None:
     assert failure.value.kind == "foreign_quote"
 
 
+@pytest.mark.parametrize("better", ["X", "neither"])
+async def test_an_answer_far_beyond_what_fits_is_none(better: Literal["X", "neither"]) -> None:
+    long = "x" * 5_000
+    model = AskedModel(lambda *_: PairAnswer(reason=long, better=better, turn=1, quote=CURT_ONE.turns[0].agent))
+    with pytest.raises(JudgeFailed) as failure:
+        await compare(model, CURT_ONE, a_transcript(CURT_ONE.turns[0].agent, "Pardon?"))
+    assert failure.value.kind == "too_large"
+
+
 async def test_a_mistake_is_asked_once_more() -> None:
     def once_wrong(question: Question, number: int) -> Reply:
         good = prefers("sorry")(question, number)
