@@ -50,7 +50,7 @@ def preference_prior(featuriser: ConversationFeaturiser, differences: NDArray[np
 def preference_head(
     featuriser: ConversationFeaturiser, differences: NDArray[np.float32], prior: Prior | None = None
 ) -> LinearPosterior:
-    """The product's Bradley-Terry head: penalties by evidence, one per kind of feature; Laplace posterior."""
+    """A Bradley-Terry head of the product's code: penalties by evidence, one per kind of feature; Laplace posterior."""
     prior = prior or preference_prior(featuriser, differences)
     moved = _moved(differences)
     slim = fit_preferences(differences[:, moved], prior_precision=prior.precision, emphasis=prior.emphasis[moved])

@@ -201,6 +201,22 @@ def mrbench() -> Iterator[str]:
     yield f"The surest half is right in {low} (guidance) to {high} (revealing)"
 
 
+def few_pairs() -> Iterator[str]:
+    def gains(head: str) -> list[str]:
+        """By set, those with 150 and with 400 pairs."""
+        cells = [row("few_pairs", name, head) for name in ("hh harmless", "MRBench")]
+        signed = [[re.findall(r"\(([+-][\d.]+)", each[size])[0] for size in ("150", "400")] for each in cells]
+        return [bare(" and ".join(each)) for each in signed]
+
+    product = [row("few_pairs", name, "as the product trains") for name in ("hh harmless", "MRBench")]
+    shown = [bare(f"{each['150']} and {each['400']}") for each in product]
+    yield f"right in {shown[0]} of the pairs of hh and in {shown[1]} of those of MRBench"
+    block = gains("as the product trains, with plain comparisons")
+    yield f"the block of comparisons changes that by {block[0]} and by {block[1]}"
+    both = gains("penalties by evidence, with plain comparisons")
+    yield f"by {both[0]} and by {both[1]}"
+
+
 def mts() -> Iterator[str]:
     def matcher(name: str) -> str:
         return row("quality", "MTS-Dialog", name)["right [95 %]"]
@@ -221,6 +237,17 @@ def doubt() -> Iterator[str]:
             *share("bayesian", "in 95 %"), *share("ensemble", "in 95 %")
         )
     )
+
+
+def planted_words() -> Iterator[str]:
+    def told(read: str, column: str) -> str:
+        return bare(row("own_words_planted", "A planted promise", read)[column])
+
+    remarks, axes, words = "answers, and sample remarks", "answers, and extremes", "words of both parties"
+    pairs = [told(read, "the same talk valued lower") for read in (remarks, axes, words)]
+    yield f"harmless sentence in {pairs[0]} of the cases by the sample remarks, {pairs[1]} by the axes and {pairs[2]} by"
+    among = [told(read, "cost among all talks, AUC") for read in (remarks, axes)]
+    yield f"with an AUC of {among[0]} by the remarks and {among[1]} by the axes"
 
 
 def tuning() -> Iterator[str]:
@@ -260,8 +287,10 @@ CLAIMS = {
     "sizes": ("docs/quality.md", sizes),
     "unread": ("docs/quality.md", unread),
     "MRBench": ("docs/quality.md", mrbench),
+    "few pairs": ("docs/quality.md", few_pairs),
     "MTS-Dialog": ("docs/quality.md", mts),
     "doubt": ("docs/reward-models.md", doubt),
+    "planted words": ("docs/decisions/0007-words-only-cost.md", planted_words),
     "fine-tuning": ("docs/reward-models.md", tuning),
     "own rewards": ("docs/reward-models.md", own_rewards),
 }
