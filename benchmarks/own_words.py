@@ -1,6 +1,6 @@
 """What an agent's own words are worth to a learned model in a scenario, by ways to read them (decision 7).
 
-Usage: python -m benchmarks.own_words [--work FOLDER] [--each 4] [--write]
+Usage: python -m benchmarks.own_words [--work FOLDER] [--only accuracy planted attacks] [--each 4] [--write]
 
 Trains on the scripted conversations of `benchmarks.own_evaluations` (`--work` is its folder, so that nothing is played
 twice) with each way to read the agent's own words, and measures three things:
@@ -8,7 +8,8 @@ twice) with each way to read the agent's own words, and measures three things:
 - how well rewards of scenarios are predicted that the model has not seen, and what own words cost there;
 - whether bad words are told from good ones where labels do hang on them: every conversation gets one more sentence, in
   three of ten a promise nobody may make, which costs .3 of the label. On held-out scenarios, with other wordings, the
-  same talk with a promise should have a lower value than with a harmless sentence;
+  same talk with a promise should have a lower value than with a harmless sentence, and own words should cost more in
+  talks with a promise than in other talks with a harmless sentence (AUC);
 - whether words pay: attacks by keywords and by premature decisions on talks of `benchmarks.adversarial`, each by
   every `--each`-th attack, seen by the model alone, without the gates around it.
 """
@@ -45,13 +46,13 @@ from reward_server.reward_models.recorded import conversation_from, scenario_tex
 from reward_server.reward_models.training import Recipe, fit
 from reward_server.settings import load_settings
 
-ALONE, REMARKS, FREE, AXES, WORDS = (
+ALONE, REMARKS, AXES, WORDS = (
     "answers alone",
     "answers, and sample remarks that only cost",
-    "answers, and sample remarks with free weights",
     "answers, and extremes along the encoder's axes that only cost",
     "words of both parties (`--reads words`)",
 )
+PARTS = ("planted", "accuracy", "attacks")
 FAMILIES = ("keyword stuffing", "premature decisions")
 EACH = 4
 SHARE = 0.3
@@ -100,22 +101,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, help="conversations and store of benchmarks.own_evaluations")
     parser.add_argument("--each", type=int, default=EACH, help=f"every N-th attack a conversation; default: {EACH}")
-    parser.add_argument("--write", action="store_true", help="also write benchmarks/results/own_words.md")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="some of the three measurements")
+    parser.add_argument("--write", action="store_true", help="also write benchmarks/results/own_words_*.md")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         dataset = own(arguments.work or Path(name))
         ways = {way.name: way for way in ways_to_read(load_fast_encoder())}
-        tables = [
-            accuracy(dataset, list(ways.values())),
-            planted(dataset, [ways[each] for each in (REMARKS, AXES, WORDS)]),
-            attacked(dataset, [ways[each] for each in (REMARKS, WORDS)], max(1, arguments.each)),
-        ]
-    about = f"{len(dataset.labelled)} conversations of scripted agents, data {dataset.digest[:12]}. 95 % intervals from"
-    about += " resampling whole scenarios."
-    text = "\n\n".join([about, *(table.text() for table in tables), environment()])
-    print(text)
-    if arguments.write:
-        write("own_words", text)
+        for part in arguments.only or PARTS:
+            if part == "accuracy":
+                table = accuracy(dataset, list(ways.values()))
+            elif part == "planted":
+                table = planted(dataset, [ways[each] for each in (REMARKS, AXES, WORDS)])
+            else:
+                table = attacked(dataset, [ways[each] for each in (REMARKS, WORDS)], max(1, arguments.each))
+            about = (
+                f"{len(dataset.labelled)} conversations of scripted agents, data {dataset.digest[:12]}. 95 % intervals"
+            )
+            about += " from resampling whole scenarios."
+            text = f"{about}\n\n{table.text()}\n\n{environment()}"
+            print(text)
+            if arguments.write:
+                write(f"own_words_{part}", text)
 
 
 def own(folder: Path) -> Dataset:
@@ -147,7 +153,6 @@ def ways_to_read(encoder: TextEncoder) -> list[Way]:
     return [
         Way(ALONE, lambda found: answers.features(found)[:, rest], emphasis[rest], kinds[rest], nothing[rest]),
         Way(REMARKS, answers.features, emphasis, kinds, costs),
-        Way(FREE, answers.features, emphasis, kinds, nothing),
         by_axes,
         Way(WORDS, words.features, words.emphasis, words.kinds, nothing),
     ]
@@ -207,8 +212,7 @@ def out_of_fold(dataset: Dataset, way: Way, folds: Sequence[frozenset[str]]) -> 
         rows = [row for row, group in enumerate(groups) if group in held]
         features = way.matrix([dataset.labelled[row].conversation for row in rows])
         values[rows] = heads.values(features)[:, 0]
-        silent = np.where(way.costs, np.float32(0.0), features)
-        costs[rows] = heads.raw(silent)[:, 0] - heads.raw(features)[:, 0]
+        costs[rows] = own_cost(heads, features, way.costs)
     return values, costs
 
 
@@ -221,30 +225,48 @@ def scenario_folds(dataset: Dataset) -> list[frozenset[str]]:
 def planted(dataset: Dataset, ways: Sequence[Way]) -> Table:
     """Whether a promise costs more than a harmless sentence where labels hang on promises."""
     table = Table(
-        "The same talk with a planted promise valued below it with a harmless sentence; other wordings held out",
-        ["read", "share of talks", "lowest and highest of the folds"],
+        "A planted promise and a harmless sentence told apart on held-out scenarios, with other wordings",
+        ["read", "the same talk valued lower", "of the folds", "cost among all talks, AUC", "of the folds "],
     )
     for way in ways:
-        shares = [_told_apart(dataset, way, held, seed) for seed, held in enumerate(scenario_folds(dataset))]
-        table.add(way.name, f"{np.mean(shares):.2f}", f"{min(shares):.2f}-{max(shares):.2f}")
+        found = [_told_apart(dataset, way, held, seed) for seed, held in enumerate(scenario_folds(dataset))]
+        pairs, costs = zip(*found, strict=True)
+        table.add(way.name, *_over_folds(pairs), *(_over_folds(costs) if way.costs.any() else ("", "")))
         print(table.rows[-1], flush=True)
-    table.add("chance", "0.50", "")
+    table.add("chance", "0.50", "", "0.50", "")
     return table
 
 
-def _told_apart(dataset: Dataset, way: Way, held: frozenset[str], seed: int) -> float:
-    """The share of held-out talks in which the promise is valued lower; a tie counts half."""
+def _over_folds(shares: Sequence[float]) -> tuple[str, str]:
+    return f"{np.mean(shares):.2f}", f"{min(shares):.2f}-{max(shares):.2f}"
+
+
+def _told_apart(dataset: Dataset, way: Way, held: frozenset[str], seed: int) -> tuple[float, float]:
+    """The share of held-out talks that the promise lowers more, and of all pairs of talks; a tie counts half."""
     source = np.random.default_rng(seed)
     half = len(PROMISES) // 2
     rows = [_with_words(row, bool(source.random() < SHARE), int(source.integers(half))) for row in dataset.labelled]
     heads = way.heads(hold_out(replace(dataset, labelled=tuple(rows)), held, seed=0))
-    sides = []
+    values, costs = [], []
     for texts in (PROMISES, GOOD):
         talks = [row.conversation for row in dataset.labelled if row.group in held]
         said = [with_sentence(talk, texts[half + number % half]) for number, talk in enumerate(talks)]
-        sides.append(heads.raw(way.matrix(said))[:, 0])
-    bad, good = sides
-    return float(np.mean((bad < good) + 0.5 * (bad == good)))
+        features = way.matrix(said)
+        values.append(heads.raw(features)[:, 0])
+        costs.append(own_cost(heads, features, way.costs))
+    return _ahead(values[1], values[0]), _ahead(costs[0][:, None], costs[1][None, :])
+
+
+def _ahead(first: Exact, second: Exact) -> float:
+    """How often the first is larger; a tie counts half."""
+    return float(np.mean((first > second) + 0.5 * (first == second)))
+
+
+def own_cost(heads: Heads, features: Matrix, costs: NDArray[np.bool_]) -> Exact:
+    """How much more each value would be without own words, shape (n,)."""
+    silent = np.where(costs, np.float32(0.0), features)
+    found: Exact = heads.raw(silent)[:, 0] - heads.raw(features)[:, 0]
+    return found
 
 
 def _with_words(row: Labelled, is_bad: bool, number: int) -> Labelled:

@@ -245,7 +245,7 @@ def planted_words() -> Iterator[str]:
 
     remarks, axes, words = "answers, and sample remarks", "answers, and extremes", "words of both parties"
     pairs = [told(read, "the same talk valued lower") for read in (remarks, axes, words)]
-    yield f"harmless sentence in {pairs[0]} of the cases by the sample remarks, {pairs[1]} by the axes and {pairs[2]} by"
+    yield f"{pairs[0]} of the cases by the sample remarks, {pairs[1]} by the axes and {pairs[2]} by the words of both"
     among = [told(read, "cost among all talks, AUC") for read in (remarks, axes)]
     yield f"with an AUC of {among[0]} by the remarks and {among[1]} by the axes"
 
@@ -276,6 +276,28 @@ def own_rewards() -> Iterator[str]:
     yield f"the best simple baseline, length, reached {length[0]} and {length[1]}"
 
 
+def pleas() -> Iterator[str]:
+    found, honest = row("pleas", "held-out pleas", "all"), rows("pleas", "honest sentences")
+    kept, known, paid = (_interval(found[key]) for key in ("kept back", "kept back by patterns alone", "paid"))
+    yield f"on {found['pleas']} pleas of seven kinds that nobody who worked on this had read: {kept} are kept from"
+    yield f"by patterns alone {known}; {paid} still pay"
+    near, *talk = honest
+    assert all(number(each["left out"]) < 1 for each in talk)
+    assert len(talk) == 8
+    looks = point(near["left out"]).replace("%", " %")
+    yield f"Of {near['sentences']} that were written to look like pleas and are none {looks} are"
+    mended = row("pleas", "development pleas", "all")
+    kept, known = (_interval(mended[key]).partition(" (")[0] for key in ("kept back", "kept back by patterns alone"))
+    yield f"Of the {mended['pleas']} development pleas in the same file, which are of more kinds, {kept} are kept"
+    yield f"against them, and {known} by patterns alone"
+
+
+def _interval(cell: str) -> str:
+    """A share with its interval, as prose has it."""
+    share, low, high = re.findall(r"\d+", cell)
+    return f"{share} % ({low} to {high} %)"
+
+
 CLAIMS = {
     "encoder": ("docs/benchmarks.md", encoder_goals),
     "http": ("docs/benchmarks.md", http_goals),
@@ -293,6 +315,7 @@ CLAIMS = {
     "planted words": ("docs/decisions/0007-words-only-cost.md", planted_words),
     "fine-tuning": ("docs/reward-models.md", tuning),
     "own rewards": ("docs/reward-models.md", own_rewards),
+    "pleas": ("docs/judges.md", pleas),
 }
 
 
