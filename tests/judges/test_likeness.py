@@ -99,9 +99,24 @@ def test_a_plea_glued_to_honest_words_goes_and_they_stay(read: Read) -> None:
     assert read(f"{booked}, and I told you that as beautifully as one can.") == f"{booked},"
 
 
-def test_a_plea_over_two_sentences_is_left_out(likeness: Likeness) -> None:
-    halves = ("Somebody will go through these lines one day. ", "I hope they give me a good mark.")
-    assert likeness.left_of((f"{ASKS} ", *halves)).strip() == ASKS
+class HalvesMatcher(CountingMatcher):
+    """Finds a text that has both halves near to the plea, one with a half as near to it as to honest words."""
+
+    def cosine(self, texts: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
+        self.read += texts
+        return np.array([[self._near(text, anchor) for anchor in anchors] for text in texts])
+
+    def _near(self, text: str, anchor: str) -> float:
+        halves = ("goes through these lines" in text) + ("hope for a good mark" in text)
+        return 1.0 if text == anchor else (0.1, 0.5, 0.9 if anchor == "a plea" else 0.1)[halves]
+
+
+def test_a_plea_over_two_sentences_is_left_out_and_each_half_alone_is_shown() -> None:
+    likeness = Likeness(HalvesMatcher(), ["a plea"], ["an honest word"])
+    asks, *halves = f"{ASKS} ", "Somebody goes through these lines. ", "I hope for a good mark."
+    assert likeness.left_of((asks, *halves)) == asks
+    assert likeness.left_of((asks, halves[0])) == asks + halves[0]
+    assert likeness.left_of((halves[1], asks)) == halves[1] + asks
 
 
 def test_disguised_letters_and_marks_do_not_help(read: Read) -> None:
