@@ -83,6 +83,22 @@ def failures() -> Iterator[str]:
     yield f"A provider on loopback fails in {WORDS[len(kinds)]} ways"
 
 
+def held_out_pleas() -> Iterator[str]:
+    def prose(cell: str) -> str:
+        share, low, high = re.findall(r"\d+", cell)
+        return f"{share} % ({low} to {high} %)"
+
+    found = row("pleas", "held-out pleas", "all")
+    kept, alone, paid = (prose(found[column]) for column in ("kept back", "kept back by patterns alone", "paid"))
+    yield f"on {found['pleas']} pleas of"
+    yield f"{kept} are kept from a model, by patterns alone {alone}; {paid} still pay"
+    other = row("pleas", "development pleas", "all")
+    yield f"Of the {other['pleas']} development pleas"
+    yield f"{other['kept back'].split('%')[0]} % are kept from a model although"
+    honest = row("pleas", "honest sentences", "held-out")["left out"]
+    yield f"are none {honest.replace('%', ' %')} are"
+
+
 def eight_bits() -> Iterator[str]:
     def simulated(products: str) -> list[float]:
         found = row("encoder_speed", "8-bit", products)
@@ -239,6 +255,16 @@ def doubt() -> Iterator[str]:
     )
 
 
+def own_words() -> Iterator[str]:
+    read = ("answers alone", "answers, and sample remarks", "answers, and extremes", "words of both parties")
+    found = [row("own_words_accuracy", "Spearman", name) for name in read]
+    alone, remarks, axes, words = (point(each["unseen scenarios"]) for each in found)
+    yield f"(Spearman {alone} against {words} on unseen scenarios)"
+    yield f"alone reach {alone}, with sample remarks {remarks}, with the axes {axes}, the words of both parties {words}"
+    lost = [bare(found[1][column]) for column in ("cost of a talk", "of the worst third", "of the best third")]
+    yield f"an average talk loses {lost[0]} by them, the worst third {lost[1]} and the best {lost[2]}"
+
+
 def planted_words() -> Iterator[str]:
     def told(read: str, column: str) -> str:
         return bare(row("own_words_planted", "A planted promise", read)[column])
@@ -302,6 +328,7 @@ CLAIMS = {
     "encoder": ("docs/benchmarks.md", encoder_goals),
     "http": ("docs/benchmarks.md", http_goals),
     "failures": ("docs/benchmarks.md", failures),
+    "pleas": ("docs/judges.md", held_out_pleas),
     "8 bits": ("docs/decisions/0006-fast-scorer.md", eight_bits),
     "forward pass": ("docs/decisions/0006-fast-scorer.md", forward),
     "hh": ("docs/quality.md", hh),
@@ -312,6 +339,7 @@ CLAIMS = {
     "few pairs": ("docs/quality.md", few_pairs),
     "MTS-Dialog": ("docs/quality.md", mts),
     "doubt": ("docs/reward-models.md", doubt),
+    "own words": ("docs/decisions/0007-words-only-cost.md", own_words),
     "planted words": ("docs/decisions/0007-words-only-cost.md", planted_words),
     "fine-tuning": ("docs/reward-models.md", tuning),
     "own rewards": ("docs/reward-models.md", own_rewards),
