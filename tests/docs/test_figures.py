@@ -83,22 +83,6 @@ def failures() -> Iterator[str]:
     yield f"A provider on loopback fails in {WORDS[len(kinds)]} ways"
 
 
-def held_out_pleas() -> Iterator[str]:
-    def prose(cell: str) -> str:
-        share, low, high = re.findall(r"\d+", cell)
-        return f"{share} % ({low} to {high} %)"
-
-    found = row("pleas", "held-out pleas", "all")
-    kept, alone, paid = (prose(found[column]) for column in ("kept back", "kept back by patterns alone", "paid"))
-    yield f"on {found['pleas']} pleas of"
-    yield f"{kept} are kept from a model, by patterns alone {alone}; {paid} still pay"
-    other = row("pleas", "development pleas", "all")
-    yield f"Of the {other['pleas']} development pleas"
-    yield f"{other['kept back'].split('%')[0]} % are kept from a model although"
-    honest = row("pleas", "honest sentences", "held-out")["left out"]
-    yield f"are none {honest.replace('%', ' %')} are"
-
-
 def eight_bits() -> Iterator[str]:
     def simulated(products: str) -> list[float]:
         found = row("encoder_speed", "8-bit", products)
@@ -328,7 +312,6 @@ CLAIMS = {
     "encoder": ("docs/benchmarks.md", encoder_goals),
     "http": ("docs/benchmarks.md", http_goals),
     "failures": ("docs/benchmarks.md", failures),
-    "pleas": ("docs/judges.md", held_out_pleas),
     "8 bits": ("docs/decisions/0006-fast-scorer.md", eight_bits),
     "forward pass": ("docs/decisions/0006-fast-scorer.md", forward),
     "hh": ("docs/quality.md", hh),
