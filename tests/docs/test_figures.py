@@ -260,6 +260,16 @@ def planted_words() -> Iterator[str]:
     yield f"with an AUC of {among[0]} by the remarks and {among[1]} by the axes"
 
 
+def paying_words() -> Iterator[str]:
+    def paid(family: str) -> list[str]:
+        cell = list(row("own_words_attacks", "Attacked conversations", family).values())[-1]
+        return cell.replace("%", " %").split(", ")
+
+    (keywords, most), (promises, highest) = paid("keyword stuffing"), paid("premature decisions")
+    yield f"keywords pay in {keywords} of attacked conversations (up to {most})"
+    yield f"premature promises in {promises} (up to {highest})"
+
+
 def tuning() -> Iterator[str]:
     def reached(judge: str) -> str:
         return row("unfreezing", "Pairs of hh", judge)["in the right order"]
@@ -323,6 +333,7 @@ CLAIMS = {
     "MTS-Dialog": ("docs/quality.md", mts),
     "doubt": ("docs/reward-models.md", doubt),
     "own words": ("docs/decisions/0007-words-only-cost.md", own_words),
+    "paying words": ("docs/benchmarks.md", paying_words),
     "planted words": ("docs/decisions/0007-words-only-cost.md", planted_words),
     "fine-tuning": ("docs/reward-models.md", tuning),
     "own rewards": ("docs/reward-models.md", own_rewards),
