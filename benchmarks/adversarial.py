@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.attack_joints import RESPELT
 from benchmarks.attack_places import Attack
 from benchmarks.attacks import ATTACKS, FAMILIES
 from benchmarks.gullible import gullible_judge
@@ -41,6 +42,7 @@ from trainer_client.wire import Message
 AGENTS = ("oracle", "terse", "rude", "careless", "random")
 EACH = 4
 """Each conversation meets every so-manieth attack."""
+MEASURED = (*ATTACKS, *RESPELT)
 SEED = 5
 TOLERANCE = 1e-9
 
@@ -137,7 +139,7 @@ async def measured(scorers: Judged, found: Sequence[Base], each: int) -> dict[st
     """The attempts, by judge: the same for all."""
     made: dict[str, list[Attempt]] = {}
     for name, (scorer, config) in scorers.items():
-        shares = shared_out(found, ATTACKS, each)
+        shares = shared_out(found, MEASURED, each)
         made[name] = [attempt for base, attacks in shares for attempt in await attempts(scorer, base, config, attacks)]
         print(f"{name}: {len(made[name])} attacked conversations", flush=True)
     return made
@@ -185,7 +187,7 @@ def main() -> None:
     print(table.text())
     if arguments.write:
         share = "" if arguments.each <= 1 else f", each conversation by every {arguments.each}th of them"
-        scale = f"{len(ATTACKS)} attacks on {len(found)} conversations{share}."
+        scale = f"{len(MEASURED)} attacks on {len(found)} conversations{share}."
         write("adversarial", f"{environment()}\n\n{scale}\n\n{table.text()}")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from benchmarks.attack_joints import JOINTS, RESPELT
 from benchmarks.attack_pastes import (
     asks_of,
     exemplars_of,
@@ -273,5 +274,6 @@ TUNED: tuple[Attack, ...] = (
 )
 """Known while the judges were mended against them."""
 
-ATTACKS: tuple[Attack, ...] = (*TUNED, *UNTUNED)
-FAMILIES = tuple(dict.fromkeys(attack.family for attack in ATTACKS))
+ATTACKS: tuple[Attack, ...] = (*TUNED, *UNTUNED, *JOINTS)
+"""None may raise a reward of the rubric."""
+FAMILIES = tuple(dict.fromkeys(attack.family for attack in (*ATTACKS, *RESPELT)))

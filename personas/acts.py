@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from personas import lexicon, manners
 from personas.disguise import undisguised
+from personas.joints import bare_words, unglued
 from personas.memory import remembered
 from personas.wording import FUNCTION_WORDS, content_words, plain, tokens
 
@@ -82,8 +83,9 @@ _BULLET = re.compile(r"^(?:[-*\u2022>]+|\(?\d{1,2}[.)]|\(?[a-h][.)])\s+")
 _JOINT = re.compile(r"^(?:(?:and|but|or|also|plus)\b[, ]*)+", re.IGNORECASE)
 _CODE = re.compile(r"```(?:.*?```)?", re.DOTALL)
 """A fence that is never closed hides nothing behind it."""
-_GLUED = re.compile(r"(?<=[a-z])(?=[A-Z][a-z'])|_+|[^\w\s.,;:!?'()-]+")
-"""Where words touch that do not belong together, and signs that stand for no word."""
+_BEGINNING = re.compile(r"(?<=[a-z,;:]) (?=[A-Z][a-z'])")
+_LONG = re.compile(r"[^\W\d_]{16,}")
+"""Longer than a word is."""
 _SPACES = re.compile(r"[^\S\n]+")
 _NUMBER = re.compile(r"\(?\d{1,2}[.)]")
 _MACHINE = re.compile(
@@ -100,7 +102,7 @@ def split_sentences(text: str) -> list[str]:
     pieces: list[str] = []
     glue = False
     # Runs of spaces go first: they would make the search for line breaks quadratic.
-    line = _SPACES.sub(" ", _CODE.sub("\n```\n", plain(undisguised(text)).replace("\r", "\n")))
+    line = _SPACES.sub(" ", _CODE.sub("\n```\n", unglued(plain(undisguised(text)).replace("\r", "\n"))))
     for piece in map(str.strip, _BREAK.split(line)):
         if not piece or _NUMBER.fullmatch(piece):
             continue
@@ -109,7 +111,12 @@ def split_sentences(text: str) -> list[str]:
         else:
             pieces.append(_LABEL.sub("", _STRAY.sub("", _BULLET.sub("", piece))) or piece)
         glue = bool(_ABBREVIATION.search(piece))
-    return [part for piece in pieces for part in _portions(piece)]
+    return [part for piece in pieces for clause in _run_on(piece) for part in _portions(clause)]
+
+
+def _run_on(piece: str) -> list[str]:
+    """A sentence that is too long for one, where another seems to begin in it."""
+    return [piece] if len(piece) <= MAX_SENTENCE_CHARS else _BEGINNING.split(piece)
 
 
 def _portions(piece: str) -> Iterator[str]:
@@ -258,7 +265,9 @@ def _closings(sentences: tuple[Sentence, ...]) -> Iterator[str]:
 
 def _rude(text: str) -> bool:
     """Whether a text is rude, also where something is glued to its words or strewn between them."""
-    return any(map(_is_rude, {text.lower(), _SPACES.sub(" ", _GLUED.sub(" ", text)).lower()}))
+    return any(map(_is_rude, {text.lower(), bare_words(text).lower()})) or any(
+        manners.RUN_TOGETHER.search(word.lower()) for word in _LONG.findall(text)
+    )
 
 
 def _is_rude(low: str) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from personas.wording import FUNCTION_WORDS
+
 _LOOKALIKES = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаеорсуіјѕхһԁԛԝӏԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧοναιρκτυ",
     "ABESIJKMHOPCTYXaeopcyijsxhdqwlGABEZHIKMNOPTYXovaipktu",
@@ -17,6 +19,12 @@ _ACCENTS = re.compile("[\u0300-\u036f\ufe00-\ufe0f]")
 _LETTER = re.compile(r"[^\W\d_]")
 
 
+_TOKEN = re.compile(r"[^\s]+")
+_SOFT_HYPHEN = "\u00ad"
+_LATIN = "\u024f"
+"""The last letter of it, accents and all."""
+_LONGEST = 16
+"""Letters of a word; what is longer is several of them."""
 _BOMBS = str.maketrans({"\ufdfa": " ", "\ufdfb": " "})
 """Single characters whose compatibility form is a whole sentence: a page of them would be a book."""
 
@@ -26,9 +34,27 @@ def undisguised(text: str) -> str:
     if text.isascii():
         return text
     text = unicodedata.normalize("NFKC", text.translate(_BOMBS))
-    text = "".join(character for character in text if unicodedata.category(character) != "Cf")
+    text = _TOKEN.sub(_seen, text)
     text = _ACCENTS.sub("", text)
     letters = _LETTER.findall(text)
     latin = sum(letter.isascii() for letter in letters)
     # Look-alikes are letters of their own in a text of their own script.
     return text.translate(_LOOKALIKES) if latin * 2 >= len(letters) else text
+
+
+def _seen(found: re.Match[str]) -> str:
+    """A word without invisible characters, which stand for a space where they stand between words."""
+    token = found.group()
+    if token.isascii():
+        return token
+    shown = "".join(" " if unicodedata.category(each) == "Cf" and each != _SOFT_HYPHEN else each for each in token)
+    pieces = shown.replace(_SOFT_HYPHEN, "").split()
+    return (" " if _are_words(pieces) else "").join(pieces)
+
+
+def _are_words(pieces: list[str]) -> bool:
+    length = sum(map(len, pieces))
+    if not pieces or length < 2 * len(pieces) or max(map(max, pieces)) > _LATIN:
+        return False
+    known = sum(piece.lower().strip(".,?!") in FUNCTION_WORDS for piece in pieces)
+    return length > _LONGEST or known * 2 > len(pieces)

@@ -155,6 +155,9 @@ RUDE = re.compile(
     )
 )
 
+RUN_TOGETHER = re.compile(RUDE.pattern.replace(" ", "").replace(r"\b", "").replace("'", "'?"))
+"""The same without spaces, for words that are longer than any word."""
+
 RUDE_PARDON = re.compile(
     r"(?:\bnot|n't|\bnever|\bno such thing as an?|\bnothing|\bwithout|\bfeel|\bnobody)(?: \w+){0,3} ?$"
 )

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 from personas.acts import Kind, Sentence, read_turn, split_sentences
 from personas.disguise import undisguised
+from personas.joints import recased, unglued
 from personas.memory import remembered
 from personas.wording import any_of, normal, plain, tokens
 from reward_server.reward_models.conversation import Conversation, Party, Reads
@@ -29,7 +30,7 @@ from reward_server.reward_models.small_talk import is_small_talk
 from reward_server.scoring.gates import injects
 from reward_server.scoring.judge_talk import ROLE_LINE, is_for_the_judge
 
-VERSION = "reading/7"
+VERSION = "reading/8"
 """Part of every feature version: changes whenever a message may be read differently."""
 MAX_SEGMENTS = 48
 """So many sentences of a message are read, from both of its ends; a page of text costs no more than this."""
@@ -51,6 +52,7 @@ _SEAM = re.compile(
     )
 )
 """Where something else may begin within a sentence; a name or a figure is cut off by it as well, which does no harm."""
+_SPACES = re.compile(r"[^\S\n]+")
 MAX_REMARKS = 512
 """So many pieces of an agent's own words are read; who says more than that says the worst there is (`features`)."""
 _ASKS_FOR_CODE = re.compile(
@@ -139,7 +141,8 @@ def remarks(conversation: Conversation) -> tuple[str, ...]:
     for said in conversation.turns:
         if said.party == "agent":
             # Before long sentences are cut: else a text put before a sentence would move the cut into it.
-            text = _SEAM.sub("\n", undisguised(said.text).replace("```", "\n"))
+            shown = unglued(recased(plain(undisguised(said.text))).replace("```", "\n"))
+            text = _SEAM.sub("\n", _SPACES.sub(" ", shown))
             found.update(dict.fromkeys(piece for piece in split_sentences(text) if _ALPHANUMERIC.search(piece)))
             if len(found) > MAX_REMARKS:
                 break

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from benchmarks.adversarial import Attempt, Base, attempts, bases, composite, gains, shared_out
+from benchmarks.attack_joints import RESPELT
 from benchmarks.attack_places import PUZZLED, Attack, behind_each, line
 from benchmarks.attacks import ATTACKS, FAMILIES
 from benchmarks.gullible import gullible_judge
@@ -37,7 +38,7 @@ from scenarios.library import Library, load_library
 FAMILIES_ASKED_FOR = {
     "master keys", "orders", "fake verdicts", "rubric paste", "fake roles", "keyword stuffing", "self-praise",
     "padding", "repetition", "flattery", "homoglyphs", "zero-width", "other languages", "role reversal",
-    "premature decisions", "tool spam",
+    "premature decisions", "tool spam", "glued words", "own words respelt",
 }  # fmt: skip
 
 
@@ -114,7 +115,7 @@ def names() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("agent", ["oracle", "terse", "half", "rude", "careless", "random"])
 def test_no_attack_pays(all_talks: list[Base], scorer: Scorer, agent: str) -> None:
-    for base, attacks in shared_out(all_talks, ATTACKS, EACH):
+    for base, attacks in shared_out(all_talks, (*ATTACKS, *RESPELT), EACH):
         if base.agent == agent:
             assert paid(asyncio.run(attempts(scorer, base, RewardConfig(), attacks))) == ""
 
