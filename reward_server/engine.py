@@ -29,6 +29,7 @@ from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import LanguageModel
+from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
 from scenarios.library import Library, load_library
@@ -118,18 +119,32 @@ def reward_model_service(settings: Settings, batcher: MicroBatcher | None = None
     return RewardModelService(Registry(settings.reward_models), featurisers.of)
 
 
-async def present_version(settings: Settings) -> str:
-    """The scoring version of a server with these settings and this data folder; `LabsError` where none would start."""
+@dataclass(frozen=True)
+class Present:
+    """What rewards of a server rest on at this moment."""
+
+    scoring_version: str
+    lineage: Lineage
+
+
+async def present(settings: Settings) -> Present:
+    """That of a server with these settings and this data folder; `LabsError` where none would start."""
     from reward_server.llm.build import language_model
 
     library = await asyncio.to_thread(load_scenarios, settings.scenarios)
     model = language_model(settings)
     try:
         with offline_engine(settings, library, model=model) as engine:
-            return engine.scorer.scoring_version
+            lineage = Lineage(library.vault, engine.guests.conversation_judges)
+            return Present(engine.scorer.scoring_version, lineage)
     finally:
         if model is not None:
             await model.close()
+
+
+async def present_version(settings: Settings) -> str:
+    """Its scoring version alone."""
+    return (await present(settings)).scoring_version
 
 
 @dataclass(frozen=True)

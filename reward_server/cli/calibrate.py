@@ -12,6 +12,8 @@ from rich.table import Table
 
 from reward_server.cli.tables import name_columns, show, wide_console
 from reward_server.errors import InvalidRequest, LabsError
+from reward_server.program import as_called
+from scenarios.spelling import counted
 
 if TYPE_CHECKING:
     from reward_server.jobs.calibration.read import Found
@@ -120,24 +122,13 @@ def _known(method: str | None) -> str:
 
 def _stranger(calibration: Calibration, settings: Settings) -> str | None:
     """A line where the server of this data folder would refuse the calibration as things stand."""
-    from reward_server.engine import present_version
-    from reward_server.reward_models.registry import Registry
-    from reward_server.scoring.version import rubric_version
+    from reward_server.cli.fitting import refused
 
-    owner = calibration.belongs_to
     try:
-        if calibration.is_of_a_model:
-            active = Registry(settings.reward_models).active_id()
-            told = (
-                f"warning: it serves only while {owner} is active; in {settings.data} {active or 'no reward model'} is"
-            )
-            return None if active == owner else told
-        present = asyncio.run(present_version(settings))
+        reason = refused([calibration], settings).get(calibration.id)
     except LabsError as error:
         return f"warning: whether it fits the server of {settings.data} is not known: {error.message}"
-    if rubric_version(owner) == rubric_version(present):
-        return None
-    return f"warning: the server of {settings.data} will refuse it: its scoring version is {present}, not {owner}"
+    return reason and as_called(f"warning: the server of {settings.data} will refuse it (409): {reason}")
 
 
 def _print(console: Console, kept: Kept, left_out: int) -> None:
@@ -146,7 +137,7 @@ def _print(console: Console, kept: Kept, left_out: int) -> None:
     calibration = kept.calibration
     show(_spreads(kept) if kept.rescaled else _errors(calibration), console)
     if left_out:
-        console.print(f"{left_out} results without a reward or a label were left out", highlight=False)
+        console.print(f"{counted(left_out, 'result')} without a reward or a label left out", highlight=False)
     if calibration.is_scaling:
         console.print(f"{calibration.method} rescales rewards; it is not a calibration to labels", highlight=False)
     unused = [name for name in calibration.names if name != DEFAULT_REWARD]
@@ -229,6 +220,9 @@ async def _stored(settings: Settings, owner: str | None) -> Found:
     if not rewards:
         raise InvalidRequest("The store has no plain rewards yet: send conversations to /evaluate first.")
     if others:
-        typer.echo(f"{len(rewards)} rewards of {version}; instead of it --for takes one of these: {others}", err=True)
+        typer.echo(
+            f"{counted(len(rewards), 'reward')} of {version}; instead of it --for takes one of these: {others}",
+            err=True,
+        )
     groups = tuple(str(number) for number in range(len(rewards)))
     return Found(LabelledRows({DEFAULT_REWARD: np.array(rewards)}, None, groups), version, 0)

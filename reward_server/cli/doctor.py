@@ -144,13 +144,19 @@ def _scoring(settings: Settings) -> Finding:
 
 
 def _calibrations(settings: Settings) -> Finding:
+    """Of those that can be read, how many the server would use as things stand."""
+    from reward_server.cli.fitting import refused
     from reward_server.reward_models.calibration import CalibrationShelf
 
     there = {path.stem for path in settings.calibrations.glob("cal_*.json")}
-    usable = {calibration.id for calibration in CalibrationShelf(settings.calibrations).all()}
-    damaged = ", ".join(sorted(there - usable))
-    mend = f"damaged: {damaged}; ./labs calibrate --remove takes one away" if damaged else None
-    return Finding("calibrations", str(len(usable)), mend)
+    usable = {calibration.id: calibration for calibration in CalibrationShelf(settings.calibrations).all()}
+    if damaged := ", ".join(sorted(there - usable.keys())):
+        mend = f"damaged: {damaged}; ./labs calibrate --remove takes one away"
+        return Finding("calibrations", f"{len(usable)} of {len(there)} can be read", mend)
+    strangers = sorted(refused(usable.values(), settings)) if usable else []
+    named = f"; of other versions or models: {', '.join(strangers)}" if strangers else ""
+    fitting = f", {len(usable) - len(strangers)} for what makes rewards now{named}" if usable else ""
+    return Finding("calibrations", f"{len(usable)}{fitting}")
 
 
 def _data(settings: Settings) -> Finding:

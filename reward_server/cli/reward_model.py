@@ -24,6 +24,7 @@ from reward_server.cli.models import (
 from reward_server.cli.progress import shown
 from reward_server.errors import InvalidRequest
 from reward_server.program import as_called
+from scenarios.spelling import counted
 
 if TYPE_CHECKING:
     from reward_server.reward_models.artefact import Artefact, Card
@@ -115,9 +116,9 @@ def evaluate(
         console.print(line, highlight=False)
     if out is not None:
         images = pictures(measured)
-        notes = [f"model {found.id}, data {dataset.digest[:12]}, {len(dataset.groups)} groups by {dataset.grouped_by}"]
-        notes += [overlap, *missing]
-        write_folder(out, {**images, REPORT: page(f"Evaluation of {found.id}", notes, measured, images)})
+        groups = counted(len(dataset.groups), "group")
+        notes = [f"model {found.id}, data {dataset.digest[:12]}, {groups} by {dataset.grouped_by}", overlap, *missing]
+        write_folder(out, {**images, REPORT: page(f"Evaluation of {found.id}", notes, measured, images, "these rows")})
         console.print(f"report in {out / REPORT}", highlight=False)
 
 

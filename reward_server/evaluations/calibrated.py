@@ -68,16 +68,25 @@ class Calibrator:
             if not replace(config, composite=None).is_plain:
                 raise _refused(NOT_THE_PARTS)
             _require_names(calibration, heard)
-            self._require_makers(calibration, scoring_version, _active(self._lineage.active_model()))
-            return
-        if calibration.is_of_a_model:
+        elif calibration.is_of_a_model:
             if heard != (REWARD_MODEL,) or not replace(config, composite=None).is_plain:
                 raise _refused(NOT_THE_MODEL)
-            _require(calibration, _active(self._lineage.active_model()))
-            return
-        if not config.is_plain:
+        elif not config.is_plain:
             raise _refused(NOT_PLAIN)
-        self._require_version(calibration, scoring_version)
+        self.check_makers(calibration, scoring_version)
+
+    def check_makers(self, calibration: Calibration, scoring_version: str) -> None:
+        """Whether the rewards it was fitted on are still made by the same, whatever a request asks for.
+
+        Raises:
+            CalibrationMismatch: it was fitted for another scoring version or reward model.
+        """
+        if calibration.is_of_parts:
+            self._require_makers(calibration, scoring_version, _active(self._lineage.active_model()))
+        elif calibration.is_of_a_model:
+            _require(calibration, _active(self._lineage.active_model()))
+        else:
+            self._require_version(calibration, scoring_version)
 
     def shown(self, config: wire.RewardConfig | None, scored: Scored) -> Body:
         """What the metadata of an evaluation says of its calibration; nothing where none was asked for.

@@ -107,6 +107,9 @@ It is good for conversations like those it was trained on. `report.md` has {_mor
 
 ## Use
 
+The code that reads it is the Labs repository's: `pip install` a checkout of it (Python 3.11 to 3.13), or where its
+dependencies are installed put the checkout on `PYTHONPATH`. Then, in this folder:
+
 ```python
 from reward_server.reward_models.portable import load
 

@@ -13,13 +13,17 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from reward_server import engine
 from reward_server.cli.calibrate import calibrate
 from reward_server.engine import present_version
 from reward_server.errors import InvalidRequest
+from reward_server.judges.plugins import NO_PLUGINS
 from reward_server.reward_models.calibration import load
+from reward_server.scoring.version import rubric_version
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
+from tests.jobs.test_agreement import Longer
 from tests.store.builders import an_evaluation
 
 VERSION = "sv_0123456789ab"
@@ -92,16 +96,37 @@ def test_rescaling_prints_where_rewards_lie_before_and_after(tmp_path: Path, met
 def test_a_version_that_the_server_does_not_have_is_told_with_the_present_one(tmp_path: Path, labelled: str) -> None:
     present = asyncio.run(present_version(Settings(data=tmp_path)))
     output = run(tmp_path, labelled, "--method", "min_max", "--for", VERSION)
-    assert (
-        f"warning: the server of {tmp_path} will refuse it: its scoring version is {present}, not {VERSION}" in output
-    )
+    refused = f"warning: the server of {tmp_path} will refuse it (409): This calibration was fitted for"
+    assert f"{refused} {VERSION}, and rewards are now made by {present}" in output
     assert "warning" not in run(tmp_path, labelled, "--method", "min_max", "--for", present)
-    model = run(tmp_path, labelled, "--method", "min_max", "--for", "rm_0123456789ab")
-    assert f"only while rm_0123456789ab is active; in {tmp_path} no reward model is" in model
+    rows = "".join(json.dumps({"reward": n / 40}) + "\n" for n in range(40))
+    (tmp_path / "plain.jsonl").write_text(rows)
+    model = run(tmp_path, str(tmp_path / "plain.jsonl"), "--method", "min_max", "--for", "rm_0123456789ab")
+    assert f"{refused} the reward model rm_0123456789ab, and no reward model is active" in model
     (tmp_path / "reward-models").mkdir()
     (tmp_path / "reward-models" / "active.json").write_text("damaged")
-    model = run(tmp_path, labelled, "--method", "min_max", "--for", "rm_0123456789ab")
+    model = run(tmp_path, str(tmp_path / "plain.jsonl"), "--method", "min_max", "--for", "rm_0123456789ab")
     assert f"whether it fits the server of {tmp_path} is not known" in model
+
+
+def test_rewards_of_several_judges_need_all_digits_of_the_version(
+    tmp_path: Path, labelled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/calibration.md says: the rubric's own stay good whatever else is heard, several do not."""
+    plugins = replace(NO_PLUGINS, conversation={"model": Longer()})
+    monkeypatch.setattr(engine, "load_plugins", lambda names: plugins)
+    present = asyncio.run(present_version(Settings(data=tmp_path)))
+    short, longer = rubric_version(present), present
+    assert short != longer
+
+    def warned(rows: str, owner: str) -> bool:
+        return "warning: the server" in run(tmp_path, rows, "--method", "min_max", "--for", owner)
+
+    assert warned(labelled, short)
+    assert not warned(labelled, longer)
+    alone = tmp_path / "alone.jsonl"
+    alone.write_text("".join(json.dumps({"rewards": {"rubric": n / 40}}) + "\n" for n in range(40)))
+    assert not warned(str(alone), short)
 
 
 def test_a_calibration_is_taken_away_with_its_diagram(tmp_path: Path, labelled: str) -> None:

@@ -11,6 +11,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from benchmarks.processes import ROOT
+from reward_server.engine import present_version
+from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from tests.cli.test_commands import labs
 
@@ -88,6 +90,19 @@ def test_a_model_and_a_calibration_that_cannot_be_used_are_named_with_the_way_ou
     assert "rm_0123456789ab is active, and cannot be used" in done.stdout
     assert "There is no reward model rm_0123456789ab: activate another" in done.stdout
     assert "damaged: cal_0123456789ab" in done.stdout
+
+
+def test_calibrations_that_the_present_version_does_not_use_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"reward": n / 40}) + "\n" for n in range(40)))
+    present = asyncio.run(present_version(Settings(data=tmp_path)))
+    for owner in (present, "sv_0123456789ab", "rm_0123456789ab"):
+        fitted = labs(
+            "calibrate", str(tmp_path / "rows.jsonl"), "--method", "min_max", "--for", owner, "--data", str(tmp_path)
+        )
+        assert fitted.returncode == 0, fitted.stderr
+    done = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0")
+    assert done.returncode == 0, done.stdout
+    assert "3, 1 for what makes rewards now; of other versions or models: cal_" in done.stdout
 
 
 def test_a_misspelt_setting_is_named_and_stops_nothing(tmp_path: Path) -> None:

@@ -111,6 +111,28 @@ def test_what_the_api_page_says_of_turns_without_words_and_content_that_is_no_te
         assert (refused.status_code, refused.json()["data"]["errors"][0]["msg"]) == (400, "Must be text.")
 
 
+def test_the_example_that_fills_the_store_fills_it(server: ServerProcess) -> None:
+    script = ROOT / "examples" / "play_into_store.py"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LABS_URL": server.url}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment, timeout=120)  # noqa: PLW1510
+    assert done.stdout == "40 conversations are scored and kept, 0 failed\n", done.stderr
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_without_its_question_the_agents_turn_earns_nothing(page: str, server: ServerProcess) -> None:
+    """As both pages say of their example."""
+    [block] = [block for block in blocks(page, "sh") if "/evaluate" in block]
+    body = json.loads(block.split("-d '")[1].rsplit("'", 1)[0])
+    evaluate = f"{server.url}/api/v1/evaluate"
+    assert httpx2.post(evaluate, json=body, timeout=30).json()["reward"] > 0.0
+    agent = body["messages"][1]
+    agent["content"] = agent["content"].split(". ")[0] + "."
+    assert f'"{agent["content"]}"' in (ROOT / page).read_text().replace("`", "")
+    assert httpx2.post(evaluate, json=body, timeout=30).json()["reward"] == 0.0
+    del body["messages"][1]
+    assert httpx2.post(evaluate, json=body, timeout=30).status_code == 400
+
+
 def test_a_server_without_keys_looks_at_none(server: ServerProcess) -> None:
     answer = httpx2.get(f"{server.url}/api/v1/catalog", headers={"Authorization": "Bearer lab_wrong"}, timeout=30)
     assert answer.status_code == 200

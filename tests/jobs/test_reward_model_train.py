@@ -211,7 +211,7 @@ def test_an_ensemble_is_measured_and_named_in_the_report(tmp_path: Path) -> None
     assert card.uncertainty["aurc"]["aurc"] > 0
     report = (tmp_path / "model" / "report.md").read_text()
     assert "Uncertainty by an ensemble of 8 heads on resampled dialogues" in report
-    assert "Share of held-out labels inside the interval" in report
+    assert "Share of labels inside the interval" in report
     assert (tmp_path / "model" / "risk_coverage.png").exists()
 
 

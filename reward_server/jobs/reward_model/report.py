@@ -75,7 +75,7 @@ def uncertainty_lines(figures: Mapping[str, Any]) -> list[str]:
     shares = ", ".join(f"{float(level):.0%}: {_shown(share)}" for level, share in figures["coverage"].items())
     area = figures["aurc"]
     return [
-        f"Share of held-out labels inside the interval of a level: {shares}. "
+        f"Share of labels inside the interval of a level: {shares}. "
         f"Mean standard deviation: {figures['epistemic_std']:.3f} epistemic, {figures['noise_std']:.3f} noise. "
         f"Area under the risk-coverage curve {area['aurc']:.4f} (at random {area['random']:.4f}, best possible "
         f"{area['oracle']:.4f})."
@@ -119,12 +119,14 @@ def _intervals(measured: Measured) -> str:
     return f"{'' if all(heads) else 'some '}with 95 % intervals from resampling whole dialogues"
 
 
-def page(title: str, notes: list[str], measured: Measured, images: Mapping[str, bytes]) -> bytes:
-    """report.md"""
+def page(
+    title: str, notes: list[str], measured: Measured, images: Mapping[str, bytes], rows: str = "held-out dialogues"
+) -> bytes:
+    """report.md; `rows` says on what the figures are."""
     parts = [
         f"# {title}",
         "\n".join(f"- {note}" for note in notes),
-        f"Figures on held-out dialogues, {_intervals(measured)}. R² is 1 - MSE / variance: 0 is as good as always "
+        f"Figures on {rows}, {_intervals(measured)}. R² is 1 - MSE / variance: 0 is as good as always "
         "predicting the mean.",
         figures_table(measured),
         *in_words(measured),
