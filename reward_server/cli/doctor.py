@@ -11,7 +11,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reward_server import __version__
+from reward_server.cli.salvage import Salvaged, salvaged
 from reward_server.errors import ConfigurationError, LabsError
 from reward_server.program import as_called
-from reward_server.settings import PREFIX, Settings, load_settings
+from reward_server.settings import PREFIX, Settings
 from scenarios.spelling import counted, nearest
 
 if TYPE_CHECKING:
@@ -59,12 +60,13 @@ def doctor(
     """
     from reward_server.telemetry.logs import configure_logging
 
-    settings = load_settings({"data": data})
+    known_settings = salvaged({"data": data})
+    settings = known_settings.settings
     # What is logged on the way is said in a finding.
     configure_logging("error", settings.log_format, io.StringIO())
     findings: list[Finding] = []
     for name, check in (CHECKS | {"llm": _asked_llm} if ask else CHECKS).items():
-        finding = _outcome(name, check, settings)
+        finding = _unchecked(name, known_settings) or _outcome(name, check, settings)
         known = finding.mend is not None and finding.mend in (each.mend for each in findings)
         findings.append(finding)
         typer.echo(f"{finding.mark} {name:<12} {finding.detail}{', see above' if known else ''}")
@@ -72,6 +74,41 @@ def doctor(
             typer.echo(f"    {as_called(finding.mend)}")
     if any(finding.mend and not finding.is_advice for finding in findings):
         raise typer.Exit(1)
+
+
+def _unchecked(name: str, found: Salvaged) -> Finding | None:
+    """Of settings what is wrong with them; of a check that needs what is wrong that it was not made."""
+    if found.problem is None:
+        return None
+    if name == "settings":
+        return Finding(name, "not usable", found.problem)
+    if any(each.upper().startswith(_NEEDS.get(name, ())) for each in found.left_out):
+        return Finding(name, "not checked", found.problem)
+    return None
+
+
+_SCORED_BY = (
+    f"{PREFIX}ENCODER",
+    f"{PREFIX}SCENARIOS",
+    f"{PREFIX}JUDGE_PLUGINS",
+    f"{PREFIX}LLM_",
+    f"{PREFIX}SCORING_THREADS",
+)
+_PLACES = (f"{PREFIX}DATA", f"{PREFIX}DATABASE_URL")
+_NEEDS: Mapping[str, tuple[str, ...]] = {
+    "encoder": (f"{PREFIX}ENCODER",),
+    "scenarios": (f"{PREFIX}SCENARIOS",),
+    "plug-ins": (f"{PREFIX}JUDGE_PLUGINS",),
+    "reward model": (f"{PREFIX}DATA", f"{PREFIX}ENCODER"),
+    "scoring": (*_SCORED_BY, f"{PREFIX}DATA"),
+    "calibrations": (*_SCORED_BY, f"{PREFIX}DATA"),
+    "data": _PLACES,
+    "database": _PLACES,
+    "keys": (*_PLACES, f"{PREFIX}HOST", f"{PREFIX}PEPPER"),
+    "port": (f"{PREFIX}HOST", f"{PREFIX}PORT"),
+    "llm": (f"{PREFIX}LLM_", f"{PREFIX}PERSONA_WORDING"),
+}
+"""What each check looks at: where that is wrong it would tell of a server that nobody asked for."""
 
 
 def _outcome(name: str, check: Callable[[Settings], Finding], settings: Settings) -> Finding:
@@ -252,7 +289,10 @@ def _asked_llm(settings: Settings) -> Finding:
         answered = asyncio.run(ping(settings))
     except LlmFailed as failed:
         return Finding("llm", f"{named} gave no answer: {failed.kind}", MENDS.get(failed.kind, "try again later"))
-    return Finding("llm", "none to ask" if answered is None else f"{named} answered as {answered}")
+    if answered is None:
+        mend = "name who is to be asked with LABS_LLM_PROVIDER and LABS_LLM_MODEL; docs/judges.md says how"
+        return Finding("llm", "none to ask", mend, is_advice=True)
+    return Finding("llm", f"{named} answered as {answered}")
 
 
 MENDS = {

@@ -92,6 +92,33 @@ def test_a_model_and_a_calibration_that_cannot_be_used_are_named_with_the_way_ou
     assert "damaged: cal_0123456789ab" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("wrong", "unchecked", "looked_at"),
+    [
+        ({"LABS_LLM_PROVIDER": "openai"}, {"scoring", "calibrations", "llm"}, {"encoder", "scenarios", "port"}),
+        ({"LABS_PERSONA_WORDING": "llm"}, {"llm"}, {"scoring", "port"}),
+        ({"LABS_PORT": "x"}, {"port"}, {"scoring", "llm"}),
+    ],
+)
+def test_a_wrong_setting_is_said_in_its_place_and_the_rest_is_looked_at(
+    tmp_path: Path, wrong: dict[str, str], unchecked: set[str], looked_at: set[str]
+) -> None:
+    given = {"LABS_DATA": str(tmp_path), "LABS_PORT": "0", **wrong}
+    refused, looked = labs("serve", **given), labs("doctor", **given)
+    assert (refused.returncode, looked.returncode) == (1, 1)
+    assert "✗ settings     not usable\n" in looked.stdout
+    assert looked.stdout.count(refused.stderr.removeprefix("labs: ").strip()) == 1
+    assert all(f"✗ {name:<12} not checked, see above" in looked.stdout for name in unchecked)
+    assert all(f"✓ {name:<12}" in looked.stdout for name in looked_at)
+
+
+def test_where_nobody_is_to_be_asked_the_setting_is_named(tmp_path: Path) -> None:
+    done = labs("doctor", "--ask", LABS_DATA=str(tmp_path), LABS_PORT="0")
+    assert done.returncode == 0
+    assert "! llm          none to ask" in done.stdout
+    assert "LABS_LLM_PROVIDER" in done.stdout
+
+
 def test_calibrations_that_the_present_version_does_not_use_are_counted(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"reward": n / 40}) + "\n" for n in range(40)))
     present = asyncio.run(present_version(Settings(data=tmp_path)))

@@ -101,7 +101,8 @@ def test_a_model_is_trained_listed_activated_measured_and_exported(
     split = artefact.read_card(home / "model").split
     assert f"{split['train'] + split['validation']} of 80 rows were trained on: the figures say little" in said
     assert "rows were trained on" in (home / "measured" / "report.md").read_text()
-    assert (home / "measured" / "report.md").exists()
+    assert "Figures on these rows, " in (home / "measured" / "report.md").read_text()
+    assert "held-out" not in said
     assert labs(monkeypatch, "activate", "--off") == 0
     assert Registry(home / "data" / "reward-models").active_id() is None
 
