@@ -67,6 +67,12 @@ def test_check_reports_findings_by_line_and_goes_on_with_the_rest(root: Path) ->
     assert "noise.yaml:" in output
     assert "sum to 1" in output
     assert "1 of 1 scenarios passed" in output
+    assert "1 finding in files that were left out" in output
+
+
+def test_check_says_what_its_columns_mean(root: Path) -> None:
+    _, output = run("check", "--dir", root, *QUICK)
+    assert all(f"{column}: " in output for column in ("best bad", "hits", "foreign", "leaks"))
 
 
 def test_check_of_nothing_usable_is_one_clear_error(root: Path) -> None:

@@ -55,6 +55,15 @@ def test_the_demo_leaves_a_run_and_goes_on_with_it(tmp_path: Path, capsys: pytes
     assert steps == [1, 2]
 
 
+def test_the_help_names_the_command_as_it_is_typed_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("usage: labs learner train ")
+    assert "such as run.toml" in said
+    assert "such as optim.learning_rate=1e-5" in said
+
+
 @pytest.mark.parametrize(
     ("interrupts", "saved"), [(1, 2), (2, 0)], ids=["the first ends after the update", "the second ends at once"]
 )

@@ -6,6 +6,7 @@ from reward_server.reward_models.dataset import OVERALL, Dataset, Split
 from reward_server.reward_models.metrics import MIN_RESAMPLED
 from reward_server.reward_models.model import RewardModel
 from reward_server.reward_models.uncertainty import MIN_ROWS
+from scenarios.spelling import counted
 
 
 def notes_on_lacks(model: RewardModel, parts: Split) -> tuple[str, ...]:
@@ -21,7 +22,7 @@ def without_intervals(dataset: Dataset) -> tuple[str, ...]:
         "preference pairs": len({pair.group for pair in dataset.preferred}),
     }
     return tuple(
-        f"no intervals for {kind}: they are measured on {_counted(count, 'group')}, at least {MIN_RESAMPLED} are needed"
+        f"no intervals for {kind}: they are measured on {counted(count, 'group')}, at least {MIN_RESAMPLED} are needed"
         for kind, count in counts.items()
         if 0 < count < MIN_RESAMPLED
     )
@@ -30,12 +31,12 @@ def without_intervals(dataset: Dataset) -> tuple[str, ...]:
 def _no_doubt(model: RewardModel, parts: Split) -> str:
     least = f"at least {MIN_ROWS} are needed"
     if model.heads.link == "preference":
-        return f"no uncertainty: {_counted(len(parts.train.preferred), 'pair')} to learn it from, {least}: more pairs"
+        return f"no uncertainty: {counted(len(parts.train.preferred), 'pair')} to learn it from, {least}: more pairs"
     learned, checked = (_rated(part) for part in (parts.train, parts.validation))
     if checked < MIN_ROWS:
         # A share of what is not held out, in whole groups: neither a larger nor a smaller --held-out surely helps.
-        return f"no uncertainty: {_counted(checked, 'row')} to check it on, {least}: more rows"
-    return f"no uncertainty: {_counted(learned, 'row')} with a label to learn it from, {least}: more rows"
+        return f"no uncertainty: {counted(checked, 'row')} to check it on, {least}: more rows"
+    return f"no uncertainty: {counted(learned, 'row')} with a label to learn it from, {least}: more rows"
 
 
 def _thin_doubt(model: RewardModel, parts: Split) -> tuple[str, ...]:
@@ -51,7 +52,3 @@ def _thin_doubt(model: RewardModel, parts: Split) -> tuple[str, ...]:
 
 def _rated(part: Dataset) -> int:
     return sum(OVERALL in row.scores for row in part.labelled)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

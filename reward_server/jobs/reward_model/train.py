@@ -43,6 +43,7 @@ from reward_server.reward_models.plain_features import PlainFeatures
 from reward_server.reward_models.training import Fitted, Recipe, fit
 from reward_server.reward_models.tuned_weights import TunedWeights
 from reward_server.scoring.version import engine_digest
+from scenarios.spelling import counted
 
 Uncertainty = Literal["bayesian", "ensemble"]
 Report = Callable[[str, int, int], None]
@@ -298,10 +299,11 @@ def notes(about: Mapping[str, Any]) -> list[str]:
     data: DataCard = about["data"]
     sizes, recipe = about["split"], about["recipe"]
     lines = [
-        f"{data.labelled} labelled conversations and {data.pairs} preference pairs in {data.groups} groups, by "
+        f"{counted(data.labelled, 'labelled conversation')} and {counted(data.pairs, 'preference pair')} in "
+        f"{counted(data.groups, 'group')}, by "
         f"{data.grouped_by}; data {data.sha256[:12]}",
         f"Split by group (seed {recipe['seed']}): {sizes['train']} rows to train, {sizes['validation']} to choose "
-        f"settings, {sizes['held_out']} held out; {sizes['duplicates_removed']} rows taken out because their "
+        f"settings, {sizes['held_out']} held out; {counted(sizes['duplicates_removed'], 'row')} taken out as the "
         "conversation also stands in a later part",
         f"Penalty {recipe['l2'][0]:g}, weights of epoch {recipe['epoch']}, encoder {about['encoder_version']}",
     ]
