@@ -113,6 +113,7 @@ def test_an_exported_model_scores_as_the_trained_one(home: Path, monkeypatch: py
     trained(home, monkeypatch)
     assert labs(monkeypatch, "export", home / "model", "--out", home / "export") == 0
     readme = (home / "export" / "README.md").read_text()
+    assert "`pip install` a checkout" in readme
     assert "## Use" in readme
     assert "- `uncertainty.safetensors`" in readme
     assert "`report.md` has intervals and baselines.\n" in readme
