@@ -17,9 +17,7 @@ _LOOKALIKES = str.maketrans(
 )
 _ACCENTS = re.compile("[\u0300-\u036f\ufe00-\ufe0f]")
 _LETTER = re.compile(r"[^\W\d_]")
-
-
-_TOKEN = re.compile(r"[^\s]+")
+_TOKEN = re.compile(r"\S+")
 _SOFT_HYPHEN = "\u00ad"
 _LATIN = "\u024f"
 """The last letter of it, accents and all."""

@@ -1,14 +1,15 @@
 """Reads words apart that were glued together, and together what something was strewn between.
 
 A person who reads "wellDo you have pain???" or "Do um you um have pain?" takes it for the plain question, so it is read
-as that one: otherwise a sentence would be compared as another, or what it offends with be overlooked. Text in ordinary
-writing comes back as it is.
+as that one: otherwise a sentence would be compared as another, or what it offends with be overlooked. Ordinary writing
+comes back as it is, but for fillers, pictures, emphasis by asterisks and runs of full stops.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from personas.wording import FUNCTION_WORDS, any_of, words_of
 
@@ -37,6 +38,8 @@ _STRAY_STOPS = re.compile(r"(?<=\s)[.\u2026]+(?=\s)|^[.\u2026]+\s")
 _MARKUP = re.compile(r"(?<=[^\s\d*~])[*~]++|(?<=\d)[*~]++(?!\S)|(?<!\S)[*~]++(?=\S)")
 _FILLER = re.compile(r"(?<![\w'-])(?:[Uu][hm]+|[Ee]rm+|[Hh]+m+)(?![\w'-])(?:, |,$| ?)")
 _TIED = re.compile(r"(?<![^\s_])[^\s_]++(?:_++[^\s_]++){2,}")
+_LONG_NAME = 4
+"""Words of a name of a file or a variable, at most."""
 _LIST = re.compile(r"(?<!\S)(?:[^\s,]++,++ ){5,}|^(?:\S++[ \t]*+\n){4,}", re.MULTILINE)
 _COMMAS = re.compile(r",(,*)")
 _JOINT = re.compile(
@@ -45,11 +48,16 @@ _JOINT = re.compile(
 )
 """A word, perhaps a sign, and another word that begins with a capital."""
 _FIGURE = re.compile(r"(?:(?<=[.?!\n] )|^)\d{1,3}(?=[A-Z][a-z' ])")
+_ENDING = any_of(
+    "com|org|net|edu|gov|info|io|eu|uk|de|fr|es|js|ts|py|txt|pdf|csv|html?|json|ya?ml|docx?|xlsx?|png|jpe?g|gif|zip|exe",
+    "md|sh|log|cfg|ini|xml|sql|php|mp[34]",
+)
+"""Of addresses and files: no word that was glued to a full stop."""
 _BEHIND_A_STOP = re.compile(
     any_of(
-        r"(?<=[?!])(?=[^\W_])",
+        r"(?<=[?!])(?=[^\W_])(?!\w+=)",
         r"(?<=[a-z]\.)(?=[A-Z])",
-        r"(?<=[a-z]{2}\.)(?=[a-z]{1,20}(?: [a-z]{1,20})?\W{0,4}_{0,4}[^\S\n]{0,4}$)",
+        rf"(?<=[a-z]{{2}}\.)(?!{_ENDING}\b)(?=[a-z]{{1,20}}(?: [a-z]{{1,20}})?\W{{0,4}}_{{0,4}}[^\S\n]{{0,4}}$)",
     ),
     re.MULTILINE,
 )
@@ -70,7 +78,7 @@ def unglued(text: str) -> str:
         return text
     text = _STOPS.sub(_one_stop, _MARKUP.sub("", _PICTURES.sub(" ", text)))
     text = _FILLER.sub("", _STRAY_STOPS.sub("", text))
-    text = _TIED.sub(lambda found: found.group().replace("_", " "), text)
+    text = _TIED.sub(_untied, text)
     text = _LIST.sub(_in_line, text)
     return _BEHIND_A_STOP.sub("\n", _FIGURE.sub("", _JOINT.sub(_parted, text)))
 
@@ -99,12 +107,23 @@ def _one_stop(found: re.Match[str]) -> str:
     return next((stop for stop in "?!" if stop in found.group()), ".")
 
 
+def _untied(found: re.Match[str]) -> str:
+    """A sentence that was tied together, not the name of a file or a variable."""
+    tied = found.group().replace("_", " ")
+    words = tied.split()
+    return tied if len(words) > _LONG_NAME or _is_said(words, 2) else found.group()
+
+
 def _in_line(found: re.Match[str]) -> str:
     """The words as a sentence, if they are one, not a list of things."""
     strewn = found.group() if "\n" in found.group() else _COMMAS.sub(r"\1", found.group())
     words = strewn.split()
-    known = sum(word.lower().strip(".,?!") in FUNCTION_WORDS for word in words)
-    return f"{' '.join(words)} " if known * 3 >= len(words) else found.group()
+    return f"{' '.join(words)} " if _is_said(words, 3) else found.group()
+
+
+def _is_said(words: Sequence[str], one_in: int) -> bool:
+    """Whether so many of the words stand in any sentence."""
+    return sum(word.lower().strip(".,?!") in FUNCTION_WORDS for word in words) * one_in >= len(words)
 
 
 def _parted(found: re.Match[str]) -> str:

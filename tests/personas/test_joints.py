@@ -18,6 +18,9 @@ ORDINARY = (
     "Pain\nFever\nCough\nNausea\nRash",
     "An MRI scan of your knee costs 3,500 euros.",
     "Yes, well, no, okay, that is so.",
+    "Visit example.com now, or write node.js and app.py.",
+    "See http://a.b/c?d=e for file_name_here and a_b_c.",
+    "It costs 3.50 at 10.30 a.m., i.e. less than before.",
 )
 
 
