@@ -2,8 +2,8 @@
 
 The two parts of the uncertainty are apart: `epistemic` falls with more data and grows away from it, `noise` is that of
 the labels. They come from a posterior over the overall head in the space of standardised features (`uncertainty`), or
-from an ensemble of heads on resampled dialogues (`bagging`); where too few rows allowed one, both are unknown, which is
-not 0.
+from an ensemble of heads on resampled dialogues (`bagging`); where too few rows allowed one, or all labels are alike,
+both are unknown, which is not 0.
 
 Neither is stated larger than the spread of the labels that were trained on: whoever knows nothing of a conversation but
 where labels lie is no further off than that, and by the law of total variance no part of the spread exceeds the whole.
@@ -93,7 +93,9 @@ def with_uncertainty(
     *,
     groups: Sequence[str] | None = None,
 ) -> RewardModel:
-    """The heads with a last-layer Laplace posterior, or an ensemble, around them; none where there are too few rows.
+    """The heads with a last-layer Laplace posterior, or an ensemble, around them.
+
+    None where there are too few rows, or where all labels to learn from are alike.
 
     Daxberger et al., Laplace Redux, 2021: the curvature of the training loss at the trained weights. For regression
     that is Bayesian ridge regression (Bishop, eq. 3.50-3.51) whose noise is the validation part's, not the smaller one
@@ -131,6 +133,9 @@ def _of_labels(
     if len(known) < MIN_ROWS:
         return RewardModel(heads)
     strength = l2 * float(labels[known].var()) * len(known) / heads.width
+    # Of labels that are alike the variance need not be 0 to the last bit, and no prior follows from it.
+    if np.ptp(labels[known]) <= 0.0 or strength <= 0.0:
+        return RewardModel(heads)
     spread = float(np.float32(labels[known].std())) or LARGEST_STD  # as it will be stored
     least = 0.0
     if len(held) < MIN_ROWS:
@@ -138,7 +143,7 @@ def _of_labels(
             return RewardModel(heads)
         every = heads.standardised(train.features[known])
         least = noise_left_out(every, labels[known], [groups[int(row)] for row in known], strength) or 0.0
-        if not least:
+        if least <= 0.0:
             return RewardModel(heads)
     if bagging is not None:
         return RewardModel(heads, _compact(label_ensemble(heads, train, validation, strength, bagging)), spread)

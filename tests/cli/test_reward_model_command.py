@@ -19,6 +19,7 @@ from reward_server.cli import reward_model as command
 from reward_server.cli import training
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models import artefact, metrics
+from reward_server.reward_models.dataset import split
 from reward_server.reward_models.registry import Registry
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
@@ -49,7 +50,7 @@ def data_file(folder: Path, count: int = 80) -> Path:
     return path
 
 
-def rows(count: int) -> list[Json]:
+def rows(count: int, groups: int = 20) -> list[Json]:
     roles = {"agent": "assistant", "persona": "user"}
     return [
         {
@@ -58,7 +59,7 @@ def rows(count: int) -> list[Json]:
             "score": row.scores["score"],
             "group": row.group,
         }
-        for row in labelled_talks(count).labelled
+        for row in labelled_talks(count, groups).labelled
     ]
 
 
@@ -172,6 +173,21 @@ def test_labels_that_are_all_the_same_measure_nothing(
     assert "all 40 labels of `score` are 1: there is nothing to tell apart" in said
     assert said.count("\n") == 1
     assert not (home / "measured").exists()
+
+
+def test_labels_to_learn_from_that_are_all_alike_give_a_model_without_doubt(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = labelled_talks(36, 36)
+    held_out = {row.group for row in split(dataset, 0).held_out.labelled}
+    file = home / "skewed.jsonl"
+    odd, few = min(held_out), [{**row, "scores": {}} for row in rows(36, 36)]
+    file.write_text("".join(f"{json.dumps({**row, 'score': float(row['group'] != odd)})}\n" for row in few))
+    assert labs(monkeypatch, "train", file, "--out", home / "model", "--epochs", 4) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "no uncertainty: all labels to learn from are alike: rows with other labels" in said
+    card = artefact.read_card(home / "model")
+    assert (card.recipe["uncertainty"], "uncertainty.safetensors" in card.files) == ("none", False)
 
 
 def test_nothing_to_resume_is_said(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from reward_server.reward_models.bagging import Bagging
 from reward_server.reward_models.heads import Exact
 from reward_server.reward_models.leave_out import noise_left_out
 from reward_server.reward_models.matrices import Examples
@@ -113,6 +116,27 @@ def test_without_rows_to_check_on_there_is_doubt_all_the_same() -> None:
     noise = model.predict(train.features).noise
     assert noise is not None
     assert noise[0] == pytest.approx(NOISE, rel=0.6)
+
+
+@pytest.mark.parametrize("checked", [0, 4, 12])
+@pytest.mark.parametrize("label", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("bagged", [False, True])
+def test_labels_that_are_all_alike_tell_of_no_doubt(checked: int, label: float, bagged: bool) -> None:
+    """Not even where those it is checked on differ: the prior is on the scale of what was learned from."""
+    train, middle = examples(24, 0), examples(checked, 1)
+    train = replace(train, labels=np.full_like(train.labels, label))
+    names = tuple(f"g{n}" for n in range(24))
+    fitted = fit(("score",), train, middle, QUICK)
+    bagging = Bagging(names, (), 4) if bagged else None
+    model = with_uncertainty(fitted.heads, train, middle, fitted.l2, bagging, groups=names)
+    assert model.posterior is None
+    assert np.isfinite(model.predict(middle.features).values).all()
+
+
+def test_a_noise_that_is_below_zero_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding can leave the sum of squares there."""
+    monkeypatch.setattr("reward_server.reward_models.model.noise_left_out", lambda *_: -1e-18)
+    assert trained(4, 0, [f"g{n}" for n in range(24)]).posterior is None
 
 
 def test_without_groups_there_is_none() -> None:

@@ -32,7 +32,9 @@ def _no_doubt(model: RewardModel, parts: Split) -> str:
     least = f"at least {MIN_ROWS} are needed"
     if model.heads.link == "preference":
         return f"no uncertainty: {counted(len(parts.train.preferred), 'pair')} to learn it from, {least}: more pairs"
-    learned, checked = (_rated(part) for part in (parts.train, parts.validation))
+    learned, checked = (len(_labels(part)) for part in (parts.train, parts.validation))
+    if learned >= MIN_ROWS and len(set(_labels(parts.train))) == 1:
+        return "no uncertainty: all labels to learn from are alike: rows with other labels"
     if checked < MIN_ROWS:
         # A share of what is not held out, in whole groups: neither a larger nor a smaller --held-out surely helps.
         return f"no uncertainty: {counted(checked, 'row')} to check it on, {least}: more rows"
@@ -41,7 +43,7 @@ def _no_doubt(model: RewardModel, parts: Split) -> str:
 
 def _thin_doubt(model: RewardModel, parts: Split) -> tuple[str, ...]:
     """How doubt came about that could not be checked on rows of its own."""
-    checked = _rated(parts.validation)
+    checked = len(_labels(parts.validation))
     if model.heads.link == "preference" or checked >= MIN_ROWS:
         return ()
     return (
@@ -50,5 +52,5 @@ def _thin_doubt(model: RewardModel, parts: Split) -> tuple[str, ...]:
     )
 
 
-def _rated(part: Dataset) -> int:
-    return sum(OVERALL in row.scores for row in part.labelled)
+def _labels(part: Dataset) -> list[float]:
+    return [row.scores[OVERALL] for row in part.labelled if OVERALL in row.scores]
