@@ -11,7 +11,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reward_server import __version__
+from reward_server.cli.remedies import MENDS, NEEDS
 from reward_server.cli.salvage import Salvaged, salvaged
 from reward_server.errors import ConfigurationError, LabsError
 from reward_server.program import as_called
@@ -82,33 +83,9 @@ def _unchecked(name: str, found: Salvaged) -> Finding | None:
         return None
     if name == "settings":
         return Finding(name, "not usable", found.problem)
-    if any(each.upper().startswith(_NEEDS.get(name, ())) for each in found.left_out):
+    if any(each.upper().startswith(NEEDS.get(name, ())) for each in found.left_out):
         return Finding(name, "not checked", found.problem)
     return None
-
-
-_SCORED_BY = (
-    f"{PREFIX}ENCODER",
-    f"{PREFIX}SCENARIOS",
-    f"{PREFIX}JUDGE_PLUGINS",
-    f"{PREFIX}LLM_",
-    f"{PREFIX}SCORING_THREADS",
-)
-_PLACES = (f"{PREFIX}DATA", f"{PREFIX}DATABASE_URL")
-_NEEDS: Mapping[str, tuple[str, ...]] = {
-    "encoder": (f"{PREFIX}ENCODER",),
-    "scenarios": (f"{PREFIX}SCENARIOS",),
-    "plug-ins": (f"{PREFIX}JUDGE_PLUGINS",),
-    "reward model": (f"{PREFIX}DATA", f"{PREFIX}ENCODER"),
-    "scoring": (*_SCORED_BY, f"{PREFIX}DATA"),
-    "calibrations": (*_SCORED_BY, f"{PREFIX}DATA"),
-    "data": _PLACES,
-    "database": _PLACES,
-    "keys": (*_PLACES, f"{PREFIX}HOST", f"{PREFIX}PEPPER"),
-    "port": (f"{PREFIX}HOST", f"{PREFIX}PORT"),
-    "llm": (f"{PREFIX}LLM_", f"{PREFIX}PERSONA_WORDING"),
-}
-"""What each check looks at: where that is wrong it would tell of a server that nobody asked for."""
 
 
 def _outcome(name: str, check: Callable[[Settings], Finding], settings: Settings) -> Finding:
@@ -295,14 +272,6 @@ def _asked_llm(settings: Settings) -> Finding:
     return Finding("llm", f"{named} answered as {answered}")
 
 
-MENDS = {
-    "unauthorised": "check LABS_LLM_API_KEY, LABS_LLM_MODEL, LABS_LLM_BASE_URL and the account's balance",
-    "timeout": "check LABS_LLM_BASE_URL, or give more time with LABS_LLM_DEADLINE_S",
-    "reset": "nothing answers at LABS_LLM_BASE_URL",
-    "malformed": "the model does not hold to JSON schemas; choose another",
-    "rejected": "the model does not take JSON schemas; choose another (or LABS_LLM_LOGPROBS=false, if it is those)",
-    "no_logprobs": "set LABS_LLM_LOGPROBS=false: this model gives no log-probabilities",
-}
 CHECKS: dict[str, Callable[[Settings], Finding]] = {
     "python": _python,
     "settings": _settings,

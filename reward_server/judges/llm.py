@@ -28,7 +28,7 @@ from reward_server.judges.reading import JudgeAnswer, read_answers
 from reward_server.judges.shown import as_said, reader
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.judges.weighting import likelihoods
-from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
+from reward_server.llm.base import NO_LOGPROBS_HINT, Answer, FailureKind, LanguageModel, LlmFailed, Question
 from scenarios.schema import Criterion
 
 log = structlog.get_logger(__name__)
@@ -70,7 +70,8 @@ class LlmJudge:
         except (BodyTooLarge, BudgetExhausted, Unavailable) as refusal:
             return refusal  # not the judge's failure: the caller, or whoever runs this server, can help it
         except LlmFailed as failure:
-            return self._failed(case, no_answer(failure))
+            hint = {"hint": NO_LOGPROBS_HINT} if failure.kind is FailureKind.NO_LOGPROBS else {}
+            return self._failed(case, no_answer(failure), **hint)
         except Exception as error:  # noqa: BLE001 (a provider boundary: one transcript must not fail its batch)
             # Only the kind of error: its message may quote the rubric or the conversation.
             return self._failed(case, JudgeFailed(kind="defect"), error=type(error).__name__)

@@ -58,6 +58,8 @@ class FailureKind(StrEnum):
     """Not asked at all: this provider has been failing. Whoever was asked and failed keeps the kind of that failure."""
 
 
+NO_LOGPROBS_HINT = "set LABS_LLM_LOGPROBS=false: this model gives no log-probabilities"
+"""What `no_logprobs` asks of an operator."""
 TRANSIENT = frozenset(
     {
         FailureKind.RATE_LIMITED,

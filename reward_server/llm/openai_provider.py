@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import openai
 
 from reward_server.llm.answers import parse_answer, strict_schema
-from reward_server.llm.base import Answer, FailureKind, LlmFailed, Question, TokenChoice, Usage
+from reward_server.llm.base import NO_LOGPROBS_HINT, Answer, FailureKind, LlmFailed, Question, TokenChoice, Usage
 from reward_server.llm.transport import (
     MAX_BODY_BYTES,
     MAX_BODY_BYTES_WITH_LOGPROBS,
@@ -42,7 +42,7 @@ ALTERNATIVES = 20
 _OPTIONAL = frozenset({"temperature", "seed", "prompt_cache_key"})
 """What a model may refuse, and what is left out then."""
 _LOGPROBS = frozenset({"logprobs", "top_logprobs"})
-NO_LOGPROBS_HINT = "set LABS_LLM_LOGPROBS=false: this model gives no log-probabilities"
+_NAMED = re.compile(r"\b(?:top_)?logprobs\b", re.IGNORECASE)
 
 log = get_logger(__name__)
 
@@ -88,10 +88,11 @@ class OpenAIProvider:
         refused: set[str] = set()
 
         def refusal_of(error: Exception) -> Refusal | None:
-            refusal = _refusal(error)
-            if refusal is not None and isinstance(error, openai.BadRequestError):
+            if isinstance(error, openai.BadRequestError):
                 refused.update(sent.keys() & {str(error.param)})
-            return refusal
+            if question.logprobs and not refused and _speaks_of_logprobs(error):
+                refused.add("logprobs")
+            return _refusal(error, told=bool(refused & (_OPTIONAL | _LOGPROBS)))
 
         who = {"provider": self.name, "model": self.model}
         try:
@@ -213,7 +214,29 @@ def _token(entry: Mapping[str, Any]) -> TokenChoice:
     return TokenChoice(token=entry["token"], alternatives=alternatives)
 
 
-def _refusal(error: Exception) -> Refusal | None:
+def _speaks_of_logprobs(error: Exception) -> bool:
+    """Whether a refusal names log-probabilities; few servers say in a field of its own what they refuse.
+
+    Not so a 429, which says nothing of what the model can do.
+    """
+    if not isinstance(error, openai.APIStatusError) or error.status_code == 429 or error.status_code >= 500:
+        return False
+    return any(_NAMED.search(text) for text in _said(error.body))
+
+
+def _said(body: object) -> Iterator[str]:
+    """The words of an error body, and none that it quotes: FastAPI's 422 sends the whole request back as `input`."""
+    if isinstance(body, str):
+        yield body
+    elif isinstance(body, list):
+        for entry in body:
+            yield from _said(entry)
+    elif isinstance(body, dict):
+        for name in ("message", "detail", "msg", "loc"):
+            yield from _said(body.get(name))
+
+
+def _refusal(error: Exception, *, told: bool) -> Refusal | None:
     if not isinstance(error, openai.APIStatusError):
         return None
     code = word_of(error.code or error.type)
@@ -222,4 +245,5 @@ def _refusal(error: Exception) -> Refusal | None:
         headers=error.response.headers,
         code=code,
         too_long=code == "context_length_exceeded",
+        told=told,
     )

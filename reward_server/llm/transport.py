@@ -54,6 +54,8 @@ class Refusal:
     """The provider's word for it; empty where it gives none that looks like one."""
     too_long: bool = False
     """Whether the provider says that the question does not fit the model."""
+    told: bool = False
+    """Whether the adapter knows better what is refused, and tells operators itself."""
 
 
 async def attempt(
@@ -102,7 +104,9 @@ def _failure(error: Exception, progress: Progress, refusal: Refusal | None, who:
 
 def _refused(refusal: Refusal, who: Mapping[str, str]) -> LlmFailed:
     kind = kind_of_status(refusal.status, refusal.code, too_long=refusal.too_long)
-    if kind is FailureKind.UNAUTHORISED:
+    if refusal.told:
+        pass
+    elif kind is FailureKind.UNAUTHORISED:
         hint = "check LABS_LLM_API_KEY, LABS_LLM_MODEL, LABS_LLM_BASE_URL and the account's balance"
         log.error("llm_provider_refuses_us", status=refusal.status, code=refusal.code, hint=hint, **who)
     elif kind is FailureKind.REJECTED:

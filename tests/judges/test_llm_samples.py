@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from reward_server.errors import JudgeFailed
 from reward_server.judges.base import Status, Verdict
 from reward_server.judges.cascade import at_step
 from reward_server.judges.reading import JudgeAnswer
-from reward_server.llm.base import FailureKind, Question
+from reward_server.llm.base import NO_LOGPROBS_HINT, FailureKind, Question
 from tests.judges.asked_model import (
     CALM,
     PLAN,
@@ -133,9 +134,11 @@ async def test_an_answer_without_usable_log_probabilities_is_no_verdict_of_a_jud
     case, criteria = a_judged_case()
     store = KeptVerdicts()
     judge = a_judge(model := AskedModel(script, has_logprobs=True), samples=2, store=store)
-    [failed] = await judge.decide([(case, criteria[-1:])])
+    with capture_logs() as logs:
+        [failed] = await judge.decide([(case, criteria[-1:])])
     assert isinstance(failed, JudgeFailed)
     assert (failed.kind, store.bodies) == ("no_logprobs", {})
+    assert [line["hint"] for line in logs if line["event"] == "judge_failed"] == [NO_LOGPROBS_HINT]
     assert len(model.asked) == 2
 
 

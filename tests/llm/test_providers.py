@@ -15,8 +15,8 @@ from structlog.testing import capture_logs
 
 from benchmarks.scripted_provider import NO_LOGPROBS, Fail, Held, Mode, Say, Script, ScriptedProvider
 from reward_server.llm.anthropic_provider import AnthropicProvider
-from reward_server.llm.base import Answer, ChatProvider, FailureKind, LlmFailed, Question, Usage
-from reward_server.llm.openai_provider import NO_LOGPROBS_HINT, OpenAIProvider
+from reward_server.llm.base import NO_LOGPROBS_HINT, Answer, ChatProvider, FailureKind, LlmFailed, Question, Usage
+from reward_server.llm.openai_provider import OpenAIProvider
 from tests.llm.asking import GOOD, PRIVATE, SECRET_KEY, a_question
 
 K = FailureKind
@@ -281,6 +281,48 @@ async def test_a_model_that_refuses_log_probabilities_is_for_the_operator_to_nam
     assert (caught.value.kind, caught.value.retry_after_s) == (K.NO_LOGPROBS, None)
     assert [line["hint"] for line in logs if line["event"] == "llm_gives_no_logprobs"] == [NO_LOGPROBS_HINT]
     assert server.asked[0].body == server.asked[1].body
+
+
+WORDED = "You are not allowed to request logprobs from this model"
+REFUSED = {
+    "400 without a field": (400, {"error": {"message": "top_logprobs is not supported", "param": None}}),
+    "422 of FastAPI": (422, {"detail": [{"loc": ["body", "logprobs"], "msg": "Extra inputs are not permitted"}]}),
+    "422 in one line": (422, {"detail": "This model takes no logprobs."}),
+    "403": (403, {"error": {"message": WORDED, "code": "forbidden"}}),
+    "404": (404, {"error": WORDED}),
+    "400, no JSON": (400, WORDED),
+}
+
+
+@each_openai
+@pytest.mark.parametrize(("status", "said"), REFUSED.values(), ids=list(REFUSED))
+async def test_a_refusal_that_names_log_probabilities_in_words_is_one_of_them(
+    name: str, status: int, said: object
+) -> None:
+    raw = said.encode() if isinstance(said, str) else json.dumps(said).encode()
+    with capture_logs() as logs:
+        failed = await failure(name, Say(status=status, raw=raw), a_question(logprobs=True))
+    assert (failed.kind, failed.retry_after_s) == (K.NO_LOGPROBS, None)
+    assert [line["hint"] for line in logs if "hint" in line] == [NO_LOGPROBS_HINT]
+    plain = await failure(name, Say(status=status, raw=raw))
+    assert plain.kind is not K.NO_LOGPROBS
+
+
+@each_openai
+@pytest.mark.parametrize(
+    ("status", "said", "kind"),
+    [
+        (422, {"detail": [{"loc": ["body", "seed"], "msg": "not an integer", "input": "logprobs"}]}, K.REJECTED),
+        (422, {"error": {"message": "the schema has mylogprobsfield"}}, K.REJECTED),
+        (429, {"error": {"message": "too many requests with logprobs"}}, K.RATE_LIMITED),
+        (503, {"error": {"message": "logprobs are down"}}, K.OVERLOADED),
+    ],
+)
+async def test_what_only_quotes_the_word_or_will_pass_is_no_refusal_of_them(
+    name: str, status: int, said: object, kind: FailureKind
+) -> None:
+    failed = await failure(name, Say(status=status, raw=json.dumps(said).encode()), a_question(logprobs=True))
+    assert failed.kind is kind
 
 
 @each_openai

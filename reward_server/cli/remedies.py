@@ -1,0 +1,43 @@
+"""What `labs doctor` knows by heart: which settings a check looks at, and what helps against a failure of an LLM.
+
+Tables only; the checks themselves are in `doctor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reward_server.llm.base import NO_LOGPROBS_HINT
+from reward_server.settings import PREFIX
+
+_SCORED_BY = (
+    f"{PREFIX}ENCODER",
+    f"{PREFIX}SCENARIOS",
+    f"{PREFIX}JUDGE_PLUGINS",
+    f"{PREFIX}LLM_",
+    f"{PREFIX}SCORING_THREADS",
+)
+_PLACES = (f"{PREFIX}DATA", f"{PREFIX}DATABASE_URL")
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "encoder": (f"{PREFIX}ENCODER",),
+    "scenarios": (f"{PREFIX}SCENARIOS",),
+    "plug-ins": (f"{PREFIX}JUDGE_PLUGINS",),
+    "reward model": (f"{PREFIX}DATA", f"{PREFIX}ENCODER"),
+    "scoring": (*_SCORED_BY, f"{PREFIX}DATA"),
+    "calibrations": (*_SCORED_BY, f"{PREFIX}DATA"),
+    "data": _PLACES,
+    "database": _PLACES,
+    "keys": (*_PLACES, f"{PREFIX}HOST", f"{PREFIX}PEPPER"),
+    "port": (f"{PREFIX}HOST", f"{PREFIX}PORT"),
+    "llm": (f"{PREFIX}LLM_", f"{PREFIX}PERSONA_WORDING"),
+}
+"""What each check looks at: where that is wrong it would tell of a server that nobody asked for."""
+MENDS: Mapping[str, str] = {
+    "unauthorised": "check LABS_LLM_API_KEY, LABS_LLM_MODEL, LABS_LLM_BASE_URL and the account's balance",
+    "timeout": "check LABS_LLM_BASE_URL, or give more time with LABS_LLM_DEADLINE_S",
+    "reset": "nothing answers at LABS_LLM_BASE_URL",
+    "malformed": "the model does not hold to JSON schemas; choose another",
+    "rejected": "the model does not take JSON schemas; choose another (or LABS_LLM_LOGPROBS=false, if it is those)",
+    "no_logprobs": NO_LOGPROBS_HINT,
+}
+"""By the kind of the failure; against any other kind there is nothing to set."""
