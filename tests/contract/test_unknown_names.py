@@ -11,6 +11,8 @@ from tests.contract.test_evaluate import body
 NEAR = "bike-shopp"
 HIDDEN = "front-desc"
 """Near to a collection that exists."""
+MISSPELT = "lost-kei"
+"""Near to a scenario of it."""
 
 
 async def told(client: Client, method: str, path: str, sent: object = None, status: int = 404) -> str:
@@ -46,17 +48,19 @@ async def test_nothing_is_guessed_where_nothing_is_near(labs: Client) -> None:
 
 async def test_what_a_key_may_not_see_is_never_named(house: House) -> None:
     async with house.client(await house.key(collections=["bike-shop"])) as narrow:
-        for method, path, sent in (
-            ("GET", f"/collections/{HIDDEN}", None),
-            ("POST", "/episodes", {**OTHER, "collection_slug": HIDDEN}),
-            ("POST", "/episodes", {**WHERE, "scenario_slug": "lost-kei"}),
-            ("POST", "/evaluate", {**body(), "collection_slug": HIDDEN}),
+        for method, path, sent, status in (
+            ("GET", f"/collections/{HIDDEN}", None, 404),
+            ("POST", "/episodes", {**OTHER, "collection_slug": HIDDEN}, 404),
+            ("POST", "/episodes", {**OTHER, "scenario_slug": MISSPELT}, 403),
+            ("GET", f"/collections/front-desk/scenarios/{MISSPELT}", None, 403),
+            ("POST", "/evaluate", {**body(), "collection_slug": HIDDEN}, 404),
         ):
-            said = await told(narrow, method, path, sent)
+            said = await told(narrow, method, path, sent, status)
             assert "front-desk" not in said
             assert "lost-key" not in said
     async with house.client(await house.key("everybody")) as wide:
         assert "front-desk" in await told(wide, "GET", f"/collections/{HIDDEN}")
+        assert "lost-key" in await told(wide, "POST", "/episodes", {**OTHER, "scenario_slug": MISSPELT})
 
 
 async def test_a_persona_that_is_near_is_named(labs: Client) -> None:

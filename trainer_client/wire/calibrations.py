@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import AliasChoices, Field
+
 from trainer_client.wire.base import ResponseModel
 
 
@@ -57,7 +59,8 @@ class CalibrationSummary(ResponseModel):
 class CalibrationList(ResponseModel):
     """Answer of GET /calibrations."""
 
-    data: list[CalibrationSummary]
+    data: list[CalibrationSummary] = Field(validation_alias=AliasChoices("data", "calibrations"))
+    """Older servers send it under its older name alone."""
     calibrations: list[CalibrationSummary]
     """The same as `data`, under its older name."""
     next_cursor: str | None = None

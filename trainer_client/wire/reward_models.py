@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import AliasChoices, Field
+
 from trainer_client.wire.base import ResponseModel
 
 
@@ -46,7 +48,8 @@ class RewardModelSummary(ResponseModel):
 class RewardModelList(ResponseModel):
     """Reward models of the server, newest first."""
 
-    data: list[RewardModelSummary]
+    data: list[RewardModelSummary] = Field(validation_alias=AliasChoices("data", "reward_models"))
+    """Older servers send it under its older name alone."""
     reward_models: list[RewardModelSummary]
     """The same as `data`, under its older name."""
     next_cursor: str | None = None

@@ -43,7 +43,7 @@ def write(folder: Path, found: Figures) -> None:
 def markdown(found: Figures) -> str:
     """The report; brackets are 95 % intervals, drawn by dialogue."""
     lines = [
-        f"# Agreement of {len(found['judges'])} judge{'' if len(found['judges']) == 1 else 's'}",
+        f"# Agreement of {counted(len(found['judges']), 'judge')}",
         "",
         f"{counted(found['entries'], 'row')} of {counted(found['dialogues'], 'dialogue')}; "
         "brackets are 95 % intervals over dialogues.",

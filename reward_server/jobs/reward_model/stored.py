@@ -75,7 +75,7 @@ def of_lab(rows: StoredRows, lab_id: str) -> StoredRows:
         [row for row in rows.evaluations if row.lab_id == lab_id],
         [row for row in rows.comparisons if row.lab_id == lab_id],
     )
-    labs = Counter(row.lab_id for row in _counted(rows))
+    labs = Counter(row.lab_id for row in _each_once(rows))
     if labs and lab_id not in labs:
         raise InvalidRequest(f"lab {lab_id} has no evaluations in the store; --lab takes one of these: {_listed(labs)}")
     return own
@@ -146,7 +146,7 @@ def _by_conversation(dataset: Dataset) -> Dataset:
 
 def _newest(rows: StoredRows, catalog: Catalog, composed: frozenset[tuple[str, str]]) -> str:
     """What the newest reward of the rubric alone was made by; other rewards do not decide."""
-    everything = list(_counted(rows))
+    everything = list(_each_once(rows))
     if not everything:
         raise InvalidRequest(f"the store holds no evaluations yet: {_FIRST}")
     usable = [row for row in everything if _usable(row, catalog) and (row.collection, row.scenario) not in composed]
@@ -170,14 +170,14 @@ def _versions_of(row: AnyRow, composed: frozenset[tuple[str, str]]) -> tuple[str
 
 def _by_version(rows: StoredRows, catalog: Catalog, composed: frozenset[tuple[str, str]]) -> Counter[str]:
     """How many rows each version has that could be named."""
-    return Counter(_versions_of(row, composed)[0] for row in _counted(rows) if _usable(row, catalog))
+    return Counter(_versions_of(row, composed)[0] for row in _each_once(rows) if _usable(row, catalog))
 
 
 def _usable(row: AnyRow, catalog: Catalog) -> bool:
     return not row.reward_config and catalog.find(row.collection, row.scenario) is not None
 
 
-def _counted(rows: StoredRows) -> Iterable[AnyRow]:
+def _each_once(rows: StoredRows) -> Iterable[AnyRow]:
     """Each evaluation and comparison once; a compared side that was kept as an evaluation goes with its comparison."""
     yield from (row for row in rows.evaluations if row.source is not EvaluationSource.COMPARE)
     yield from rows.comparisons
