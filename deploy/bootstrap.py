@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import _signal
 
-if __name__ == "__main__":
-    # Until there is something to tidy up, Ctrl-C ends this without a word: also while the rest is imported,
+if __name__ == "__main__" and _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
+    # Where whoever started this ignores Ctrl-C, as a shell script does for what it sends to the background, it stays so.
+    # Else: until there is something to tidy up, Ctrl-C ends this without a word: also while the rest is imported,
     # `signal` first of all, which takes a hundredth of a second.
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
@@ -204,14 +205,16 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["learner"]:
         module, arguments = "learner", arguments[1:]
     sys.stdout.flush()
-    # An interpreter that starts answers Ctrl-C with a traceback: held back, until either module lets it through.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if hasattr(signal, "pthread_sigmask"):
+        # An interpreter that starts answers Ctrl-C with a traceback: held back, until either module lets it through.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.execv(python, [str(python), "-P", "-m", module, *arguments])
 
 
 if __name__ == "__main__":
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(130)

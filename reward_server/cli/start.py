@@ -1,13 +1,15 @@
 """Starts the `labs` command so that Ctrl-C ends it without a traceback from its first moment on.
 
 Importing the commands takes a second, in which there is nothing to tidy up: the process just ends. From then on an
-interruption is the command's own, which may have something to finish or to say.
+interruption is the command's own, which may have something to finish or to say. `learner/__main__.py` does the same for
+its command on its own: neither package may import the other.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from types import FrameType
 
 INTERRUPTED = 130
@@ -19,21 +21,28 @@ def end_at_once(_signal: int, _frame: FrameType | None) -> None:
     os._exit(INTERRUPTED)
 
 
+def hear(answer: Callable[[int, FrameType | None], None]) -> None:
+    """Answer Ctrl-C so, unless whoever started this ignores it, as a shell script does for a background job."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, answer)
+
+
 def start() -> None:
     """Load the command line and run it; the entry point of the package."""
-    signal.signal(signal.SIGINT, end_at_once)
-    # `deploy/bootstrap.py` holds Ctrl-C back until there is somebody to hear it.
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    hear(end_at_once)
+    if hasattr(signal, "pthread_sigmask"):
+        # `deploy/bootstrap.py` holds Ctrl-C back until there is somebody to hear it.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     from reward_server.cli.main import main
 
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        hear(signal.default_int_handler)
         main()
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
     finally:
         # Threads may still be at work on what nobody wants any more.
-        signal.signal(signal.SIGINT, end_at_once)
+        hear(end_at_once)
 
 
 if __name__ == "__main__":

@@ -152,14 +152,16 @@ def test_requirements_name_no_address() -> None:
 INTERRUPTED_AT_AN_IMPORT = """
 import os, runpy, sys
 
+script, awaited, *sys.argv[1:] = sys.argv[1:]
+
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
-        if name == sys.argv[2]:
+        if name == awaited:
             sys.meta_path.remove(self)
             os.kill(os.getpid(), 2)
 
 sys.meta_path.insert(0, Interrupting())
-runpy.run_path(sys.argv[1], run_name="__main__")
+runpy.run_path(script, run_name="__main__")
 """
 
 
@@ -169,6 +171,17 @@ def test_ctrl_c_while_it_loads_ends_it_without_a_word(name: str) -> None:
     done = subprocess.run(command, capture_output=True, check=False, timeout=60)
     # Killed by the signal, which shells show as 130.
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+@pytest.mark.parametrize("name", ["signal", "tomllib"])
+def test_ctrl_c_that_is_ignored_stays_so(name: str) -> None:
+    """As in a shell script that sends the command to the background."""
+    program = f"import _signal; _signal.signal(_signal.SIGINT, _signal.SIG_IGN){INTERRUPTED_AT_AN_IMPORT}"
+    bootstrap = str(ROOT / "deploy" / "bootstrap.py")
+    command = [sys.executable, "-I", "-S", "-c", program, bootstrap, name, "test", "--help"]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"usage: ./labs test")
 
 
 @pytest.mark.parametrize("arguments", [["version"], ["learner", "algorithms"]])

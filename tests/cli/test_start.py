@@ -24,6 +24,7 @@ sys.meta_path.insert(0, Interrupting())
 sys.argv = ["labs", *sys.argv[1:]]
 runpy.run_module({module!r}, run_name="__main__")
 """
+IGNORED = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 HELD_BACK = """
 import os, runpy, signal, sys
 
@@ -56,6 +57,30 @@ def test_while_a_command_loads_it_ends_without_a_word(
 ) -> None:
     done = run(INTERRUPTED_AT_AN_IMPORT.format(module=module, name=name), *arguments, data=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "command"),
+    [
+        ("reward_server.cli.start", "typer", "version"),
+        ("reward_server.cli.start", "reward_server.cli.main", "version"),
+        ("learner", "trainer_client", "algorithms"),
+    ],
+)
+def test_where_it_is_ignored_it_stays_ignored(module: str, name: str, command: str, tmp_path: Path) -> None:
+    """As in a shell script that sends the command to the background: Ctrl-C is for what runs in front."""
+    done = run(f"{IGNORED}{INTERRUPTED_AT_AN_IMPORT.format(module=module, name=name)}", command, data=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+@pytest.mark.parametrize("module", ["reward_server.cli.start", "learner"])
+def test_without_signal_masks_it_starts_all_the_same(module: str, tmp_path: Path) -> None:
+    without = (
+        f"import runpy, signal, sys; del signal.pthread_sigmask; runpy.run_module({module!r}, run_name='__main__')"
+    )
+    done = run(without, "--help", data=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("module", ["reward_server.cli.start", "learner"])
