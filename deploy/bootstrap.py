@@ -12,7 +12,7 @@ from __future__ import annotations
 import _signal
 
 if __name__ == "__main__" and _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
-    # Where whoever started this ignores Ctrl-C, as a shell script does for what it sends to the background, it stays so.
+    # Where whoever started this ignores Ctrl-C, as a shell script does for a background job, it stays ignored.
     # Else: until there is something to tidy up, Ctrl-C ends this without a word: also while the rest is imported,
     # `signal` first of all, which takes a hundredth of a second.
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)

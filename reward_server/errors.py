@@ -38,7 +38,8 @@
         └── UnusableModel               unusable_reward_model
 
 A `code` is part of the public contract and never changes. A message is shown to the caller as it is:
-it never holds rubric text, an unrevealed fact, a secret or what the caller wrote. HTTP statuses are
+it never holds rubric text, an unrevealed fact, a secret or what the caller wrote. A command in it is written as it
+can be typed where this process was started (`program`): codes are for machines, messages are not. HTTP statuses are
 not here; the api room maps classes to them.
 """
 

@@ -37,3 +37,9 @@ def test_texts_for_people_name_it_so_too() -> None:
         if re.search(rf'"[^"]*{BARE.pattern}[^"]*"', line) and '"""' not in line
     ]
     assert found == []
+
+
+def test_the_changelog_is_no_wider_than_code() -> None:
+    """It is read in terminals."""
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    assert [line for line in lines if len(line) > 120] == []
