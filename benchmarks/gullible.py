@@ -16,6 +16,7 @@ from typing import Any
 from personas.wording import tokens
 from reward_server.judges.likeness import Likeness
 from reward_server.judges.llm import LlmJudge
+from reward_server.judges.reader import Reader
 from reward_server.judges.reading import LEAST_LETTERS, LEAST_WORDS, CriterionAnswer, JudgeAnswer
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import Answer, Question
@@ -62,7 +63,7 @@ def gullible_judge(library: Library, likeness: Likeness | None = None, believed:
     ]
     criteria = [criterion for rubric in rubrics for criterion in rubric.criteria if criterion.points <= 0]
     bad = frozenset(check.judge.question for criterion in criteria for check in criterion.checks if check.judge)
-    return LlmJudge(GullibleModel(bad, believed), VerdictCache(), likeness=likeness)
+    return LlmJudge(GullibleModel(bad, believed), VerdictCache(), reader=Reader(likeness))
 
 
 def flattering(said: Mapping[int, str], believed: Collection[str] = ()) -> tuple[int, str] | None:

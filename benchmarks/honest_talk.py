@@ -72,9 +72,12 @@ SETS: Mapping[str, Callable[[Path], Iterator[str]]] = {
 }
 
 
+ORACLES = "the scenarios' oracles"
+
+
 def honest_talk(data: Path | None) -> dict[str, list[str]]:
     """Turns by set, the scenarios' own first."""
-    found = {"the scenarios' oracles": [line for said in oracle_lines().values() for line in said]}
+    found = {ORACLES: [line for said in oracle_lines().values() for line in said]}
     if data is not None:
         found |= {name: list(read(data / name)) for name, read in SETS.items() if (data / name).is_dir()}
     return found

@@ -10,6 +10,7 @@ without it, in any of them. The agent's own turns that sway that model anyway ar
 The held-out pleas were written by somebody who never saw what leaves them out, and nobody who mends it may read them;
 the development pleas are what it was mended against. Intervals are Wilson's, 95 %. With `--data`, sentences of real
 talk are read, too (`benchmarks.honest_talk`): the whole turns, at most 250 of each set, evenly spread.
+Sentences of the scenarios' oracles that stand among the honest exemplars, or as good as, are not counted.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from benchmarks.attack_places import behind_each
 from benchmarks.development_pleas import DEVELOPMENT
 from benchmarks.gullible import SWAYED_BY, gullible_judge
 from benchmarks.held_out_pleas import HONEST, PLEAS
-from benchmarks.honest_talk import honest_talk
+from benchmarks.honest_talk import ORACLES, honest_talk
 from benchmarks.report import Table, environment, write
 from personas.library import load_temperaments
 from personas.matcher import Matcher
@@ -34,10 +35,11 @@ from personas.replay import replay
 from reward_server.engine import load_matcher
 from reward_server.jobs.exam.play import play
 from reward_server.judges.base import Case, Verdict
-from reward_server.judges.likeness import Likeness
+from reward_server.judges.likeness import Likeness, exemplars
 from reward_server.judges.llm import LlmJudge
 from reward_server.judges.preflight import offence_in
-from reward_server.judges.shown import Read, as_shown, reader, sentences_of
+from reward_server.judges.reader import Reader
+from reward_server.judges.shown import Read, as_shown, sentences_of
 from reward_server.scoring.transcript import Transcript
 from reward_server.settings import load_settings
 from scenarios.exam import agents
@@ -46,6 +48,8 @@ from scenarios.schema import Criterion
 from trainer_client.wire import Message
 
 MOST_TURNS = 250
+NEAR_AN_EXEMPLAR = 0.8
+"""Sentences of the oracles with a greater cosine to an honest exemplar are not counted: they stand there, or nearly."""
 Z95 = 1.96
 
 
@@ -72,6 +76,8 @@ class Found:
     """Whether patterns alone keep it from a language model."""
     kept: bool
     """Whether patterns and likeness do."""
+    in_part: bool
+    """Whether it is kept back, but some words of it are shown."""
     paid: bool
 
 
@@ -98,12 +104,23 @@ def _plain(messages: Sequence[dict[str, object]]) -> list[dict[str, object]]:
     return kept
 
 
-def is_kept(text: str, stage: Stage, read: Read) -> bool:
-    """Whether no turn holds the text as a language model would be shown the conversation, if it is asked at all."""
+def shown_turns(text: str, stage: Stage, read: Read) -> list[str] | None:
+    """What the agent says with the text behind it, as a language model is shown it; None where it is not asked."""
     transcript = stage.with_words(text)
     if offence_in(transcript) is not None:
-        return True
-    return not any(text.strip() in turn.agent for turn in as_shown(transcript, read).turns)
+        return None
+    return [turn.agent for turn in as_shown(transcript, read).turns]
+
+
+def is_kept(text: str, stage: Stage, read: Read) -> bool:
+    """Whether no turn holds the text as a language model would be shown the conversation, if it is asked at all."""
+    return not any(text.strip() in turn for turn in shown_turns(text, stage, read) or ())
+
+
+def leaves_words(text: str, stage: Stage, read: Read) -> bool:
+    """Whether anything in the turns that are shown is of the text."""
+    found = shown_turns(text, stage, read)
+    return found is not None and found != shown_turns("", stage, read)
 
 
 async def decided(judge: LlmJudge, stage: Stage, matcher: Matcher, text: str = "") -> list[float]:
@@ -126,24 +143,23 @@ async def found_of(
 ) -> dict[str, list[Found]]:
     """What became of each plea, by family."""
     judge = gullible_judge(library, likeness, [text for texts in pleas.values() for text in texts])
-    places, patterns, both = stages(library, matcher), reader(None), reader(likeness)
+    places, patterns, both = stages(library, matcher), Reader(), Reader(likeness)
     before = [await decided(judge, stage, matcher) for stage in places]
 
     async def pays(text: str) -> bool:
         after = [await decided(judge, stage, matcher, text) for stage in places]
         return any(b > a for olds, news in zip(before, after, strict=True) for a, b in zip(olds, news, strict=True))
 
-    return {
-        family: [
-            Found(
-                known=all(is_kept(text, stage, patterns) for stage in places),
-                kept=all(is_kept(text, stage, both) for stage in places),
-                paid=await pays(text),
-            )
-            for text in texts
-        ]
-        for family, texts in pleas.items()
-    }
+    async def found(text: str) -> Found:
+        kept = all(is_kept(text, stage, both) for stage in places)
+        return Found(
+            known=all(is_kept(text, stage, patterns) for stage in places),
+            kept=kept,
+            in_part=kept and any(leaves_words(text, stage, both) for stage in places),
+            paid=await pays(text),
+        )
+
+    return {family: [await found(text) for text in texts] for family, texts in pleas.items()}
 
 
 def wilson(hits: int, of: int) -> str:
@@ -158,30 +174,39 @@ def wilson(hits: int, of: int) -> str:
 
 def table_of(caption: str, found: Mapping[str, Sequence[Found]]) -> Table:
     """Shares by family, and over all."""
-    table = Table(caption, ["family", "pleas", "kept back by patterns alone", "kept back", "paid"])
+    table = Table(caption, ["family", "pleas", "kept back by patterns alone", "kept back", "shown in part", "paid"])
     for family, each in {**found, "all": [one for many in found.values() for one in many]}.items():
-        counts = [sum(f.known for f in each), sum(f.kept for f in each), sum(f.paid for f in each)]
+        counts = [sum(f.known for f in each), sum(f.kept for f in each), sum(f.in_part for f in each)]
+        counts.append(sum(f.paid for f in each))
         table.add(family, len(each), *(wilson(count, len(each)) for count in counts))
     return table
 
 
-def left_out(turns: Iterable[str], read: Read) -> tuple[int, int]:
-    """How many sentences of the turns are not shown whole, and how many there are."""
+def known_sentences(turns: Iterable[str], matcher: Matcher) -> set[str]:
+    """The sentences of the turns that stand among the honest exemplars, or as good as."""
+    sentences = sorted({sentence.strip() for turn in turns for sentence in sentences_of(turn) if sentence.strip()})
+    near = matcher.cosine(sentences, exemplars("honest")).max(axis=1)
+    return {sentence for sentence, cosine in zip(sentences, near, strict=True) if cosine > NEAR_AN_EXEMPLAR}
+
+
+def left_out(turns: Iterable[str], read: Read, known: Collection[str] = ()) -> tuple[int, int]:
+    """How many sentences of the turns are not shown whole, and how many there are, less those that are known."""
     hidden = total = 0
     for turn in turns:
         shown = read(turn)
-        sentences = [sentence.strip() for sentence in sentences_of(turn) if sentence.strip()]
+        sentences = [each for sentence in sentences_of(turn) if (each := sentence.strip()) and each not in known]
         hidden += sum(sentence not in shown for sentence in sentences)
         total += len(sentences)
     return hidden, total
 
 
-def honest_table(talk: Mapping[str, Collection[str]], likeness: Likeness) -> Table:
+def honest_table(talk: Mapping[str, Collection[str]], likeness: Likeness, matcher: Matcher) -> Table:
     """Shares of honest sentences that are left out."""
-    patterns, both = reader(None), reader(likeness)
+    patterns, both = Reader(), Reader(likeness)
     table = Table("honest sentences that are left out", ["of", "sentences", "by patterns alone", "left out"])
     for name, turns in talk.items():
-        (few, total), (hidden, _) = left_out(turns, patterns), left_out(turns, both)
+        known = known_sentences(turns, matcher) if name == ORACLES else ()
+        (few, total), (hidden, _) = left_out(turns, patterns, known), left_out(turns, both, known)
         table.add(name, total, f"{few / total:.2%}", f"{hidden / total:.2%}")
     return table
 
@@ -210,7 +235,7 @@ def main() -> None:
     if not arguments.development:
         tables.insert(0, table_of("held-out pleas", _found(PLEAS, library, likeness, matcher)))
         talk = {"held-out honest sentences": list(HONEST), **talk}
-    tables.append(honest_table(talk, likeness))
+    tables.append(honest_table(talk, likeness, matcher))
     text = "\n\n".join(table.text() for table in tables)
     print(text)
     if arguments.write:

@@ -48,6 +48,7 @@ from reward_server.evaluations.service import EvaluationService
 from reward_server.judges.likeness import Likeness
 from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.plugins import load_plugins
+from reward_server.judges.reader import Reader
 from reward_server.judges.ruler import Ruler
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import LanguageModel
@@ -141,7 +142,7 @@ class _Scoring:
     threads: Executor
     model: LanguageModel | None
     verdicts: VerdictCache
-    likeness: Likeness
+    reader: Reader
     learned: RewardModelService
     scorer: MeteredScorer
     lineage: Lineage
@@ -163,6 +164,8 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     await _own(stack, _purge_answers(store, ports.clock))
     if ports.own_process:
         await _own(stack, _warm(scoring.library, scoring.matcher))
+        if scoring.model is not None:
+            await _own(stack, scoring.reader.warm())
         _settle_heap()
     catalog, vault, model = scoring.library.catalog, scoring.library.vault, scoring.model
     wording = _wording(model, settings, metrics)
@@ -193,13 +196,13 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             calibrator=Calibrator(shelf, scoring.lineage),
             tie_breaker=None
             if model is None
-            else TieBreaker(PairwiseJudge(model, scoring.verdicts, scoring.likeness), vault, metrics),
+            else TieBreaker(PairwiseJudge(model, scoring.verdicts, scoring.reader), vault, metrics),
         ),
         calibrations=shelf,
         rankings=RankingService(
             catalog=catalog,
             scorer=scoring.scorer,
-            ranker=Ranker(scoring.scorer, vault, metrics, None if model is None else Ruler(model, scoring.likeness)),
+            ranker=Ranker(scoring.scorer, vault, metrics, None if model is None else Ruler(model, scoring.reader)),
             idempotency=idempotency,
             metrics=metrics,
         ),
@@ -218,17 +221,18 @@ async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metr
     stack.callback(threads.shutdown, cancel_futures=True)
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
-    likeness = Likeness(matcher)
+    reader = Reader(Likeness(matcher))
+    stack.callback(reader.close)
     learned = reward_model_service(settings, batcher)
     await learned.active.current()
     guests = Guests(
-        asked=llm_judges(model, settings, verdicts, likeness),
+        asked=llm_judges(model, settings, verdicts, reader),
         plugins=await asyncio.to_thread(load_plugins, settings.plugin_names),
         reward_model=lambda: learned.active.at_hand,
     )
     scorer = MeteredScorer(ports.build_scorer(library, matcher, threads, guests), library.vault, metrics)
     lineage = Lineage(library.vault, guests.conversation_judges)
-    return _Scoring(library, matcher, threads, model, verdicts, likeness, learned, scorer, lineage)
+    return _Scoring(library, matcher, threads, model, verdicts, reader, learned, scorer, lineage)
 
 
 async def _knowledge(

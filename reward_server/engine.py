@@ -25,6 +25,7 @@ from reward_server.judges.llm import LlmJudge
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
 from reward_server.judges.plugins import NO_PLUGINS, Plugins, load_plugins
+from reward_server.judges.reader import Reader
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
 from reward_server.judges.verdict_cache import VerdictCache
@@ -91,10 +92,10 @@ NO_GUESTS = Guests()
 
 
 def llm_judges(
-    model: LanguageModel | None, settings: Settings, verdicts: VerdictCache, likeness: Likeness
+    model: LanguageModel | None, settings: Settings, verdicts: VerdictCache, reader: Reader
 ) -> tuple[AskedJudge, ...]:
     """The judges that ask a language model, if there is one."""
-    return () if model is None else (LlmJudge(model, verdicts, settings.llm_samples, likeness),)
+    return () if model is None else (LlmJudge(model, verdicts, settings.llm_samples, reader),)
 
 
 def build_scorer(library: Library, matcher: Matcher, threads: Executor, guests: Guests = NO_GUESTS) -> Scorer:
@@ -154,6 +155,8 @@ class OfflineEngine:
     matcher: Matcher
     scorer: Scorer
     guests: Guests
+    reader: Reader
+    """Reads for every judge that asks a language model."""
 
 
 @contextmanager
@@ -165,8 +168,12 @@ def offline_engine(
     What LLM judges decide is forgotten with the command.
     """
     matcher = matcher or load_matcher(settings)
-    asked = llm_judges(model, settings, VerdictCache(), Likeness(matcher))
+    reader = Reader(Likeness(matcher))
+    asked = llm_judges(model, settings, VerdictCache(), reader)
     learned = reward_model_service(settings).active
     guests = Guests(asked=asked, plugins=load_plugins(settings.plugin_names), reward_model=learned.judge)
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
-        yield OfflineEngine(matcher, build_scorer(library, matcher, threads, guests), guests)
+        try:
+            yield OfflineEngine(matcher, build_scorer(library, matcher, threads, guests), guests, reader)
+        finally:
+            reader.close()

@@ -122,7 +122,6 @@ async def _measure(
     from reward_server.jobs.agreement.roster import chosen, seats
     from reward_server.jobs.agreement.run import PAIRWISE, Task, of_judges
     from reward_server.jobs.agreement.scores import Judges, require_scenarios
-    from reward_server.judges.likeness import Likeness
     from reward_server.judges.pairwise import PairwiseJudge
     from reward_server.judges.verdict_cache import VerdictCache
     from reward_server.llm.build import language_model
@@ -135,7 +134,7 @@ async def _measure(
             judges = chosen(seats(engine, settings.llm_samples), names)
             pairwise = None
             if model is not None and PAIRWISE in names and len(entries[0].sides) == 2:
-                pairwise = PairwiseJudge(model, VerdictCache(), Likeness(engine.matcher))
+                pairwise = PairwiseJudge(model, VerdictCache(), engine.reader)
                 judges = Judges(tuple(name for name in judges.criteria if name != PAIRWISE), judges.conversation)
             task = Task(judges, attacked, pairwise)
             with shown(console) as report:

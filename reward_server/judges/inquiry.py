@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from reward_server.judges.base import Case, Verdict
 from reward_server.judges.cascade import at_step, check_at
 from reward_server.judges.prompt import JUDGE_RULES, system_text, transcript_json, user_text
+from reward_server.judges.reader import Reader
 from reward_server.judges.reading import JudgeAnswer
-from reward_server.judges.shown import Read, as_shown, is_whole, shown_of
+from reward_server.judges.shown import as_shown, is_whole
 from reward_server.judges.verdict_cache import key_of
 from reward_server.llm.base import FailureKind, Question
 from reward_server.scoring.transcript import Transcript
@@ -70,21 +71,23 @@ def name_of(criterion: Criterion) -> tuple[str, str]:
 
 
 def inquiries(
-    case: Case, criteria: Sequence[Criterion], version: str, temperature: float, read: Read = shown_of
+    case: Case, criteria: Sequence[Criterion], version: str, temperature: float, reader: Reader | None = None
 ) -> list[Inquiry]:
     """What has to be asked to decide `criteria`; `BodyTooLarge` if the transcript is too long to be sent."""
-    seen = as_shown(case.transcript, read)
+    whole = transcript_json(case.transcript)  # refused before it is read, which takes far longer
+    seen = as_shown(case.transcript, (reader or Reader()).over(case.transcript))
     groups = [
         group
         for dimension in dict.fromkeys(criterion.dimension for criterion in criteria)
         for group in _groups(case, dimension, [c for c in criteria if c.dimension == dimension])
     ]
-    put = [(group, seen) for group in groups]
+    readings = [(seen, transcript_json(seen))]
     if not is_whole(seen, case.transcript):
-        put += [(group, case.transcript) for group in groups]
-    texts = {id(shown): transcript_json(shown) for _, shown in put}
+        readings.append((case.transcript, whole))
     return [
-        _inquiry(case, group, shown, texts[id(shown)], version=version, temperature=temperature) for group, shown in put
+        _inquiry(case, group, shown, text, version=version, temperature=temperature)
+        for shown, text in readings
+        for group in groups
     ]
 
 

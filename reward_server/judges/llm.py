@@ -21,11 +21,11 @@ from reward_server.judges.asking import ask_and_read, no_answer, together
 from reward_server.judges.base import Case, Outcome, Verdict
 from reward_server.judges.decision import Sample, decide_by, usable, verdicts_of
 from reward_server.judges.inquiry import Inquiry, inquiries, name_of, outcome
-from reward_server.judges.likeness import Likeness
 from reward_server.judges.preflight import condemned, offence_in
 from reward_server.judges.prompt import PROMPT_VERSION
+from reward_server.judges.reader import Reader
 from reward_server.judges.reading import JudgeAnswer, read_answers
-from reward_server.judges.shown import as_said, reader
+from reward_server.judges.shown import as_said
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.judges.weighting import likelihoods
 from reward_server.llm.base import NO_LOGPROBS_HINT, Answer, FailureKind, LanguageModel, LlmFailed, Question
@@ -41,9 +41,9 @@ class LlmJudge:
     kinds = frozenset({"judge"})
 
     def __init__(
-        self, model: LanguageModel, cache: VerdictCache, samples: int = 1, likeness: Likeness | None = None
+        self, model: LanguageModel, cache: VerdictCache, samples: int = 1, reader: Reader | None = None
     ) -> None:
-        """Ask `model`, and leave out what is like a plea, too, where `likeness` can tell; else patterns alone do."""
+        """Ask `model` about what `reader` leaves of a transcript; without one, patterns alone do."""
         if samples < 1:
             raise ValueError("a judge is asked at least once")
         self._model = model
@@ -51,14 +51,15 @@ class LlmJudge:
         self._samples = samples
         self._weighs = model.has_logprobs
         self._secret = secrets.token_bytes(32)
-        self._pleas = "patterns" if likeness is None else likeness.version
-        self._left_of = reader(likeness)
+        self._reader = reader or Reader()
 
     @property
     def version(self) -> str:
         """Model, prompt, samples, what knows pleas, and the weighting of every verdict: without it there is none."""
         weighting = "logprobs" if self._weighs else "answers"
-        return f"{self._model.version};prompt={PROMPT_VERSION};k={self._samples};pleas={self._pleas};{weighting}"
+        return (
+            f"{self._model.version};prompt={PROMPT_VERSION};k={self._samples};pleas={self._reader.version};{weighting}"
+        )
 
     async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> list[Outcome]:
         """Per case the verdicts in the order of its criteria, or its failure; all cases at once."""
@@ -85,7 +86,7 @@ class LlmJudge:
         offence = await asyncio.to_thread(offence_in, case.transcript)
         if offence is not None:
             return tuple(condemned(criterion, offence, self.name) for criterion in criteria)
-        asked = await asyncio.to_thread(inquiries, case, criteria, self.version, self._temperature, self._left_of)
+        asked = await self._reader.aside(inquiries, case, criteria, self.version, self._temperature, self._reader)
         decisions = await together([self._decision(case, inquiry) for inquiry in asked])
         answered: list[tuple[Criterion, Verdict]] = []
         for inquiry, decision in zip(asked, decisions, strict=True):

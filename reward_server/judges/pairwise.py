@@ -20,11 +20,11 @@ from typing import Any, Literal
 import structlog
 
 from reward_server.judges.asking import ask_and_read, no_answer, together
-from reward_server.judges.likeness import Likeness
 from reward_server.judges.preflight import offence_in
 from reward_server.judges.prompt import PAIR_RULES, PROMPT_VERSION, system_text, transcript_json, user_text
+from reward_server.judges.reader import Reader
 from reward_server.judges.reading import PairAnswer, read_pair
-from reward_server.judges.shown import Read, as_shown, is_whole, reader
+from reward_server.judges.shown import as_shown, is_whole
 from reward_server.judges.verdict_cache import VerdictCache, key_of
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
@@ -60,11 +60,11 @@ class _Reading:
 class PairwiseJudge:
     """Compares two transcripts of one scenario."""
 
-    def __init__(self, model: LanguageModel, cache: VerdictCache, likeness: Likeness | None = None) -> None:
+    def __init__(self, model: LanguageModel, cache: VerdictCache, reader: Reader | None = None) -> None:
         self._model = model
         self._cache = cache
         self._secret = secrets.token_bytes(32)
-        self._left_of = reader(likeness)
+        self._reader = reader or Reader()
 
     async def compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
@@ -88,8 +88,11 @@ class PairwiseJudge:
     async def _compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
     ) -> Preference:
-        readings_a, readings_b = await asyncio.to_thread(
-            lambda: (_readings(a, self._left_of), _readings(b, self._left_of))
+        whole_a, whole_b = await asyncio.to_thread(
+            lambda: (_Reading(a, transcript_json(a)), _Reading(b, transcript_json(b)))
+        )
+        readings_a, readings_b = await self._reader.aside(
+            lambda: (_readings(whole_a, self._reader), _readings(whole_b, self._reader))
         )
         system = _system(scenario, criteria)
         found = await together(
@@ -145,11 +148,11 @@ class PairwiseJudge:
         return await ask_and_read(self._model, put, lab_id=lab_id, sample=number)
 
 
-def _readings(transcript: Transcript, left_of: Read) -> tuple[_Reading, ...]:
+def _readings(whole: _Reading, reader: Reader) -> tuple[_Reading, ...]:
     """The transcript as it is shown, and, where words were left out of that, as it was said."""
-    shown = as_shown(transcript, left_of)
-    read = (shown,) if is_whole(shown, transcript) else (shown, transcript)
-    return tuple(_Reading(each, transcript_json(each)) for each in read)
+    shown = as_shown(whole.transcript, reader.over(whole.transcript))
+    left = _Reading(shown, transcript_json(shown))
+    return (left,) if is_whole(shown, whole.transcript) else (left, whole)
 
 
 def _by_the_worse(rows: Sequence[Sequence[Preference]]) -> Winner:

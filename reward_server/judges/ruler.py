@@ -14,7 +14,6 @@ said. That reading can only lower their scores (`_by_the_worse`), and it changes
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import json
@@ -29,9 +28,9 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from reward_server.judges.asking import ask_and_read, no_answer, together
-from reward_server.judges.likeness import Likeness
 from reward_server.judges.prompt import EVIDENCE_RULES, data_line, system_text, turns_of, user_text
-from reward_server.judges.shown import Read, as_shown, is_whole, reader
+from reward_server.judges.reader import Reader
+from reward_server.judges.shown import as_shown, is_whole
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
 from scenarios.library import SealedScenario
@@ -101,9 +100,9 @@ class GroupJudge(Protocol):
 class Ruler:
     """The group judge on a language model. It remembers nothing."""
 
-    def __init__(self, model: LanguageModel, likeness: Likeness | None = None) -> None:
+    def __init__(self, model: LanguageModel, reader: Reader | None = None) -> None:
         self._model = model
-        self._left_of = reader(likeness)
+        self._reader = reader or Reader()
         self._secret = secrets.token_bytes(32)
 
     async def relative(
@@ -112,7 +111,7 @@ class Ruler:
         """The mean of two orders, of two readings the worse; see `GroupJudge`."""
         order = shuffled(group)
         try:
-            readings = await asyncio.to_thread(_readings, scenario, criteria, group, lab_id, self._left_of)
+            readings = await self._reader.aside(_readings, scenario, criteria, group, lab_id, self._reader)
             shown, *whole = await together([self._mean(each, order) for each in readings.matters])
         except LlmFailed as failure:
             kind = failure.kind.value
@@ -199,16 +198,21 @@ def shuffled(digests: Mapping[str, object]) -> list[str]:
 
 
 def _readings(
-    scenario: SealedScenario, criteria: Sequence[Criterion], group: Mapping[str, Transcript], lab_id: str, left_of: Read
+    scenario: SealedScenario,
+    criteria: Sequence[Criterion],
+    group: Mapping[str, Transcript],
+    lab_id: str,
+    reader: Reader,
 ) -> _Readings:
     said = {turn.agent for transcript in group.values() for turn in transcript.turns}
     if sum(map(len, said)) > MAX_SAID:
         raise LlmFailed(FailureKind.TOO_LARGE)
-    read = cache(left_of)  # members begin alike: long turns, which are remembered nowhere, are read once
-    shown = {digest: as_shown(transcript, read) for digest, transcript in group.items()}
+    system = system_text(RULES, scenario.card, "What matters:", _items(criteria))
+    _matter(system, group, lab_id)  # what does not fit into a question is refused before it is read
+    read = cache(reader)  # members begin alike: long turns, which are remembered nowhere, are read once
+    shown = {digest: as_shown(transcript, reader.over(transcript, read)) for digest, transcript in group.items()}
     cut = {digest for digest, transcript in group.items() if not is_whole(shown[digest], transcript)}
     whole = {digest: group[digest] if digest in cut else each for digest, each in shown.items()}
-    system = system_text(RULES, scenario.card, "What matters:", _items(criteria))
     readings = [_matter(system, shown, lab_id)]
     if cut:
         readings.append(_matter(system, whole, lab_id, is_whole=True))

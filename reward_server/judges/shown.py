@@ -21,7 +21,6 @@ from typing import Any
 from personas.memory import remembered
 from reward_server.errors import BodyTooLarge
 from reward_server.judges.base import Evidence
-from reward_server.judges.likeness import Likeness
 from reward_server.judges.pleading import is_anothers, is_table, pleads, without_label
 from reward_server.judges.prompt import MAX_TRANSCRIPT, TOO_LONG
 from reward_server.scoring.gates import tool_texts
@@ -41,20 +40,8 @@ Read = Callable[[str], str]
 """What is left of a text of an agent."""
 
 
-def reader(likeness: Likeness | None) -> Read:
-    """Goes by patterns and by likeness, if there is any to go by; it may run a model, and remembers short texts."""
-    if likeness is None:
-        return shown_of
-
-    @remembered(4096)
-    def read(text: str) -> str:
-        return likeness.left_of(tuple(sentences_of(shown_of(text)))).strip()
-
-    return read
-
-
 def as_shown(transcript: Transcript, read: Read | None = None) -> Transcript:
-    """The transcript as a language model is shown it; `read` is `shown_of`, a `reader`, or a memory of one.
+    """The transcript as a language model is shown it; `read` is `shown_of`, a `Reader`, or a memory of one.
 
     Raises:
         BodyTooLarge: it has more than `MAX_SAID` characters, or the input of a tool is nested too deep to be read.
@@ -69,8 +56,14 @@ def as_shown(transcript: Transcript, read: Read | None = None) -> Transcript:
 
 def size_of(transcript: Transcript) -> int:
     """Characters of what was said and of the texts in tool calls."""
-    own = sum(len(turn.agent) + len(turn.persona or "") for turn in transcript.turns)
-    return own + sum(len(text) for turn in transcript.turns for text in tool_texts(turn))
+    return sum(map(len, texts_of(transcript))) + sum(len(turn.persona or "") for turn in transcript.turns)
+
+
+def texts_of(transcript: Transcript) -> Iterator[str]:
+    """What the agent said, and the texts in its tool calls."""
+    for turn in transcript.turns:
+        yield turn.agent
+        yield from tool_texts(turn)
 
 
 def is_whole(shown: Transcript, transcript: Transcript) -> bool:

@@ -25,11 +25,11 @@ from reward_server.llm.single_flight import SingleFlight
 DECIDING: Mapping[str, tuple[str, ...]] = {
     "reward_server.judges": (
         *("prompt", "inquiry", "shown", "pleading", "asking", "reading", "weighting", "decision", "preflight"),
-        *("likeness", "pairwise", "base"),
+        *("likeness", "reader", "pairwise", "base"),
     ),
     "reward_server.llm": ("answers",),
     "reward_server.scoring": ("gates", "judge_talk", "transcript"),
-    "personas": ("acts", "disguise", "joints", "lexicon", "manners", "wording"),
+    "personas": ("acts", "disguise", "joints", "legible", "lexicon", "manners", "wording"),
 }
 """The modules, by package, whose program text makes a transcript a question, and an answer a decision."""
 

@@ -142,6 +142,12 @@ class EncoderMatcher:
         similarities: NDArray[np.float64] = np.round(vectors @ self._anchor_matrix(tuple(anchors)), 3)
         return similarities + 0.0  # turns -0.0 into 0.0, which would print differently
 
+    def among(self, anchors: Sequence[str]) -> NDArray[np.float64]:
+        """As `cosine` of authored texts with themselves, each encoded once."""
+        matrix = self._anchor_matrix(tuple(anchors))
+        similarities: NDArray[np.float64] = np.round(matrix.T @ matrix, 3)
+        return similarities + 0.0
+
     async def prefetched(self, texts: Sequence[str]) -> None:
         """Encode texts that will be compared soon, so that they run in few large batches.
 
