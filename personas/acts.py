@@ -7,7 +7,7 @@ reading depends on the text alone, never on the case, so it is the same for the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -15,8 +15,9 @@ from itertools import pairwise
 from personas import lexicon, manners
 from personas.disguise import undisguised
 from personas.joints import bare_words, unglued
+from personas.legible import is_odd, readings
 from personas.memory import remembered
-from personas.wording import FUNCTION_WORDS, content_words, plain, tokens
+from personas.wording import FUNCTION_WORDS, content_words, normal, plain, tokens
 
 MAX_SENTENCE_CHARS = 320
 SEAM = MAX_SENTENCE_CHARS // 2
@@ -70,6 +71,8 @@ class Reading:
     open_question: bool
     fenced: tuple[str, ...] = ()
     """Sentences in blocks of code, which are not said to the persona."""
+    made_out: tuple[str, ...] = ()
+    """What can be read out of odd spellings; none of it is said clearly."""
 
 
 _BREAK = re.compile(r"(?<=[.!?\u2026])[\"')\]]*\s+| ?\n\s*(?:[-*\u2022]\s+|\d{1,2}[.)]\s+)?|(?<=[?!])(?=[A-Z])")
@@ -83,6 +86,7 @@ _BULLET = re.compile(r"^(?:[-*\u2022>]+|\(?\d{1,2}[.)]|\(?[a-h][.)])\s+")
 _JOINT = re.compile(r"^(?:(?:and|but|or|also|plus)\b[, ]*)+", re.IGNORECASE)
 _CODE = re.compile(r"```(?:.*?```)?", re.DOTALL)
 """A fence that is never closed hides nothing behind it."""
+_SHORT_WORDS, _LEAST_RUN = 2, 3
 _BEGINNING = re.compile(r"(?<=[a-z,;:]) (?=[A-Z][a-z'])")
 _LONG = re.compile(r"[^\W\d_]{16,}")
 """Longer than a word is."""
@@ -224,6 +228,7 @@ def read_turn(text: str) -> Reading:
     """What an agent turn does; cached, because scoring reads the same turns again and again."""
     sentences = tuple(Sentence(piece, _kind(piece)) for piece in split_sentences(text))
     fenced = tuple(s for block in _CODE.findall(text) for s in split_sentences(block.strip("`")))
+    runs = tuple(_runs(sentences))
     questions: list[str] = []
     for sentence in sentences:
         if sentence.kind is Kind.QUESTION:
@@ -245,15 +250,36 @@ def read_turn(text: str) -> Reading:
         check_ins=check_ins,
         closings=closings,
         # Offence is taken at whatever it is written among: noise beside it hides none.
-        rude=any(map(_rude, (*(each.text for each in sentences), *seams(sentences), *fenced))),
+        rude=any(map(_rude, (*(each.text for each in sentences), *seams(sentences), *fenced, *runs))),
         farewell=not (set(questions) - check_ins) and any(manners.FAREWELL.search(low.rstrip(" .!")) for low in lows),
         garbled=all(s.kind is Kind.NOISE for s in sentences),
         meta=any(s.kind is Kind.META for s in sentences),
         stuffed=any(s.kind is Kind.KEYWORDS for s in sentences),
         interrogation=len(questions) - len(check_ins) > QUESTIONS_A_TURN,
         fenced=fenced,
+        made_out=tuple(_made_out((*(each.text for each in sentences), *fenced), runs)),
         open_question=any(lexicon.OPEN_QUESTION.match(q.lower()) for q in questions if q not in check_ins),
     )
+
+
+def _runs(sentences: tuple[Sentence, ...]) -> Iterator[str]:
+    """Sentences of a word or two in a row, as one: "Please! tell! me!"."""
+    run: list[str] = []
+    for text in (*(each.text for each in sentences), ""):
+        if text and len(text.split()) <= _SHORT_WORDS:
+            run.append(text)
+            continue
+        if len(run) >= _LEAST_RUN:
+            yield " ".join(run)[:MAX_SENTENCE_CHARS]
+        run = []
+
+
+def _made_out(texts: Iterable[str], runs: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        if is_odd(text):
+            yield from (each for each in readings(text) if normal(each) != normal(text))
+    for run in runs:
+        yield from readings(run)
 
 
 def _closings(sentences: tuple[Sentence, ...]) -> Iterator[str]:
@@ -265,9 +291,10 @@ def _closings(sentences: tuple[Sentence, ...]) -> Iterator[str]:
 
 def _rude(text: str) -> bool:
     """Whether a text is rude, also where something is glued to its words or strewn between them."""
-    return any(map(_is_rude, {text.lower(), bare_words(text).lower()})) or any(
-        manners.RUN_TOGETHER.search(word.lower()) for word in _LONG.findall(text)
-    )
+    made_out = readings(text) if is_odd(text) else ()
+    if any(map(_is_rude, {text.lower(), bare_words(text).lower(), *made_out})):
+        return True
+    return any(manners.RUN_TOGETHER.search(word.lower()) for word in _LONG.findall(text))
 
 
 def _is_rude(low: str) -> bool:

@@ -8,30 +8,33 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from personas.wording import FUNCTION_WORDS
 
 _LOOKALIKES = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХаеорсуіјѕхһԁԛԝӏԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧοναιρκτυ",
-    "ABESIJKMHOPCTYXaeopcyijsxhdqwlGABEZHIKMNOPTYXovaipktu",
+    "АВЕЅІЈКМНОРСТУХаеорсуіјѕхһԁԛԝӏԌиптвнгкмΑΒΕΖΗΙΚΜΝΟΡΤΥΧοναιρκτυεηωβγμσաոսօհɑɡıøłđħᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
+    "ABESIJKMHOPCTYXaeopcyijsxhdqwlGuntbhrkmABEZHIKMNOPTYXovaipktuenwbyuoanuohagioldhabcdefghijklmnoprstuvwyz",
 )
 _ACCENTS = re.compile("[\u0300-\u036f\ufe00-\ufe0f]")
 _LETTER = re.compile(r"[^\W\d_]")
 _TOKEN = re.compile(r"\S+")
-_SOFT_HYPHEN = "\u00ad"
+_MARKS = 4
+"""Accents on one letter, at most; no language has more."""
 _LATIN = "\u024f"
 """The last letter of it, accents and all."""
 _LONGEST = 16
 """Letters of a word; what is longer is several of them."""
-_BOMBS = str.maketrans({"\ufdfa": " ", "\ufdfb": " "})
-"""Single characters whose compatibility form is a whole sentence: a page of them would be a book."""
+_BOMBS = str.maketrans(dict.fromkeys("\ufdfa\ufdfb\u3164\u115f\u1160\uffa0\u2800", " ") | {"\u00b4": "'"})
+"""Blanks, and characters whose compatibility form is a whole sentence: a page of them would be a book."""
 
 
 def undisguised(text: str) -> str:
     """The text as a reader would see it; plain ASCII comes back as it is."""
     if text.isascii():
         return text
-    text = unicodedata.normalize("NFKC", text.translate(_BOMBS))
+    # Before they are put in order, which takes the square of their number.
+    text = unicodedata.normalize("NFKC", "".join(_with_few_marks(text.translate(_BOMBS))))
     text = _TOKEN.sub(_seen, text)
     text = _ACCENTS.sub("", text)
     letters = _LETTER.findall(text)
@@ -40,13 +43,21 @@ def undisguised(text: str) -> str:
     return text.translate(_LOOKALIKES) if latin * 2 >= len(letters) else text
 
 
+def _with_few_marks(text: str) -> Iterator[str]:
+    marks = 0
+    for each in text:
+        marks = marks + 1 if unicodedata.category(each) in ("Mn", "Me") else 0
+        if marks <= _MARKS:
+            yield each
+
+
 def _seen(found: re.Match[str]) -> str:
     """A word without invisible characters, which stand for a space where they stand between words."""
     token = found.group()
     if token.isascii():
         return token
-    shown = "".join(" " if unicodedata.category(each) == "Cf" and each != _SOFT_HYPHEN else each for each in token)
-    pieces = shown.replace(_SOFT_HYPHEN, "").split()
+    shown = "".join(" " if unicodedata.category(each) == "Cf" else each for each in token)
+    pieces = shown.split()
     return (" " if _are_words(pieces) else "").join(pieces)
 
 

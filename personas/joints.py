@@ -35,7 +35,7 @@ _SUSPICIOUS = re.compile(
 _PICTURES = re.compile(f"{_PICTURE}+")
 _STOPS = re.compile(r"[?!.\u2026]{2,}")
 _STRAY_STOPS = re.compile(r"(?<=\s)[.\u2026]+(?=\s)|^[.\u2026]+\s")
-_MARKUP = re.compile(r"(?<=[^\s\d*~])[*~]++|(?<=\d)[*~]++(?!\S)|(?<!\S)[*~]++(?=\S)")
+_MARKUP = re.compile(r"(?<=[^\s*])(?:\*++|~~+)(?=[\s.,;:!?)]|\Z)|(?<!\S)(?:\*++|~~+)(?=[^\s(])")
 _FILLER = re.compile(r"(?<![\w'-])(?:[Uu][hm]+|[Ee]rm+|[Hh]+m+)(?![\w'-])(?:, |,$| ?)")
 _TIED = re.compile(r"(?<![^\s_])[^\s_]++(?:_++[^\s_]++){2,}")
 _LONG_NAME = 4
@@ -44,19 +44,19 @@ _LIST = re.compile(r"(?<!\S)(?:[^\s,]++,++ ){5,}|^(?:\S++[ \t]*+\n){4,}", re.MUL
 _COMMAS = re.compile(r",(,*)")
 _JOINT = re.compile(
     r"(?<![^\W_])([a-z][a-z']{1,30}|[A-Z]{2,30}(?=\W|_|.[a-z'])|[A-Z]{4,30}(?=[AI][ ']))"
-    r"([^\w\s'.?!\u2026]?_*)(?=([A-Z][a-z']*)(?![A-Z]))"
+    r"([^\w\s'.?!\u2026=(]?_*)(?=([A-Z][a-z']*)(?![A-Z]))"
 )
 """A word, perhaps a sign, and another word that begins with a capital."""
 _FIGURE = re.compile(r"(?:(?<=[.?!\n] )|^)\d{1,3}(?=[A-Z][a-z' ])")
 _ENDING = any_of(
-    "com|org|net|edu|gov|info|io|eu|uk|de|fr|es|js|ts|py|txt|pdf|csv|html?|json|ya?ml|docx?|xlsx?|png|jpe?g|gif|zip|exe",
+    "com|org|net|edu|gov|info|io|eu|uk|de|fr|es|js|ts|py|txt|pdf|csv|html?|json|ya?ml|docx?|xlsx?|png|jpe?g|gif|zip|exe|java|go|rs|rb|kt|cpp",
     "md|sh|log|cfg|ini|xml|sql|php|mp[34]",
 )
 """Of addresses and files: no word that was glued to a full stop."""
 _BEHIND_A_STOP = re.compile(
     any_of(
         r"(?<=[?!])(?=[^\W_])(?!\w+=)",
-        r"(?<=[a-z]\.)(?=[A-Z])",
+        r"(?<=[a-z]{3}\.)(?=[A-Z])",
         rf"(?<=[a-z]{{2}}\.)(?!{_ENDING}\b)(?=[a-z]{{1,20}}(?: [a-z]{{1,20}})?\W{{0,4}}_{{0,4}}[^\S\n]{{0,4}}$)",
     ),
     re.MULTILINE,
@@ -130,5 +130,7 @@ def _parted(found: re.Match[str]) -> str:
     left, sign, right = found.group(1), found.group(2), found.group(3).lower()
     several = left.isupper() and len(left) < 4 and right.endswith("s")  # PCs, APIs
     known = (right in FUNCTION_WORDS or right in _SHORT) and not several
-    is_word = known or (len(right) >= 3 and not (sign == "-" and left in _PREFIXES))  # mmHg, non-English
+    begins = not found.string[: found.start()].rstrip(" ") or found.string[: found.start()].rstrip(" ")[-1] in ".?!\n"
+    # Within a sentence it may be a name, as easyJet; at its beginning mmHg and non-English may.
+    is_word = known or (begins and len(right) >= 3 and not (sign == "-" and left in _PREFIXES))
     return f"{left}\n" if is_word else found.group()

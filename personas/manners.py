@@ -136,10 +136,12 @@ _INSULT = any_of(
 RUDE = re.compile(
     any_of(
         r"\bshut (?:up|it)\b",
-        rf"\b(?:you(?:'re| are)|are you|don't be|stop being|you must be|how can you be) "
+        r"\b(?:you(?:'re| are)|youre|ur|(?:are|r) (?:you|u)|u (?:are|r)|(?:don't|dont|do not) be|stop being|you must be"
+        r"|how can you be) "
         rf"(?:just |so |being |really |all |such |too |very |that |acting )?{_INSULT}\b",
         r"\byou (?:\w+ )?(?:idiot|moron|fool|liar|clown|dimwit)\b",
-        r"\b(?:stop|quit) (?:whining|complaining|moaning|wasting my|crying|making excuses|stalling|lying to me)\b",
+        r"\b(?:stop|quit) (?:your |all (?:this|that|your) |the )?"
+        r"(?:whining|complaining|moaning|wasting my|crying|making excuses|stalling|lying to me)\b",
         r"\b(?:waste|wasting)(?: of)? my time\b|\bwho cares$",
         r"\bi (?:really )?(?:don't|do not|couldn't) care(?: less)?(?: (?:about|what|how|if) (?:you|your|this|"
         r"that|it)|$)",
@@ -150,6 +152,9 @@ RUDE = re.compile(
         r"\b(?:that's|that is|this is|it's) (?:a |just |such )?(?:stupid|dumb|idiotic|moronic|(?:complete |"
         r"total |utter )?"
         r"(?:nonsense|rubbish|bullshit|garbage|crap))\b",
+        r"\bimbecile\b|\bzip it\b|\bnobody asked you\b|\bany fool (?:can|could|would|knows)\b",
+        r"\bsilly (?:cow|man|woman|girl|boy)\b",
+        r"\bbetter things to do than (?:listen|talk|sit|hear)\b",
         r"\bnot my problem\b|\bman up\b|\btoughen up\b|\buse your (?:brain|head)\b|\ball in your head\b",
         r"\bfuck\w*|\bscrew you\b|\bbullshit\b|\bdamn you\b|\basshole\b|\bbitch\b|\bdumbass\b|\bgo to hell\b",
     )

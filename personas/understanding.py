@@ -76,7 +76,7 @@ def texts_to_compare(reading: Reading) -> tuple[str, ...]:
 def _unclear(reading: Reading) -> tuple[str, ...]:
     """Sentences that are no speech, and where long ones were cut: as many as of the others."""
     noise = (s.text for s in reading.sentences if s.kind not in _SPEECH)
-    return (*noise, *seams(reading.sentences), *reading.fenced)[:MAX_STATEMENTS]
+    return (*noise, *reading.made_out, *seams(reading.sentences), *reading.fenced)[: 2 * MAX_STATEMENTS]
 
 
 def understand(case: CompiledCase, matcher: Matcher, texts: Sequence[str]) -> list[Understood]:

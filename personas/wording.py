@@ -22,7 +22,18 @@ def words_of(text: str) -> frozenset[str]:
 
 
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-_QUOTES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
+_QUOTES = str.maketrans(
+    {
+        "\u00b4": "'",
+        "\u2032": "'",
+        "\u2019": "'",
+        "\u2018": "'",
+        "\u02bc": "'",
+        "\u201c": '"',
+        "\u201d": '"',
+        "\u00a0": " ",
+    }
+)
 
 FUNCTION_WORDS = words_of(
     """a about after again all also although am an and another any anybody anyone anything are aren't around as at be

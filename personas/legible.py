@@ -1,0 +1,85 @@
+"""What can be read out of a text that is spelt so that no program finds it: for what costs, never for what earns.
+
+A person makes out "H-u-r-r-y", "stup1d" and "<b>stupid</b>". An insult or a harmful promise in such writing is one, so
+both are looked for in these readings, too. They may be wrong, which is why nothing is credited by them.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections import Counter
+
+from personas.wording import any_of
+
+_TAG = re.compile(r"</?[a-zA-Z!][^<>]{0,120}>|<!\[CDATA\[|\]\]>|\[\^?\d+\]|\\[a-z]+\{|`+")
+_KEY = re.compile(r"[{,]\s{0,4}\"?\w{1,20}\"?\s{0,4}:")
+_FOR_LETTERS = str.maketrans("013457@$!|\u00a3\u20ac", "oieastasille")
+_MIXED = re.compile(
+    r"(?=[013457@$!|\u00a3\u20ac]*[a-z])[a-z013457@$!|\u00a3\u20ac]*[013457@$|\u00a3\u20ac][a-z013457@$!|\u00a3\u20ac]*"
+)
+_UNIT = re.compile(r"\d+[.,\d]*[a-z]{1,3}$|[a-z]{1,3}\d+$")
+_WITHIN = re.compile(r"(?<=[^\W_])(?:(?!'(?:t|s|re|ve|ll|d|m)\b)[^\w\s]|_){1,3}(?=[^\W_])")
+_SIGNS = re.compile(r"[^\w\s']+|_+|(?<!\w)'|'(?!\w)")
+_LETTERS = re.compile(r"(?<!\S)[a-z](?:\s[a-z](?!\S)){2,}")
+_STRETCHED = re.compile(r"([a-z])\1{2,}")
+_STUTTER = re.compile(r"\b([a-z])[- ]+(?=\1[a-z])")
+_AGAIN = re.compile(r"\b(\w{1,20})(?: \1\b)+")
+_OFTEN, _SHARE = 3, 4
+"""A word that is strewn between others stands there so often, and is one in so many of all."""
+_ODD = re.compile(
+    any_of(
+        r"[<>{}\\`\[]",
+        r"[a-z][013457@$][a-z]|[@$][a-z]",
+        r"(?:[a-z](?:[^\w\s]|_)){2}",
+        r"[a-z]-[a-z]",
+        r"(?<!\S)[a-z]\s[a-z]\s[a-z](?!\S)",
+        r"([a-z])\1\1",
+        r"\b(\w{1,20})\s{1,4}\2\b",
+        r"&#?\w{2,8};",
+        r"[^\x00-\x7f]",
+        r"(?<!\S)(?:\S++(?<=[^\w\s'])\s++){4}",
+    )
+)
+
+
+def is_odd(text: str) -> bool:
+    """Whether a text has anything that ordinary writing has seldom."""
+    low = text.lower()
+    return bool(_ODD.search(low)) or bool(_strewn(_SIGNS.sub(" ", low).split()))
+
+
+def readings(text: str) -> tuple[str, ...]:
+    """What may be meant, in lower case without signs: words cut at signs, and joined across them."""
+    low = _unmarked(text)
+    joined = _words(_WITHIN.sub("", low))
+    return tuple(dict.fromkeys((_words(low), joined)))
+
+
+def _unmarked(text: str) -> str:
+    bare = "".join(
+        each for each in unicodedata.normalize("NFKD", html.unescape(text)) if not unicodedata.combining(each)
+    )
+    return _KEY.sub(" ", _TAG.sub("", bare)).lower()
+
+
+def _words(low: str) -> str:
+    low = _STUTTER.sub("", low)
+    low = " ".join(_spelt(token) for token in low.split())
+    low = _LETTERS.sub(lambda found: "".join(found.group().split()), " ".join(_SIGNS.sub(" ", low).split()))
+    words = _AGAIN.sub(r"\1", _STRETCHED.sub(r"\1", low)).split()
+    strewn = _strewn(words)
+    return _AGAIN.sub(r"\1", " ".join(word for word in words if word not in strewn))
+
+
+def _spelt(token: str) -> str:
+    """A word with letters for the figures and signs in it."""
+    if _UNIT.match(token):
+        return token
+    return _MIXED.sub(lambda found: found.group().rstrip("!").translate(_FOR_LETTERS), token)
+
+
+def _strewn(words: list[str]) -> set[str]:
+    counted = Counter(words)
+    return {word for word, times in counted.items() if times >= _OFTEN and times * _SHARE >= len(words)}
