@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import BodyTooLarge, JudgeFailed
-from reward_server.judges import preflight, ruler, shown
+from reward_server.judges import preflight, reader, ruler, shown
 from reward_server.judges.base import Case, Evidence, Status, Verdict
 from reward_server.judges.cascade import OpenQuestion
 from reward_server.judges.inquiry import Inquiry, inquiries
@@ -246,7 +246,7 @@ async def test_far_too_long_a_conversation_is_not_looked_through_for_an_offence(
 
 
 async def test_a_group_that_is_far_too_long_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = heard_by(monkeypatch, shown)
+    read = heard_by(monkeypatch, reader)
     monkeypatch.setattr(ruler, "MAX_SAID", 1_000)
     case, criteria = a_judged_case()
     long = "a " * (ruler.MAX_SAID // 4 + 1)
@@ -257,7 +257,7 @@ async def test_a_group_that_is_far_too_long_is_not_looked_through(monkeypatch: p
 
 
 async def test_a_turn_that_members_of_a_group_share_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = heard_by(monkeypatch, shown)
+    read = heard_by(monkeypatch, reader)
     case, criteria = a_judged_case()
     members = (a_transcript(CALM, TELLS, PLAN), a_transcript(CALM, TELLS, HONEST))
     with pytest.raises(JudgeFailed):
