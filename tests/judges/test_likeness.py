@@ -295,6 +295,13 @@ def test_the_beginning_of_a_text_ends_with_a_sentence() -> None:
     assert beginning("One two.", 8) == "One two."
 
 
+class NothingIsAPlea(SlowMatcher):
+    """Finds every text as far from each exemplar."""
+
+    def cosine(self, texts: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
+        return np.zeros((len(texts), len(anchors)))
+
+
 def a_long_talk(characters: int) -> list[str]:
     turns: list[str] = []
     while sum(map(len, turns)) < characters:
@@ -317,9 +324,9 @@ def test_length_is_no_way_past() -> None:
     """What is beyond the bound is left out, so the model is asked with it, too, and the worse answer counts."""
     turns = a_long_talk(4 * MOST_READ)
     said = a_transcript(*[each for turn in turns for each in (f"{turn} {PARAPHRASES[0]}", "Go on.")])
-    shown = as_shown(said, Reader(Likeness(CountingMatcher())).over(said))
+    shown = as_shown(said, Reader(Likeness(NothingIsAPlea())).over(said))
     assert not any(PARAPHRASES[0] in turn.agent for turn in shown.turns)
-    assert sum(len(turn.agent) for turn in shown.turns) <= MOST_READ
+    assert MOST_READ / 2 < sum(len(turn.agent) for turn in shown.turns) <= MOST_READ
 
 
 @pytest.mark.parametrize("kind", ["verdict", "pair", "group"])
