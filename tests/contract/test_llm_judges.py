@@ -210,14 +210,14 @@ async def test_no_question_costs_more_than_two_wrong_answers(server: Door, name:
     asked: Counter[tuple[Mode, str]] = Counter()
 
     def wrong(question: Asked) -> Fail:
-        [second] = (mode for mode in WRONG if f"Then it was {mode}." in question.user)
+        [second] = (mode for mode in WRONG if f"My parcel is called {mode}." in question.user)
         asked[second, question.system] += 1
         return Fail(first if asked[second, question.system] == 1 else second, good(question))
 
     with ScriptedProvider(wrong) as provider:
         async with server(provider, name, llm_retries=5) as house, house.client() as labs:
             for second in WRONG:
-                talk = [*WORDS, {"role": "assistant", "content": f"Then it was {second}."}]
+                talk = [*WORDS, {"role": "assistant", "content": f"My parcel is called {second}."}]
                 assert_error(await labs.call("POST", "/evaluate", evaluation(talk)), 502, "judge_failed")
     # Of the two questions of a conversation the first that has failed cancels the other.
     assert all(max(asked[second, system] for _, system in asked) == 2 for second in WRONG)
