@@ -213,8 +213,8 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
 
 
 def _problem(location: tuple[int | str, ...], message: str) -> str:
-    """`LABS_PORT: …`; a cross-check names its field itself."""
-    text = message.removeprefix("Value error, ")
+    """`LABS_PORT: …`, without a full stop, as others may follow; a cross-check names its field itself."""
+    text = message.removeprefix("Value error, ").removesuffix(".")
     name = str(location[0]) if location else text.split(":", 1)[0]
     text = text if location else text.split(":", 1)[1].strip()
     return f"{PREFIX}{name.upper()}: {text[:1].lower()}{text[1:]}"

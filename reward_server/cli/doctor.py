@@ -11,7 +11,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -62,19 +62,29 @@ def doctor(
     from reward_server.telemetry.logs import configure_logging
 
     known_settings = salvaged({"data": data})
-    settings = known_settings.settings
     # What is logged on the way is said in a finding.
-    configure_logging("error", settings.log_format, io.StringIO())
+    configure_logging("error", known_settings.settings.log_format, io.StringIO())
     findings: list[Finding] = []
     for name, check in (CHECKS | {"llm": _asked_llm} if ask else CHECKS).items():
-        finding = _unchecked(name, known_settings) or _outcome(name, check, settings)
-        known = finding.mend is not None and finding.mend in (each.mend for each in findings)
-        findings.append(finding)
-        typer.echo(f"{finding.mark} {name:<12} {finding.detail}{', see above' if known else ''}")
-        if finding.mend and not known:
-            typer.echo(f"    {as_called(finding.mend)}")
+        for finding in _looked_at(name, check, known_settings):
+            known = finding.mend is not None and finding.mend in (each.mend for each in findings)
+            findings.append(finding)
+            typer.echo(f"{finding.mark} {name:<12} {finding.detail}{', see above' if known else ''}")
+            if finding.mend and not known:
+                typer.echo(f"    {as_called(finding.mend)}")
     if any(finding.mend and not finding.is_advice for finding in findings):
         raise typer.Exit(1)
+
+
+def _looked_at(name: str, check: Callable[[Settings], Finding], found: Salvaged) -> Iterator[Finding]:
+    """What there is to say of one check; of settings a wrong one hides no misspelt one."""
+    unchecked = _unchecked(name, found)
+    if unchecked is not None:
+        yield unchecked
+    if unchecked is None or name == "settings":
+        outcome = _outcome(name, check, found.settings)
+        if unchecked is None or outcome.mend is not None:
+            yield outcome
 
 
 def _unchecked(name: str, found: Salvaged) -> Finding | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from reward_server.cli.interruption import interruption_told
 from reward_server.cli.progress import shown
 from reward_server.errors import InvalidRequest, LabsError
 
@@ -51,6 +53,7 @@ def evaluate(
 ) -> None:
     """Score a file of conversations and write results.jsonl, summary.json, report.md and plots."""
     from reward_server.jobs.evaluation.formats import FORMATS, Speakers
+    from reward_server.jobs.evaluation.results import holds_results
     from reward_server.jobs.evaluation.run import Task
     from reward_server.settings import load_settings
 
@@ -60,10 +63,11 @@ def evaluate(
         raise InvalidRequest("--agent-role must be assistant or user")
     speakers = tuple(agent_speaker or (("user",) if agent_role == "user" else ()))
     settings = load_settings({"data": data})
-    library = _library(root or settings.scenarios, collection, scenario)
     task = Task(collection, scenario, format_name, Speakers(speakers))
     console = Console()
-    summary = _run(source, task, library, settings, out, limit, resume, persona_answers, console)
+    with interruption_told(out, partial(holds_results, out)):
+        library = _library(root or settings.scenarios, collection, scenario)
+        summary = _run(source, task, library, settings, out, limit, resume, persona_answers, console)
     figures = summary["rewards"]
     mean = f"mean reward {figures['mean']:.3f}, " if figures else ""
     console.print(

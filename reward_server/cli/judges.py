@@ -32,7 +32,7 @@ Root = Annotated[Path | None, typer.Option("--dir", help="Folder of collections.
 def list_judges(root: Root = None, data: Data = None) -> None:
     """Show the judges of this machine: names, versions, what they decide, whether they know how sure they are."""
     from reward_server.engine import load_scenarios, offline_engine
-    from reward_server.jobs.agreement.roster import seats
+    from reward_server.jobs.agreement.roster import PER_ANSWER, seats
     from reward_server.llm.build import language_model
     from reward_server.settings import load_settings
 
@@ -47,7 +47,8 @@ def list_judges(root: Root = None, data: Data = None) -> None:
         finally:
             if model is not None:
                 await model.close()
-        table = Table(caption="per answer: some answers say how sure they are, others do not")
+        legend = f"{PER_ANSWER}: some answers say how sure they are, others do not"
+        table = Table(caption=legend if any(seat.uncertainty == PER_ANSWER for seat in found) else None)
         name_columns(table, "judge", "version")
         for heading in ("decides", "states uncertainty"):
             table.add_column(heading, overflow="fold")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from reward_server.cli.interruption import interruption_told
 from reward_server.cli.models import featurisers_of, read, registry_of, shelf_of, show_figures
 from reward_server.cli.progress import shown
 from reward_server.errors import InvalidRequest, UnusableModel
@@ -161,7 +161,7 @@ def run(wanted: Wanted, settings: Settings) -> Trained:
     Raises:
         InvalidRequest: the folder is taken, a training of it is finished, or the data is not good enough.
     """
-    with interruption_told(wanted.out):
+    with interruption_told(wanted.out, partial(_is_kept, wanted.out)):
         from reward_server.reward_models.artefact import refuse_taken
 
         if wanted.resume:
@@ -209,19 +209,10 @@ def announce(trained: Trained, settings: Settings, out: Path) -> None:
     console.print(as_called(f"./labs reward-model activate {trained.card.id} lets it serve"), highlight=False)
 
 
-@contextmanager
-def interruption_told(out: Path) -> Iterator[None]:
-    """Ctrl-C ends the command; what is said is what is true: whether anything was kept to go on with."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        from reward_server.jobs.reward_model.interrupted import is_interrupted
+def _is_kept(out: Path) -> bool:
+    from reward_server.jobs.reward_model.interrupted import is_interrupted
 
-        told = "interrupted before anything was worth keeping; the same command starts again"
-        if is_interrupted(out):
-            told = f"interrupted; the same command with --resume goes on (--out {out})"
-        typer.echo(f"labs: {told}", err=True)
-        raise
+    return is_interrupted(out)
 
 
 def _refuse_finished(out: Path) -> None:

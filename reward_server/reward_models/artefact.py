@@ -5,8 +5,8 @@
     card.json             id, data, split, versions, metrics, and the hash of every other file that matters
     report.md, *.png      for people
 
-The id is a hash of the content. A folder appears whole or not at all; loading verifies every hash and refuses another
-schema. Nothing is pickled.
+The id is a hash of heads and card, of its notes on the data, too. A folder appears whole or not at all; loading
+verifies every hash and refuses another schema. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def write(
 
 
 def content_id(card: Card) -> str:
-    """The id that a card's content amounts to: the same data, seed and program give the same one."""
+    """The id that a card's content amounts to: the same data, seed, notes and program give the same one."""
     content = card.model_dump(mode="json", by_alias=True, exclude=_NOT_HASHED)
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return f"rm_{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"

@@ -1,7 +1,7 @@
 """A reward model outside of the server: exported as a folder, and loaded from one.
 
     from reward_server.reward_models.portable import load
-    load("folder").score([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello, and?"}])
+    print(load("folder").score([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello, and?"}]))
 
 The folder holds the artefact, the encoder it was trained with as a sentence-transformers model, and a README.
 """

@@ -46,8 +46,10 @@ class Registry:
         """A model, verified; `RewardModelNotFound`, or `UnusableModel` where its files are damaged."""
         if not _ID.fullmatch(model_id) or not (self.folder / model_id).is_dir():
             known = (card.id for card in self.cards())
-            told = f"There is no reward model {model_id}." if _ID.fullmatch(model_id) else None
-            raise RewardModelNotFound((told or RewardModelNotFound.default_message) + meant(model_id, known, OF_IDS))
+            told = RewardModelNotFound.default_message
+            if _ID.fullmatch(model_id):
+                told = f"There is no reward model {model_id}; ./labs reward-model list shows those there are."
+            raise RewardModelNotFound(told + meant(model_id, known, OF_IDS))
         return artefact.read(self.folder / model_id)
 
     def add(self, found: Artefact) -> Artefact:

@@ -88,7 +88,10 @@ def test_a_model_and_a_calibration_that_cannot_be_used_are_named_with_the_way_ou
     done = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0")
     assert done.returncode == 1
     assert "rm_0123456789ab is active, and cannot be used" in done.stdout
-    assert "There is no reward model rm_0123456789ab: activate another" in done.stdout
+    assert (
+        "There is no reward model rm_0123456789ab; ./labs reward-model list shows those there are: activate"
+        in done.stdout
+    )
     assert "damaged: cal_0123456789ab" in done.stdout
 
 
@@ -108,6 +111,7 @@ def test_a_wrong_setting_is_said_in_its_place_and_the_rest_is_looked_at(
     assert (refused.returncode, looked.returncode) == (1, 1)
     assert "✗ settings     not usable\n" in looked.stdout
     assert looked.stdout.count(refused.stderr.removeprefix("labs: ").strip()) == 1
+    assert "settings     every" not in looked.stdout
     assert all(f"✗ {name:<12} not checked, see above" in looked.stdout for name in unchecked)
     assert all(f"✓ {name:<12}" in looked.stdout for name in looked_at)
 
@@ -140,3 +144,10 @@ def test_a_misspelt_setting_is_named_and_stops_nothing(tmp_path: Path) -> None:
     assert "LABS_FOO" in done.stdout
     assert "LABS_SCENARIO (did you mean LABS_SCENARIOS?)" in done.stdout
     assert "LABS_URL" not in done.stdout
+
+
+def test_a_wrong_setting_hides_no_misspelt_one(tmp_path: Path) -> None:
+    done = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0", LABS_PROT="1", LABS_DRAIN_S="x")
+    assert done.returncode == 1
+    assert "✗ settings     not usable\n    LABS_DRAIN_S: " in done.stdout
+    assert "! settings     1 without effect\n    nothing reads LABS_PROT (did you mean LABS_PORT?)" in done.stdout

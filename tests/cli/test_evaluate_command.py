@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from reward_server.cli import evaluate as command
+from reward_server.cli import main as cli
 from reward_server.cli.evaluate import evaluate
 from reward_server.errors import CollectionNotFound, InvalidRequest, LabsError, ScenarioError, ScenarioNotFound
+from reward_server.jobs.evaluation import run as running
+from reward_server.jobs.evaluation.results import Result, ResultsFile
 from scenarios.template import begin
 
 pytestmark = pytest.mark.usefixtures("shared_encoder")
@@ -56,6 +63,48 @@ def test_a_limit_and_a_resumed_run_give_what_one_run_gives(work: Path) -> None:
     assert "5 of 6" in run(work, *HERE, "--resume")
     rows = [json.loads(line)["row"] for line in (work / "out" / "results.jsonl").read_text().splitlines()]
     assert rows == [1, 2, 3, 4, 5, 6]
+
+
+def interrupted(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ["--dir", str(work / "collections"), "--out", str(work / "out")]
+    monkeypatch.setattr(sys, "argv", ["labs", "evaluate", str(work / "talks.jsonl"), *options, *HERE])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+
+
+def test_ctrl_c_says_how_to_go_on(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append = ResultsFile.append
+
+    def one_batch(results: ResultsFile, batch: Sequence[Result]) -> None:
+        append(results, batch)
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "BATCH", 2)
+        patch.setattr(ResultsFile, "append", one_batch)
+        interrupted(work, patch)
+    told = f"labs: interrupted; the same command with --resume goes on (--out {work / 'out'})\n"
+    assert capsys.readouterr().err == told
+    assert len((work / "out" / "results.jsonl").read_text().splitlines()) == 2
+    assert "5 of 6" in run(work, *HERE, "--resume")
+
+
+def test_ctrl_c_before_the_first_results_says_that_nothing_was_kept(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def at_once(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for slow in ("_library", "_evaluated"):
+        with monkeypatch.context() as patch:
+            patch.setattr(command, slow, at_once)
+            interrupted(work, patch)
+        told = "labs: interrupted before anything was worth keeping; the same command starts again\n"
+        assert capsys.readouterr().err == told
+    assert "5 of 6" in run(work, *HERE)
 
 
 @pytest.mark.parametrize(

@@ -51,11 +51,19 @@ def test_the_judges_of_this_machine_are_listed() -> None:
     assert "sv_" in output
     assert "llm" not in output
     assert "states uncertainty" in " ".join(output.split())
-    assert "may say so" not in output
+    assert "per answer" not in output, "a legend of what no row says"
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if "│" in line]
     assert all(name and version for name, version, *_ in cells), "a version goes over several lines"
     lasts = {line.split("│")[1].strip(): line.split("│")[-2].strip() for line in output.splitlines() if "│" in line}
     assert {lasts[name] for name in ("rubric", "state", "rule", "local")} == {"no"}
+
+
+def test_what_per_answer_means_is_said_where_a_row_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"PROVIDER": "vllm", "MODEL": "scripted", "BASE_URL": "http://127.0.0.1:9/v1", "SAMPLES": "3"}
+    for name, value in asked.items():
+        monkeypatch.setenv(f"LABS_LLM_{name}", value)
+    said = " ".join(run("list", "--dir", str(COLLECTIONS)).split())
+    assert "per answer: some answers say how sure they are, others do not" in said
 
 
 def test_judges_are_measured_and_reported(talks: str, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_too_little_names_the_versions_that_have_more(catalog: Catalog) -> None:
     rows = StoredRows([*old, *evaluations(2, created_at=LATER)], [won])
     told = (
         rf"too little data: 2 usable rows of scoring version {RUBRIC} in scenarios of this server, at least 30 are "
-        rf"needed: play .* or name another --version: {OLD} \(36\)$"
+        rf"needed: play .*examples/play_into_store\.py.* or name another --version: {OLD} \(36\)$"
     )
     with pytest.raises(InvalidRequest, match=told):
         stored_dataset(rows, catalog)

@@ -164,3 +164,11 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "m" / artefact.HEADS)
     with pytest.raises(UnusableModel, match="missing or unreadable"):
         artefact.read(tmp_path / "m")
+
+
+def test_a_note_on_the_data_changes_the_id_and_no_file(tmp_path: Path) -> None:
+    noted = about()["data"].model_copy(update={"notes": ("3 stored rows of other versions left out",)})
+    plain = artefact.write(tmp_path / "plain", some_heads(), about(), NOW)
+    other = artefact.write(tmp_path / "noted", some_heads(), about(data=noted), NOW)
+    assert other.files == plain.files
+    assert other.id != plain.id

@@ -29,6 +29,12 @@ def result_key(
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
+def holds_results(folder: Path) -> bool:
+    """Whether there is something in an output folder that a run could go on from."""
+    path = folder / RESULTS
+    return path.exists() and path.stat().st_size > 0
+
+
 class ResultsFile:
     """The results of one output folder."""
 
@@ -36,7 +42,7 @@ class ResultsFile:
         self._path = folder / RESULTS
         self._version = scoring_version
         folder.mkdir(parents=True, exist_ok=True)
-        if self._path.exists() and self._path.stat().st_size and not resume:
+        if holds_results(folder) and not resume:
             raise InvalidRequest(f"{self._path} exists already: use --resume to go on, or another --out")
         self._mend()
         self.done = frozenset(result["key"] for result in self.read())

@@ -39,7 +39,7 @@ from trainer_client.wire import Role
 AnyRow = EvaluationRow | ComparisonRow
 _NAMED = 10
 """So many versions or labs are named in a message; it stays one line that can be read."""
-_FIRST = "play episodes and send them to /evaluate first"
+_FIRST = "play episodes and send them to /evaluate first (examples/play_into_store.py does both)"
 
 
 @dataclass(frozen=True)
