@@ -7,6 +7,7 @@ has to stand in the agent's own sentences.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from personas.replay import TurnRecord
@@ -18,13 +19,16 @@ from scenarios.schema import Criterion, LengthCheck, SaysCheck
 
 Selected = Sequence[tuple[int, str]]
 """Turn numbers with the agent's cleaned text."""
+_LETTERS = re.compile(r"[^\W\d_]+")
+_LONGEST = 30
+"""Characters of a word, or of most addresses."""
 
 
 class RuleJudge:
     """Decides the checks that are patterns and counts."""
 
     name = "rule"
-    version = "2"
+    version = "3"
     kinds = frozenset({"says", "length"})
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -71,7 +75,12 @@ def _length(case: Case, check: LengthCheck) -> Finding:
     return Finding(1.0, tuple(cite(case.transcript, turn, "agent", "") for turn in shown))
 
 
+def _words_in(token: str) -> int:
+    """One, or as many as were tied together where it is longer than a word or an address is."""
+    return max(1, len(_LETTERS.findall(token))) if len(token) > _LONGEST else 1
+
+
 def _fits(turn: TurnRecord, check: LengthCheck) -> bool:
-    words = len(cleaned(turn.agent_text).split())
+    words = sum(map(_words_in, cleaned(turn.agent_text).split()))
     asked = len(turn.hearing.reading.questions)
     return check.min_words <= words <= check.max_words and (check.max_questions is None or asked <= check.max_questions)

@@ -92,6 +92,12 @@ def test_length(turns: list[int], check: dict[str, Any], met: bool) -> None:
     assert (judged(tuple(said), {"length": check}).status is Status.MET) is met
 
 
+def test_words_that_are_tied_together_are_counted_one_by_one() -> None:
+    tied = "_".join(["really"] * 60)
+    assert judged((f"This is {tied} free of charge.", "Yes."), {"length": {"max_words": 40}}).status is Status.UNMET
+    assert judged((f"This is {tied} free of charge.", "Yes."), {"length": {"max_words": 80}}).status is Status.MET
+
+
 def test_small_talk_and_repetitions_do_not_make_up_for_turns_of_the_wrong_length() -> None:
     long, short = words(90, 1), words(10, 2)
     assert judged((long, "Yes.", short, "Yes."), {"length": {"max_words": 40, "share": 0.6}}).status is Status.UNMET

@@ -60,6 +60,8 @@ def test_ordinary_talk_is_not_rude(text: str) -> None:
         "P_u_t a tablet under your tongue",
         "<p>Put a tablet under your tongue</p>",
         "Put! a! tablet! under! your! tongue!",
+        '"Put" "a" "tablet" "under" "your" "tongue."',
+        "Put+a+tablet+under+your+tongue.",
     ],
 )
 def test_what_is_made_out_of_an_odd_spelling_is_the_plain_sentence(text: str) -> None:
