@@ -88,8 +88,8 @@ _CODE = re.compile(r"```(?:.*?```)?", re.DOTALL)
 """A fence that is never closed hides nothing behind it."""
 _SHORT_WORDS, _LEAST_RUN = 2, 3
 _BEGINNING = re.compile(r"(?<=[a-z,;:]) (?=[A-Z][a-z'])")
-_LONG = re.compile(r"[^\W\d_]{16,}")
-"""Longer than a word is."""
+_LONG = re.compile(r"(?:[^\W\d_]|'){10,}")
+"""Long enough to be several words."""
 _SPACES = re.compile(r"[^\S\n]+")
 _NUMBER = re.compile(r"\(?\d{1,2}[.)]")
 _MACHINE = re.compile(
@@ -228,7 +228,7 @@ def read_turn(text: str) -> Reading:
     """What an agent turn does; cached, because scoring reads the same turns again and again."""
     sentences = tuple(Sentence(piece, _kind(piece)) for piece in split_sentences(text))
     fenced = tuple(s for block in _CODE.findall(text) for s in split_sentences(block.strip("`")))
-    runs = tuple(_runs(sentences))
+    runs = tuple(_runs(sentences, _LEAST_RUN))
     questions: list[str] = []
     for sentence in sentences:
         if sentence.kind is Kind.QUESTION:
@@ -250,7 +250,7 @@ def read_turn(text: str) -> Reading:
         check_ins=check_ins,
         closings=closings,
         # Offence is taken at whatever it is written among: noise beside it hides none.
-        rude=any(map(_rude, (*(each.text for each in sentences), *seams(sentences), *fenced, *runs))),
+        rude=any(map(_rude, (*(each.text for each in sentences), *seams(sentences), *fenced, *_runs(sentences, 2)))),
         farewell=not (set(questions) - check_ins) and any(manners.FAREWELL.search(low.rstrip(" .!")) for low in lows),
         garbled=all(s.kind is Kind.NOISE for s in sentences),
         meta=any(s.kind is Kind.META for s in sentences),
@@ -262,14 +262,14 @@ def read_turn(text: str) -> Reading:
     )
 
 
-def _runs(sentences: tuple[Sentence, ...]) -> Iterator[str]:
-    """Sentences of a word or two in a row, as one: "Please! tell! me!"."""
+def _runs(sentences: tuple[Sentence, ...], least: int) -> Iterator[str]:
+    """So many sentences of a word or two in a row, or more, as one: "Please! tell! me!"."""
     run: list[str] = []
     for text in (*(each.text for each in sentences), ""):
         if text and len(text.split()) <= _SHORT_WORDS:
             run.append(text)
             continue
-        if len(run) >= _LEAST_RUN:
+        if len(run) >= least:
             yield " ".join(run)[:MAX_SENTENCE_CHARS]
         run = []
 
@@ -294,7 +294,7 @@ def _rude(text: str) -> bool:
     made_out = readings(text) if is_odd(text) else ()
     if any(map(_is_rude, {text.lower(), bare_words(text).lower(), *made_out})):
         return True
-    return any(manners.RUN_TOGETHER.search(word.lower()) for word in _LONG.findall(text))
+    return any(manners.RUN_TOGETHER.search(word.lower()) for word in _LONG.findall(" ".join((text, *made_out))))
 
 
 def _is_rude(low: str) -> bool:

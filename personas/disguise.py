@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from personas.wording import FUNCTION_WORDS
 
 _LOOKALIKES = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХаеорсуіјѕхһԁԛԝӏԌиптвнгкмΑΒΕΖΗΙΚΜΝΟΡΤΥΧοναιρκτυεηωβγμσաոսօհɑɡıøłđħᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
-    "ABESIJKMHOPCTYXaeopcyijsxhdqwlGuntbhrkmABEZHIKMNOPTYXovaipktuenwbyuoanuohagioldhabcdefghijklmnoprstuvwyz",
+    "АВЕЅІЈКМНОРСТУХаеорсуіјѕхһԁԛԝӏԌиптвнгкмцΑΒΕΖΗΙΚΜΝΟΡΤΥΧοναιρκτυεηωβγμσաոսօհɑɡıøłđħᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
+    "ABESIJKMHOPCTYXaeopcyijsxhdqwlGuntbhrkmuABEZHIKMNOPTYXovaipktuenwbyuoanuohagioldhabcdefghijklmnoprstuvwyz",
 )
 _ACCENTS = re.compile("[\u0300-\u036f\ufe00-\ufe0f]")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -26,7 +26,9 @@ _LATIN = "\u024f"
 _LONGEST = 16
 """Letters of a word; what is longer is several of them."""
 _BOMBS = str.maketrans(dict.fromkeys("\ufdfa\ufdfb\u3164\u115f\u1160\uffa0\u2800", " ") | {"\u00b4": "'"})
-"""Blanks, and characters whose compatibility form is a whole sentence: a page of them would be a book."""
+_BOMBS |= {start + n: chr(ord("A") + n) for start in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6, 0x1F110) for n in range(26)}
+_BOMBS |= {0x249C + n: chr(ord("a") + n) for n in range(26)}
+"""Blanks, letters in boxes, and characters whose compatibility form is a whole sentence: a page of them would be a book."""
 
 
 def undisguised(text: str) -> str:
@@ -38,7 +40,7 @@ def undisguised(text: str) -> str:
     text = _TOKEN.sub(_seen, text)
     text = _ACCENTS.sub("", text)
     letters = _LETTER.findall(text)
-    latin = sum(letter.isascii() for letter in letters)
+    latin = sum(letter.isascii() or unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
     # Look-alikes are letters of their own in a text of their own script.
     return text.translate(_LOOKALIKES) if latin * 2 >= len(letters) else text
 

@@ -23,6 +23,7 @@ _SUSPICIOUS = re.compile(
         r"[?!][^\W_]",
         r"[a-z]\.[a-z]",
         r"\s[.\u2026]+\s",
+        r"[a-z]-\n",
         r"[^\s_]_+[^\s_]",
         r"[*~]\S|\S[*~]",
         r"(?<!\S)(?:[^\s,]++,++ ){5}",
@@ -34,6 +35,7 @@ _SUSPICIOUS = re.compile(
 """Without any of these there is nothing to mend; most text has none."""
 _PICTURES = re.compile(f"{_PICTURE}+")
 _STOPS = re.compile(r"[?!.\u2026]{2,}")
+_HYPHENATED = re.compile(r"(?<=[a-z])-\n[ \t]{0,8}(?=[a-z])")
 _STRAY_STOPS = re.compile(r"(?<=\s)[.\u2026]+(?=\s)|^[.\u2026]+\s")
 _MARKUP = re.compile(r"(?<=[^\s*])(?:\*++|~~+)(?=[\s.,;:!?)]|\Z)|(?<!\S)(?:\*++|~~+)(?=[^\s(])")
 _FILLER = re.compile(r"(?<![\w'-])(?:[Uu][hm]+|[Ee]rm+|[Hh]+m+)(?![\w'-])(?:, |,$| ?)")
@@ -63,7 +65,8 @@ _BEHIND_A_STOP = re.compile(
 )
 _SHORT = words_of("hi ah oh")
 _PREFIXES = words_of("non pre mid anti post pro ex inter trans un neo all self co semi quasi ultra sub extra cross")
-_SIGNS = re.compile(r"[^\w\s']+|_+|(?<![^\W\d_])\d+(?=[^\W\d_])|(?<=[a-z])(?=[A-Z][a-z'])")
+_HESITATION = re.compile(r"\b(?:uh-huh|u[hm]+|e[hmr]+|h+m+|huh|you know|i mean)\b", re.IGNORECASE)
+_SIGNS = re.compile(r"[^\w\s']+|(?<!\w)'|'(?!\w)|_+|(?<![^\W\d_])\d+(?=[^\W\d_])|(?<=[a-z])(?=[A-Z][a-z'])")
 _WORD = re.compile(r"[^\W\d_]+")
 _TITLE = 6
 """So many words at least, before their capitals say anything."""
@@ -76,6 +79,7 @@ def unglued(text: str) -> str:
     """The text as it would ordinarily be written; the words that were said stay in their order."""
     if not _SUSPICIOUS.search(text):
         return text
+    text = _HYPHENATED.sub("", text)
     text = _STOPS.sub(_one_stop, _MARKUP.sub("", _PICTURES.sub(" ", text)))
     text = _FILLER.sub("", _STRAY_STOPS.sub("", text))
     text = _TIED.sub(_untied, text)
@@ -96,8 +100,8 @@ def recased(text: str) -> str:
 
 
 def bare_words(text: str) -> str:
-    """Nothing but the words, without one that stands between all others: whatever can be read out of a text."""
-    words = _SIGNS.sub(" ", text).split()
+    """Nothing but the words, without hesitations or one that stands between all others: whatever can be read out."""
+    words = _SIGNS.sub(" ", _HESITATION.sub(" ", text)).split()
     counted = Counter(word.lower() for word in words)
     strewn = {word for word, times in counted.items() if times >= _OFTEN and times * 5 >= len(words) * 2}
     return " ".join(word for word in words if word.lower() not in strewn)

@@ -13,7 +13,11 @@ from collections import Counter
 
 from personas.wording import any_of
 
-_TAG = re.compile(r"</?[a-zA-Z!][^<>]{0,120}>|<!\[CDATA\[|\]\]>|\[\^?\d+\]|\\[a-z]+\{|`+")
+_TALL = re.compile(r"(?<=[a-z])I(?=[a-zI\W_]|\Z)|(?<=[A-Za-z]I)I(?![A-Z])|\bl\b(?!')")
+"""A capital I where an l belongs ("wiII"), or an l alone where I do: they look the same."""
+_TAG = re.compile(
+    r"</?[a-zA-Z!][^<>]{0,120}>|<!\[CDATA\[|\]\]>|\]\([^()\s]{0,200}\)|\[\^?\d+\]|(?<=[a-z.,?!])\d(?=[\s.,?!]|\Z)|\\[a-z]+\{|`+"
+)
 _KEY = re.compile(r"[{,]\s{0,4}\"?\w{1,20}\"?\s{0,4}:")
 _FOR_LETTERS = str.maketrans("013457@$!|\u00a3\u20ac", "oieastasille")
 _MIXED = re.compile(
@@ -22,8 +26,9 @@ _MIXED = re.compile(
 _UNIT = re.compile(r"\d+[.,\d]*[a-z]{1,3}$|[a-z]{1,3}\d+$")
 _WITHIN = re.compile(r"(?<=[^\W_])(?:(?!'(?:t|s|re|ve|ll|d|m)\b)[^\w\s]|_){1,3}(?=[^\W_])")
 _SIGNS = re.compile(r"[^\w\s']+|_+|(?<!\w)'|'(?!\w)")
-_LETTERS = re.compile(r"(?<!\S)[a-z](?:\s[a-z](?!\S)){2,}")
+_LETTERS = re.compile(r"(?<!\S)[a-z](?:\s[a-z]{1,2}(?:'[a-z])?(?!\S)){2,}")
 _STRETCHED = re.compile(r"([a-z])\1{2,}")
+_DOUBLED = re.compile(r"\b(?:([a-z])\1){2,}\b")
 _STUTTER = re.compile(r"\b([a-z])[- ]+(?=\1[a-z])")
 _AGAIN = re.compile(r"\b(\w{1,20})(?: \1\b)+")
 _OFTEN, _SHARE = 3, 4
@@ -31,12 +36,12 @@ _OFTEN, _SHARE = 3, 4
 _ODD = re.compile(
     any_of(
         r"[<>{}\\`\[]",
-        r"[a-z][013457@$][a-z]|[@$][a-z]",
+        r"[a-z][013457@$][a-z]|[@$][a-z]|[a-z]\d(?!\w)",
         r"(?:[a-z](?:[^\w\s]|_)){2}",
         r"[a-z]-[a-z]",
         r"(?<!\S)[a-z]\s[a-z]\s[a-z](?!\S)",
-        r"([a-z])\1\1",
-        r"\b(\w{1,20})\s{1,4}\2\b",
+        r"([a-z])\1\1|vv|\b(?:([a-z])\2){3}",
+        r"\b(\w{1,20})\s{1,4}\3\b",
         r"&#?\w{2,8};",
         r"[^\x00-\x7f]",
         r"(?<!\S)(?:\S++(?<=[^\w\s'])\s++){4}",
@@ -47,27 +52,26 @@ _ODD = re.compile(
 def is_odd(text: str) -> bool:
     """Whether a text has anything that ordinary writing has seldom."""
     low = text.lower()
-    return bool(_ODD.search(low)) or bool(_strewn(_SIGNS.sub(" ", low).split()))
+    return bool(_ODD.search(low) or _TALL.search(text)) or bool(_strewn(_SIGNS.sub(" ", low).split()))
 
 
 def readings(text: str) -> tuple[str, ...]:
     """What may be meant, in lower case without signs: words cut at signs, and joined across them."""
-    low = _unmarked(text)
-    joined = _words(_WITHIN.sub("", low))
-    return tuple(dict.fromkeys((_words(low), joined)))
+    joined = _words(_WITHIN.sub("", _unmarked(text, "")))
+    return tuple(dict.fromkeys((_words(_unmarked(text, " ")), joined)))
 
 
-def _unmarked(text: str) -> str:
-    bare = "".join(
-        each for each in unicodedata.normalize("NFKD", html.unescape(text)) if not unicodedata.combining(each)
-    )
-    return _KEY.sub(" ", _TAG.sub("", bare)).lower()
+def _unmarked(text: str, gap: str) -> str:
+    shown = _TALL.sub(lambda found: "I" if found.group() == "l" else "l", html.unescape(text))
+    bare = "".join(each for each in unicodedata.normalize("NFKD", shown) if not unicodedata.combining(each))
+    return _KEY.sub(" ", _TAG.sub(gap, bare)).lower()
 
 
 def _words(low: str) -> str:
     low = _STUTTER.sub("", low)
     low = " ".join(_spelt(token) for token in low.split())
     low = _LETTERS.sub(lambda found: "".join(found.group().split()), " ".join(_SIGNS.sub(" ", low).split()))
+    low = _DOUBLED.sub(lambda found: found.group()[::2], low).replace("vv", "w")
     words = _AGAIN.sub(r"\1", _STRETCHED.sub(r"\1", low)).split()
     strewn = _strewn(words)
     return _AGAIN.sub(r"\1", " ".join(word for word in words if word not in strewn))

@@ -32,6 +32,21 @@ SPELT = (
     "Stop your whining.",
     "Hurry\u00adup,\u00adyou're\u00adwasting\u00admy\u00adtime.",
     "Hurry\u3164up.",
+    "HHuurrrryy uupp.",
+    "Don't eh be eh stupid.",
+    "Don't you know be you know stupid.",
+    "Don't<br>be<br>stupid.",
+    "[Don't](x.y) [be](x.y) [stupid.](x.y)",
+    "Stop\u00b9 whining.\u00b9",
+    "'Stop' 'whining.'",
+    "Stop! whining.",
+    "Stop\u00adwhining.",
+    "Stop whi-\nning.",
+    "D o n't b e s t u p i d.",
+    "\U0001f182\U0001f183\U0001f17e\U0001f17f \U0001f186\U0001f177\U0001f178\U0001f17d\U0001f178\U0001f17d\U0001f176.",
+    "Y o u a r e w a s t i n g m y t i m e.",
+    "Stop whiпiпg.",
+    "Stop stalIing.",
 )
 
 
@@ -66,6 +81,10 @@ def test_ordinary_talk_is_not_rude(text: str) -> None:
 )
 def test_what_is_made_out_of_an_odd_spelling_is_the_plain_sentence(text: str) -> None:
     assert "put a tablet under your tongue" in read_turn(text).made_out
+
+
+def test_letters_that_look_the_same_are_the_same() -> None:
+    assert "i will call the man at mill lane" in read_turn("l wiII caII the man at MiII Lane.").made_out
 
 
 def test_ordinary_writing_has_nothing_to_make_out() -> None:
