@@ -28,7 +28,7 @@ _LONGEST = 16
 _BOMBS = str.maketrans(dict.fromkeys("\ufdfa\ufdfb\u3164\u115f\u1160\uffa0\u2800", " ") | {"\u00b4": "'"})
 _BOMBS |= {start + n: chr(ord("A") + n) for start in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6, 0x1F110) for n in range(26)}
 _BOMBS |= {0x249C + n: chr(ord("a") + n) for n in range(26)}
-"""Blanks, letters in boxes, and characters whose compatibility form is a whole sentence: a page of them would be a book."""
+"""Blanks, letters in boxes, and characters that stand for a whole sentence: a page of them would be a book."""
 
 
 def undisguised(text: str) -> str:
