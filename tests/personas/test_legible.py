@@ -104,3 +104,7 @@ def test_a_page_of_signs_is_read_to_its_end(text: str) -> None:
     """With a step that takes the square of its length this would not end."""
     assert undisguised(text) is not None
     assert not read_turn(text).rude
+
+
+def test_no_letter_has_more_marks_than_any_language_gives_it() -> None:
+    assert len(undisguised("a" + "\u0f73" * 1_000)) < 20
