@@ -119,8 +119,10 @@ async def test_a_damaged_entry_is_not_there(damage: str) -> None:
     assert len(model.asked) == 2
 
 
-@pytest.mark.parametrize(("other", "questions"), [("acme", 1), ("umbrella", 2)])
-async def test_who_asks_the_same_at_once_gets_the_same_verdict(other: str, questions: int) -> None:
+@pytest.mark.parametrize(("other", "questions"), [("acme", {1}), ("umbrella", {1, 2})])
+async def test_who_asks_the_same_at_once_gets_the_same_verdict(other: str, questions: set[int]) -> None:
+    """Another lab asks for itself, unless its transcript was read so much later that the verdict is there already."""
+
     def first_yes(question: Question, number: int) -> JudgeAnswer:
         return says(question, concrete=(2, PLAN)) if number == 0 else says(question)
 
@@ -129,7 +131,7 @@ async def test_who_asks_the_same_at_once_gets_the_same_verdict(other: str, quest
     model = AskedModel(first_yes)
     outcomes = await a_judge(model).decide(cases)
     assert outcomes[0] == outcomes[1]
-    assert len(model.asked) == questions
+    assert len(model.asked) in questions
 
 
 async def test_who_waits_for_the_same_failure_is_told_the_same() -> None:
