@@ -17,6 +17,7 @@ from personas.disguise import undisguised
 from personas.joints import bare_words, unglued
 from personas.legible import is_odd, readings
 from personas.memory import remembered
+from personas.respelling import Vocabulary
 from personas.wording import FUNCTION_WORDS, content_words, plain, tokens
 
 MAX_SENTENCE_CHARS = 320
@@ -73,6 +74,8 @@ class Reading:
     """Sentences in blocks of code, which are not said to the persona."""
     made_out: tuple[str, ...] = ()
     """What can be read out of odd spellings; none of it is said clearly."""
+    asides: tuple[str, ...] = ()
+    """What is stated within a sentence that does something else, too, or only looks like a question."""
 
 
 _BREAK = re.compile(r"(?<=[.!?\u2026])[\"')\]]*\s+| ?\n\s*(?:[-*\u2022]\s+|\d{1,2}[.)]\s+)?|(?<=[?!])(?=[A-Z])")
@@ -98,7 +101,16 @@ _MACHINE = re.compile(
 _FORMS_AT_START = (lexicon.QUESTION_START, lexicon.AUX_START, lexicon.ELLIPTIC, lexicon.WH_PHRASE)
 _CLAUSE_FORMS = (lexicon.QUESTION_START, lexicon.ELLIPTIC_CLAUSE)
 _FORMS_ANYWHERE = (lexicon.INVERSION, lexicon.WH_INVERSION, lexicon.INDIRECT)
+_STOP_WITHIN = re.compile(r"[^\W\d_][.?!\u2026]+[^\W\d_]")
+_CLAUSE_ENDS = re.compile(r"[,;:()\u2014\u2013?!]+|\s-+\s|\b(?:and|but|so|because)\b")
+_STATES = re.compile(
+    r"(?:(?:and|but|so|well|ok|okay|now|then|yes|no|sure|right|just|also) )*"
+    r"(?:i|we|you|it|he|she|they|this|that|there|your|our|my)\b(?!.*\bif\b)"
+)
+_CLAUSE_WORDS = 4
 _LETTER = re.compile(r"[^\W\d_]")
+_INSULTS = Vocabulary(re.findall(r"[a-z']+", re.sub(r"\\[a-zA-Z]", " ", manners.RUDE.pattern)))
+"""The words of the rude expressions."""
 
 
 def split_sentences(text: str) -> list[str]:
@@ -228,7 +240,7 @@ def read_turn(text: str) -> Reading:
     """What an agent turn does; cached, because scoring reads the same turns again and again."""
     sentences = tuple(Sentence(piece, _kind(piece)) for piece in split_sentences(text))
     fenced = tuple(s for block in _CODE.findall(text) for s in split_sentences(block.strip("`")))
-    runs = tuple(_runs(sentences, _LEAST_RUN))
+    runs = (*_runs(sentences, _LEAST_RUN), *_uncut(text))
     questions: list[str] = []
     for sentence in sentences:
         if sentence.kind is Kind.QUESTION:
@@ -250,7 +262,9 @@ def read_turn(text: str) -> Reading:
         check_ins=check_ins,
         closings=closings,
         # Offence is taken at whatever it is written among: noise beside it hides none.
-        rude=any(map(_rude, (*(each.text for each in sentences), *seams(sentences), *fenced, *_runs(sentences, 2)))),
+        rude=any(
+            map(_rude, (*(each.text for each in sentences), *seams(sentences), *fenced, *runs, *_runs(sentences, 2)))
+        ),
         farewell=not (set(questions) - check_ins) and any(manners.FAREWELL.search(low.rstrip(" .!")) for low in lows),
         garbled=all(s.kind is Kind.NOISE for s in sentences),
         meta=any(s.kind is Kind.META for s in sentences),
@@ -258,6 +272,7 @@ def read_turn(text: str) -> Reading:
         interrogation=len(questions) - len(check_ins) > QUESTIONS_A_TURN,
         fenced=fenced,
         made_out=tuple(_made_out((*(each.text for each in sentences), *fenced), runs)),
+        asides=tuple(each for sentence in sentences for each in _asides(sentence)),
         open_question=any(lexicon.OPEN_QUESTION.match(q.lower()) for q in questions if q not in check_ins),
     )
 
@@ -274,12 +289,27 @@ def _runs(sentences: tuple[Sentence, ...], least: int) -> Iterator[str]:
         run = []
 
 
+def _uncut(text: str) -> Iterator[str]:
+    """What was cut at a stop with no space behind it, in one piece: the stop may stand for a letter."""
+    for line in undisguised(text).splitlines():
+        yield from (each for each in _BREAK.split(plain(line)) if each and _STOP_WITHIN.search(each))
+
+
 def _made_out(texts: Iterable[str], runs: Iterable[str]) -> Iterator[str]:
     for text in texts:
         if is_odd(text):
             yield from (each for each in readings(text) if each != text.lower().rstrip(".?!"))
     for run in runs:
         yield from readings(run)
+
+
+def _asides(sentence: Sentence) -> Iterator[str]:
+    """The clauses of a sentence that could stand as statements; of a statement that is but one, none."""
+    low = sentence.text.lower()
+    for clause in map(str.strip, _CLAUSE_ENDS.split(low)):
+        whole = sentence.kind is Kind.STATEMENT and len(clause) >= len(low) - 1
+        if not whole and _STATES.match(clause) and len(clause.split()) >= _CLAUSE_WORDS:
+            yield clause
 
 
 def _closings(sentences: tuple[Sentence, ...]) -> Iterator[str]:
@@ -292,7 +322,8 @@ def _closings(sentences: tuple[Sentence, ...]) -> Iterator[str]:
 def _rude(text: str) -> bool:
     """Whether a text is rude, also where something is glued to its words or strewn between them."""
     made_out = readings(text) if is_odd(text) else ()
-    if any(map(_is_rude, {text.lower(), bare_words(text).lower(), *made_out})):
+    shown = {text.lower(), bare_words(text).lower(), *made_out}
+    if any(map(_is_rude, shown)) or any(map(_is_rude, {_INSULTS.respelt(each) for each in shown} - shown)):
         return True
     return any(manners.RUN_TOGETHER.search(word.lower()) for word in _LONG.findall(" ".join((text, *made_out))))
 

@@ -16,6 +16,7 @@ from personas.anchors import AskGrid, Span, Texts
 from personas.case import Commitment, Denial, Fact, Gate, PersonaCase, Tier, Topic
 from personas.manners import EMPATHY_ANCHORS, SMALL_TALK
 from personas.marks import marks_of
+from personas.respelling import Vocabulary
 from personas.wording import content_stems, grams, normal, stem_line, stems, tokens
 
 _WORD = re.compile(r"[A-Za-z']+")
@@ -102,6 +103,10 @@ class CompiledCase:
     """Normal forms of the sentences that are no fact's content: partial answers, nudges, replies."""
     told_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Normal forms of the sentences of all wordings -> the topics they belong to."""
+    promised: Vocabulary = field(default_factory=lambda: Vocabulary(()))
+    """The words of the commitments, to look for in misspelt ones."""
+    promises: tuple[frozenset[str], ...] = ()
+    """The stems of the meaningful words of each example of a commitment."""
 
     def __repr__(self) -> str:
         return "<CompiledCase: private>"
@@ -297,4 +302,6 @@ def compile_case(
         common_words=_common_words((*other, *columns.wordings.texts, *columns.anchors.texts)),
         harmless=frozenset(normal(sentence) for line in other for sentence in split_sentences(line)),
         told_in=_told_in(compiled),
+        promises=tuple(content_stems(example) for item in case.commitments for example in item.examples),
+        promised=Vocabulary(example.lower() for item in case.commitments for example in item.examples),
     )

@@ -9,13 +9,27 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
+from string import ascii_letters
 
-from personas.wording import FUNCTION_WORDS
+from confusable_homoglyphs.confusables import confusables_data
 
-_LOOKALIKES = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХаеорсуіјѕхһԁԛԝӏԌиптвнгкмцΑΒΕΖΗΙΚΜΝΟΡΤΥΧοναιρκτυεηωβγμσաոսօհɑɡıøłđħᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
-    "ABESIJKMHOPCTYXaeopcyijsxhdqwlGuntbhrkmuABEZHIKMNOPTYXovaipktuenwbyuoanuohagioldhabcdefghijklmnoprstuvwyz",
+from personas.respelling import is_english
+from personas.wording import FUNCTION_WORDS, tokens
+
+_SIMILAR = {
+    "a": "аαաɑ", "b": "въьб", "c": "сς", "d": "ԁδđ", "e": "еεэξєҽ", "f": "ƒ", "g": "ցԍɡ", "h": "һհнђћ", "i": "іιıї",
+    "j": "јϳ", "k": "кκ", "l": "ӏłӀ", "m": "м", "n": "пηոլи", "o": "оοօø", "p": "рρ", "q": "ԛ", "r": "гяր", "s": "ѕʂ",
+    "t": "тτ", "u": "υսцч", "v": "νѵ", "w": "ԝωшщ", "x": "хχж", "y": "уγүұყ", "z": "зζ", "A": "АΑ", "B": "ВΒ",
+    "C": "СϹ", "E": "ЕΕЭ", "G": "Ԍ", "H": "НΗ", "I": "ІΙ", "J": "Ј", "K": "КΚ", "M": "МΜ", "N": "ΝИ", "O": "ОΟ",
+    "P": "РΡ", "R": "ЯГ", "S": "Ѕ", "T": "ТΤ", "U": "Ц", "W": "ШЩ", "X": "ХΧЖ", "Y": "УΥҮ", "Z": "Ζ",
+}  # fmt: skip
+"""Letters that a reader takes for Latin ones in a Latin word, beyond Unicode's table or other than there."""
+_LATIN_LETTER = re.compile(
+    r"LATIN (?:LETTER )?(?:SMALL |CAPITAL |EPIGRAPHIC |LETTER )*(?:TURNED |REVERSED |OPEN |LONG |SIDEWAYS |INVERTED "
+    r"|BARRED |DOTLESS |SCRIPT |CLOSED |BLACKLETTER |INSULAR |HALF |MIDDLE SCOTS |SMALL CAPITAL )*([A-Z])(?: WITH .*)?"
 )
+_LATIN_BLOCKS = ((0x80, 0x2B0), (0x1D00, 0x1DC0), (0x2C60, 0x2C80), (0xA720, 0xA800), (0xAB30, 0xAB70))
 _ACCENTS = re.compile("[\u0300-\u036f\ufe00-\ufe0f]")
 _LETTER = re.compile(r"[^\W\d_]")
 _TOKEN = re.compile(r"\S+")
@@ -41,8 +55,33 @@ def undisguised(text: str) -> str:
     text = _ACCENTS.sub("", text)
     letters = _LETTER.findall(text)
     latin = sum(letter.isascii() or unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
+    shown = text.translate(lookalikes())
     # Look-alikes are letters of their own in a text of their own script.
-    return text.translate(_LOOKALIKES) if latin * 2 >= len(letters) else text
+    return shown if latin * 2 >= len(letters) or _is_readable(shown) else text
+
+
+@cache
+def lookalikes() -> dict[int, str]:
+    """Characters and the Latin letters that they are taken for: by Unicode's table of confusables, by name, by look."""
+    alike = {
+        ord(shape): letter
+        for letter in ascii_letters
+        for found in confusables_data.get(letter, ())
+        if len(shape := found["c"].strip("\u200e")) == 1 and not shape.isascii()
+    }
+    for first, behind in _LATIN_BLOCKS:
+        for code in range(first, behind):
+            named = _LATIN_LETTER.fullmatch(unicodedata.name(chr(code), ""))
+            # What has a decomposition is a letter with an accent, which is no disguise.
+            if named and not unicodedata.decomposition(chr(code)):
+                alike[code] = named[1] if chr(code).isupper() else named[1].lower()
+    return alike | {ord(shape): letter for letter, shapes in _SIMILAR.items() for shape in shapes}
+
+
+def _is_readable(text: str) -> bool:
+    """Whether most of a text is English words."""
+    words = [word for word in tokens(text) if len(word) > 2 or word in FUNCTION_WORDS]
+    return sum(len(word) for word in words if is_english(word)) * 2 > sum(map(str.isalpha, text))
 
 
 def _with_few_marks(text: str) -> Iterator[str]:

@@ -71,7 +71,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _TITLE = 6
 """So many words at least, before their capitals say anything."""
 _BEGINS = re.compile(r"(?:^|[.!?\u2026]\s{1,8}|\n\s{0,8})[^\W\d_]|\bi\b")
-_OFTEN = 3
+_OFTEN = 2
 """A word that stands between all others is there so many times at least."""
 
 

@@ -10,7 +10,10 @@ import html
 import re
 import unicodedata
 from collections import Counter
+from functools import cache
 
+from personas.disguise import lookalikes
+from personas.respelling import FOR_LETTERS, SIGNS_FOR_LETTERS
 from personas.wording import any_of
 
 _TALL = re.compile(r"(?<=[a-z])I(?=[a-zI\W_]|\Z)|(?<=[A-Za-z]I)I(?![A-Z])|\bl\b(?!')")
@@ -19,9 +22,15 @@ _TAG = re.compile(
     r"</?[a-zA-Z!][^<>]{0,120}>|<!\[CDATA\[|\]\]>|\]\([^()\s]{0,200}\)|\[\^?\d+\]|(?<=[a-z.,?!])\d(?=[\s.,?!]|\Z)|\\[a-z]+\{|`+"
 )
 _KEY = re.compile(r"[{,]\s{0,4}\"?\w{1,20}\"?\s{0,4}:")
-_FOR_LETTERS = str.maketrans("013457@$!|\u00a3\u20ac", "oieastasille")
+_ROUGHLY = {
+    "a": "\u2206\u2200ДΔΛдα", "b": "ßЬ", "c": "\u00a2\u00a9", "d": "Ððδ\u2202", "e": "Σ\u2211\u2203Ξ\u2208", "f": "ƒ",
+    "h": "ћ", "l": "л", "m": "ʍ", "n": "\u2229Ппπη", "o": "ΘθФфΦφσ\u25cb\u25cf\u25ef", "p": "Þþ", "r": "\u00ae",
+    "s": "\u00a7", "t": "\u2020\u2021", "u": "µμ\u222a", "v": "\u221a", "w": "Ωωψ", "x": "\u00d7", "y": "\u00a5",
+}  # fmt: skip
+"""Signs and letters that stand for a Latin one only in a word whose other letters say so."""
 _MIXED = re.compile(
-    r"(?=[013457@$!|\u00a3\u20ac]*[a-z])[a-z013457@$!|\u00a3\u20ac]*[013457@$|\u00a3\u20ac][a-z013457@$!|\u00a3\u20ac]*"
+    rf"(?=[{SIGNS_FOR_LETTERS}]*[a-z])[a-z{SIGNS_FOR_LETTERS}]*"
+    rf"(?:[{SIGNS_FOR_LETTERS.replace('!', '')}]|!(?=[a-z]))[a-z{SIGNS_FOR_LETTERS}]*"
 )
 _UNIT = re.compile(r"\d+[.,\d]*[a-z]{1,3}$|[a-z]{1,3}\d+$")
 _WITHIN = re.compile(r"(?<=[^\W_])(?:(?!'(?:t|s|re|ve|ll|d|m)\b)[^\w\s]|_){1,3}(?=[^\W_])")
@@ -30,7 +39,7 @@ _LETTERS = re.compile(r"(?<!\S)[a-z](?:\s[a-z]{1,2}(?:'[a-z])?(?!\S)){2,}")
 _STRETCHED = re.compile(r"([a-z])\1{2,}")
 _DOUBLED = re.compile(r"\b(?:([a-z])\1){2,}\b")
 _STUTTER = re.compile(r"\b([a-z])[- ]+(?=\1[a-z])")
-_AGAIN = re.compile(r"\b(\w{1,20})(?: \1\b)+")
+_AGAIN = re.compile(r"(?<![\w'])([\w']{1,20})(?: \1(?![\w']))+")
 _OFTEN, _SHARE = 3, 4
 """A word that is strewn between others stands there so often, and is one in so many of all."""
 _ODD = re.compile(
@@ -63,8 +72,15 @@ def readings(text: str) -> tuple[str, ...]:
 
 def _unmarked(text: str, gap: str) -> str:
     shown = _TALL.sub(lambda found: "I" if found.group() == "l" else "l", html.unescape(text))
-    bare = "".join(each for each in unicodedata.normalize("NFKD", shown) if not unicodedata.combining(each))
-    return _KEY.sub(" ", _TAG.sub(gap, bare)).lower()
+    if not shown.isascii():
+        bare = "".join(each for each in unicodedata.normalize("NFKD", shown) if not unicodedata.combining(each))
+        shown = bare.translate(_shapes())
+    return _KEY.sub(" ", _TAG.sub(gap, shown)).lower()
+
+
+@cache
+def _shapes() -> dict[int, str]:
+    return {ord(shape): letter for letter, shapes in _ROUGHLY.items() for shape in shapes} | lookalikes()
 
 
 def _words(low: str) -> str:
@@ -81,7 +97,7 @@ def _spelt(token: str) -> str:
     """A word with letters for the figures and signs in it."""
     if _UNIT.match(token):
         return token
-    return _MIXED.sub(lambda found: found.group().rstrip("!").translate(_FOR_LETTERS), token)
+    return _MIXED.sub(lambda found: found.group().rstrip("!").translate(FOR_LETTERS), token)
 
 
 def _strewn(words: list[str]) -> set[str]:

@@ -8,7 +8,7 @@ worth in a state (gates, repetition, rapport) is `hearing`'s business.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from personas.acts import MAX_STATEMENTS, Kind, Reading, read_turn, seams
@@ -17,13 +17,14 @@ from personas.manners import COURTESY_ANCHORS, FEELING
 from personas.matcher import Matcher
 from personas.matching import Match, Similarity, match
 from personas.memory import KEPT_CHARS, Memory
-from personas.wording import content_words
+from personas.wording import content_stems, content_words
 
 __all__ = ["Question", "Understood", "not_yet_understood", "texts_to_compare", "understand"]
 
 EMPATHY_COSINE = 0.68
 OFFER_MATCH = 0.70
 """An offer in the form of a question asks for a topic, too, only if it is at least as close to it as this."""
+MOST_UNCLEAR = 2 * MAX_STATEMENTS
 KEPT_TEXTS = 16_384
 _SPEECH = frozenset({Kind.STATEMENT, Kind.QUESTION})
 
@@ -68,15 +69,34 @@ class Understood:
 _known: Memory[tuple[CompiledCase, Matcher, str], Understood] = Memory(KEPT_TEXTS)
 
 
-def texts_to_compare(reading: Reading) -> tuple[str, ...]:
+def texts_to_compare(case: CompiledCase, reading: Reading) -> tuple[str, ...]:
     """The texts of a turn that are compared with the case."""
-    return (*reading.questions, *reading.statements, *_unclear(reading))
+    return (*reading.questions, *reading.statements, *_unclear(case, reading))
 
 
-def _unclear(reading: Reading) -> tuple[str, ...]:
-    """Sentences that are no speech, and where long ones were cut: as many as of the others."""
-    noise = (s.text for s in reading.sentences if s.kind not in _SPEECH)
-    return (*noise, *reading.made_out, *seams(reading.sentences), *reading.fenced)[: 2 * MAX_STATEMENTS]
+def _unclear(case: CompiledCase, reading: Reading) -> tuple[str, ...]:
+    """What is no speech, where long sentences were cut, and what only might be meant: as many as of the others."""
+    noise = tuple(s.text for s in reading.sentences if s.kind not in _SPEECH)
+    written = (*reading.statements, *reading.questions, *noise, *reading.made_out, *reading.fenced)
+    found = (*noise, *reading.made_out, *seams(reading.sentences), *reading.fenced)
+    meant = (*_respelt(case, written), *_near_a_commitment(case, reading.asides))
+    return (*found[:MOST_UNCLEAR], *meant[:MOST_UNCLEAR])
+
+
+def _respelt(case: CompiledCase, texts: Iterable[str]) -> Iterator[str]:
+    """Those of the texts in which misspelt words may be some of a commitment, with those words."""
+    for text in texts:
+        respelt, written = case.promised.respelt(text), text.lower().split()
+        if content_stems(respelt) - content_stems(text) or len(set(written) - set(respelt.split())) >= 2:
+            yield respelt
+
+
+def _near_a_commitment(case: CompiledCase, clauses: Iterable[str]) -> Iterator[str]:
+    """Those that have two meaningful words at least with an example of a commitment in common."""
+    for clause in clauses:
+        stems = content_stems(clause)
+        if any(len(stems & gist) >= 2 for gist in case.promises):
+            yield clause
 
 
 def understand(case: CompiledCase, matcher: Matcher, texts: Sequence[str]) -> list[Understood]:
@@ -86,7 +106,9 @@ def understand(case: CompiledCase, matcher: Matcher, texts: Sequence[str]) -> li
     missing = dict.fromkeys(key for key in keys if key not in known)
     if missing:
         readings = {key: read_turn(key[-1]) for key in missing}
-        similarity = Similarity(case, matcher, (t for reading in readings.values() for t in texts_to_compare(reading)))
+        similarity = Similarity(
+            case, matcher, (t for reading in readings.values() for t in texts_to_compare(case, reading))
+        )
         fresh = {key: _understood(case, reading, similarity) for key, reading in readings.items()}
         _known.keep({key: value for key, value in fresh.items() if len(key[-1]) <= KEPT_CHARS})
         known |= fresh
@@ -96,11 +118,11 @@ def understand(case: CompiledCase, matcher: Matcher, texts: Sequence[str]) -> li
 def not_yet_understood(case: CompiledCase, matcher: Matcher, texts: Sequence[str]) -> list[str]:
     """The sentences that understanding the texts will compare with the case."""
     known = _known.recall((case, matcher, text) for text in texts)
-    return [t for text in texts if (case, matcher, text) not in known for t in texts_to_compare(read_turn(text))]
+    return [t for text in texts if (case, matcher, text) not in known for t in texts_to_compare(case, read_turn(text))]
 
 
 def _understood(case: CompiledCase, reading: Reading, similarity: Similarity) -> Understood:
-    muttered = tuple(_commitments(case, _unclear(reading), similarity))
+    muttered = tuple(_commitments(case, _unclear(case, reading), similarity))
     if reading.garbled or reading.meta:
         return Understood(reading, muttered=(*_clear_commitments(case, reading, similarity), *muttered))
     return Understood(

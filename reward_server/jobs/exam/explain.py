@@ -110,7 +110,7 @@ def _closest_statement(name: str, scenario: SealedScenario, record: Record, matc
     commitment = next(c for c in case.commitments if c.id == name)
     best = (-1.0, "the agent made no statement")
     for turn in record.turns:
-        texts = texts_to_compare(turn.hearing.reading)
+        texts = texts_to_compare(case, turn.hearing.reading)
         similarity = Similarity(case, matcher, texts)
         for text in texts:
             row = similarity.row(text)[commitment.span.start : commitment.span.stop]

@@ -91,7 +91,8 @@ class Examiner:
             for topic in merged_topics(scenario.secrets.persona, scenario.topics).values()
             for probe in topic.probes
         }
-        await self.matcher.prefetched([text for line in sorted(lines) for text in texts_to_compare(read_turn(line))])
+        read = map(read_turn, sorted(lines))
+        await self.matcher.prefetched([t for reading in read for t in texts_to_compare(scenario.case, reading)])
 
     def _agents(self, scenario: SealedScenario, others: Sequence[str], seed: int) -> dict[str, ScriptedAgent]:
         return agents(scenario.secrets, scenario.topics, others, seed)
