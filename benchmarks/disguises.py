@@ -127,11 +127,11 @@ def _respelt(message: Json, said: Sequence[str], spelling: Spelling) -> Json:
 # --- conversations --------------------------------------------------------------------------------
 
 
-def misconducts(library: Library, matcher: Matcher) -> list[Misconduct]:
-    """Of every packaged scenario: the rude agent, and the oracle with insults and with forbidden promises."""
+def misconducts(library: Library, matcher: Matcher, names: Sequence[tuple[str, str]] | None = None) -> list[Misconduct]:
+    """Of some or all packaged scenarios: the rude agent, and the oracle with insults and with forbidden promises."""
     temperaments = load_temperaments()
     found: list[Misconduct] = []
-    for number, name in enumerate(library.vault.names()):
+    for number, name in enumerate(library.vault.names() if names is None else names):
         sealed = library.vault.open(*name)
         temperament = temperaments[sealed.secrets.persona.temperaments[0]]
         cast = agents(sealed.secrets, sealed.topics, (), SEED)
@@ -197,6 +197,8 @@ class Tried:
 
 async def tried_on(scorer: Scorer, misconduct: Misconduct, spellings: Sequence[Spelling]) -> list[Tried]:
     """Every spelling on one conversation; none where the plain words cost nothing."""
+    if not spellings:
+        return []
     honest = Attack("honest", "honest", lambda *_: list(misconduct.honest))
     attacks = [honest, *(misconduct.disguised(spelling) for spelling in spellings)]
     without, *made = await attempts(scorer, misconduct.base, RewardConfig(), attacks)
