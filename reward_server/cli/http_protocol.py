@@ -1,4 +1,4 @@
-"""The server's HTTP/1.1 connection: uvicorn's, with a limit on heads and our envelope for what is not HTTP.
+"""The server's HTTP/1.1 connection: uvicorn's, with a limit on heads, an envelope for what is not HTTP, no upgrades.
 
 The parser would read a request line and headers without end, and slower with every packet, before any code of
 ours sees the request or its key. A head that is too long is refused, one that does not come is hung up on.
@@ -7,10 +7,12 @@ ours sees the request or its key. A head that is too long is refused, one that d
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from reward_server.api.errors import envelope
+from reward_server.cli.deaf_parser import DeafParser
 from reward_server.errors import InvalidRequest
 from reward_server.ids import new_request_id
 
@@ -26,6 +28,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _head_began = True
     _head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.parser: DeafParser = DeafParser(self)  # type: ignore[assignment]
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first head."""
@@ -60,6 +66,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._stop_timer()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """A request is complete, its body included."""
+        if not self.parser.stops_early:
+            super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what cannot be read as a request, and hang up."""

@@ -57,6 +57,7 @@ async def _run(settings: Settings) -> None:
             config = uvicorn.Config(
                 app,
                 http=BoundedHttpProtocol,
+                ws="none",
                 lifespan="off",
                 log_config=None,
                 access_log=False,

@@ -83,6 +83,26 @@ async def test_what_is_not_http_gets_the_error_envelope_and_a_request_id(port: i
     assert f"x-request-id: {data['request_id']}".encode() in head
 
 
+@pytest.mark.parametrize("wanted", [b"h2c", b"websocket", b"anything/1"])
+@pytest.mark.parametrize("parts", [1, 7, 1000])
+async def test_a_client_that_asks_for_another_protocol_is_served_with_this_one(
+    port: int, wanted: bytes, parts: int
+) -> None:
+    upgrade = (
+        b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: "
+        + wanted
+        + b"\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n"
+    )
+    get = b"GET / HTTP/1.1\r\nHost: x\r\n" + upgrade + b"\r\n"
+    post = b"POST / HTTP/1.1\r\nHost: x\r\n" + upgrade + b"Content-Length: 11\r\n\r\nhello\r\nGET "
+    chunked = b"POST / HTTP/1.1\r\n" + upgrade + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n2\r\n!!\r\n0\r\n\r\n"
+    sent = get + post + get + chunked + OK + post + LAST
+    size = -(-len(sent) // parts)
+    answer = await told(port, [sent[start : start + size] for start in range(0, len(sent), size)])
+    bodies = [part[-8:] for part in answer.split(b"HTTP/1.1 200 OK\r\n")[1:]]
+    assert bodies == [b"%08d" % each for each in (0, 11, 0, 7, 0, 11, 0)]
+
+
 async def test_a_head_that_does_not_come_is_hung_up_on(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "HEAD_DEADLINE_S", 0.01)
     assert await told(port, [b"GET / HTTP/1.1\r\nHost:"]) == b""
