@@ -48,13 +48,18 @@ class Gatekeeper:
         """Whether calls need no key (development mode)."""
         return self._open
 
-    async def admit(self, key: str | None) -> Admission:
-        """Who this is; `Unauthenticated` if the key is missing or no good."""
+    async def identify(self, key: str | None) -> Lab:
+        """Who this is; `Unauthenticated` if the key is missing or no good. Counted against no limit."""
         lab = await self._keys.verify(key) if key else None
-        if lab is None:
-            if not await self._is_open():
-                raise Unauthenticated(REFUSAL)
-            lab = DEVELOPMENT_LAB
+        if lab is not None:
+            return lab
+        if not await self._is_open():
+            raise Unauthenticated(REFUSAL)
+        return DEVELOPMENT_LAB
+
+    async def admit(self, key: str | None) -> Admission:
+        """Who this is, counted against its limit; `Unauthenticated` if the key is missing or no good."""
+        lab = await self.identify(key)
         if lab.per_minute is None:
             return Admission(lab, None)
         return Admission(lab, await self._limiter.hit(lab.key_id, lab.per_minute))

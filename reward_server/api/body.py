@@ -1,8 +1,8 @@
 """Reads a request body within limits and turns it into a checked value: bytes in, model out.
 
 The framework's own body handling is not used: it builds every object twice and answers 422. NUL is
-refused here; lone surrogates, NaN and bottomless nesting by the JSON parser; numbers out of range by
-the wire types.
+refused here; lone surrogates and bottomless nesting by the JSON parser; numbers out of range by the
+wire types. NaN and infinities are no JSON, also where a wire type would not look at them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from reward_server.errors import BodyTooLarge, BodyTooSlow, FieldProblem, Invali
 
 M = TypeVar("M", bound=BaseModel)
 _NUL_ESCAPE = b"\\u0000"
+_SUSPICIOUS = (_NUL_ESCAPE, b"NaN", b"Infinity")
+"""What a body has to hold to hold what models let pass in fields that they ignore. Text may hold it, too."""
 
 
 async def read_body(request: Request, *, limit_bytes: int, deadline_s: float) -> bytes:
@@ -43,7 +45,7 @@ async def read_body(request: Request, *, limit_bytes: int, deadline_s: float) ->
 
 def parse(model: type[M], body: bytes) -> M:
     """The body as that model; `InvalidRequest` names the places that do not fit."""
-    if _NUL_ESCAPE in body:
+    if any(sign in body for sign in _SUSPICIOUS):
         read_json(body)
     try:
         return model.model_validate_json(body)

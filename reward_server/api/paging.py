@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from reward_server.api.context import Body
 from reward_server.api.cursor import CursorCodec, Position
@@ -17,10 +17,21 @@ from reward_server.api.cursor import CursorCodec, Position
 T = TypeVar("T")
 
 
+def _digits(text: object) -> object:
+    """Refuse what the validating library would read as a number, too: `1_0`, `1.0`, ` 1`."""
+    if isinstance(text, str) and not (text.isascii() and text.isdigit()):
+        raise ValueError("must be a whole number")
+    return text
+
+
+PageLimit = Annotated[int, Field(ge=1, le=100), BeforeValidator(_digits)]
+"""Entries of a page, as a query gives it."""
+
+
 class PageQuery(BaseModel):
     """Query of such a list."""
 
-    limit: int | None = Field(default=None, ge=1, le=100, description="Entries of a page; without it, all that follow.")
+    limit: PageLimit | None = Field(default=None, description="Entries of a page; without it, all that follow.")
     cursor: str | None = Field(default=None, description="`next_cursor` of the page before.")
 
 

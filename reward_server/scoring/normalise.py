@@ -18,6 +18,7 @@ _SPEC = re.compile(r"([0-9]+)([dwmn])")
 _DAYS = {"d": 1, "w": 7, "m": 30}
 _LARGEST_COUNT = 2**31 - 1
 """More rewards than any store holds; a longer window means the same."""
+_MOST_DIGITS = len(str(_LARGEST_COUNT))
 _DAYS_OF_ALL_TIME = 20_000
 SMALLEST_STD = 1e-9
 """Below it, equal rewards differ by rounding alone."""
@@ -39,10 +40,11 @@ def parse_windows(specs: Sequence[str], now: datetime) -> tuple[WindowRange, ...
 
 def _parse(spec: str, index: int, now: datetime) -> WindowRange:
     found = _SPEC.fullmatch(spec)
-    if found is None or len(spec) > 16:
+    if found is None:
         problem = FieldProblem(("normalization_windows", index), "A window is a number and one of d, w, m, n.")
         raise InvalidRequest(errors=[problem])
-    number, unit = int(found[1]), found[2]
+    digits, unit = found[1].lstrip("0") or "0", found[2]
+    number = int(digits) if len(digits) <= _MOST_DIGITS else _LARGEST_COUNT
     if unit == "n":
         return WindowRange(spec, last=min(number, _LARGEST_COUNT))
     days = number * _DAYS[unit]

@@ -85,6 +85,23 @@ async def test_numbers_out_of_range_are_400_wherever_they_stand(labs: Client, va
         assert (status, code) in ((400, "invalid_request"), (400, "invalid_reward_config"))
 
 
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "[NaN]", '{"a": -Infinity}'])
+@pytest.mark.parametrize("door", ["/evaluate", "/batch/evaluate", "/compare", "/rank", "turns"])
+async def test_what_is_no_json_is_400_also_in_keys_that_are_ignored(labs: Client, value: str, door: str) -> None:
+    where = '"collection_slug": "bike-shop", "scenario_slug": "flat-tyre"'
+    messages = f'"messages": [{{"role": "assistant", "content": "x", "name": {value}}}]'
+    bodies = {
+        "/evaluate": f"{{{where}, {messages}}}",
+        "/batch/evaluate": f'{{"items": [{{"id": "a", {where}, {messages}}}]}}',
+        "/compare": f'{{{where}, "response_a": {{{messages}}}, "response_b": {{{messages}}}}}',
+        "/rank": f'{{{where}, "responses": [{{"id": "a", {messages}}}, {{"id": "b", {messages}}}]}}',
+        "turns": f"{{{messages}}}",
+    }
+    path = f"/episodes/{(await labs.create())['episode_id']}/turns" if door == "turns" else door
+    assert (await post(labs, bodies[door], path))[:2] == (400, "invalid_request")
+    assert (await post(labs, bodies[door].replace(value, '"Infinity and NaN"'), path))[0] == 200
+
+
 @pytest.mark.parametrize("escape", ["\\u0000", "a\\u0000b", "\\ud800", "\\udfff", "\\ud800x", "\\udc00\\ud800"])
 @pytest.mark.parametrize("place", ["content", "slug", "key", "metadata", "tool", "batch"])
 async def test_nul_and_lone_surrogates_are_400(labs: Client, escape: str, place: str) -> None:

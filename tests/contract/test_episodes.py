@@ -332,7 +332,9 @@ async def test_filters(labs: Client, house: House) -> None:
     assert statuses[old["episode_id"]] == "expired"
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "101", "1.5", "ten", "", "1e9", "9" * 100])
+@pytest.mark.parametrize(
+    "limit", ["0", "-1", "101", "1.5", "ten", "", "1e9", "9" * 100, "1_0", "1.0", "%2B1", "%201", "%D9%A3"]
+)
 async def test_a_made_up_limit_is_400(labs: Client, limit: str) -> None:
     assert_error(await labs.call("GET", f"/episodes?limit={limit}"), 400, "invalid_request")
 
@@ -356,6 +358,6 @@ async def test_an_unknown_status_is_400(labs: Client, status: Any) -> None:
     assert_error(await labs.call("GET", f"/episodes?status={status}"), 400, "invalid_request")
 
 
-@pytest.mark.parametrize("slug", ["%00", "bike-shop%00", "x" * 129])
+@pytest.mark.parametrize("slug", ["%00", "bike-shop%00", "x" * 129, "%ED%A0%80", "bike-shop%FF"])
 async def test_an_impossible_collection_is_400(labs: Client, slug: str) -> None:
     assert_error(await labs.call("GET", f"/episodes?collection_slug={slug}"), 400, "invalid_request")

@@ -224,7 +224,7 @@ async def test_normalized_is_there_only_if_windows_were_asked_for(labs: Client) 
         assert "normalized" not in await labs.ok("POST", "/evaluate", body(**asked))
 
 
-@pytest.mark.parametrize("window", ["0d", "0n", "1d", "7w", "12m", "100n", "999999999999999d", "007d"])
+@pytest.mark.parametrize("window", ["0d", "0n", "1d", "7w", "12m", "100n", "9" * 255 + "d", "007d"])
 async def test_windows_of_any_length_are_fine(labs: Client, window: str) -> None:
     asked = {"normalization_key": "k", "normalization_windows": [window]}
     assert (await labs.ok("POST", "/evaluate", body(**asked)))["normalized"][window]["n"] == 0

@@ -9,6 +9,7 @@ import pytest
 
 from personas.matcher import Matcher
 from reward_server.cli.serve import banner
+from reward_server.coordination.lab import Plan
 from reward_server.errors import JudgeFailed
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
@@ -124,6 +125,15 @@ async def test_elsewhere_it_takes_an_operators_key(
         assert all("labs_requests" not in answers[name].text for name in ("nobody", "agent"))
     else:
         assert answers["nobody"].status_code == answers["agent"].status_code == 200
+
+
+async def test_scraping_uses_up_nothing_of_what_calls_may(data: Path, matcher: Matcher, library: Library) -> None:
+    async with running_house(data, matcher, library) as house:
+        key = await house.key(operator=True, plan=Plan.CUSTOM, rate_per_minute=2)
+    async with running_house(data, matcher, library, metrics_access="operator") as house, house.client(key) as operator:
+        for _ in range(5):
+            assert (await operator.http.get("/metrics")).status_code == 200
+        assert (await operator.call("GET", "/catalog")).headers["x-ratelimit-remaining"] == "1"
 
 
 async def test_no_label_names_a_scenario_a_lab_or_a_dimension(labs: Client, episode: Json) -> None:

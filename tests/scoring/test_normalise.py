@@ -24,13 +24,16 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
         ("007n", None, 7),
         ("99999999999999d", None, None),
         ("999999999999999n", None, 2**31 - 1),
+        ("0" * 200 + "5n", None, 5),
+        ("9" * 255 + "n", None, 2**31 - 1),
+        ("9" * 255 + "m", None, None),
     ],
 )
 def test_windows(spec: str, since: datetime | None, last: int | None) -> None:
     assert parse_windows([spec], NOW) == (WindowRange(spec, since, last),)
 
 
-@pytest.mark.parametrize("spec", ["", "d", "7", "7y", "-7d", "7.5d", "7 d", "7D", "٣d", "7d\n", "1e3n", "9" * 40 + "d"])
+@pytest.mark.parametrize("spec", ["", "d", "7", "7y", "-7d", "7.5d", "7 d", "7D", "٣d", "7d\n", "1e3n"])
 def test_malformed_windows_are_refused(spec: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_windows(["7d", spec], NOW)

@@ -23,7 +23,7 @@ SlugField = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Reward = Annotated[float, Field(ge=0.0, le=1.0)]
 Role = Literal["assistant", "user"]
 TerminalReason = Literal["completed", "max_turns_reached", "client_terminated", "error"]
-WindowSpec = Annotated[str, StringConstraints(pattern=r"^\d+[dwmn]$", max_length=16)]
+WindowSpec = Annotated[str, StringConstraints(pattern=r"^\d+[dwmn]$", max_length=256)]
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
