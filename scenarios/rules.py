@@ -25,6 +25,8 @@ JUDGE_SHARE = 0.15
 _STATE_KINDS = ("elicited", "committed", "tool", "pace")
 _CRITERIA: Loc = ("private", "rubric", "criteria")
 _PERSONA: Loc = ("private", "persona")
+_MAY_BE_NULL = ("const", "default")
+"""Words of a JSON Schema."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +287,7 @@ def _tools(file: ScenarioFile, names: Names) -> Iterator[Remark]:
 
 
 def _schema_words(node: object, loc: Loc) -> Iterator[Remark]:
-    """Schemas are checked against text of agents: no slow patterns, and nothing fetched from elsewhere."""
+    """Agents read them, and their text is checked against them: no gaps, no slow patterns, nothing from elsewhere."""
     if isinstance(node, dict):
         for key, value in node.items():
             if key == "$ref" and not str(value).startswith("#"):
@@ -294,6 +296,8 @@ def _schema_words(node: object, loc: Loc) -> Iterator[Remark]:
                 problem = pattern_problem(value)
                 if problem:
                     yield Remark((*loc, key), problem)
+            elif value is None and key not in _MAY_BE_NULL:
+                yield Remark((*loc, key), "there is no value: quote text that has a comma and stands in braces")
             yield from _schema_words(value, (*loc, key))
     elif isinstance(node, list):
         for i, value in enumerate(node):

@@ -174,6 +174,13 @@ def test_calls_that_fit_are_accepted(collections: Path, change: Change, call: st
     assert messages(collections) == []
 
 
+@pytest.mark.parametrize("text", ["'Which one, in a word'", "Which one", "Which one, default: null"])
+def test_what_a_tool_says_of_its_input_may_have_commas_in_quotes(collections: Path, change: Change, text: str) -> None:
+    change("tools: []", TOOLS)
+    change("{part: {type: string}}", f"{{part: {{type: string, description: {text}}}}}")
+    assert messages(collections) == []
+
+
 @pytest.mark.parametrize(
     ("call", "word"),
     [
@@ -196,6 +203,7 @@ def test_calls_that_do_not_fit_are_refused(collections: Path, change: Change, ca
         ("{part: {type: string}}", "{part: {type: words}}", "not a valid JSON Schema"),
         ("{part: {type: string}}", "{part: {$ref: 'http://127.0.0.1/x'}}", "same schema"),
         ("{part: {type: string}}", "{part: {type: string, pattern: '(a+)+b'}}", "repeat"),
+        ("{part: {type: string}}", "{part: {type: string, description: Which one, in a word}}", "there is no value"),
         ("type: object, ", "", "an object"),
         ("id: choice", "id: wave_off", "also used by the persona"),
         ("id: choice", "id: ticket", "twice among tools"),
