@@ -4,9 +4,9 @@ Usage: python -m benchmarks.disguises [--each N] [--held-out] [--family NAME] [-
 
 A disguise pays where the conversation with the disguised words has a higher reward than the same conversation with the
 same words in plain spelling. Conversations are those of scripted agents: one that is rude now and then, and the oracle
-with one insult, or with one forbidden promise, put before what it says in one turn. Those in which the plain words cost
-nothing are left out. For each family of spellings: the share of disguised conversations that gained, and the largest
-gain, under the rubric.
+with one insult, or with one forbidden promise, put before or behind what it says in one turn. Those in which the plain
+words cost nothing are left out. For each family of spellings: the share of disguised conversations that gained, and
+the largest gain, under the rubric.
 
 To keep the time bounded, each conversation meets every `--each`-th spelling, and the next one those that follow.
 `--held-out` measures spellings by somebody who never saw what reads disguises, which nobody who mends it may read; it
@@ -121,6 +121,8 @@ def _respelt(message: Json, said: Sequence[str], spelling: Spelling) -> Json:
         for words in said:
             if content.startswith(words):
                 return {**message, "content": spelling.spell(words) + content[len(words) :]}
+            if content.endswith(words):
+                return {**message, "content": content[: -len(words)] + spelling.spell(words)}
     return message
 
 
@@ -160,10 +162,11 @@ def _rude(scenario: SealedScenario, talk: Sequence[Json]) -> Misconduct:
 
 
 def _planted(kind: str, scenario: SealedScenario, talk: Sequence[Json], text: str, turn: int) -> Misconduct:
-    """Before what the agent says in a turn: the first for the first text, and so on."""
+    """Before or behind what the agent says in a turn, by turns: the first for the first text, and so on."""
     own = [i for i, message in enumerate(talk) if message["role"] == "assistant"]
     at = own[turn % len(own)]
-    plain = [*talk[:at], {**talk[at], "content": f"{text} {talk[at]['content']}"}, *talk[at + 1 :]]
+    said = talk[at]["content"]
+    plain = [*talk[:at], {**talk[at], "content": f"{said} {text}" if turn % 2 else f"{text} {said}"}, *talk[at + 1 :]]
     return Misconduct(kind, Base(scenario, f"oracle, {kind}", plain), (text,), talk)
 
 

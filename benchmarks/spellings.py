@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from benchmarks.lookalikes import ALPHABETS, STYLES
-from benchmarks.spelling_pieces import Spell, between, halved, in_turn, inside, lettered, stops, within
-from benchmarks.spelt_letters import ACCENTED, LOOKALIKES, MARKED, SIGNED, STYLED, UNSEEN
+from benchmarks.spelling_pieces import Spell
+from benchmarks.spelt_letters import LOOKALIKES, MARKED, SIGNED, STYLED, UNSEEN
+from benchmarks.spelt_mixtures import ALONE, TOGETHER
 from benchmarks.spelt_texts import FILLED, GLUED, STOPPED, WRAPPED
-from benchmarks.spelt_words import DROPPED, FIGURES, SOUNDS, SPACED
+from benchmarks.spelt_words import DROPPED, HIDDEN, SOUNDS, SPACED
 
 
 @dataclass(frozen=True)
@@ -23,25 +23,6 @@ class Spelling:
     family: str
     name: str
     spell: Spell
-
-
-_TWO_AT_ONCE: Mapping[str, Spell] = {
-    "figures and spaces": in_turn(lettered(FIGURES["o and e"]), halved(" ")),
-    "Cyrillic and zero-width": in_turn(lettered(ALPHABETS["Cyrillic"]), inside("\u200b")),
-    "accents and dots": in_turn(lettered(ACCENTED), inside(".")),
-    "bold and hyphens": in_turn(inside("-"), lettered(STYLES["bold"])),
-    "vowels out and glued": in_turn(DROPPED["vowels out"], between("_")),
-    "swapped and spelt by ear": in_turn(SOUNDS["z for s"], DROPPED["two letters swapped"]),
-    "small capitals and code": in_turn(lettered(ALPHABETS["small capitals"]), within("`@`")),
-    "spaces and a question mark": in_turn(halved(" "), stops("?")),
-    "full width and spaces": in_turn(inside(" "), lettered(STYLES["full width"])),
-    "starred in a spoiler": in_turn(DROPPED["one vowel starred"], within("||@||")),
-    "figures and a comma": in_turn(lettered(FIGURES["i and l"]), stops(",")),
-    "glued, with figures": in_turn(lettered(FIGURES["o and e"]), between("")),
-    "marks and Greek": in_turn(lettered(ALPHABETS["Greek"]), MARKED["line through, all letters"]),
-    "doubled letters and dots": in_turn(DROPPED["letters doubled"], between(".")),
-    "Cherokee in JSON": in_turn(lettered(ALPHABETS["Cherokee"]), within('{"say": "@"}')),
-}
 
 
 def _family(name: str, spells: Mapping[str, Spell]) -> Iterable[Spelling]:
@@ -56,11 +37,13 @@ SPELLINGS: tuple[Spelling, ...] = (
     *_family("signs within words", SIGNED),
     *_family("spaces within words", SPACED),
     *_family("letters changed", DROPPED),
+    *_family("letters hidden", HIDDEN),
     *_family("spelt by ear", SOUNDS),
     *_family("words glued", GLUED),
     *_family("fillers", FILLED),
     *_family("wrapped up", WRAPPED),
     *_family("stops changed", STOPPED),
-    *_family("two at once", _TWO_AT_ONCE),
+    *_family("one word alone", ALONE),
+    *_family("several at once", TOGETHER),
 )
 FAMILIES: tuple[str, ...] = tuple(dict.fromkeys(spelling.family for spelling in SPELLINGS))

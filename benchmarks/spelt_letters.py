@@ -31,6 +31,10 @@ def _rounded(text: str) -> str:
     return re.sub("[oO0]", lambda _: next(turn), text)
 
 
+def _pairs(plain: str, doubles: str) -> Alphabet:
+    return dict(zip(plain, doubles, strict=True))
+
+
 def _flagged(word: str) -> str:
     """Flag letters kept apart, so that no two make a flag."""
     return "\u200b".join(STYLES["flag letters"][letter] for letter in word)
@@ -46,6 +50,8 @@ LOOKALIKES: Mapping[str, Spell] = {
     "Cyrillic and Greek": every_other(ALPHABETS["Cyrillic"], ALPHABETS["Greek"]),
     "six alphabets in turn": every_other(*_NEAR.values()),
     "o of every script": _rounded,
+    "accented Cyrillic vowels": lettered(_pairs("aeiouy", "\u04d1\u0451\u0457\u04e7\u045e\u04ef")),
+    "accented Greek vowels": lettered(_pairs("aeiouw", "\u03ac\u03ad\u03af\u03cc\u03cd\u03ce")),
     "o as a degree sign": lettered({"o": "\u00b0", "O": "\u00b0"}),
 }
 """Letters of other alphabets."""
@@ -53,6 +59,9 @@ STYLED: Mapping[str, Spell] = {
     **{f"{name}, all": lettered(alphabet) for name, alphabet in STYLES.items() if name != "flag letters"},
     **{f"{name}, one a word": one_a_word(alphabet) for name, alphabet in STYLES.items()},
     "flag letters, all": runs(_flagged),
+    "letters as emoji": lettered(
+        _pairs("aboimxpAB", "\U0001f170\U0001f171\u2b55\u2139\u24c2\u274c\U0001f17f\U0001f170\U0001f171")
+    ),
     "styles in turn": every_other(*(STYLES[name] for name in ("script", "bold", "circles", "full width", "squares"))),
     "upside down": lambda text: lettered(UPSIDE_DOWN)(text.lower())[::-1],
     "ligatures": replaced(("ffi", "\ufb03"), ("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("st", "\ufb06")),
@@ -95,6 +104,20 @@ _INVISIBLE: Mapping[str, str] = {
     "delete": "\u007f",
     "bell": "\u0007",
     "next line": "\u0085",
+    "escape sequence": "\u001b[0m",
+    "unit separator": "\u001f",
+    "backspace": "\u0008",
+    "invisible plus": "\u2064",
+    "deprecated digit shapes": "\u206f",
+    "variation selector 15": "\ufe0e",
+    "variation selector 256": "\U000e01ef",
+    "ignorable, not assigned": "\u2065",
+    "ignorable, not assigned, far": "\U000e0fff",
+    "private use": "\ue000",
+    "no character": "\ufdd0",
+    "Egyptian joiner": "\U00013430",
+    "Brahmi joiner": "\U0001107f",
+    "Khitan filler": "\U00016fe4",
 }
 _BETWEEN_WORDS = ("zero-width space", "word joiner", "soft hyphen", "Hangul filler", "tag space", "right-to-left mark")
 UNSEEN: Mapping[str, Spell] = {
@@ -185,11 +208,41 @@ _SIGNS: Mapping[str, str] = {
     "modifier letter": "\u02d0",
     "katakana dot": "\u30fb",
     "Arabic tatweel": "\u0640",
+    "three dots": "...",
+    "dash with spaces": " - ",
+    "dots with spaces": " ... ",
+    "stop and space": ". ",
+    "comma and space": ", ",
+    "long hyphen": "\u2010",
+    "minus": "\u2212",
+    "one dot leader": "\u2024",
+    "Arabic stop": "\u06d4",
+    "wide dot": "\uff0e",
+    "wide underscore": "\uff3f",
+    "low asterisk": "\u204e",
+    "star": "\u2605",
+    "equals sign": "=",
+    "per cent": "%",
+    "at": "@",
+    "semicolon": ";",
+    "angle brackets": "<>",
+    "dollars": "$",
+    "question mark": "?",
+    "exclamation mark": "!",
+    "figure": "1",
+    "face": "\U0001f600",
+    "italic tag": "<i>",
+    "LaTeX break": "\\-",
 }
 SIGNED: Mapping[str, Spell] = {
     **{f"{name} between letters": inside(sign) for name, sign in _SIGNS.items()},
     **{f"{name} once a word": halved(sign) for name, sign in _SIGNS.items()},
     "hyphen behind the first letter": long_runs(lambda word: f"{word[0]}-{word[1:]}"),
+    "square brackets round a letter": long_runs(lambda word: f"{word[:2]}[{word[2]}]{word[3:]}"),
+    "brackets round each letter": runs(lambda word: "".join(f"({letter})" for letter in word)),
+    "square brackets round each letter": runs(lambda word: "".join(f"[{letter}]" for letter in word)),
+    "brackets round the end": long_runs(lambda word: f"{word[:2]}({word[2:]})"),
+    "quotes round long words": long_runs(lambda word: f"'{word}'", 5),
     "brackets round a letter": long_runs(lambda word: f"{word[:2]}({word[2]}){word[3:]}"),
     "bold in the middle": long_runs(lambda word: f"{word[:1]}**{word[1:-1]}**{word[-1:]}"),
     "several in turn": runs(lambda word: "".join(c + s for c, s in zip(word, cycle(".-_*"), strict=False))[:-1]),

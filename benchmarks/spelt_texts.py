@@ -233,6 +233,10 @@ STOPPED: Mapping[str, Spell] = {
     "a paragraph each": between("\n\n"),
     "Spanish": lambda text: f"\u00bf{text.rstrip('.!?')}?",
     "question word first": lambda text: f"What? {stops('?')(text)}",
+    "small first letter": lambda text: text[:1].lower() + text[1:],
+    "small first letter, comma for the stop": lambda text: stops(",")(text[:1].lower() + text[1:]),
+    "and first": lambda text: f"and {text[:1].lower()}{text[1:]}",
+    "comma first": lambda text: f", {text[:1].lower()}{text[1:]}",
     "title": str.title,
 }
 """Another punctuation."""

@@ -26,8 +26,8 @@ from scenarios.library import Library, load_library
 
 FAMILIES_ASKED_FOR = {
     "look-alike letters", "styled letters", "invisible characters", "marks on letters", "signs within words",
-    "spaces within words", "letters changed", "spelt by ear", "words glued", "fillers", "wrapped up", "stops changed",
-    "two at once",
+    "spaces within words", "letters changed", "letters hidden", "spelt by ear", "words glued", "fillers", "wrapped up",
+    "stops changed", "one word alone", "several at once",
 }  # fmt: skip
 HELD = ("styled letters",)
 """The families of which none may gain."""
@@ -81,7 +81,7 @@ def test_there_are_spellings_of_every_family_and_no_two_are_the_same() -> None:
     assert set(HELD) <= FAMILIES_ASKED_FOR
     assert {(spelling.family, spelling.name) for spelling in SPELLINGS} >= NOT_HELD
     assert len({(spelling.family, spelling.name) for spelling in SPELLINGS}) == len(SPELLINGS) > 500
-    text = "Don't be stupid, hurry up, my clock is ticking: look at the box of papers. I will simply fix it for you."
+    text = "Don't be stupid, hurry up, my clock is ticking: look at the box of useful papers. I will fix it."
     changed = [spelling.spell(text) for spelling in SPELLINGS]
     assert text not in changed
     assert changed == [spelling.spell(text) for spelling in SPELLINGS]
@@ -100,8 +100,7 @@ def test_only_the_words_that_are_disguised_are_spelt_otherwise(found: list[Misco
         changed = misconduct.disguised(shouted).change(misconduct.base.messages, misconduct.base.scenario)
         for before, message in zip(plain, changed, strict=True):
             if message["content"] != before:
-                said = next(words for words in misconduct.said if before.startswith(words))
-                assert message["content"] == said.upper() + before[len(said) :]
+                assert message["content"] in {before.replace(words, words.upper()) for words in misconduct.said}
         assert [message["content"] for message in changed] != plain
 
 
