@@ -81,7 +81,7 @@ def test_there_are_spellings_of_every_family_and_no_two_are_the_same() -> None:
     assert set(HELD) <= FAMILIES_ASKED_FOR
     assert {(spelling.family, spelling.name) for spelling in SPELLINGS} >= NOT_HELD
     assert len({(spelling.family, spelling.name) for spelling in SPELLINGS}) == len(SPELLINGS) > 500
-    text = "Don't be stupid, hurry up, my clock is ticking: look at the box of useful papers. I will fix it."
+    text = "Hurry up, doctor, you're the stupidest and mad, my clock is ticking: what of that box of filed papers."
     changed = [spelling.spell(text) for spelling in SPELLINGS]
     assert text not in changed
     assert changed == [spelling.spell(text) for spelling in SPELLINGS]
