@@ -14,7 +14,8 @@ from itertools import pairwise
 
 from personas import lexicon, manners
 from personas.disguise import undisguised
-from personas.joints import bare_words, unglued
+from personas.english import is_english
+from personas.joints import PICTURE, bare_words, unglued
 from personas.legible import is_odd, readings
 from personas.memory import remembered
 from personas.respelling import Vocabulary
@@ -91,7 +92,7 @@ _CODE = re.compile(r"```(?:.*?```)?", re.DOTALL)
 """A fence that is never closed hides nothing behind it."""
 _SHORT_WORDS, _LEAST_RUN = 2, 3
 _BEGINNING = re.compile(r"(?<=[a-z,;:]) (?=[A-Z][a-z'])")
-_LONG = re.compile(r"(?:[^\W\d_]|'){10,}")
+_LONG = re.compile(r"(?:[^\W\d_]|'){8,}")
 """Long enough to be several words."""
 _SPACES = re.compile(r"[^\S\n]+")
 _NUMBER = re.compile(r"\(?\d{1,2}[.)]")
@@ -101,13 +102,16 @@ _MACHINE = re.compile(
 _FORMS_AT_START = (lexicon.QUESTION_START, lexicon.AUX_START, lexicon.ELLIPTIC, lexicon.WH_PHRASE)
 _CLAUSE_FORMS = (lexicon.QUESTION_START, lexicon.ELLIPTIC_CLAUSE)
 _FORMS_ANYWHERE = (lexicon.INVERSION, lexicon.WH_INVERSION, lexicon.INDIRECT)
-_STOP_WITHIN = re.compile(r"[^\W\d_][.?!\u2026]+[^\W\d_]")
-_CLAUSE_ENDS = re.compile(r"[,;:()\u2014\u2013?!]+|\s-+\s|\b(?:and|but|so|because)\b")
-_STATES = re.compile(
-    r"(?:(?:and|but|so|well|ok|okay|now|then|yes|no|sure|right|just|also) )*"
-    r"(?:i|we|you|it|he|she|they|this|that|there|your|our|my)\b(?!.*\bif\b)"
+_STOP_WITHIN = re.compile(rf"[^\W\d_](?:[.?!\u2026]|{PICTURE})+[^\W\d_]")
+_LINE_WITHIN = re.compile(r"(?<=[^\s.?!:])[ \t]*-?\n\s*(?=[a-z])")
+_CLAUSE_ENDS = re.compile(
+    r"[,;:()\[\]{}|<>\"`=\u2014\u2013?!]+|\s[-/]+\s|\s(?=(?:what|when|where|which|who|why|how) )"
+    r"|\s(?=(?:do|does|did|have|has|are|is|was|were|can|could|will|would|should) (?:you|your|it|this|that|there|we) )"
 )
+"""Where a clause may end, written in small letters."""
+_SIGNS_AND_SPACES = " .!?,;:-_*~'\"|/\u2014\u2026"
 _CLAUSE_WORDS = 4
+_MOST = 0.75
 _LETTER = re.compile(r"[^\W\d_]")
 _INSULTS = Vocabulary(re.findall(r"[a-z']+", re.sub(r"\\[a-zA-Z]", " ", manners.RUDE.pattern)))
 """The words of the rude expressions."""
@@ -241,6 +245,7 @@ def read_turn(text: str) -> Reading:
     sentences = tuple(Sentence(piece, _kind(piece)) for piece in split_sentences(text))
     fenced = tuple(s for block in _CODE.findall(text) for s in split_sentences(block.strip("`")))
     runs = (*_runs(sentences, _LEAST_RUN), *_uncut(text))
+    made_out = tuple(dict.fromkeys(_made_out((*(each.text for each in sentences), *fenced), runs)))
     questions: list[str] = []
     for sentence in sentences:
         if sentence.kind is Kind.QUESTION:
@@ -271,8 +276,8 @@ def read_turn(text: str) -> Reading:
         stuffed=any(s.kind is Kind.KEYWORDS for s in sentences),
         interrogation=len(questions) - len(check_ins) > QUESTIONS_A_TURN,
         fenced=fenced,
-        made_out=tuple(_made_out((*(each.text for each in sentences), *fenced), runs)),
-        asides=tuple(each for sentence in sentences for each in _asides(sentence)),
+        made_out=made_out,
+        asides=tuple(dict.fromkeys(_asides(sentences, made_out))),
         open_question=any(lexicon.OPEN_QUESTION.match(q.lower()) for q in questions if q not in check_ins),
     )
 
@@ -290,9 +295,11 @@ def _runs(sentences: tuple[Sentence, ...], least: int) -> Iterator[str]:
 
 
 def _uncut(text: str) -> Iterator[str]:
-    """What was cut at a stop with no space behind it, in one piece: the stop may stand for a letter."""
-    for line in undisguised(text).splitlines():
-        yield from (each for each in _BREAK.split(plain(line)) if each and _STOP_WITHIN.search(each))
+    """What was cut in its middle, in one piece: at a sign without a space, or at the end of a line."""
+    shown = plain(undisguised(text))
+    if _STOP_WITHIN.search(shown) or _LINE_WITHIN.search(shown):
+        for joined in dict.fromkeys((_LINE_WITHIN.sub(" ", shown), _LINE_WITHIN.sub("", shown))):
+            yield from (piece for each in _BREAK.split(joined) if each for piece in _portions(each.strip()))
 
 
 def _made_out(texts: Iterable[str], runs: Iterable[str]) -> Iterator[str]:
@@ -303,13 +310,21 @@ def _made_out(texts: Iterable[str], runs: Iterable[str]) -> Iterator[str]:
         yield from readings(run)
 
 
-def _asides(sentence: Sentence) -> Iterator[str]:
-    """The clauses of a sentence that could stand as statements; of a statement that is but one, none."""
-    low = sentence.text.lower()
-    for clause in map(str.strip, _CLAUSE_ENDS.split(low)):
-        whole = sentence.kind is Kind.STATEMENT and len(clause) >= len(low) - 1
-        if not whole and _STATES.match(clause) and len(clause.split()) >= _CLAUSE_WORDS:
-            yield clause
+def _asides(sentences: Iterable[Sentence], made_out: Iterable[str]) -> Iterator[str]:
+    for sentence in sentences:
+        yield from asides(sentence.text, sentence.kind)
+    for text in made_out:
+        yield from asides(text)
+
+
+def asides(text: str, kind: Kind = Kind.STATEMENT) -> Iterator[str]:
+    """The clauses of a text that could stand as statements; of a statement, those that are not most of it."""
+    most = len(text) * (_MOST if kind is Kind.STATEMENT else 1)
+    for piece in _BEGINNING.split(text):
+        for clause in map(str.strip, _CLAUSE_ENDS.split(piece.lower())):
+            asks = lexicon.QUESTION_START.match(clause) or lexicon.AUX_START.match(clause)
+            if not asks and len(clause.split()) >= _CLAUSE_WORDS and len(clause) <= most:
+                yield clause
 
 
 def _closings(sentences: tuple[Sentence, ...]) -> Iterator[str]:
@@ -321,13 +336,17 @@ def _closings(sentences: tuple[Sentence, ...]) -> Iterator[str]:
 
 def _rude(text: str) -> bool:
     """Whether a text is rude, also where something is glued to its words or strewn between them."""
-    made_out = readings(text) if is_odd(text) else ()
-    shown = {text.lower(), bare_words(text).lower(), *made_out}
-    if any(map(_is_rude, shown)) or any(map(_is_rude, {_INSULTS.respelt(each) for each in shown} - shown)):
+    low, made_out = text.lower(), readings(text) if is_odd(text) else ()
+    shown = {low, bare_words(text).lower(), *made_out}
+    shown |= {_INSULTS.respelt(each) for each in shown}
+    shown |= {joined for each in (low, *made_out) if (joined := _INSULTS.rejoined(each))}
+    shown |= {clause for each in shown for clause in _CLAUSE_ENDS.split(each)}
+    if any(map(_is_rude, {each.strip(_SIGNS_AND_SPACES) for each in shown})):
         return True
-    return any(manners.RUN_TOGETHER.search(word.lower()) for word in _LONG.findall(" ".join((text, *made_out))))
+    glued = {word for word in _LONG.findall(" ".join((low, *made_out))) if not is_english(word)}
+    return any(map(manners.RUN_TOGETHER.search, glued))
 
 
 def _is_rude(low: str) -> bool:
-    found = manners.RUDE.search(low.rstrip(" .!?"))
+    found = manners.RUDE.search(low)
     return found is not None and not manners.RUDE_PARDON.search(low[: found.start()])

@@ -14,22 +14,28 @@ from string import ascii_letters
 
 from confusable_homoglyphs.confusables import confusables_data
 
-from personas.respelling import is_english
+from personas.english import is_english
 from personas.wording import FUNCTION_WORDS, tokens
 
 _SIMILAR = {
-    "a": "аαաɑ", "b": "въьб", "c": "сς", "d": "ԁδđ", "e": "еεэξєҽ", "f": "ƒ", "g": "ցԍɡ", "h": "һհнђћ", "i": "іιıї",
-    "j": "јϳ", "k": "кκ", "l": "ӏłӀ", "m": "м", "n": "пηոլи", "o": "оοօø", "p": "рρ", "q": "ԛ", "r": "гяր", "s": "ѕʂ",
-    "t": "тτ", "u": "υսцч", "v": "νѵ", "w": "ԝωшщ", "x": "хχж", "y": "уγүұყ", "z": "зζ", "A": "АΑ", "B": "ВΒ",
+    "a": "аαɑ", "b": "въьб", "c": "сς", "d": "ԁδđ", "e": "еεэξєҽ", "f": "ƒ", "g": "ցԍɡ", "h": "һհнђћ", "i": "іιıї",
+    "j": "јϳյ", "k": "кκ", "l": "ӏłӀ", "m": "м", "n": "пηոլи", "o": "оοօø", "p": "рρ", "q": "ԛ", "r": "гяր", "s": "ѕʂ",
+    "t": "тτ", "u": "υսцч", "v": "νѵ", "w": "ԝωшщա", "x": "хχж", "y": "уγүұყ", "z": "зζ", "A": "АΑ", "B": "ВΒ",
     "C": "СϹ", "E": "ЕΕЭ", "G": "Ԍ", "H": "НΗ", "I": "ІΙ", "J": "Ј", "K": "КΚ", "M": "МΜ", "N": "ΝИ", "O": "ОΟ",
     "P": "РΡ", "R": "ЯГ", "S": "Ѕ", "T": "ТΤ", "U": "Ц", "W": "ШЩ", "X": "ХΧЖ", "Y": "УΥҮ", "Z": "Ζ",
 }  # fmt: skip
 """Letters that a reader takes for Latin ones in a Latin word, beyond Unicode's table or other than there."""
 _LATIN_LETTER = re.compile(
     r"LATIN (?:LETTER )?(?:SMALL |CAPITAL |EPIGRAPHIC |LETTER )*(?:TURNED |REVERSED |OPEN |LONG |SIDEWAYS |INVERTED "
-    r"|BARRED |DOTLESS |SCRIPT |CLOSED |BLACKLETTER |INSULAR |HALF |MIDDLE SCOTS |SMALL CAPITAL )*([A-Z])(?: WITH .*)?"
+    r"|BARRED |DOTLESS |SCRIPT |CLOSED |BLACKLETTER |INSULAR |HALF |MIDDLE SCOTS |SMALL CAPITAL )*([A-Z])"
+    r"(?: BAR| WITH .*)?"
 )
 _LATIN_BLOCKS = ((0x80, 0x2B0), (0x1D00, 0x1DC0), (0x2C60, 0x2C80), (0xA720, 0xA800), (0xAB30, 0xAB70))
+_TURNED = re.compile("\u202e([^\u202c\n]*)\u202c?")
+"""Shown from right to left."""
+_ACCENTED = (*range(0x370, 0x530), *range(0x1F00, 0x2000))
+"""Greek and Cyrillic, with accents and without."""
+_CONTROLS = re.compile("\x1b\\[[0-9;]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 _ACCENTS = re.compile("[\u0300-\u036f\ufe00-\ufe0f]")
 _LETTER = re.compile(r"[^\W\d_]")
 _TOKEN = re.compile(r"\S+")
@@ -39,16 +45,20 @@ _LATIN = "\u024f"
 """The last letter of it, accents and all."""
 _LONGEST = 16
 """Letters of a word; what is longer is several of them."""
-_BOMBS = str.maketrans(dict.fromkeys("\ufdfa\ufdfb\u3164\u115f\u1160\uffa0\u2800", " ") | {"\u00b4": "'"})
-_BOMBS |= {start + n: chr(ord("A") + n) for start in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6, 0x1F110) for n in range(26)}
+_BOMBS = str.maketrans(
+    dict.fromkeys("\ufdfa\ufdfb\u3164\u115f\u1160\uffa0\u2800", " ") | {"\u00b4": "'", "\u2b55": "o"}
+)
+_BOMBS |= {start + n: chr(ord("a") + n) for start in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6, 0x1F110) for n in range(26)}
 _BOMBS |= {0x249C + n: chr(ord("a") + n) for n in range(26)}
 """Blanks, letters in boxes, and characters that stand for a whole sentence: a page of them would be a book."""
 
 
 def undisguised(text: str) -> str:
-    """The text as a reader would see it; plain ASCII comes back as it is."""
+    """The text as a reader would see it; plain ASCII comes back as it is but for what controls a terminal."""
+    text = _CONTROLS.sub("", text)
     if text.isascii():
         return text
+    text = _TURNED.sub(lambda found: found[1][::-1], text)
     # Before they are put in order, which takes the square of their number.
     text = unicodedata.normalize("NFKC", "".join(_with_few_marks(text.translate(_BOMBS))))
     text = _TOKEN.sub(_seen, text)
@@ -75,7 +85,17 @@ def lookalikes() -> dict[int, str]:
             # What has a decomposition is a letter with an accent, which is no disguise.
             if named and not unicodedata.decomposition(chr(code)):
                 alike[code] = named[1] if chr(code).isupper() else named[1].lower()
-    return alike | {ord(shape): letter for letter, shapes in _SIMILAR.items() for shape in shapes}
+    alike |= {ord(shape): letter for letter, shapes in _SIMILAR.items() for shape in shapes}
+    # Some scripts have small letters, too, in the shapes of the large ones.
+    for code in _ACCENTED:
+        base = ord(unicodedata.normalize("NFD", chr(code))[0])
+        if base != code and base in alike:
+            alike.setdefault(code, alike[base])
+    for code, letter in tuple(alike.items()):
+        for other in (chr(code).lower(), chr(code).upper()):
+            if len(other) == 1 and not other.isascii():
+                alike.setdefault(ord(other), letter)
+    return alike
 
 
 def _is_readable(text: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from personas.wording import FUNCTION_WORDS, any_of, words_of
 
-_PICTURE = "[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
+PICTURE = "[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
 _SUSPICIOUS = re.compile(
     any_of(
         r"[a-z\d][^\w\s]?_*[A-Z]",
@@ -29,11 +29,11 @@ _SUSPICIOUS = re.compile(
         r"(?<!\S)(?:[^\s,]++,++ ){5}",
         r"(?m:^)(?:\S++[ \t]*+\n){4}",
         r"\b[Uu][hm]|\b[Ee]rm|\b[Hh]+m",
-        _PICTURE,
+        PICTURE,
     )
 )
 """Without any of these there is nothing to mend; most text has none."""
-_PICTURES = re.compile(f"{_PICTURE}+")
+_PICTURES = re.compile(f"{PICTURE}+")
 _STOPS = re.compile(r"[?!.\u2026]{2,}")
 _HYPHENATED = re.compile(r"(?<=[a-z])-\n[ \t]{0,8}(?=[a-z])")
 _STRAY_STOPS = re.compile(r"(?<=\s)[.\u2026]+(?=\s)|^[.\u2026]+\s")

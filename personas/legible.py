@@ -21,11 +21,19 @@ _TALL = re.compile(r"(?<=[a-z])I(?=[a-zI\W_]|\Z)|(?<=[A-Za-z]I)I(?![A-Z])|\bl\b(
 _TAG = re.compile(
     r"</?[a-zA-Z!][^<>]{0,120}>|<!\[CDATA\[|\]\]>|\]\([^()\s]{0,200}\)|\[\^?\d+\]|(?<=[a-z.,?!])\d(?=[\s.,?!]|\Z)|\\[a-z]+\{|`+"
 )
+_ESCAPED = re.compile(r"\\[nrt](?![a-z]*\{)|%20")
+_CODED = re.compile(r"\\u([0-9a-fA-F]{4})")
+_APOSTROPHES = re.compile(r"\S*'\S*'\S*'\S*")
 _KEY = re.compile(r"[{,]\s{0,4}\"?\w{1,20}\"?\s{0,4}:")
 _ROUGHLY = {
-    "a": "\u2206\u2200ДΔΛдα", "b": "ßЬ", "c": "\u00a2\u00a9", "d": "Ððδ\u2202", "e": "Σ\u2211\u2203Ξ\u2208", "f": "ƒ",
-    "h": "ћ", "l": "л", "m": "ʍ", "n": "\u2229Ппπη", "o": "ΘθФфΦφσ\u25cb\u25cf\u25ef", "p": "Þþ", "r": "\u00ae",
-    "s": "\u00a7", "t": "\u2020\u2021", "u": "µμ\u222a", "v": "\u221a", "w": "Ωωψ", "x": "\u00d7", "y": "\u00a5",
+    "a": "\u2206\u2200ДΔΛд卂ค₳ᗩᖅ𐌀ᚨ𐌰ⲁ", "b": "ßЬ乃๒\u0e3fᗷ𐌁ᛒ𐌱ხ", "c": "\u00a2\u00a9匚\u20b5ᑕ𐌂ᚲ\u2282",
+    "d": "Ððδ\u2202ᗪ๔\u20ab𐌃ᛞ𐌳ძ", "e": "Σ\u2211\u2203Ξ\u2208乇єᗴ巨𐌄ᛖ𐌴ⲉ", "f": "ƒ千Ŧ\u20a3ᖴ𐌅ᚠ𐍆", "g": "Ꮆ\u20b2ᘜᚷ",
+    "h": "ћ卄ђᕼ𐋅ᚺ𐌷ⲏჩ", "i": "丨เᓰ工𐌉ᛁ𐌹ⲓ", "j": "ᒍᛃ", "k": "Ҝ片\u20adᛕ𐌊𐌺ⲕ", "l": "лㄥ乚Ⱡᒪᛚ𐌻𐌋𐑃", "m": "ʍ爪๓\u20a5ᗰ𐌌ᛗ𐌼ო",
+    "n": "\u2229Ппπη几刀ภ\u20a6ᑎ𐌍ᚾ𐌽ⲛ", "o": "ΘθФфΦφσ\u25cb\u25cf\u25efㄖ口๏ᗝ𐌏ᛟ𐍉ⲟჿ\u00b0\u2218",
+    "p": "Þþ卩ק\u20b1ᑭ𐌐ᛈ𐍀ᚹป", "q": "ᑫ", "r": "\u00ae尺г\u20bd\u20b9ᖇ𐌓ᚱ𐍂ⲅ",
+    "s": "\u00a7丂\u20b4ᔕ𐌔ᛋ𐍃ⲋ𐑈", "t": "\u2020\u2021ㄒ七丅\u20ae𐌕ᛏ𐍄ⲧ\u22a4",
+    "u": "µμ\u222aㄩ凵ยᑌ𐌵ᚢⲩ𖽂", "v": "\u221a", "w": "Ωωψ\u2375山ฬพ\u20a9ᗯⲱ",
+    "x": "\u00d7乂", "y": "\u00a5丫ㄚყ𐍅𖽃", "z": "乙",
 }  # fmt: skip
 """Signs and letters that stand for a Latin one only in a word whose other letters say so."""
 _MIXED = re.compile(
@@ -44,10 +52,11 @@ _OFTEN, _SHARE = 3, 4
 """A word that is strewn between others stands there so often, and is one in so many of all."""
 _ODD = re.compile(
     any_of(
-        r"[<>{}\\`\[]",
+        r"[<>{}\\`\[]|%20|(?<!\w)(?:[_|]|\$(?=[a-z]))|[_|](?!\w)",
+        r"(?:[^\w\s]{1,3}\s+\w+\s+){3}",
         r"[a-z][013457@$][a-z]|[@$][a-z]|[a-z]\d(?!\w)",
         r"(?:[a-z](?:[^\w\s]|_)){2}",
-        r"[a-z]-[a-z]",
+        r"[a-z]-[a-z]|\\u[0-9a-f]{4}|'\S*'\S*'",
         r"(?<!\S)[a-z]\s[a-z]\s[a-z](?!\S)",
         r"([a-z])\1\1|vv|\b(?:([a-z])\2){3}",
         r"\b(\w{1,20})\s{1,4}\3\b",
@@ -71,11 +80,13 @@ def readings(text: str) -> tuple[str, ...]:
 
 
 def _unmarked(text: str, gap: str) -> str:
-    shown = _TALL.sub(lambda found: "I" if found.group() == "l" else "l", html.unescape(text))
+    coded = _CODED.sub(lambda found: chr(int(found[1], 16)), html.unescape(text))
+    shown = _TALL.sub(lambda found: "I" if found.group() == "l" else "l", coded)
     if not shown.isascii():
         bare = "".join(each for each in unicodedata.normalize("NFKD", shown) if not unicodedata.combining(each))
-        shown = bare.translate(_shapes())
-    return _KEY.sub(" ", _TAG.sub(gap, shown)).lower()
+        shown = "".join(each for each in bare if unicodedata.category(each) != "Cf").translate(_shapes())
+    shown = _APOSTROPHES.sub(lambda found: found.group().replace("'", ""), shown)
+    return _KEY.sub(" ", _TAG.sub(gap, _ESCAPED.sub(" ", shown))).lower()
 
 
 @cache

@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from personas.acts import MAX_STATEMENTS, Kind, Reading, read_turn, seams
+from personas.acts import MAX_STATEMENTS, Kind, Reading, asides, read_turn, seams
 from personas.compiled import CompiledCase, CompiledCommitment
 from personas.manners import COURTESY_ANCHORS, FEELING
 from personas.matcher import Matcher
 from personas.matching import Match, Similarity, match
 from personas.memory import KEPT_CHARS, Memory
-from personas.wording import content_stems, content_words
+from personas.wording import content_stems, content_words, tokens
 
 __all__ = ["Question", "Understood", "not_yet_understood", "texts_to_compare", "understand"]
 
@@ -79,7 +79,8 @@ def _unclear(case: CompiledCase, reading: Reading) -> tuple[str, ...]:
     noise = tuple(s.text for s in reading.sentences if s.kind not in _SPEECH)
     written = (*reading.statements, *reading.questions, *noise, *reading.made_out, *reading.fenced)
     found = (*noise, *reading.made_out, *seams(reading.sentences), *reading.fenced)
-    meant = (*_respelt(case, written), *_near_a_commitment(case, reading.asides))
+    respelt = tuple(_respelt(case, written))
+    meant = (*respelt, *_near_a_commitment(case, (*reading.asides, *(c for text in respelt for c in asides(text)))))
     return (*found[:MOST_UNCLEAR], *meant[:MOST_UNCLEAR])
 
 
@@ -89,13 +90,16 @@ def _respelt(case: CompiledCase, texts: Iterable[str]) -> Iterator[str]:
         respelt, written = case.promised.respelt(text), text.lower().split()
         if content_stems(respelt) - content_stems(text) or len(set(written) - set(respelt.split())) >= 2:
             yield respelt
+        rejoined = case.promised.rejoined(" ".join(tokens(text)))
+        if rejoined is not None:
+            yield rejoined
 
 
 def _near_a_commitment(case: CompiledCase, clauses: Iterable[str]) -> Iterator[str]:
-    """Those that have two meaningful words at least with an example of a commitment in common."""
+    """Those that share two meaningful words, and half of theirs or of its, with an example of a commitment."""
     for clause in clauses:
         stems = content_stems(clause)
-        if any(len(stems & gist) >= 2 for gist in case.promises):
+        if any(len(stems & gist) * 2 >= max(4, min(len(stems), len(gist))) for gist in case.promises):
             yield clause
 
 
