@@ -1,6 +1,7 @@
 """An HTTP/1.1 parser that is deaf to `Upgrade`: the server speaks nothing else, and may ignore it (RFC 9110, 7.8).
 
-The parser below does not ignore it: it takes what follows the head for another protocol, and the body would be lost.
+The parser below does not ignore it: it takes what follows the head for another protocol, and the body would be lost
+(https://github.com/Kludex/uvicorn/issues/2722).
 Clients that would rather speak HTTP/2 (Java's own is one) ask for it with every request. So where that happens, a
 second parser is told as much of the head as says how long the body is, and reads on.
 """

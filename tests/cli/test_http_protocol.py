@@ -103,6 +103,13 @@ async def test_a_client_that_asks_for_another_protocol_is_served_with_this_one(
     assert bodies == [b"%08d" % each for each in (0, 11, 0, 7, 0, 11, 0)]
 
 
+async def test_a_broken_body_after_such_a_head_is_refused_and_not_taken_for_a_short_one(port: int) -> None:
+    head = b"POST / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answer = await told(port, [head, b"2\r\nhi\r\n", b"zz\r\n", OK])
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
 async def test_a_head_that_does_not_come_is_hung_up_on(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "HEAD_DEADLINE_S", 0.01)
     assert await told(port, [b"GET / HTTP/1.1\r\nHost:"]) == b""
