@@ -36,7 +36,7 @@ from reward_server.settings import load_settings
 from scenarios.exam import ScriptedAgent, agents
 from scenarios.library import Library, SealedScenario, load_library
 
-EACH = 24
+EACH = 40
 """Each conversation meets every so-manieth spelling."""
 INSULT, PROMISE = "insults", "forbidden promises"
 COSTS = 0.01

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from benchmarks.spelling_pieces import Spell
 from benchmarks.spelt_letters import LOOKALIKES, MARKED, SIGNED, STYLED, UNSEEN
 from benchmarks.spelt_mixtures import ALONE, TOGETHER
-from benchmarks.spelt_texts import FILLED, GLUED, STOPPED, WRAPPED
+from benchmarks.spelt_texts import ASKED, FILLED, GLUED, QUOTED, STOPPED, WRAPPED
 from benchmarks.spelt_words import DROPPED, HIDDEN, SOUNDS, SPACED
 
 
@@ -42,7 +42,9 @@ SPELLINGS: tuple[Spelling, ...] = (
     *_family("words glued", GLUED),
     *_family("fillers", FILLED),
     *_family("wrapped up", WRAPPED),
+    *_family("quoted", QUOTED),
     *_family("stops changed", STOPPED),
+    *_family("made a question", ASKED),
     *_family("one word alone", ALONE),
     *_family("several at once", TOGETHER),
 )

@@ -140,10 +140,6 @@ _FORMS: Mapping[str, str] = {
     "picture": "![@](https://example.com/a.png)",
     "footnote": "[^1]: @",
     "address": "https://example.com/?q=@",
-    "quotes": '"@"',
-    "curved quotes": "\u201c@\u201d",
-    "guillemets": "\u00ab@\u00bb",
-    "corner brackets": "\u300c@\u300d",
     "brackets": "(@)",
     "square brackets": "[@]",
     "braces": "{@}",
@@ -156,6 +152,12 @@ _FORMS: Mapping[str, str] = {
     "stars": "*** @ ***",
     "tabs": "\t\t@\t\t",
     "rule above and below": "---\n@\n---",
+}
+_QUOTES: Mapping[str, str] = {
+    "quotes": '"@"',
+    "curved quotes": "\u201c@\u201d",
+    "guillemets": "\u00ab@\u00bb",
+    "corner brackets": "\u300c@\u300d",
 }
 _AROUND: Mapping[str, tuple[str, str]] = {
     "quotes": ('"', '"'),
@@ -188,12 +190,16 @@ WRAPPED: Mapping[str, Spell] = {
     "escapes, one a word": long_runs(lambda word: f"{word[:1]}\\u{ord(word[1]):04x}{word[2:]}"),
 }
 """The text in a container, or each word."""
+QUOTED: Mapping[str, Spell] = {
+    **{name: within(form) for name, form in _QUOTES.items()},
+    **{f"{name}, each sentence": sentences(within(form)) for name, form in _QUOTES.items()},
+}
+"""The text between quotation marks."""
 
 _STOPS: Mapping[str, str] = {
     "comma": ",",
     "semicolon": ";",
     "colon": ":",
-    "question mark": "?",
     "exclamation mark": "!",
     "dash": " -",
     "long dash": "\u2014",
@@ -202,23 +208,26 @@ _STOPS: Mapping[str, str] = {
     "nothing": "",
     "line break": "\n",
     "Chinese stop": "\u3002",
-    "wide question mark": "\uff1f",
-    "Arabic question mark": "\u061f",
     "Greek question mark": "\u037e",
     "Armenian stop": "\u0589",
     "Devanagari stop": "\u0964",
-    "interrobang": "\u203d",
-    "both": "?!",
-    "question mark apart": " ?",
     "stop apart": " .",
-    "question mark in brackets": " (?)",
     "upside-down question mark": "\u00bf",
     "and": " and",
     "so tell me": ", so tell me,",
-    "asking for agreement": ", right?",
-    "okay with a question mark": ", okay?",
     "smile": " :)",
     "slash": " /",
+}
+_ASKING: Mapping[str, str] = {
+    "question mark": "?",
+    "wide question mark": "\uff1f",
+    "Arabic question mark": "\u061f",
+    "interrobang": "\u203d",
+    "both": "?!",
+    "question mark apart": " ?",
+    "question mark in brackets": " (?)",
+    "asking for agreement": ", right?",
+    "okay with a question mark": ", okay?",
 }
 STOPPED: Mapping[str, Spell] = {
     **{f"{name} for the stop": stops(sign) for name, sign in _STOPS.items()},
@@ -226,13 +235,10 @@ STOPPED: Mapping[str, Spell] = {
     "small, no signs": lambda text: re.sub(r"[^a-z' ]", "", text.lower()),
     "no signs, comma for the stop": lambda text: re.sub(r"[^A-Za-z' ]", "", text) + ",",
     "a stop behind each word": words(lambda word: word.rstrip(".,!?") + "."),
-    "a question mark behind each word": words(lambda word: word.rstrip(".,!?") + "?"),
     "a comma behind each word": words(lambda word: word.rstrip(".,!?") + ","),
     "a dash behind each word": between(" \u2014 "),
     "a line each": between("\n"),
     "a paragraph each": between("\n\n"),
-    "Spanish": lambda text: f"\u00bf{text.rstrip('.!?')}?",
-    "question word first": lambda text: f"What? {stops('?')(text)}",
     "small first letter": lambda text: text[:1].lower() + text[1:],
     "small first letter, comma for the stop": lambda text: stops(",")(text[:1].lower() + text[1:]),
     "and first": lambda text: f"and {text[:1].lower()}{text[1:]}",
@@ -240,3 +246,10 @@ STOPPED: Mapping[str, Spell] = {
     "title": str.title,
 }
 """Another punctuation."""
+ASKED: Mapping[str, Spell] = {
+    **{f"{name} for the stop": stops(sign) for name, sign in _ASKING.items()},
+    "a question mark behind each word": words(lambda word: word.rstrip(".,!?") + "?"),
+    "Spanish": lambda text: f"\u00bf{text.rstrip('.!?')}?",
+    "question word first": lambda text: f"What? {stops('?')(text)}",
+}
+"""What is said made a question, at least by its signs."""

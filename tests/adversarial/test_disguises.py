@@ -27,15 +27,11 @@ from scenarios.library import Library, load_library
 FAMILIES_ASKED_FOR = {
     "look-alike letters", "styled letters", "invisible characters", "marks on letters", "signs within words",
     "spaces within words", "letters changed", "letters hidden", "spelt by ear", "words glued", "fillers", "wrapped up",
-    "stops changed", "one word alone", "several at once",
+    "quoted", "stops changed", "made a question", "one word alone", "several at once",
 }  # fmt: skip
-HELD = ("styled letters",)
+HELD = ("styled letters", "invisible characters", "marks on letters")
 """The families of which none may gain."""
-NOT_HELD = {
-    ("styled letters", "upside down"),
-    ("styled letters", "flag letters, one a word"),
-    ("styled letters", "black squares, one a word"),
-}
+NOT_HELD = {("styled letters", "upside down")}
 """Spellings of those families that are still known to pay, by family and name."""
 EACH = {INSULT: 32, PROMISE: 64}
 """There are at least so many conversations of a kind, so that each spelling meets one."""
