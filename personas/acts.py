@@ -15,7 +15,7 @@ from itertools import pairwise
 from personas import lexicon, manners
 from personas.disguise import undisguised
 from personas.english import is_english
-from personas.joints import PICTURE, bare_words, unglued
+from personas.joints import PICTURE, bare_words, unglued, without_interjections
 from personas.legible import is_odd, readings
 from personas.memory import remembered
 from personas.respelling import Vocabulary
@@ -337,7 +337,7 @@ def _closings(sentences: tuple[Sentence, ...]) -> Iterator[str]:
 def _rude(text: str) -> bool:
     """Whether a text is rude, also where something is glued to its words or strewn between them."""
     low, made_out = text.lower(), readings(text) if is_odd(text) else ()
-    shown = {low, bare_words(text).lower(), *made_out}
+    shown = {low, bare_words(text).lower(), without_interjections(text).lower(), *made_out}
     shown |= {_INSULTS.respelt(each) for each in shown}
     shown |= {joined for each in (low, *made_out) if (joined := _INSULTS.rejoined(each))}
     shown |= {clause for each in shown for clause in _CLAUSE_ENDS.split(each)}

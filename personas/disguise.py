@@ -33,6 +33,9 @@ _LATIN_LETTER = re.compile(
 _LATIN_BLOCKS = ((0x80, 0x2B0), (0x1D00, 0x1DC0), (0x2C60, 0x2C80), (0xA720, 0xA800), (0xAB30, 0xAB70))
 _TURNED = re.compile("\u202e([^\u202c\n]*)\u202c?")
 """Shown from right to left."""
+_FLIPPED = str.maketrans("ɐqɔpǝɟƃɥᴉıɾʞɯudbɹʇnʌʍʎ˙¿¡,", "abcdefghiijkmnpqrtuvwy.?!'")
+_ON_ITS_HEAD = re.compile(r"[ɐɔǝɟɥᴉɹʇʌʎ]")
+_UPSIDE_DOWN = re.compile(r"(?<!\S)[ɐqɔpǝɟƃɥᴉıɾʞlɯuodbɹsʇnʌʍxʎz˙¿¡,.' ]{2,159}[^\s](?!\S)")
 _ACCENTED = (*range(0x370, 0x530), *range(0x1F00, 0x2000))
 """Greek and Cyrillic, with accents and without."""
 _CONTROLS = re.compile("\x1b\\[[0-9;]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f-\x9f]")
@@ -59,6 +62,7 @@ def undisguised(text: str) -> str:
     if text.isascii():
         return text
     text = _TURNED.sub(lambda found: found[1][::-1], text)
+    text = _UPSIDE_DOWN.sub(_upright, text) if _ON_ITS_HEAD.search(text) else text
     # Before they are put in order, which takes the square of their number.
     text = unicodedata.normalize("NFKC", "".join(_with_few_marks(text.translate(_BOMBS))))
     text = _TOKEN.sub(_seen, text)
@@ -102,6 +106,17 @@ def _is_readable(text: str) -> bool:
     """Whether most of a text is English words."""
     words = [word for word in tokens(text) if len(word) > 2 or word in FUNCTION_WORDS]
     return sum(len(word) for word in words if is_english(word)) * 2 > sum(map(str.isalpha, text))
+
+
+def _upright(found: re.Match[str]) -> str:
+    """Words that stand on their heads, turned round."""
+    upright = found.group().strip()[::-1].translate(_FLIPPED)
+    on_its_head = _ON_ITS_HEAD.search(found.group())
+    return (
+        f" {upright} "
+        if on_its_head and sum(map(is_english, tokens(upright))) * 2 > len(upright.split())
+        else found.group()
+    )
 
 
 def _with_few_marks(text: str) -> Iterator[str]:

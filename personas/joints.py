@@ -66,6 +66,13 @@ _BEHIND_A_STOP = re.compile(
 _SHORT = words_of("hi ah oh")
 _PREFIXES = words_of("non pre mid anti post pro ex inter trans un neo all self co semi quasi ultra sub extra cross")
 _HESITATION = re.compile(r"\b(?:uh-huh|u[hm]+|e[hmr]+|h+m+|huh|you know|i mean)\b", re.IGNORECASE)
+_INTERJECTION = re.compile(
+    r"(?<![\w'])(?:a+h+|o+h+|uh|u+m+|er+m*|h*m+|ha(?:ha)+|he(?:he)+|l(?:o+)l|xx+|ok(?:ay)?|well|like|so|please|yes|yeah|just"
+    r"|basically|literally|actually|honestly|frankly|really|kinda|sorta|right|look|see|man|dude|bro|you know|i mean|and"
+    r"|kind of|sort of|sir|ma'am|x)(?![\w'])",
+    re.IGNORECASE,
+)
+"""What people say without meaning anything by it, most of it a word elsewhere."""
 _SIGNS = re.compile(r"[^\w\s']+|(?<!\w)'|'(?!\w)|_+|(?<![^\W\d_])\d+(?=[^\W\d_])|(?<=[a-z])(?=[A-Z][a-z'])")
 _WORD = re.compile(r"[^\W\d_]+")
 _TITLE = 6
@@ -105,6 +112,11 @@ def bare_words(text: str) -> str:
     counted = Counter(word.lower() for word in words)
     strewn = {word for word, times in counted.items() if times >= _OFTEN and times * 5 >= len(words) * 2}
     return " ".join(word for word in words if word.lower() not in strewn)
+
+
+def without_interjections(text: str) -> str:
+    """The words without any that people say while they think; a part of the meaning may be lost with them."""
+    return " ".join(_INTERJECTION.sub(" ", _SIGNS.sub(" ", text)).split())
 
 
 def _one_stop(found: re.Match[str]) -> str:

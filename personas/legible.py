@@ -19,7 +19,7 @@ from personas.wording import any_of
 _TALL = re.compile(r"(?<=[a-z])I(?=[a-zI\W_]|\Z)|(?<=[A-Za-z]I)I(?![A-Z])|\bl\b(?!')")
 """A capital I where an l belongs ("wiII"), or an l alone where I do: they look the same."""
 _TAG = re.compile(
-    r"</?[a-zA-Z!][^<>]{0,120}>|<!\[CDATA\[|\]\]>|\]\([^()\s]{0,200}\)|\[\^?\d+\]|(?<=[a-z.,?!])\d(?=[\s.,?!]|\Z)|\\[a-z]+\{|`+"
+    r"<!\[CDATA\[|\]\]>|</?[a-zA-Z!][^<>]{0,120}>|\]\([^()\s]{0,200}\)|\[\^?\d+\]|(?<=[a-z.,?!])\d(?=[\s.,?!]|\Z)|\\[a-z]+\{|`+"
 )
 _ESCAPED = re.compile(r"\\[nrt](?![a-z]*\{)|%20")
 _CODED = re.compile(r"\\u([0-9a-fA-F]{4})")
@@ -55,7 +55,8 @@ _ODD = re.compile(
         r"[<>{}\\`\[]|%20|(?<!\w)(?:[_|]|\$(?=[a-z]))|[_|](?!\w)",
         r"(?:[^\w\s]{1,3}\s+\w+\s+){3}",
         r"[a-z][013457@$][a-z]|[@$][a-z]|[a-z]\d(?!\w)",
-        r"(?:[a-z](?:[^\w\s]|_)){2}",
+        r"(?:[a-z](?:[^\w\s]|_)){2}|\w[^\w\s'.,-]\w{1,20}[^\w\s'.,-]\w",
+        r"(?:(?<!\S)[^\w\s'\"(]\w\S*\s+){3}",
         r"[a-z]-[a-z]|\\u[0-9a-f]{4}|'\S*'\S*'",
         r"(?<!\S)[a-z]\s[a-z]\s[a-z](?!\S)",
         r"([a-z])\1\1|vv|\b(?:([a-z])\2){3}",
@@ -106,6 +107,7 @@ def _words(low: str) -> str:
 
 def _spelt(token: str) -> str:
     """A word with letters for the figures and signs in it."""
+    token = token.strip("$")
     if _UNIT.match(token):
         return token
     return _MIXED.sub(lambda found: found.group().rstrip("!").translate(FOR_LETTERS), token)

@@ -25,14 +25,39 @@ _TEXTING = {
     "yer": "your", "y": "why", "n": "and", "da": "the", "ls": "is", "im": "i'm", "cuz": "because", "pls": "please",
     "plz": "please", "ppl": "people", "wat": "what", "wot": "what", "dis": "this", "dat": "that", "gonna": "going to",
     "gotta": "have to", "wanna": "want to", "tho": "though", "luv": "love", "sum1": "someone", "any1": "anyone",
+    "yoor": "your", "yore": "your", "ee": "i", "ees": "is", "iz": "is", "wuz": "was", "woz": "was", "duz": "does",
+    "cos": "because", "coz": "because", "shud": "should", "cud": "could", "wud": "would", "hav": "have",
+    "giv": "give", "wiv": "with", "wid": "with", "dey": "they", "dere": "there", "dem": "them", "ze": "the",
+    "zis": "this", "zat": "that", "zat's": "that's", "dat's": "that's", "wen": "when", "wat's": "what's",
+    "wots": "what's", "yas": "yes", "fer": "for", "teh": "the", "hte": "the", "sed": "said", "av": "have",
+    "'ave": "have", "thru": "through",
 }  # fmt: skip
 SIGNS_FOR_LETTERS = "0134578@$!|\u00a3\u20ac"
 FOR_LETTERS = str.maketrans(SIGNS_FOR_LETTERS, "oieastbasille")
 _ONE_FOR_L = str.maketrans("1", "l")
-_SAME_SOUND = (("rn", "m"), ("cl", "d"), ("vv", "w"), ("ph", "f"), ("oo", "u"), ("ee", "i"), ("ck", "k"), ("z", "s"))
+_SAME_SHAPE = (
+    ("l", "i"),
+    ("i", "l"),
+    ("rn", "m"),
+    ("cl", "d"),
+    ("vv", "w"),
+    ("ph", "f"),
+    ("oo", "u"),
+    ("ee", "i"),
+    ("ck", "k"),
+    ("z", "s"),
+)
+_SOUNDS = tuple(
+    (re.compile(written), sound)
+    for written, sound in (
+        (r"^kn", "n"), (r"^wr", "r"), (r"wh", "w"), (r"ph|gh(?=t?$)", "f"), (r"tion", "shn"), (r"[sc]h", "S"),
+        (r"c(?=[eiy])", "s"), (r"ck|[cq]", "k"), (r"x", "ks"), (r"z", "s"), (r"mb$", "m"), (r"dg", "j"), (r"ft$", "t"),
+    )
+)  # fmt: skip
+"""Ways to write a consonant, each as one sign for its sound."""
 _VOWELS = re.compile(r"[aeiouy]+")
 _TWICE = re.compile(r"(.)\1+")
-_CORE = re.compile(r"[a-z].*[a-z]|[a-z]", re.DOTALL)
+_CORE = re.compile(r"[^\W\d_].*[^\W\d_]|[^\W\d_]", re.DOTALL)
 _SIGNS = ".,;:?\"'()"
 _BETWEEN = re.compile(r"[^a-z]+")
 _WORD = re.compile(r"[a-z][a-z']*[a-z]|[a-z]")
@@ -57,6 +82,7 @@ class Vocabulary:
             self._near.create_dictionary_entry(word, 1)
         shortest_last = sorted(self._meant, key=len, reverse=True)
         self._bones = {_bones(word): word for word in shortest_last}
+        self._sounds = {_sound(word): word for word in shortest_last}
         self._shuffled = {_shuffled(word): word for word in shortest_last}
         self._beginnings = {word[:size] for word in self._meant for size in range(1, len(word))}
         self._line = "\n".join(sorted(self._meant))
@@ -98,6 +124,9 @@ class Vocabulary:
             return self._meant[letters]
         if len(core) > _LONGEST_WORD:
             return None
+        if any(map(str.isdecimal, core)):  # A code, or a word with the usual figures for letters.
+            found = self._near.lookup(_BETWEEN.sub("", core.translate(FOR_LETTERS)), Verbosity.CLOSEST, 1)
+            return self._meant[found[0].term] if found and len(core) > 4 else None
         found = self._filled_in(core, letters) or self._without_vowels(letters)
         return self._nearest(letters) if found is None and len(letters) >= 3 else found
 
@@ -115,12 +144,19 @@ class Vocabulary:
         return self._meant[meant] if meant is not None else None
 
     def _nearest(self, letters: str) -> str | None:
-        for each in dict.fromkeys((letters, *(letters.replace(*pair) for pair in _SAME_SOUND))):
+        variants = tuple(dict.fromkeys((letters, *(letters.replace(*pair) for pair in _SAME_SHAPE))))
+        known = next((each for each in variants if each in self._meant), None)
+        if known is not None:
+            return self._meant[known]
+        for each in variants:
             found = self._near.lookup(each, Verbosity.CLOSEST, 2 if len(each) >= 7 else 1)
             if found:
                 return self._meant[min((item.distance, *self._rank(each, item.term)) for item in found)[-1]]
         bones = _bones(letters)
-        meant = self._shuffled.get(_shuffled(letters)) or (self._bones.get(bones) if len(bones) > 2 else None)
+        sounding = self._sounds.get(_sound(letters), "")
+        meant = self._shuffled.get(_shuffled(letters)) or (sounding if abs(len(sounding) - len(letters)) <= 1 else None)
+        if meant is None and len(bones) > 2:
+            meant = self._bones.get(bones)
         return self._meant[meant] if meant is not None else None
 
     def _rank(self, letters: str, term: str) -> tuple[bool, bool, str]:
@@ -158,6 +194,13 @@ class Vocabulary:
 def _bones(word: str) -> str:
     """What is left of a word without vowels and doubled letters; a vowel at its beginning stays."""
     return _TWICE.sub(r"\1", word[:1] + _VOWELS.sub("", word[1:]))
+
+
+def _sound(word: str) -> str:
+    """Much the same for words that sound alike: the consonants by sound, and where vowels stand."""
+    for written, sound in _SOUNDS:
+        word = written.sub(sound, word)
+    return _TWICE.sub(r"\1", _VOWELS.sub("a", word)).removesuffix("a")
 
 
 def _shuffled(word: str) -> str:
