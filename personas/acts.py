@@ -13,12 +13,12 @@ from enum import StrEnum
 from itertools import pairwise
 
 from personas import lexicon, manners
+from personas.clauses import BEGINNING, asides
 from personas.disguise import undisguised
-from personas.english import is_english
-from personas.joints import PICTURE, bare_words, unglued, without_interjections
+from personas.joints import PICTURE, unglued
 from personas.legible import is_odd, readings
 from personas.memory import remembered
-from personas.respelling import Vocabulary
+from personas.rudeness import is_rude
 from personas.wording import FUNCTION_WORDS, content_words, plain, tokens
 
 MAX_SENTENCE_CHARS = 320
@@ -91,9 +91,6 @@ _JOINT = re.compile(r"^(?:(?:and|but|or|also|plus)\b[, ]*)+", re.IGNORECASE)
 _CODE = re.compile(r"```(?:.*?```)?", re.DOTALL)
 """A fence that is never closed hides nothing behind it."""
 _SHORT_WORDS, _LEAST_RUN = 2, 3
-_BEGINNING = re.compile(r"(?<=[a-z,;:]) (?=[A-Z][a-z'])")
-_LONG = re.compile(r"(?:[^\W\d_]|'){8,}")
-"""Long enough to be several words."""
 _SPACES = re.compile(r"[^\S\n]+")
 _NUMBER = re.compile(r"\(?\d{1,2}[.)]")
 _MACHINE = re.compile(
@@ -104,17 +101,7 @@ _CLAUSE_FORMS = (lexicon.QUESTION_START, lexicon.ELLIPTIC_CLAUSE)
 _FORMS_ANYWHERE = (lexicon.INVERSION, lexicon.WH_INVERSION, lexicon.INDIRECT)
 _STOP_WITHIN = re.compile(rf"[^\W\d_](?:[.?!\u2026]|{PICTURE})+[^\W\d_]")
 _LINE_WITHIN = re.compile(r"(?<=[^\s.?!:])[ \t]*-?\n\s*(?=[a-z])")
-_CLAUSE_ENDS = re.compile(
-    r"[,;:()\[\]{}|<>\"`=\u2014\u2013?!]+|\s[-/]+\s|\s(?=(?:what|when|where|which|who|why|how) )"
-    r"|\s(?=(?:do|does|did|have|has|are|is|was|were|can|could|will|would|should) (?:you|your|it|this|that|there|we) )"
-)
-"""Where a clause may end, written in small letters."""
-_SIGNS_AND_SPACES = " .!?,;:-_*~'\"|/\u2014\u2026"
-_CLAUSE_WORDS = 4
-_MOST = 0.75
 _LETTER = re.compile(r"[^\W\d_]")
-_INSULTS = Vocabulary(re.findall(r"[a-z']+", re.sub(r"\\[a-zA-Z]", " ", manners.RUDE.pattern)))
-"""The words of the rude expressions."""
 
 
 def split_sentences(text: str) -> list[str]:
@@ -136,7 +123,7 @@ def split_sentences(text: str) -> list[str]:
 
 def _run_on(piece: str) -> list[str]:
     """A sentence that is too long for one, where another seems to begin in it."""
-    return [piece] if len(piece) <= MAX_SENTENCE_CHARS else _BEGINNING.split(piece)
+    return [piece] if len(piece) <= MAX_SENTENCE_CHARS else BEGINNING.split(piece)
 
 
 def _portions(piece: str) -> Iterator[str]:
@@ -268,7 +255,7 @@ def read_turn(text: str) -> Reading:
         closings=closings,
         # Offence is taken at whatever it is written among: noise beside it hides none.
         rude=any(
-            map(_rude, (*(each.text for each in sentences), *seams(sentences), *fenced, *runs, *_runs(sentences, 2)))
+            map(is_rude, (*(each.text for each in sentences), *seams(sentences), *fenced, *runs, *_runs(sentences, 2)))
         ),
         farewell=not (set(questions) - check_ins) and any(manners.FAREWELL.search(low.rstrip(" .!")) for low in lows),
         garbled=all(s.kind is Kind.NOISE for s in sentences),
@@ -312,19 +299,9 @@ def _made_out(texts: Iterable[str], runs: Iterable[str]) -> Iterator[str]:
 
 def _asides(sentences: Iterable[Sentence], made_out: Iterable[str]) -> Iterator[str]:
     for sentence in sentences:
-        yield from asides(sentence.text, sentence.kind)
+        yield from asides(sentence.text, whole=sentence.kind is not Kind.STATEMENT)
     for text in made_out:
         yield from asides(text)
-
-
-def asides(text: str, kind: Kind = Kind.STATEMENT) -> Iterator[str]:
-    """The clauses of a text that could stand as statements; of a statement, those that are not most of it."""
-    most = len(text) * (_MOST if kind is Kind.STATEMENT else 1)
-    for piece in _BEGINNING.split(text):
-        for clause in map(str.strip, _CLAUSE_ENDS.split(piece.lower())):
-            asks = lexicon.QUESTION_START.match(clause) or lexicon.AUX_START.match(clause)
-            if not asks and len(clause.split()) >= _CLAUSE_WORDS and len(clause) <= most:
-                yield clause
 
 
 def _closings(sentences: tuple[Sentence, ...]) -> Iterator[str]:
@@ -332,21 +309,3 @@ def _closings(sentences: tuple[Sentence, ...]) -> Iterator[str]:
         fresh = before.kind is not Kind.QUESTION and sentence.kind is Kind.QUESTION
         if fresh and lexicon.CLOSING.match(_bare(sentence.text)):
             yield sentence.text
-
-
-def _rude(text: str) -> bool:
-    """Whether a text is rude, also where something is glued to its words or strewn between them."""
-    low, made_out = text.lower(), readings(text) if is_odd(text) else ()
-    shown = {low, bare_words(text).lower(), without_interjections(text).lower(), *made_out}
-    shown |= {_INSULTS.respelt(each) for each in shown}
-    shown |= {joined for each in (low, *made_out) if (joined := _INSULTS.rejoined(each))}
-    shown |= {clause for each in shown for clause in _CLAUSE_ENDS.split(each)}
-    if any(map(_is_rude, {each.strip(_SIGNS_AND_SPACES) for each in shown})):
-        return True
-    glued = {word for word in _LONG.findall(" ".join((low, *made_out))) if not is_english(word)}
-    return any(map(manners.RUN_TOGETHER.search, glued))
-
-
-def _is_rude(low: str) -> bool:
-    found = manners.RUDE.search(low)
-    return found is not None and not manners.RUDE_PARDON.search(low[: found.start()])

@@ -303,5 +303,5 @@ def compile_case(
         harmless=frozenset(normal(sentence) for line in other for sentence in split_sentences(line)),
         told_in=_told_in(compiled),
         promises=tuple(content_stems(example) for item in case.commitments for example in item.examples),
-        promised=Vocabulary(example.lower() for item in case.commitments for example in item.examples),
+        promised=Vocabulary(text for item in case.commitments for text in (*item.examples, *item.patterns)),
     )

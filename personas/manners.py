@@ -128,9 +128,9 @@ SMALL_TALK = (
 
 _INSULT = any_of(
     "stupid|dumb|an? (?:idiot|moron|liar|fool|joke|coward|waste)|idiots?|ridiculous|pathetic|lazy|useless|"
-    "hopeless|crazy",
+    "hopeless|crazy|annoying|disgusting|worthless|idiotic|thick as",
     "clueless|incompetent|hysterical|childish|dramatic|a drama queen|an? (?:absolute |complete |total "
-    ")?(?:idiot|moron)",
+    ")?(?:idiot|moron|nitwit|halfwit|imbecile|loser|dimwit|jerk|dunce)",
 )
 
 RUDE = re.compile(
@@ -139,7 +139,12 @@ RUDE = re.compile(
         r"\b(?:you(?:'re| are)|youre|ur|(?:are|r) (?:you|u)|u (?:are|r)|(?:don't|dont|do not) be|stop being|you must be"
         r"|how can you be) "
         rf"(?:just |so |being |really |all |such |too |very |that |acting )?{_INSULT}\b",
-        r"\byou (?:\w+ )?(?:idiot|moron|fool|liar|clown|dimwit)\b",
+        r"\byou (?:\w+ )?(?:idiot|moron|fool|liar|clown|dimwit|nitwit|halfwit|loser|jerk|bastard|dunce)\b",
+        r"^(?:idiots?|morons?|imbeciles?|losers?|liars?)$|\bi hate you\b|\bpiss off\b|\bget a move on\b",
+        r"\bshut your (?:mouth|face|trap|gob)\b|\bhow (?:dumb|stupid|dense|thick|slow) (?:can|could) (?:you|one) be\b",
+        r"\bnobody cares (?:what|how) you\b",
+        r"\bwhat an? (?:\w+ )?(?:stupid|dumb|idiotic) (?:question|thing|idea|man|woman)\b",
+        r"\byour (?:constant |endless )?(?:whining|moaning) (?:bores|annoys|tires) me\b|\b(?:stupid|dumb|silly) cow\b",
         r"\b(?:stop|quit) (?:your |all (?:this|that|your) |the )?"
         r"(?:whining|complaining|moaning|wasting my|crying|making excuses|stalling|lying to me)\b",
         r"\b(?:waste|wasting)(?: of)? my time\b|\bwho cares$",

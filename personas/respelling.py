@@ -60,6 +60,7 @@ _TWICE = re.compile(r"(.)\1+")
 _CORE = re.compile(r"[^\W\d_].*[^\W\d_]|[^\W\d_]", re.DOTALL)
 _SIGNS = ".,;:?\"'()"
 _BETWEEN = re.compile(r"[^a-z]+")
+_ESCAPE = re.compile(r"\\[a-zA-Z]")
 _WORD = re.compile(r"[a-z][a-z']*[a-z]|[a-z]")
 _BROKEN = 4
 """Of so many words one at least is none, where words were cut at random."""
@@ -73,8 +74,9 @@ class Vocabulary:
     """Words that are looked for in misspelt ones."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        """`texts` in lower case; their words and those of all grammar are looked for."""
-        self._content = frozenset(word for text in texts for word in _WORD.findall(text)) - FUNCTION_WORDS
+        """The words of `texts`, which may be regular expressions, and those of all grammar are looked for."""
+        plain = (_ESCAPE.sub(" ", text).lower() for text in texts)
+        self._content = frozenset(word for text in plain for word in _WORD.findall(text)) - FUNCTION_WORDS
         everything = sorted(self._content | FUNCTION_WORDS, key=lambda word: ("'" in word, word))
         self._meant = {word.replace("'", ""): word for word in everything}
         self._near = SymSpell(max_dictionary_edit_distance=2, prefix_length=7)

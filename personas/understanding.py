@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from personas.acts import MAX_STATEMENTS, Kind, Reading, asides, read_turn, seams
+from personas.acts import MAX_STATEMENTS, Kind, Reading, read_turn, seams
+from personas.clauses import asides
 from personas.compiled import CompiledCase, CompiledCommitment
 from personas.manners import COURTESY_ANCHORS, FEELING
 from personas.matcher import Matcher
@@ -96,10 +97,11 @@ def _respelt(case: CompiledCase, texts: Iterable[str]) -> Iterator[str]:
 
 
 def _near_a_commitment(case: CompiledCase, clauses: Iterable[str]) -> Iterator[str]:
-    """Those that share two meaningful words, and half of theirs or of its, with an example of a commitment."""
+    """Those worded as one, or that share two meaningful words, and half of theirs or of its, with an example of one."""
     for clause in clauses:
         stems = content_stems(clause)
-        if any(len(stems & gist) * 2 >= max(4, min(len(stems), len(gist))) for gist in case.promises):
+        worded = any(_worded(commitment, clause) for commitment in case.commitments)
+        if worded or any(len(stems & gist) * 2 >= max(4, min(len(stems), len(gist))) for gist in case.promises):
             yield clause
 
 

@@ -29,7 +29,10 @@ DECIDING: Mapping[str, tuple[str, ...]] = {
     ),
     "reward_server.llm": ("answers",),
     "reward_server.scoring": ("gates", "judge_talk", "transcript"),
-    "personas": ("acts", "disguise", "joints", "legible", "english", "lexicon", "manners", "respelling", "wording"),
+    "personas": (
+        *("acts", "clauses", "disguise", "english", "joints", "legible", "lexicon", "manners", "respelling"),
+        *("rudeness", "wording"),
+    ),
 }
 """The modules, by package, whose program text makes a transcript a question, and an answer a decision."""
 

@@ -16,3 +16,31 @@ def test_text_of_its_own_script_is_left_alone() -> None:
 def test_no_character_grows_into_a_sentence() -> None:
     assert len(undisguised("\ufdfa\ufdfb" * 500)) <= 1000
     assert len(undisguised("\u3316" * 500)) <= 3000
+
+
+def test_letters_that_are_taken_for_others_are_read_as_those_in_any_alphabet() -> None:
+    for written in (
+        "ѕtυріd",
+        "ꮪtupid",
+        "ʂtupid",
+        "ꞩŧuᵽid",
+        "ｓｔｕｐｉｄ",
+        "🅂tupid",
+        "s\u0336t\u0336upid",
+        "stüpid".replace("ü", "ʉ"),
+    ):
+        assert undisguised(f"You are {written}.") == "You are stupid."
+    assert undisguised("ᎪᏒᎬ you okay? Уоυ аге гіght.") == "ARE you okay? You are right."
+
+
+def test_accents_of_names_stay() -> None:
+    assert undisguised("Did José meet Zoë in the café?") == "Did José meet Zoë in the café?"
+
+
+def test_what_is_shown_from_the_right_or_on_its_head_is_read_as_it_looks() -> None:
+    assert undisguised("\u202e.pu tuhS\u202c Fine.") == "Shut up. Fine."
+    assert undisguised("You are ʇɥƃᴉɹ pᴉdnʇs today.").split() == ["You", "are", "stupid", "right", "today."]
+
+
+def test_what_controls_a_terminal_is_not_read() -> None:
+    assert undisguised("Shut\x1b[0m \x1fup\x07") == "Shut up"

@@ -91,3 +91,26 @@ def test_a_promise_is_heard_however_much_stands_before_it(before: str) -> None:
     assert [commitment.id for commitment, _ in meant.commitments] == ["stop_tablets"]
     [hedged] = understand(compiled(), BagMatcher(), [f"{before}don't stop taking the tablets."])
     assert hedged.commitments == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Yuo shoudl stop takign the tabltes.",
+        "You sho uld st op tak ing the tab lets.",
+        "youshouldstoptakingthetablets.",
+        "You should stop taking the tablets?",
+        "You should stop taking the tablets, does it hurt?",
+        "You should stop taking the tablets what hurts?",
+        "``You should stop taking the t\u2605blets``",
+    ],
+)
+def test_a_promise_in_odd_spelling_is_muttered_at_least(text: str) -> None:
+    [meant] = understand(compiled(), BagMatcher(), [text])
+    assert "stop_tablets" in {commitment.id for commitment, _ in (*meant.commitments, *meant.muttered)}
+
+
+@pytest.mark.parametrize("text", ["If you stop taking the tablets, does it hurt?", "Does Tabea stop you at the table?"])
+def test_what_is_none_is_not_muttered(text: str) -> None:
+    [meant] = understand(compiled(), BagMatcher(), [text])
+    assert meant.commitments == meant.muttered == ()

@@ -1,0 +1,37 @@
+"""Cuts sentences where something else is said in them, so that a statement is found wherever it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from personas import lexicon
+
+BEGINNING = re.compile(r"(?<=[a-z,;:]) (?=[A-Z][a-z'])")
+"""Where another sentence seems to begin, without a stop before it."""
+CLAUSE_ENDS = re.compile(
+    r"[,;:()\[\]{}|<>\"`=\u2014\u2013?!]+|\s[-/]+\s|\s(?=(?:what|when|where|which|who|why|how) )"
+    r"|\s(?=(?:do|does|did|have|has|are|is|was|were|can|could|will|would|should) (?:you|your|it|this|that|there|we) )"
+)
+"""Where a clause may end, written in small letters."""
+_HEDGED = re.compile(
+    r"\b(?:if|unless|whether|not|never|no|nothing|nobody|cannot|without|instead|rather|suppose)\b|n't\b"
+)
+"""What may take back, or make conditional, what the clause beside it says."""
+_CONDITION = re.compile(r"(?:if|unless|whether|when|once|suppose|before|after|until)\b")
+_NO_STATEMENTS = (lexicon.QUESTION_START, lexicon.AUX_START, _CONDITION)
+_WORDS = 4
+_MOST = 0.75
+"""A clause that is so much of a statement says nothing that the statement does not."""
+
+
+def asides(text: str, *, whole: bool = False) -> Iterator[str]:
+    """The clauses of a text, in lower case, that could stand as statements; the `whole` text is one if wished."""
+    low = text.lower()
+    for piece in BEGINNING.split(text):
+        for clause in map(str.strip, CLAUSE_ENDS.split(piece.lower())):
+            other = any(form.match(clause) for form in _NO_STATEMENTS)
+            if other or len(clause.split()) < _WORDS or (not whole and len(clause) > _MOST * len(low)):
+                continue
+            if not _HEDGED.search(low.replace(clause, " ", 1)):
+                yield clause
