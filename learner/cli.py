@@ -20,6 +20,7 @@ from trainer_client import AsyncLabsClient, LabsClient, LabsError, NotFound, Ret
 
 if TYPE_CHECKING:
     from learner.config import Config
+    from learner.display import Display
     from learner.run import Run
 
 # What shells give a command that ended on Ctrl-C.
@@ -33,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(f"\ninterrupted{''.join(interrupt.args)}", file=sys.stderr)
         return INTERRUPTED
     except _refusals() as error:
         print(f"learner: {_one_line(error)}", file=sys.stderr)
@@ -72,8 +73,10 @@ def _parser() -> argparse.ArgumentParser:
             metavar="SECTION.KEY=VALUE",
             help="change a setting of the file, such as optim.learning_rate=1e-5 or run.updates=50; may be repeated",
         )
-    for command in (demo, train):
-        command.add_argument("--out", type=Path, help="folder of the run; one that exists is continued")
+    for command, default in ((demo, "runs/demo-seed-SEED"), (train, "runs/ and the name of FILE without its ending")):
+        command.add_argument(
+            "--out", type=Path, help=f"folder of the run; one that exists is continued (default: {default})"
+        )
     return parser
 
 
@@ -102,16 +105,17 @@ def demo_file() -> Path:
 
 def _train_in(config: Config, folder: Path, url: str | None) -> int:
     from learner import interrupt, loop
-    from learner.run import open_run
+    from learner.display import Display
 
     address = url or config.server.url
     _look(config, address)
     started = time.monotonic()
-    run = open_run(config, folder, print)
+    display = Display()
+    run = _opened(config, folder, display)
 
     async def go(asked_to_end: Callable[[], bool]) -> None:
         async with AsyncLabsClient(address, max_connections=config.rollout.connections) as client:
-            await loop.train(run, client, print, asked_to_end)
+            await loop.train(run, client, display.say, asked_to_end, display.now)
 
     try:
         with interrupt.first_one_waits(_say_it_will_end) as asked_to_end:
@@ -119,12 +123,31 @@ def _train_in(config: Config, folder: Path, url: str | None) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
     finally:
+        display.clear()
         curve = loop.draw(folder, f"{config.server.collection}/{config.server.scenario}, {config.algorithm.name}")
     if run.saved < config.run.updates:
         print(f"interrupted; the same command will go on from update {run.saved}", file=sys.stderr)
         return INTERRUPTED
     _report(run, time.monotonic() - started, curve)
     return 0
+
+
+def _opened(config: Config, folder: Path, display: Display) -> Run:
+    """The run; a Ctrl-C before it is open goes on its way with what is left to go on from."""
+    from learner import checkpoint
+    from learner.run import open_run
+
+    try:
+        return open_run(config, folder, display.say, display.now)
+    except KeyboardInterrupt:
+        display.clear()
+        kept = checkpoint.newest(folder / "checkpoints")
+        told = " before there was a checkpoint: nothing is kept, and the same command starts again"
+        if kept is not None:
+            told = f"; the same command will go on from update {kept.step}"
+        raise KeyboardInterrupt(told) from None
+    finally:
+        display.clear()
 
 
 def _say_it_will_end() -> None:
@@ -162,12 +185,17 @@ def _report(run: Run, seconds: float, curve: Path) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from learner import config
+    from learner.display import Display
     from learner.dry_run import dry_run
 
     chosen = config.load(options.file or demo_file(), options.set)
     address = options.url or chosen.server.url
     _look(chosen, address)
-    return 0 if dry_run(chosen, address, print) else 1
+    display = Display()
+    try:
+        return 0 if dry_run(chosen, address, display.say, display.now) else 1
+    finally:
+        display.clear()
 
 
 def _algorithms(options: argparse.Namespace) -> int:

@@ -143,7 +143,7 @@ class Config:
         """The preset with its overrides."""
         name = self.algorithm.name
         if name not in ALGORITHMS:
-            raise ConfigError(f"algorithm.name: {nearest(name, ALGORITHMS)}")
+            raise ConfigError(f"algorithm.name: {name!r} is {nearest(name, ALGORITHMS)}")
         overrides = _read_fields(Objective, self.algorithm.overrides, "algorithm.overrides")
         return dataclasses.replace(ALGORITHMS[name], **overrides)
 
@@ -261,6 +261,8 @@ def _check(config: Config) -> None:
         raise ConfigError("model.width: must be a multiple of model.heads")
     objective = config.objective()
     try:
+        # The name means the whole of it: with another advantage it would be some other objective under its name.
+        check_trainable(ALGORITHMS[config.algorithm.name])
         check_trainable(objective)
     except ValueError as error:
         raise ConfigError(f"algorithm.name: {config.algorithm.name!r} cannot be trained: {error}") from None
@@ -268,6 +270,7 @@ def _check(config: Config) -> None:
 
 def nearest(name: str, known: typing.Iterable[str]) -> str:
     """What to say about a name that is not known."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    known = list(known)
+    close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(known))}"
     return f"unknown; {hint}"

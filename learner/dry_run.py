@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
 from learner import run as runs
 from learner.config import Config
+from learner.display import Now, Say, silent
 from learner.model import rows_of
 from learner.rollout import Collected
 from trainer_client import AsyncLabsClient
@@ -22,12 +22,12 @@ from trainer_client import AsyncLabsClient
 CANARY_TOLERANCE = 1e-3
 
 
-def dry_run(config: Config, url: str | None, say: Callable[[str], None]) -> bool:
+def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> bool:
     """Play two episodes and compare log-probabilities; True if all is well."""
     with tempfile.TemporaryDirectory(prefix="learner-check-") as folder:
-        run = runs.open_run(config, Path(folder), say)
+        run = runs.open_run(config, Path(folder), say, now)
         say("template: append-only, turns end with the sampled token")
-        collected = asyncio.run(_play(run, url))
+        collected = asyncio.run(_play(run, url, now))
     if not collected.trajectories:
         say(f"episodes: all failed ({', '.join(sorted(set(collected.error_codes)))})")
         return False
@@ -41,6 +41,6 @@ def dry_run(config: Config, url: str | None, say: Callable[[str], None]) -> bool
     return fits
 
 
-async def _play(run: runs.Run, url: str | None) -> Collected:
+async def _play(run: runs.Run, url: str | None, now: Now) -> Collected:
     async with AsyncLabsClient(url) as client:
-        return await run.rollouts(client).collect([1], 2, (0,))
+        return await run.rollouts(client).collect([1], 2, (0,), now)

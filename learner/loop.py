@@ -14,9 +14,10 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from learner.display import Now, Say, silent
 from learner.metrics import plot_curve, read_metrics
 from learner.rollout import Collected, Rollouts
-from learner.run import Run, Say
+from learner.run import Run
 from trainer_client import AsyncLabsClient
 
 FIRST_HELD_OUT_SEED = 2**40
@@ -31,28 +32,32 @@ def _never() -> bool:
     return False
 
 
-async def train(run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool] = _never) -> None:
+async def train(
+    run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool] = _never, now: Now = silent
+) -> None:
     """Train to the configured number of updates, or to the end of the one in which it is asked to end."""
     rollouts = run.rollouts(client)
     if run.step == 0:
-        await evaluate(run, client, rollouts, say)
+        await evaluate(run, client, rollouts, say, now)
     while run.step < run.config.run.updates and not asked_to_end():
-        await _update(run, rollouts, say)
+        await _update(run, rollouts, say, now)
         # What is due at this step comes before its checkpoint: a run that goes on from there does not do it again.
         if run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates:
-            await evaluate(run, client, rollouts, say)
+            await evaluate(run, client, rollouts, say, now)
         if run.step % run.config.run.checkpoint_every == 0:
             run.save()
     if run.saved < run.step:
         run.save()
 
 
-async def evaluate(run: Run, client: AsyncLabsClient, rollouts: Rollouts, say: Say) -> float:
+async def evaluate(run: Run, client: AsyncLabsClient, rollouts: Rollouts, say: Say, now: Now = silent) -> float:
     """Mean reward on held-out seeds, written to the metrics."""
     settings = run.config.evaluation
     seeds = [FIRST_HELD_OUT_SEED + number for number in range(settings.episodes)]
     # The same noise at every evaluation: what changes between two is the policy.
-    collected = await rollouts.collect(seeds, 1, (run.config.run.seed, _EVALUATION))
+    collected = await rollouts.collect(
+        seeds, 1, (run.config.run.seed, _EVALUATION), lambda played: now(f"held-out seeds, {played}")
+    )
     values = summary(collected)
     run.metrics.write("eval", run.step, values)
     say(
@@ -65,12 +70,18 @@ async def evaluate(run: Run, client: AsyncLabsClient, rollouts: Rollouts, say: S
     return mean
 
 
-async def _update(run: Run, rollouts: Rollouts, say: Say) -> None:
+async def _update(run: Run, rollouts: Rollouts, say: Say, now: Now) -> None:
     settings, step = run.config.rollout, run.step + 1
     first = run.config.run.seed * 1_000_003 + step * settings.groups
     seeds = [(first + number) % FIRST_HELD_OUT_SEED for number in range(settings.groups)]
-    collected = await rollouts.collect(seeds, settings.group_size, (run.config.run.seed, _TRAINING, step))
+    collected = await rollouts.collect(
+        seeds,
+        settings.group_size,
+        (run.config.run.seed, _TRAINING, step),
+        lambda played: now(f"update {step:>4}  {played}"),
+    )
     values = summary(collected)
+    now(f"update {step:>4}  learning from {len(collected.trajectories)} episodes")
     started = time.monotonic()
     values |= run.updater.update(collected.groups)
     values["seconds/update"] = time.monotonic() - started
@@ -138,5 +149,5 @@ async def save_samples(run: Run, client: AsyncLabsClient, collected: Collected) 
 def draw(folder: Path, title: str) -> Path:
     """Draw the curve of a run."""
     path = folder / "curve.png"
-    plot_curve({"run": read_metrics(folder / "metrics.jsonl")}, path, title)
+    plot_curve({"": read_metrics(folder / "metrics.jsonl")}, path, title)
     return path

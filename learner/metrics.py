@@ -47,19 +47,20 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def plot_curve(runs: Mapping[str, Sequence[Mapping[str, Any]]], path: Path, title: str) -> None:
-    """Training reward as a thin line and held-out reward with its error, for each run."""
+    """Training reward as a thin line and held-out reward with its error, for each run; a lone one needs no name."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import MaxNLocator
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5), constrained_layout=True)
     for number, (name, records) in enumerate(runs.items()):
-        colour = f"C{number}"
+        colour, whose = f"C{number}", f"{name}: " if name else ""
         training = [(record["step"], record["reward/mean"]) for record in records if record["kind"] == "train"]
         held_out = [record for record in records if record["kind"] == "eval"]
         if training:
-            axes.plot(*zip(*training, strict=True), color=colour, alpha=0.3, linewidth=1, label=f"{name}: training")
+            axes.plot(*zip(*training, strict=True), color=colour, alpha=0.3, linewidth=1, label=f"{whose}training")
         axes.errorbar(
             [record["step"] for record in held_out],
             [record["reward/mean"] for record in held_out],
@@ -67,9 +68,10 @@ def plot_curve(runs: Mapping[str, Sequence[Mapping[str, Any]]], path: Path, titl
             color=colour,
             marker="o",
             capsize=2,
-            label=f"{name}: held-out seeds",
+            label=f"{whose}held-out seeds",
         )
     axes.set(xlabel="update", ylabel="mean reward", ylim=(0, 1), title=title)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
     figure.savefig(path, dpi=120)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from learner.display import Now, silent
 from learner.generate.session import Completion, Continuation, Generator, Session
 from learner.tokens import Renderer
 from learner.types import Group, Segment, Trajectory
@@ -93,6 +94,24 @@ class _Episode:
         )
 
 
+@dataclass
+class _Progress:
+    """How far a collection has come; episodes end close together, so turns are told as well."""
+
+    now: Now
+    episodes: int
+    turns: int = 0
+    ended: int = 0
+
+    def turned(self, *, ended: bool) -> None:
+        self.turns += 1
+        self.ended += ended
+        self.tell()
+
+    def tell(self) -> None:
+        self.now(f"{self.episodes} episodes: {self.turns} turns played, {self.ended} ended")
+
+
 class Rollouts:
     """Collects groups with one policy on one stage."""
 
@@ -106,10 +125,14 @@ class Rollouts:
         self._waves = max(1, waves)
         self._model_room = asyncio.Lock()
         self._generating_s = 0.0
+        self._progress = _Progress(silent, 0)
 
-    async def collect(self, seeds: Sequence[int], group_size: int, noise: tuple[int, ...]) -> Collected:
+    async def collect(
+        self, seeds: Sequence[int], group_size: int, noise: tuple[int, ...], now: Now = silent
+    ) -> Collected:
         """Play `group_size` episodes for each seed; `noise` numbers make the sampling repeatable."""
         started, self._generating_s = time.monotonic(), 0.0
+        self._progress = _Progress(now, len(seeds) * group_size)
         episodes = [
             _Episode(number=place * group_size + member, seed=seed, noise=(*noise, place, member))
             for place, seed in enumerate(seeds)
@@ -155,6 +178,7 @@ class Rollouts:
         episode.episode_id = answer.episode_id
         episode.persona = answer.initial_observation.content
         episode.next_ids = self._renderer.opening(episode.persona)
+        self._progress.tell()
 
     async def _turn(self, episode: _Episode, completion: Completion) -> None:
         spoken = self._renderer.spoken(list(completion.ids))
@@ -177,6 +201,7 @@ class Rollouts:
         else:
             episode.persona = answer.observation.content
             episode.next_ids = self._renderer.suffix(episode.persona, ended=completion.ended)
+        self._progress.turned(ended=not episode.live)
 
 
 def _group(seed: int, episodes: Sequence[_Episode]) -> Group:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import transformers
 
 from learner import checkpoint
 from learner.config import Config, ConfigError
+from learner.display import Now, Say, silent
 from learner.generate.hf import HfGenerator
 from learner.metrics import MetricsFile
 from learner.model import Policy
@@ -29,7 +30,7 @@ from learner.update import Updater
 from learner.warmup import load_script, warm_up
 from trainer_client import AsyncLabsClient
 
-Say = Callable[[str], None]
+_HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
 
 @dataclass
@@ -68,19 +69,20 @@ class Run:
         self.saved = self.step
 
 
-def open_run(config: Config, folder: Path, say: Say) -> Run:
+def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
     """A new run, or the continuation of the one in this folder."""
     torch.set_num_threads(config.model.threads)
     transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    _settle_config(config, folder)
+    _check_device(config.model.device)
     found = checkpoint.newest(folder / "checkpoints")
+    _settle_config(config, folder, is_begun=found is not None)
     if found is not None:
         say(_where(found.step, config, folder))
         model, tokenizer = _load(str(found.model_path))
     elif config.model.path is not None:
-        model, tokenizer = _load(config.model.path)
+        model, tokenizer = _given(config.model.path)
     else:
-        model, tokenizer = _warmed_up(config, say)
+        model, tokenizer = _warmed_up(config, say, now)
     run = _assemble(config, folder, model.to(config.model.device), tokenizer)
     if found is not None:
         run.optimizer.load_state_dict(found.optimizer_state())
@@ -101,13 +103,23 @@ def _where(step: int, config: Config, folder: Path) -> str:
     )
 
 
-def _settle_config(config: Config, folder: Path) -> None:
+def _check_device(name: str) -> None:
+    """Refuse what torch would only fail on, in words that do not name the setting."""
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"model.device: {name!r} cannot be used on this machine: {reason}") from None
+
+
+def _settle_config(config: Config, folder: Path, *, is_begun: bool) -> None:
     resolved = config.resolved()
     # Where the server listens and how far to go are not what a policy is made of.
     shape = {name: value for name, value in resolved.items() if name not in ("server", "run")}
     shape |= {"stage": [config.server.collection, config.server.scenario], "seed": config.run.seed}
     path = folder / "config.json"
-    if path.exists() and json.loads(path.read_text()).get("shape") != shape:
+    # Where no checkpoint came of it, nothing hangs on what was asked for: a setting may be mended.
+    if is_begun and path.exists() and json.loads(path.read_text()).get("shape") != shape:
         raise ConfigError(f"{folder} holds a run with another configuration; choose another folder with --out")
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"resolved": resolved, "shape": shape}, indent=1) + "\n")
@@ -119,7 +131,19 @@ def _load(path: str) -> tuple[Any, Any]:
     return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32), AutoTokenizer.from_pretrained(path)
 
 
-def _warmed_up(config: Config, say: Say) -> tuple[Any, Any]:
+def _given(path: str) -> tuple[Any, Any]:
+    """The model of the configuration; what transformers says of one that it cannot load does not name the setting."""
+    is_folder = Path(path).is_dir()
+    if not is_folder and _HUB_NAME.fullmatch(path) is None:
+        raise ConfigError(f"model.path: {path} is no folder, and no name of a model on the hub (owner/name)")
+    try:
+        return _load(path)
+    except (OSError, ValueError) as error:
+        what = "the folder holds no model that can be loaded" if is_folder else "no folder, nor a model of the hub"
+        raise ConfigError(f"model.path: {path}: {what}: {' '.join(str(error).split())}") from None
+
+
+def _warmed_up(config: Config, say: Say, now: Now) -> tuple[Any, Any]:
     shape, script = config.model, load_script(config.warmup.script)
     tokenizer = build_tokenizer(script.texts())
     model = build_model(
@@ -133,7 +157,7 @@ def _warmed_up(config: Config, say: Say) -> tuple[Any, Any]:
     count = sum(parameter.numel() for parameter in model.parameters())
     say(f"warming up a model of {count:,} parameters and {len(tokenizer):,} tokens on scripted dialogues")
     policy = _policy(config, model, tokenizer)
-    losses = warm_up(policy, script, tokenizer, config.warmup.settings(), seed=config.run.seed)
+    losses = warm_up(policy, script, tokenizer, config.warmup.settings(), seed=config.run.seed, now=now)
     say(f"warm-up: loss {losses[0]:.2f} -> {losses[-1]:.2f} in {len(losses)} steps")
     return model, tokenizer
 

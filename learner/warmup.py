@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from learner.display import Now, silent
 from learner.model import Policy, rows_of
 from learner.tokens import Renderer, Tokenizer
 from learner.types import Segment
@@ -130,7 +131,9 @@ def segments_of(dialogue: Dialogue, renderer: Renderer, tokenizer: Tokenizer) ->
     return tuple(segments)
 
 
-def warm_up(policy: Policy, script: Script, tokenizer: Any, settings: WarmupSettings, *, seed: int) -> list[float]:
+def warm_up(
+    policy: Policy, script: Script, tokenizer: Any, settings: WarmupSettings, *, seed: int, now: Now = silent
+) -> list[float]:
     """Maximum likelihood on composed dialogues; the loss of each step."""
     renderer = Renderer(tokenizer)
     chance = random.Random(f"warm-up {seed}")  # noqa: S311 - data, no secret
@@ -139,7 +142,8 @@ def warm_up(policy: Policy, script: Script, tokenizer: Any, settings: WarmupSett
         optimizer, max_lr=settings.learning_rate, total_steps=settings.steps, pct_start=0.1
     )
     losses = []
-    for _ in range(settings.steps):
+    for step in range(settings.steps):
+        now(f"warm-up: {step} of {settings.steps} steps")
         dialogues = [compose(script, settings.turns, chance) for _ in range(settings.batch)]
         rows = rows_of(
             [segments_of(dialogue, renderer, tokenizer) for dialogue in dialogues],

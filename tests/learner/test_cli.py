@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from learner import run
 from learner.cli import main
 from learner.metrics import read_metrics
 from learner.objectives import ALGORITHMS
@@ -111,9 +112,70 @@ def test_an_algorithm_that_cannot_be_trained_is_refused_before_anything(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--url", free_address(), "--out", str(tmp_path / "run"), "--set", f"algorithm.name={name}"]
-    assert main(["demo", *arguments, "--set", "algorithm.overrides={}"]) == 2
-    assert f"algorithm.name: '{name}' cannot be trained" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
+    # The demo overrides the advantage, the very part that such a name cannot be trained for.
+    for changes in ([], ["--set", "algorithm.overrides={}"]):
+        assert main(["demo", *arguments, *changes]) == 2
+        assert f"algorithm.name: '{name}' cannot be trained" in capsys.readouterr().err
+        assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["dpo", "gdpo", "PPO"])
+def test_an_algorithm_that_is_none_of_the_table_is_refused_by_name(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--url", free_address(), "--set", f"algorithm.name={name}"]) == 2
+    assert f"algorithm.name: {name!r} is unknown" in capsys.readouterr().err
+
+
+def test_ctrl_c_in_the_warm_up_says_that_nothing_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    command = ["demo", "--out", str(tmp_path), "--updates", "1", *CHANGES]
+    with listening(StageServer(turns=2)) as url:
+        with monkeypatch.context() as patched:
+            patched.setattr(run, "warm_up", interrupted)
+            assert main([*command, "--url", url]) == 130
+        said = "interrupted before there was a checkpoint: nothing is kept, and the same command starts again\n"
+        assert capsys.readouterr().err.endswith(said)
+        # Where nothing is kept, other settings may take the folder as well.
+        assert main([*command, "--url", url, "--set", "warmup.steps=2"]) == 0
+        with monkeypatch.context() as patched:
+            patched.setattr(run, "_load", interrupted)
+            assert main([*command, "--url", url, "--set", "warmup.steps=2", "--updates", "2"]) == 130
+        assert capsys.readouterr().err.endswith("interrupted; the same command will go on from update 1\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("model.path=path/to/a/model", "model.path: path/to/a/model is no folder, and no name of a model on the hub"),
+        ("model.path=no/such-model", "model.path: no/such-model: no folder, nor a model of the hub"),
+        ("model.path=FOLDER", "the folder holds no model that can be loaded"),
+        ("model.device=gpu", "model.device: 'gpu' cannot be used on this machine"),
+    ],
+)
+def test_a_model_that_cannot_be_had_is_named_by_its_setting(
+    change: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with listening(StageServer(turns=2)) as url:
+        assert main(["check", "--url", url, "--set", change.replace("FOLDER", str(tmp_path))]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "default"),
+    [("demo", "runs/demo-seed-SEED"), ("train", "runs/ and the name of FILE without its ending")],
+)
+def test_the_help_says_where_a_run_goes(command: str, default: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert f"(default: {default})" in " ".join(capsys.readouterr().out.split())
 
 
 def test_train_reads_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

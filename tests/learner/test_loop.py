@@ -212,21 +212,57 @@ def test_the_curve_is_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_legend_names_every_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def axes_of(runs: dict[str, list[dict[str, Any]]], path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     from matplotlib import pyplot
 
-    shown: list[str] = []
-    monkeypatch.setattr(
-        pyplot,
-        "close",
-        lambda figure: shown.extend(text.get_text() for text in figure.axes[0].get_legend().get_texts()),
-    )
+    drawn = []
+    monkeypatch.setattr(pyplot, "close", drawn.append)
+    plot_curve(runs, path, "title")
+    [figure] = drawn
+    return figure.axes[0]
+
+
+def test_the_legend_names_every_line_and_of_several_runs_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [
         {"kind": "eval", "step": 0, "reward/mean": 0.2, "reward/standard_error": 0.01},
         {"kind": "train", "step": 1, "reward/mean": 0.3},
     ]
-    plot_curve({"run": rows}, tmp_path / "curve.png", "title")
-    assert sorted(shown) == ["run: held-out seeds", "run: training"]
+
+    def named(name: str) -> list[str]:
+        with monkeypatch.context() as patched:
+            axes = axes_of({name: rows}, tmp_path / "curve.png", patched)
+        return sorted(text.get_text() for text in axes.get_legend().get_texts())
+
+    assert named("") == ["held-out seeds", "training"]
+    assert named("seed 1") == ["seed 1: held-out seeds", "seed 1: training"]
+
+
+def test_updates_are_counted_in_whole_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {"kind": "eval", "step": step, "reward/mean": 0.2, "reward/standard_error": 0.01} for step in (0, 5, 10, 15, 20)
+    ]
+    for last in (3, 5):
+        ticks = axes_of({"": rows[:last]}, tmp_path / "curve.png", monkeypatch).get_xticks()
+        assert [tick for tick in ticks if tick != round(tick)] == []
+
+
+def test_it_is_told_what_is_going_on(tmp_path: Path) -> None:
+    told: list[str] = []
+    opened = open_run(config(tmp_path, 1), tmp_path / "run", lambda line: None, told.append)
+    assert told[:2] == ["warm-up: 0 of 40 steps", "warm-up: 1 of 40 steps"]
+    del told[:]
+
+    async def go() -> None:
+        async with client_of(StageServer(turns=2)) as client:
+            await loop.train(opened, client, lambda line: None, now=told.append)
+
+    asyncio.run(go())
+    assert told[0] == "held-out seeds, 8 episodes: 0 turns played, 0 ended"
+    assert "held-out seeds, 8 episodes: 16 turns played, 8 ended" in told
+    assert "update    1  12 episodes: 24 turns played, 12 ended" in told
+    assert "update    1  learning from 12 episodes" in told
 
 
 def test_metrics_that_are_not_numbers_are_refused(tmp_path: Path) -> None:

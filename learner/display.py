@@ -1,0 +1,45 @@
+"""What a run shows while it works: lines that stay, and below them, on a terminal, what is going on now.
+
+A pipe or a file gets the lines alone, each as soon as it is said.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+Say = Callable[[str], None]
+"""Takes a line that stays."""
+Now = Callable[[str], None]
+"""Takes what is going on now; it gives way to the next one, and to a line that stays."""
+
+_BACK = "\r\x1b[K"
+"""To the beginning of the terminal's line, and what stands there is gone."""
+
+
+def silent(_: str) -> None:
+    """For who has nobody to tell what is going on."""
+
+
+class Display:
+    """Writes to standard output."""
+
+    def __init__(self) -> None:
+        self._is_busy = False
+
+    def say(self, line: str) -> None:
+        """Print a line that stays."""
+        self.clear()
+        print(line, flush=True)
+
+    def now(self, what: str) -> None:
+        """Show what is going on, in place of what was."""
+        if sys.stdout.isatty():
+            self._is_busy = True
+            print(f"{_BACK}{what}", end="", flush=True)
+
+    def clear(self) -> None:
+        """Take away what is going on."""
+        if self._is_busy:
+            self._is_busy = False
+            print(_BACK, end="", flush=True)
