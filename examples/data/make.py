@@ -2,6 +2,7 @@
 
 The conversations are made up, put together from the lines below. Labels stand for what a person might have said: how
 much the agent found out and how it spoke, with some disagreement. They are there to try commands on, not to learn from.
+Rows that a reward model is trained on name the scenario as the server does, which always reads in one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,12 @@ from typing import Any
 
 HERE = Path(__file__).parent
 WHERE = {"collection_slug": "customer-support", "scenario_slug": "leaking-blender"}
+SCENARIO = (
+    "The leaking blender: A customer writes in because her blender leaks. You are the shop's support agent. Find out "
+    "what happened, keep her safe, and settle the case: a unit from another batch, a refund of what is still open, or "
+    "another way that policy allows. Record your decision with the tool and tell her what happens next."
+)
+"""Name and description of that scenario."""
 OPENINGS = (
     "Hi, I need some help. My blender leaks from the bottom every time I run it.",
     "Hello. My blender leaks from the bottom every time I run it, and I am tired of mopping.",
@@ -84,7 +91,8 @@ def pair(source: Random, number: int) -> dict[str, Any]:
     """The same customer with two agents."""
     better, worse = talk(source, source.randint(2, 5), 0, True), talk(source, 1, source.randint(1, 5), False)
     worse.messages[0] = better.messages[0]
-    return {"chosen": better.messages, "rejected": worse.messages, "group": f"customer {number // 2}"}
+    sides = {"chosen": better.messages, "rejected": worse.messages}
+    return {**sides, "scenario": SCENARIO, "group": f"customer {number // 2}"}
 
 
 def rewards(source: Random, number: int) -> dict[str, Any]:
@@ -113,7 +121,12 @@ def write(name: str, rows: Iterable[Any]) -> None:
 def labelled(source: Random, found: Sequence[Talk]) -> list[dict[str, Any]]:
     """Rows of `reward-model train`."""
     return [
-        {"messages": each.messages, "score": rated(source, each.worth), "group": f"customer {number // 3}"}
+        {
+            "messages": each.messages,
+            "score": rated(source, each.worth),
+            "scenario": SCENARIO,
+            "group": f"customer {number // 3}",
+        }
         for number, each in enumerate(found)
     ]
 

@@ -145,6 +145,7 @@ def activate(
     data: Data = None,
 ) -> None:
     """Let a model serve as `reward_model`; running servers notice at once."""
+    from reward_server.reward_models.dataset import NOT_FOR_SCENARIOS
     from reward_server.settings import load_settings
 
     if (model is None) != off:
@@ -159,6 +160,9 @@ def activate(
     featurisers_of(settings).of(found)  # the server could not serve what does not fit its encoder
     registry.activate(registry.add(found).id)
     typer.echo(f"Reward model {found.id} is active.", err=True)
+    for note in found.card.data.notes:
+        if NOT_FOR_SCENARIOS in note:
+            typer.echo(f"labs: its card says: {note}", err=True)
 
 
 @app.command()

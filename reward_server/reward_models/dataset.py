@@ -25,6 +25,8 @@ MIN_EXAMPLES = 30
 MIN_GROUPS = 5
 MIN_SCENARIOS = 5
 """With fewer scenarios than this, rows without a group are grouped by how the conversation begins."""
+NOT_FOR_SCENARIOS = "in a scenario, as the server always scores,"
+"""In the note on rows without one, so that it is known again on a card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +237,19 @@ def notes_on_reading(dataset: Dataset, reads: Reads) -> Iterator[str]:
                 else "nothing: they have a scenario, and the same is read of both sides"
             )
         )
+
+
+def notes_on_scenarios(dataset: Dataset, reads: Reads) -> Iterator[str]:
+    """A note where rows come without a scenario, and so teach little or nothing for conversations in one."""
+    rows = list(dataset.rows())
+    without = sum(not (row.conversation if isinstance(row, Labelled) else row.chosen).scenario for row in rows)
+    if not without:
+        return
+    every = without == len(rows)
+    which = "no row has a `scenario`" if every else f"{without} of {len(rows)} rows have no `scenario`"
+    knows = "such a model knows" if every else "it learned from those"
+    answers = ", and nothing of answers, by which agents earn there" if reads == "answers" else ""
+    yield f"{which}: {NOT_FOR_SCENARIOS} {knows} nothing of what was asked for{answers}; give rows their `scenario`"
 
 
 def _read_alike(pair: Preferred, reads: Reads) -> bool:

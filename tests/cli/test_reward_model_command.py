@@ -86,7 +86,8 @@ def test_a_model_is_trained_listed_activated_measured_and_exported(
     model = trained(home, monkeypatch)
     said = capsys.readouterr().out.replace("\n", " ")
     assert model in said
-    assert "Training ended at the limit of 12 epochs" in said
+    assert "Training was stopped by its limit of 12 epochs" in said
+    assert "no row has a `scenario`: in a scenario, as the server always scores," in said
     assert "limit of 12 epochs" in (home / "model" / "report.md").read_text()
     assert labs(monkeypatch, "list") == 0
     listed = capsys.readouterr().out
@@ -94,7 +95,7 @@ def test_a_model_is_trained_listed_activated_measured_and_exported(
     assert "active" not in listed
     assert labs(monkeypatch, "activate", model) == 0
     assert Registry(home / "data" / "reward-models").active_id() == model
-    capsys.readouterr()
+    assert "labs: its card says: no row has a `scenario`" in capsys.readouterr().err
     labs(monkeypatch, "list")
     assert capsys.readouterr().out.rstrip().endswith("active")
     assert labs(monkeypatch, "evaluate", model, home / "talks.jsonl", "--out", home / "measured") == 0
@@ -106,6 +107,18 @@ def test_a_model_is_trained_listed_activated_measured_and_exported(
     assert "held-out" not in said
     assert labs(monkeypatch, "activate", "--off") == 0
     assert Registry(home / "data" / "reward-models").active_id() is None
+
+
+def test_a_model_of_rows_with_their_scenario_is_activated_without_a_word_on_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = home / "played.jsonl"
+    file.write_text("".join(f"{json.dumps({**row, 'scenario': 'A visit.'})}\n" for row in rows(80)))
+    assert labs(monkeypatch, "train", file, "--out", home / "model", "--epochs", 4) == 0
+    assert labs(monkeypatch, "activate", home / "model") == 0
+    said = capsys.readouterr()
+    assert "no `scenario`" not in said.out + said.err
+    assert "has a `scenario`" not in said.out + said.err
 
 
 def test_an_exported_model_scores_as_the_trained_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.processes import ROOT
+from reward_server.engine import load_scenarios
 from reward_server.jobs.agreement.read import Reading as Judged
 from reward_server.jobs.agreement.read import read as read_judged
 from reward_server.jobs.calibration.read import read as read_rewards
@@ -19,6 +20,8 @@ from reward_server.jobs.evaluation.rows import read_rows
 from reward_server.jobs.reward_model.read import Reading, read_dataset
 from reward_server.reward_models.calibration_fit import fit
 from reward_server.reward_models.dataset import split
+from reward_server.reward_models.recorded import scenario_text
+from reward_server.settings import load_settings
 
 DATA = ROOT / "examples" / "data"
 PAGES = "\n".join(page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
@@ -30,6 +33,11 @@ def test_reward_models_can_be_trained(name: str) -> None:
     found = read_dataset(DATA / name, Reading())
     parts = split(found, seed=0)
     assert list(parts.train.rows())
+    # The server reads in a scenario: a model of rows without one would know nothing there.
+    library = load_scenarios(load_settings({}).scenarios)
+    card = library.catalog.find("customer-support", "leaking-blender")
+    assert card is not None
+    assert {each.scenario for each in found.conversations()} == {scenario_text(card.card)}
 
 
 @pytest.mark.parametrize(("name", "method", "combine"), [("winners", "temperature", False), ("rows", "isotonic", True)])

@@ -52,3 +52,41 @@ def test_the_headline_claims_intervals_only_where_there_are_some() -> None:
     assert "dialogues, without intervals." in page("A model", [], without, {}).decode()
     both = Measured({**with_one.metrics, "lamps": without.metrics["score"]}, {}, {}, {})
     assert "dialogues, some with 95 % intervals from" in page("A model", [], both, {}).decode()
+
+
+def against(own: float, length: float, uncertainty: dict[str, Any] | None = None) -> Measured:
+    baselines = {
+        "mean": {"r2": {"value": -0.01}},
+        "length": {"r2": {"value": length}},
+        "cosine": {"r2": {"value": 0.1}},
+    }
+    return Measured({"score": {"n": 18, "r2": {"value": own}}}, baselines, {}, uncertainty or {})
+
+
+def test_a_baseline_that_is_as_good_as_the_model_is_named() -> None:
+    [said] = in_words(against(0.492, 0.499))
+    assert said == (
+        "The simple baseline `length` does as well as this model, or better (R² 0.499; the model 0.492): on these rows "
+        "the model adds nothing to it."
+    )
+    assert said in page("A model", [], against(0.492, 0.499), {}).decode()
+    assert len(in_words(against(0.4991, 0.4989))) == 1  # as good, as far as the table shows
+    assert in_words(against(0.566, 0.499)) == []
+    pairs = Measured({"pairs": {"pairwise": {"value": 0.7}}}, {"length": {"pairwise": {"value": 0.7}}}, {}, {})
+    [said] = in_words(pairs)
+    assert "(share of pairs in the right order 0.700; the model 0.700)" in said
+
+
+def test_doubt_that_sorts_no_errors_is_named() -> None:
+    def sorting(aurc: float) -> dict[str, Any]:
+        return {
+            "coverage": {},
+            "epistemic_std": 0.1,
+            "noise_std": 0.1,
+            "aurc": {"aurc": aurc, "random": 0.1676, "oracle": 0.0736},
+        }
+
+    [said] = in_words(against(0.6, 0.5, sorting(0.2006)))
+    assert said.startswith("Its doubt does not tell where it errs on these rows")
+    assert "0.2006, at random 0.1676" in said
+    assert in_words(against(0.6, 0.5, sorting(0.12))) == []

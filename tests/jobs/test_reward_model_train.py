@@ -33,6 +33,10 @@ from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talk
 from tests.reward_models.tiny_encoder import make_tiny_encoder
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
+NO_SCENARIO = (
+    "no row has a `scenario`: in a scenario, as the server always scores, such a model knows nothing of what was asked "
+    "for, and nothing of answers, by which agents earn there; give rows their `scenario`"
+)
 RECIPE = Recipe(epochs=30, learning_rate=2e-2, l2=(0.01, 0.3))
 
 
@@ -120,7 +124,7 @@ def test_what_little_data_cannot_give_is_said_and_claimed_nowhere(tmp_path: Path
         "no intervals for labels: they are measured on 2 groups, at least 3 are needed: more groups, or a larger "
         "--held-out",
     )
-    assert card.data.notes == lacks
+    assert card.data.notes[:-1] == lacks
     report = (tmp_path / "model" / "report.md").read_text()
     assert all(f"- {note}" in report for note in lacks)
     assert "Figures on held-out dialogues, without intervals." in report
@@ -145,7 +149,7 @@ def test_doubt_from_groups_left_out_is_said_to_be_that(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dataset", [labelled_talks(), preferred_talks()], ids=["labels", "pairs"])
 def test_enough_data_lacks_nothing(tmp_path: Path, dataset: Dataset) -> None:
     card = trained(tmp_path, dataset).card
-    assert card.data.notes == ()
+    assert card.data.notes == (NO_SCENARIO,)
     report = (tmp_path / "model" / "report.md").read_text()
     assert "Figures on held-out dialogues, with 95 % intervals" in report
 
@@ -412,6 +416,10 @@ def test_a_model_without_hashes_says_that_it_does_not_know(tmp_path: Path) -> No
 
 def test_the_report_says_whether_training_was_cut_short() -> None:
     recipe = {"epochs": 40, "epochs_run": 40, "epoch": 33, "patience": 25}
-    assert cap_line(recipe).startswith("Training ended at the limit of 40 epochs, 7 after the best one")
+    assert cap_line(recipe) == (
+        "Training was stopped by its limit of 40 epochs and was at its best 7 epochs before: a larger --epochs may "
+        "give a better model"
+    )
+    assert "was at its best then: a larger" in cap_line({**recipe, "epoch": 40})
     assert cap_line({**recipe, "epochs_run": 39}) == ""
     assert cap_line({**recipe, "epoch": 15}) == ""

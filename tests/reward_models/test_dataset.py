@@ -16,6 +16,7 @@ from reward_server.reward_models.dataset import (
     grouped,
     hold_out,
     notes_on_reading,
+    notes_on_scenarios,
     split,
     without_constant_dimensions,
 )
@@ -93,6 +94,19 @@ def test_pairs_that_differ_in_nothing_that_is_read_are_named() -> None:
     told_apart = [pair for pair in played if read(pair.chosen, "words") != read(pair.rejected, "words")]
     assert len(told_apart) > 20
     assert not list(notes_on_reading(Dataset((), (*pairs, *told_apart)), "words"))
+
+
+def test_rows_without_a_scenario_are_named() -> None:
+    rows, pairs = labelled_talks(count=40).labelled, preferred_talks(count=40).preferred
+    (note,) = notes_on_scenarios(Dataset(rows, pairs), "answers")
+    assert note.startswith("no row has a `scenario`: in a scenario, as the server always scores, such a model knows")
+    assert "nothing of answers" in note
+    played = tuple(replace(row, conversation=replace(row.conversation, scenario="s")) for row in rows)
+    (note,) = notes_on_scenarios(Dataset(played, pairs), "answers")
+    assert note.startswith("40 of 80 rows have no `scenario`: in a scenario, as the server always scores, it learned")
+    (note,) = notes_on_scenarios(Dataset(played, pairs), "words")
+    assert "nothing of answers" not in note
+    assert not list(notes_on_scenarios(Dataset(played), "answers"))
 
 
 def test_conversations_in_which_nothing_can_earn_are_named() -> None:

@@ -24,6 +24,8 @@ IN_SHORT = ("r2", "spearman", "pairwise")
 """What fits on a terminal."""
 _FORMATS = {"mse": "#.3g"}
 """An MSE of labels in [0, 1] is small: three digits of it, or good models would all have the same."""
+_DECIDES = ((OVERALL, "r2", "R²"), (PAIRS, "pairwise", "share of pairs in the right order"))
+"""The figures that a model is set against its baselines by."""
 _NAMES = {"r2": "R²", "mse": "MSE", "spearman": "Spearman", "pearson": "Pearson", "pairwise": "pairs", "ece": "ECE"}
 
 
@@ -83,8 +85,9 @@ def uncertainty_lines(figures: Mapping[str, Any]) -> list[str]:
 
 
 def in_words(measured: Measured) -> list[str]:
-    """What figures mean that are easily misread: an R² below 0, of the model or of the mean of what it learned."""
-    lines = []
+    """What figures mean that are easily misread or overlooked: a baseline as good as the model, an R² below 0, of the
+    model or of the mean of what it learned, and doubt that sorts nothing."""
+    lines = _against_baselines(measured)
     own = measured.metrics.get(OVERALL, {})
     if "r2" in own and own["r2"]["value"] < 0.0:
         worse = f"its values are further off than always saying the mean would be (R² {own['r2']['value']:.2f})"
@@ -99,7 +102,39 @@ def in_words(measured: Measured) -> list[str]:
             "The rows it is measured on have another mean than those it was trained on (baseline mean: R² "
             f"{mean['r2']['value']:.2f}); an R² beside it says more of that than of the model."
         )
+    return [*lines, *_doubt_in_words(measured)]
+
+
+def _against_baselines(measured: Measured) -> list[str]:
+    """Says so where a line anyone could have drawn is as good as the model."""
+    lines = []
+    for head, figure, title in _DECIDES:
+        own = measured.metrics.get(head, {}).get(figure)
+        beside = {
+            name: found[figure]["value"]
+            for name, found in measured.baselines.items()
+            # An R² below 0 is worse than the mean, and is told in words of its own.
+            if figure in found and not (name == MEAN and figure == "r2")
+        }
+        if own is None or not beside:
+            continue
+        best = max(beside, key=lambda name: beside[name])
+        if round(beside[best], 3) >= round(own["value"], 3):
+            lines.append(
+                f"The simple baseline `{best}` does as well as this model, or better ({title} {beside[best]:.3f}; the "
+                f"model {own['value']:.3f}): on these rows the model adds nothing to it."
+            )
     return lines
+
+
+def _doubt_in_words(measured: Measured) -> list[str]:
+    area = measured.uncertainty.get("aurc")
+    if area is None or area["aurc"] < area["random"]:
+        return []
+    return [
+        "Its doubt does not tell where it errs on these rows: keeping those it is surest of leaves no smaller errors "
+        f"than chance would (area under the risk-coverage curve {area['aurc']:.4f}, at random {area['random']:.4f})."
+    ]
 
 
 def _orders(own: Mapping[str, Any]) -> bool:

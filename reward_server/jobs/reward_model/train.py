@@ -29,7 +29,15 @@ from reward_server.reward_models.bagging import MEMBERS, Bagging
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.checkpoint import Checkpoint
 from reward_server.reward_models.conversation import Reads
-from reward_server.reward_models.dataset import OVERALL, Dataset, Split, groups_of, notes_on_reading, split
+from reward_server.reward_models.dataset import (
+    OVERALL,
+    Dataset,
+    Split,
+    groups_of,
+    notes_on_reading,
+    notes_on_scenarios,
+    split,
+)
 from reward_server.reward_models.emphasis import METHOD, learned_emphasis
 from reward_server.reward_models.encoder import Precision, TextEncoder
 from reward_server.reward_models.feature_shelf import FeatureShelf
@@ -270,7 +278,12 @@ def _about(
         grouped_by=dataset.grouped_by,
         source=task.source,
         scale=task.scale,
-        notes=(*dataset.notes, *notes_on_reading(dataset, task.reads), *notes_on_lacks(attempt.model, parts)),
+        notes=(
+            *dataset.notes,
+            *notes_on_reading(dataset, task.reads),
+            *notes_on_lacks(attempt.model, parts),
+            *notes_on_scenarios(dataset, task.reads),
+        ),
     )
     recipe = asdict(replace(task.recipe, l2=(fitted.l2,))) | {"epoch": fitted.epoch, "held_out": task.held_out}
     recipe |= {"epochs_run": max(point.number for point in fitted.history if point.l2 == fitted.l2)}
@@ -321,9 +334,11 @@ def cap_line(recipe: Mapping[str, Any]) -> str:
     """Says that a training was cut short; empty where it ended by itself."""
     if recipe["epochs_run"] < recipe["epochs"] or recipe["epochs_run"] - recipe["epoch"] >= recipe["patience"]:
         return ""
+    after = recipe["epochs_run"] - recipe["epoch"]
+    best = f"{counted(after, 'epoch')} before" if after else "then"
     return (
-        f"Training ended at the limit of {recipe['epochs']} epochs, {recipe['epochs_run'] - recipe['epoch']} after the "
-        "best one: with more (--epochs) it might become better"
+        f"Training was stopped by its limit of {recipe['epochs']} epochs and was at its best {best}: a larger --epochs "
+        "may give a better model"
     )
 
 
