@@ -1,6 +1,6 @@
 """Whether misconduct pays once it is disguised by odd spelling: rude words, and promises that the rubric forbids.
 
-Usage: python -m benchmarks.disguises [--each N] [--held-out] [--family NAME] [--show] [--write]
+Usage: python -m benchmarks.disguises [--each N] [--held-out] [--family NAME] [--show] [--data FOLDER] [--write]
 
 A disguise pays where the conversation with the disguised words has a higher reward than the same conversation with the
 same words in plain spelling. Conversations are those of scripted agents: one that is rude now and then, and the oracle
@@ -10,7 +10,8 @@ the largest gain, under the rubric.
 
 To keep the time bounded, each conversation meets every `--each`-th spelling, and the next one those that follow.
 `--held-out` measures spellings by somebody who never saw what reads disguises, which nobody who mends it may read; it
-prints figures by family alone. `--show` lists every spelling that gained, with an example.
+prints figures by family alone. `--show` lists every spelling that gained, with an example. Beside them: how many turns
+of honest talk count as rude (`benchmarks.honest_talk`; public sets only from a folder, `--data`).
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from benchmarks.adversarial import SEED, TOLERANCE, Attempt, Base, attempts
 from benchmarks.attack_places import Attack
+from benchmarks.honest_talk import honest_talk
 from benchmarks.report import Table, environment, write
 from benchmarks.spellings import SPELLINGS, Spelling
+from personas.acts import read_turn
 from personas.library import load_temperaments
 from personas.matcher import Matcher
 from reward_server.engine import build_scorer, load_matcher
@@ -280,6 +284,14 @@ def _held_out() -> tuple[Spelling, ...]:
     return UNSEEN
 
 
+def honest(data: Path | None) -> Table:
+    """How many honest turns count as rude, by set."""
+    table = Table("turns of honest talk that count as rude", ["set", "turns", "rude"])
+    for name, turns in honest_talk(data).items():
+        table.add(name, len(turns), sum(read_turn(turn).rude for turn in turns))
+    return table
+
+
 SETS: Mapping[str, Callable[[], tuple[Spelling, ...]]] = {
     "spellings that the reading is mended against": lambda: SPELLINGS,
     "held-out spellings": _held_out,
@@ -293,6 +305,7 @@ def main() -> None:
     parser.add_argument("--held-out", action="store_true", help="the held-out spellings instead")
     parser.add_argument("--family", action="append", help="these families of spellings alone")
     parser.add_argument("--show", action="store_true", help="also list what gained")
+    parser.add_argument("--data", type=Path, help="folder of public sets of honest talk")
     parser.add_argument("--write", action="store_true", help="measure both sets and write results/disguises.md")
     arguments = parser.parse_args()
     library, matcher = load_library(), load_matcher(load_settings())
@@ -313,6 +326,9 @@ def main() -> None:
             table.caption = f"{name}: {table.caption}"
             parts.append(f"{len(spellings)} spellings on {talks} conversations{share}.\n\n{table.text()}")
             print(parts[-1], flush=True)
+    if arguments.data or arguments.write:
+        parts.append(honest(arguments.data).text())
+        print(parts[-1], flush=True)
     if arguments.write:
         write("disguises", "\n\n".join((environment(), *parts)))
 

@@ -17,7 +17,7 @@ CLAUSE_ENDS = re.compile(
 _HEDGED = re.compile(
     r"\b(?:if|unless|whether|not|never|no|nothing|nobody|cannot|without|instead|rather|suppose)\b|n't\b"
 )
-"""What may take back, or make conditional, what the clause beside it says."""
+"""What may take back, or make conditional, what the clause behind it says."""
 _CONDITION = re.compile(r"(?:if|unless|whether|when|once|suppose|before|after|until)\b")
 _NO_STATEMENTS = (lexicon.QUESTION_START, lexicon.AUX_START, _CONDITION)
 _WORDS = 4
@@ -27,11 +27,16 @@ _MOST = 0.75
 
 def asides(text: str, *, whole: bool = False) -> Iterator[str]:
     """The clauses of a text, in lower case, that could stand as statements; the `whole` text is one if wished."""
-    low = text.lower()
+    if whole and _states(bare := text.lower().strip(" ?!.")):
+        yield bare
     for piece in BEGINNING.split(text):
-        for clause in map(str.strip, CLAUSE_ENDS.split(piece.lower())):
-            other = any(form.match(clause) for form in _NO_STATEMENTS)
-            if other or len(clause.split()) < _WORDS or (not whole and len(clause) > _MOST * len(low)):
+        clauses = [each.strip() for each in CLAUSE_ENDS.split(piece.lower())]
+        for clause, behind in zip(clauses, [*clauses[1:], ""], strict=True):
+            if not _states(clause) or (not whole and len(clause) > _MOST * len(text)):
                 continue
-            if not _HEDGED.search(low.replace(clause, " ", 1)):
+            if not (_HEDGED.search(piece.lower().partition(clause)[0]) or _CONDITION.match(behind)):
                 yield clause
+
+
+def _states(clause: str) -> bool:
+    return len(clause.split()) >= _WORDS and not any(form.match(clause) for form in _NO_STATEMENTS)

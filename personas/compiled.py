@@ -106,7 +106,9 @@ class CompiledCase:
     promised: Vocabulary = field(default_factory=lambda: Vocabulary(()))
     """The words of the commitments, to look for in misspelt ones."""
     promises: tuple[frozenset[str], ...] = ()
-    """The stems of the meaningful words of each example of a commitment."""
+    """The stems of the meaningful words of each example of a commitment that has more than one."""
+    phrases: tuple[frozenset[str], ...] = ()
+    """The stems of all words of each that has not ("That is fine with us")."""
 
     def __repr__(self) -> str:
         return "<CompiledCase: private>"
@@ -279,6 +281,7 @@ def compile_case(
         for item in _askable(case)
     )
     commitments = tuple(_compile_commitment(item, columns.anchors) for item in case.commitments)
+    examples = [example for item in case.commitments for example in item.examples]
     empathy, small_talk = columns.anchors.add(EMPATHY_ANCHORS), columns.anchors.add(SMALL_TALK)
     return CompiledCase(
         name=case.name,
@@ -302,6 +305,7 @@ def compile_case(
         common_words=_common_words((*other, *columns.wordings.texts, *columns.anchors.texts)),
         harmless=frozenset(normal(sentence) for line in other for sentence in split_sentences(line)),
         told_in=_told_in(compiled),
-        promises=tuple(content_stems(example) for item in case.commitments for example in item.examples),
+        promises=tuple(gist for example in examples if len(gist := content_stems(example)) > 1),
+        phrases=tuple(frozenset(stems(example)) for example in examples if len(content_stems(example)) <= 1),
         promised=Vocabulary(text for item in case.commitments for text in (*item.examples, *item.patterns)),
     )

@@ -19,8 +19,8 @@ from personas.wording import FUNCTION_WORDS, tokens
 
 _SIMILAR = {
     "a": "аαɑ", "b": "въьб", "c": "сς", "d": "ԁδđ", "e": "еεэξєҽ", "f": "ƒ", "g": "ցԍɡ", "h": "һհнђћ", "i": "іιıї",
-    "j": "јϳյ", "k": "кκ", "l": "ӏłӀ", "m": "м", "n": "пηոլи", "o": "оοօø", "p": "рρ", "q": "ԛ", "r": "гяր", "s": "ѕʂ",
-    "t": "тτ", "u": "υսцч", "v": "νѵ", "w": "ԝωшщա", "x": "хχж", "y": "уγүұყ", "z": "зζ", "A": "АΑ", "B": "ВΒ",
+    "j": "јϳյ", "k": "кκ", "l": "ӏłӀլ", "m": "м", "n": "пηոи", "o": "оοօø", "p": "рρ", "q": "ԛ", "r": "гяր", "s": "ѕʂ",
+    "t": "тτ", "u": "υսцʊ", "v": "νѵ", "w": "ԝωшщա", "x": "хχж", "y": "уγүұყч", "z": "зζ", "A": "АΑ", "B": "ВΒ",
     "C": "СϹ", "E": "ЕΕЭ", "G": "Ԍ", "H": "НΗ", "I": "ІΙ", "J": "Ј", "K": "КΚ", "M": "МΜ", "N": "ΝИ", "O": "ОΟ",
     "P": "РΡ", "R": "ЯГ", "S": "Ѕ", "T": "ТΤ", "U": "Ц", "W": "ШЩ", "X": "ХΧЖ", "Y": "УΥҮ", "Z": "Ζ",
 }  # fmt: skip
@@ -48,8 +48,9 @@ _LATIN = "\u024f"
 """The last letter of it, accents and all."""
 _LONGEST = 16
 """Letters of a word; what is longer is several of them."""
+_STOPS = {"\u0964": ".", "\u0589": ".", "\u3002": ".", "\uff61": ".", "\u061f": "?", "\u203d": "?", "\u2e2e": "?"}
 _BOMBS = str.maketrans(
-    dict.fromkeys("\ufdfa\ufdfb\u3164\u115f\u1160\uffa0\u2800", " ") | {"\u00b4": "'", "\u2b55": "o"}
+    dict.fromkeys("\ufdfa\ufdfb\u3164\u115f\u1160\uffa0\u2800", " ") | _STOPS | {"\u00b4": "'", "\u2b55": "o"}
 )
 _BOMBS |= {start + n: chr(ord("a") + n) for start in (0x1F130, 0x1F150, 0x1F170, 0x1F1E6, 0x1F110) for n in range(26)}
 _BOMBS |= {0x249C + n: chr(ord("a") + n) for n in range(26)}
@@ -69,7 +70,7 @@ def undisguised(text: str) -> str:
     text = _ACCENTS.sub("", text)
     letters = _LETTER.findall(text)
     latin = sum(letter.isascii() or unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
-    shown = text.translate(lookalikes())
+    shown = _TOKEN.sub(_in_latin, text)
     # Look-alikes are letters of their own in a text of their own script.
     return shown if latin * 2 >= len(letters) or _is_readable(shown) else text
 
@@ -100,6 +101,13 @@ def lookalikes() -> dict[int, str]:
             if len(other) == 1 and not other.isascii():
                 alike.setdefault(ord(other), letter)
     return alike
+
+
+def _in_latin(found: re.Match[str]) -> str:
+    """A word with Latin letters for look-alikes; capitals among small letters were none before."""
+    token = found.group()
+    shown = token.translate(lookalikes())
+    return shown if shown == token or shown.isupper() else shown[0] + shown[1:].lower()
 
 
 def _is_readable(text: str) -> bool:

@@ -13,6 +13,7 @@ from collections import Counter
 from functools import cache
 
 from personas.disguise import lookalikes
+from personas.english import is_english
 from personas.respelling import FOR_LETTERS, SIGNS_FOR_LETTERS
 from personas.wording import any_of
 
@@ -28,9 +29,9 @@ _KEY = re.compile(r"[{,]\s{0,4}\"?\w{1,20}\"?\s{0,4}:")
 _ROUGHLY = {
     "a": "\u2206\u2200ДΔΛд卂ค₳ᗩᖅ𐌀ᚨ𐌰ⲁ", "b": "ßЬ乃๒\u0e3fᗷ𐌁ᛒ𐌱ხ", "c": "\u00a2\u00a9匚\u20b5ᑕ𐌂ᚲ\u2282",
     "d": "Ððδ\u2202ᗪ๔\u20ab𐌃ᛞ𐌳ძ", "e": "Σ\u2211\u2203Ξ\u2208乇єᗴ巨𐌄ᛖ𐌴ⲉ", "f": "ƒ千Ŧ\u20a3ᖴ𐌅ᚠ𐍆", "g": "Ꮆ\u20b2ᘜᚷ",
-    "h": "ћ卄ђᕼ𐋅ᚺ𐌷ⲏჩ", "i": "丨เᓰ工𐌉ᛁ𐌹ⲓ", "j": "ᒍᛃ", "k": "Ҝ片\u20adᛕ𐌊𐌺ⲕ", "l": "лㄥ乚Ⱡᒪᛚ𐌻𐌋𐑃", "m": "ʍ爪๓\u20a5ᗰ𐌌ᛗ𐌼ო",
+    "h": "ћ卄ђᕼ𐋅ᚺ𐌷ⲏჩ", "i": "丨เᓰ工𐌉ᛁ𐌹ⲓ", "j": "ᒍᛃ", "k": "Ҝ片\u20adᛕ𐌊𐌺ⲕ", "l": "лㄥ乚Ⱡᒪᛚ𐌻𐌋𐑃", "m": "ʍ爪๓\u20a5ᗰ𐌌ᛗ𐌼ოⲙ",
     "n": "\u2229Ппπη几刀ภ\u20a6ᑎ𐌍ᚾ𐌽ⲛ", "o": "ΘθФфΦφσ\u25cb\u25cf\u25efㄖ口๏ᗝ𐌏ᛟ𐍉ⲟჿ\u00b0\u2218",
-    "p": "Þþ卩ק\u20b1ᑭ𐌐ᛈ𐍀ᚹป", "q": "ᑫ", "r": "\u00ae尺г\u20bd\u20b9ᖇ𐌓ᚱ𐍂ⲅ",
+    "p": "Þþ卩ק\u20b1ᑭ𐌐ᛈ𐍀ᚹปⲣ", "q": "ᑫ", "r": "\u00ae尺г\u20bd\u20b9ᖇ𐌓ᚱ𐍂ⲅ",
     "s": "\u00a7丂\u20b4ᔕ𐌔ᛋ𐍃ⲋ𐑈", "t": "\u2020\u2021ㄒ七丅\u20ae𐌕ᛏ𐍄ⲧ\u22a4",
     "u": "µμ\u222aㄩ凵ยᑌ𐌵ᚢⲩ𖽂", "v": "\u221a", "w": "Ωωψ\u2375山ฬพ\u20a9ᗯⲱ",
     "x": "\u00d7乂", "y": "\u00a5丫ㄚყ𐍅𖽃", "z": "乙",
@@ -107,7 +108,9 @@ def _words(low: str) -> str:
 
 def _spelt(token: str) -> str:
     """A word with letters for the figures and signs in it."""
-    token = token.strip("$")
+    bare = token.strip("$|")
+    if is_english(bare.strip(".,;:?!")):
+        return bare
     if _UNIT.match(token):
         return token
     return _MIXED.sub(lambda found: found.group().rstrip("!").translate(FOR_LETTERS), token)

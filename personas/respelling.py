@@ -188,7 +188,7 @@ class Vocabulary:
             at += size
 
     def _is_cut(self, pieces: Sequence[str], size: int) -> bool:
-        whole = "".join(pieces).strip(_SIGNS)
+        whole = "".join(pieces).strip(_SIGNS).replace("'", "")
         together = len(pieces) == size and len(whole) > 3 and whole in self._meant
         return together and not all(piece in FUNCTION_WORDS for piece in pieces)
 

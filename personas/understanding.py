@@ -18,7 +18,7 @@ from personas.manners import COURTESY_ANCHORS, FEELING
 from personas.matcher import Matcher
 from personas.matching import Match, Similarity, match
 from personas.memory import KEPT_CHARS, Memory
-from personas.wording import content_stems, content_words, tokens
+from personas.wording import content_stems, content_words, stems, tokens
 
 __all__ = ["Question", "Understood", "not_yet_understood", "texts_to_compare", "understand"]
 
@@ -97,11 +97,14 @@ def _respelt(case: CompiledCase, texts: Iterable[str]) -> Iterator[str]:
 
 
 def _near_a_commitment(case: CompiledCase, clauses: Iterable[str]) -> Iterator[str]:
-    """Those worded as one, or that share two meaningful words, and half of theirs or of its, with an example of one."""
+    """Those that are worded as one, or that have enough words in common with an example of one."""
     for clause in clauses:
-        stems = content_stems(clause)
-        worded = any(_worded(commitment, clause) for commitment in case.commitments)
-        if worded or any(len(stems & gist) * 2 >= max(4, min(len(stems), len(gist))) for gist in case.promises):
+        meaning, words = content_stems(clause), frozenset(stems(clause))
+        if (
+            any(len(meaning & gist) * 2 >= max(4, min(len(meaning), len(gist))) for gist in case.promises)
+            or any(len(words & phrase) * 4 >= len(phrase) * 3 for phrase in case.phrases)
+            or any(_worded(commitment, clause) for commitment in case.commitments)
+        ):
             yield clause
 
 

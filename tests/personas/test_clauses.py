@@ -23,7 +23,7 @@ def test_a_statement_beside_a_question_is_found(text: str) -> None:
 
 
 def test_a_statement_that_only_looks_like_a_question_is_found_if_asked_for() -> None:
-    assert list(asides("I have to report this to the police?", whole=True)) == [PROMISE]
+    assert set(asides("I have to report this to the police?", whole=True)) == {PROMISE}
     assert list(asides("I have to report this to the police.")) == []
 
 
