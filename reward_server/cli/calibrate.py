@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from reward_server.cli.progress import busy
 from reward_server.cli.tables import name_columns, show, wide_console
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.program import as_called
@@ -96,10 +98,12 @@ def calibrate(
     chosen = _known(method)
     if (source is None) != from_store:
         raise InvalidRequest("give either a file or --from-store")
-    found = asyncio.run(_stored(settings, owner)) if source is None else read(source, labels, scale)
+    found = asyncio.run(_stored(settings, owner, chosen)) if source is None else read(source, labels, scale)
     kept = run(found, chosen, owner_of(found, owner), SystemClock().now(), folder, combine=combine)
     _print(wide_console(), kept, found.left_out)
-    if warning := _stranger(kept.calibration, settings):
+    with busy(Console(stderr=True), "seeing whether the server would take it"):
+        warning = _stranger(kept.calibration, settings)
+    if warning:
         typer.echo(warning, err=True)
 
 
@@ -136,6 +140,8 @@ def _print(console: Console, kept: Kept, left_out: int) -> None:
 
     calibration = kept.calibration
     show(_spreads(kept) if kept.rescaled else _errors(calibration), console)
+    for line in _larger_errors(calibration):
+        console.print(line, highlight=False, soft_wrap=True)
     if left_out:
         console.print(f"{counted(left_out, 'result')} without a reward or a label left out", highlight=False)
     if calibration.is_scaling:
@@ -174,6 +180,23 @@ def _errors(calibration: Calibration) -> Table:
     return table
 
 
+def _larger_errors(calibration: Calibration) -> Iterator[str]:
+    """A line for each error that the calibration did not lower: it is kept, and whoever reads the table may miss it."""
+    afters: dict[str, float] = {}
+    for each in calibration.maps:
+        if each.ece_after is None:
+            continue
+        afters[each.name] = each.ece_after.value
+        if each.ece_before is not None and each.ece_after.value > each.ece_before.value:
+            yield f"the error of {each.name} is larger after than before: this map makes it no more reliable"
+    combination = calibration.combination
+    if combination is None or not afters:
+        return
+    best = min(afters, key=lambda name: (afters[name], name))
+    if combination.ece_after.value > afters[best]:
+        yield f"the error of the combination is larger than that of {best} after its own map"
+
+
 def _interval(error: Error | None) -> str:
     """Of a reward that goes beyond 0 to 1 there is none before: it is no chance of anything."""
     return "not in [0, 1]" if error is None else f"{error.value:.3f} [{error.low:.3f}, {error.high:.3f}]"
@@ -192,7 +215,7 @@ def _spreads(kept: Kept) -> Table:
     return table
 
 
-async def _stored(settings: Settings, owner: str | None) -> Found:
+async def _stored(settings: Settings, owner: str | None, method: str) -> Found:
     """The plain rewards of the store: of the scoring version that is asked for, else of the newest one.
 
     Rewards of several versions are on several scales. Where there are more, it is said which are taken.
@@ -202,6 +225,7 @@ async def _stored(settings: Settings, owner: str | None) -> Found:
     from reward_server.jobs.calibration.read import Found
     from reward_server.reward_models.calibration import DEFAULT_REWARD
     from reward_server.reward_models.calibration_data import LabelledRows
+    from reward_server.reward_models.calibration_fit import MINIMUM, check_method
     from reward_server.store.migrate import migrate
     from reward_server.store.store import Store
 
@@ -214,11 +238,18 @@ async def _stored(settings: Settings, owner: str | None) -> Found:
             rewards = await unit.evaluations.plain_rewards(version) if version else []
     finally:
         await store.close()
-    others = ", ".join(f"{name} ({count})" for name, count in versions.items() if name != version)
+    least = MINIMUM[check_method(method)]
+    others = _counts({name: count for name, count in versions.items() if name != version})
+    enough = _counts({name: count for name, count in versions.items() if name != version and count >= least})
     if not rewards and others:
         raise InvalidRequest(f"The store has no plain rewards of {version}; --for takes one of these: {others}")
     if not rewards:
         raise InvalidRequest("The store has no plain rewards yet: send conversations to /evaluate first.")
+    if len(rewards) < least and enough:
+        raise InvalidRequest(
+            f"{method} needs {least} rewards of one scoring version, and of {version} the store has {len(rewards)}; "
+            f"--for takes one of these: {enough}"
+        )
     if others:
         typer.echo(
             f"{counted(len(rewards), 'reward')} of {version}; instead of it --for takes one of these: {others}",
@@ -226,3 +257,7 @@ async def _stored(settings: Settings, owner: str | None) -> Found:
         )
     groups = tuple(str(number) for number in range(len(rewards)))
     return Found(LabelledRows({DEFAULT_REWARD: np.array(rewards)}, None, groups), version, 0)
+
+
+def _counts(versions: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in versions.items())

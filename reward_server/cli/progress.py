@@ -33,6 +33,16 @@ def shown(console: Console, clock: Callable[[], float] = time.monotonic) -> Iter
         yield report
 
 
+@contextmanager
+def busy(console: Console, what: str) -> Iterator[None]:
+    """Says on a terminal what takes its time and cannot be counted; nothing of it stays."""
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
+
+
 def _lines(log: Console, clock: Callable[[], float]) -> Report:
     """What takes less than half a minute is not worth a line."""
     told: dict[str, float] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
 from reward_server import engine
+from reward_server.cli import calibrate as command
+from reward_server.cli import fitting
 from reward_server.cli.calibrate import calibrate
 from reward_server.engine import present_version
 from reward_server.errors import InvalidRequest
@@ -237,3 +242,77 @@ def test_wrong_calls_are_one_line(tmp_path: Path, arguments: list[str], said: st
 def test_a_folder_without_results_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=r"holds no results\.jsonl of \./labs evaluate"):
         run(tmp_path, str(tmp_path), "--method", "z_score")
+
+
+def winners(path: Path, *, named: list[str]) -> str:
+    """Pairs whose side `a` leads by more and more, so that the reward is higher for winners."""
+    rows = [{"reward_a": 0.2 + n / 200, "reward_b": 0.2, "winner": winner} for n, winner in enumerate(named)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("winner", "said"), [("a", "are a: one class .*; turn the sides"), ("b", "are b: one"), ("tie", "are a tie: one")]
+)
+def test_winners_of_one_class_are_refused(tmp_path: Path, winner: str, said: str) -> None:
+    pairs = winners(tmp_path / "pairs.jsonl", named=[winner] * 60)
+    with pytest.raises(InvalidRequest, match=f"All winners {said}"):
+        run(tmp_path, pairs, "--method", "temperature", "--for", VERSION)
+    assert not (tmp_path / "calibrations").exists()
+
+
+def test_errors_that_a_calibration_does_not_lower_are_named(tmp_path: Path, labelled: str) -> None:
+    larger = "is larger after than before: this map makes it no more reliable"
+    output = run(tmp_path, labelled, "--method", "isotonic", "--for", VERSION, "--combine")
+    [path] = (tmp_path / "calibrations").glob("*.json")
+    found = load(path)
+    risen = [each.name for each in found.maps if each.ece_before and each.ece_after.value > each.ece_before.value]
+    assert [name for name in found.names if f"the error of {name} {larger}" in output] == risen == []
+    sample = Path(__file__).parents[2] / "examples" / "data" / "rows.jsonl"
+    output = run(tmp_path, str(sample), "--method", "isotonic", "--for", VERSION, "--combine")
+    assert [line for line in output.splitlines() if line.startswith("the error")] == [
+        f"the error of rubric {larger}",
+        "the error of the combination is larger than that of reward_model after its own map",
+    ]
+
+
+def test_where_the_newest_version_has_too_few_rewards_the_error_names_those_that_have_enough(tmp_path: Path) -> None:
+    """As after a reward model was activated: the version is new, and the store is full of the one before."""
+    older, oldest = "sv_ba9876543210", "sv_aaaaaaaaaaaa"
+
+    async def fill() -> None:
+        url = f"sqlite:///{tmp_path / 'labs.sqlite'}"
+        await migrate(url)
+        store = await Store.open(url)
+        rows = [an_evaluation(reward=n / 50) for n in range(1)]
+        rows += [an_evaluation(reward=n / 50, scoring_version=older, created_at=EARLIER) for n in range(44)]
+        rows += [an_evaluation(reward=n / 50, scoring_version=oldest, created_at=EARLIER) for n in range(9)]
+        async with store.transaction() as unit:
+            await unit.evaluations.add_many([replace(row, evaluation_id=f"ev_{n}") for n, row in enumerate(rows)])
+        await store.close()
+
+    asyncio.run(fill())
+    said = rf"min_max needs 30 rewards .*, and of {VERSION} the store has 1; --for takes one of these: {older} \(44\)$"
+    with pytest.raises(InvalidRequest, match=said):
+        run(tmp_path, "--from-store", "--method", "min_max")
+    with pytest.raises(InvalidRequest, match="Too little data: percentile needs 100 rows, there are 1"):
+        run(tmp_path, "--from-store", "--method", "percentile")
+    assert "on 44 rows" in run(tmp_path, "--from-store", "--method", "min_max", "--for", older)
+
+
+def test_after_the_result_it_is_shown_what_still_takes_its_time(
+    tmp_path: Path, labelled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+
+    @contextmanager
+    def busy(console: Console, what: str) -> Iterator[None]:
+        assert console.stderr
+        shown.append(what)
+        yield
+        shown.append("done")
+
+    monkeypatch.setattr(command, "busy", busy)
+    monkeypatch.setattr(fitting, "refused", lambda calibrations, settings: shown.append("looked") or {})
+    run(tmp_path, labelled, "--method", "min_max", "--for", VERSION)
+    assert shown == ["seeing whether the server would take it", "looked", "done"]

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from reward_server.cli.progress import EVERY, shown
+from reward_server.cli.progress import EVERY, busy, shown
 
 
 def test_a_log_gets_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,3 +31,12 @@ def test_a_terminal_gets_bars(capsys: pytest.CaptureFixture[str]) -> None:
     assert "encoding" in screen.getvalue()
     assert "5/5" in screen.getvalue()
     assert capsys.readouterr().err == ""
+
+
+def test_what_cannot_be_counted_is_named_on_a_terminal_alone() -> None:
+    screens = {is_terminal: io.StringIO() for is_terminal in (True, False)}
+    for is_terminal, screen in screens.items():
+        with busy(Console(file=screen, force_terminal=is_terminal, width=100), "looking"):
+            pass
+    assert "looking" in screens[True].getvalue()
+    assert screens[False].getvalue() == ""

@@ -15,7 +15,7 @@ from reward_server.errors import InvalidRequest, JudgeFailed
 from reward_server.jobs.agreement.attacks import ATTACKS
 from reward_server.jobs.agreement.figures import Figures
 from reward_server.jobs.agreement.read import Entry, Reading, read
-from reward_server.jobs.agreement.report import markdown, write
+from reward_server.jobs.agreement.report import drawn, markdown, write
 from reward_server.jobs.agreement.run import Task, of_judges, of_scores
 from reward_server.jobs.agreement.scores import Judges, attacked
 from reward_server.judges.base import Case
@@ -346,3 +346,32 @@ async def test_the_report_shows_what_was_measured(rows: Write, threads: ThreadPo
     assert "| master key | 0.000" in report
     assert report.startswith("# Agreement of 2 judges\n")
     assert markdown(found | {"judges": ["rubric"]}).startswith("# Agreement of 1 judge\n")
+
+
+def test_kappa_with_a_judge_that_always_says_the_same_is_a_dash(rows: Write) -> None:
+    lines = [{"scores": {"good": k / 20, "low": k / 100}, "label": k / 20} for k in range(20)]
+    found = of_scores(read(rows(*lines), Reading()))
+    low = found["labels"]["low"]
+    assert (low["kappa"]["value"], low["kappa"]["is_constant"]) == (0.0, True)
+    assert "is_constant" not in found["labels"]["good"]["kappa"]
+    report = markdown(found)
+    assert "0.000 [0.000, 0.000]" not in report
+    [with_labels] = [line for line in report.splitlines() if line.startswith("| low |")]
+    [between] = [line for line in report.splitlines() if line.startswith("| good and low |")]
+    assert with_labels.endswith("| – |")
+    assert between.endswith("| – |")
+    assert report.count("\n–: one of the two says the same of every row") == 2
+    [axes] = drawn(found).axes
+    assert [label.get_text() for label in axes.get_yticklabels()][::-1] == [
+        "good: Spearman", "good: Cohen's kappa", "low: Spearman", "good and low: Spearman"
+    ]  # fmt: skip
+
+
+def test_no_end_of_an_interval_lies_on_the_frame_of_the_plot(rows: Write) -> None:
+    lines = [{"scores": {"good": k / 20, "wrong": 1 - k / 20}, "label": k / 20} for k in range(20)]
+    found = of_scores(read(rows(*lines), Reading()))
+    ends = [figure[end] for each in found["labels"].values() for figure in each.values() for end in ("low", "high")]
+    [axes] = drawn(found).axes
+    left, right = axes.get_xlim()
+    assert left < min(ends) < -0.9
+    assert 0.9 < max(ends) < right

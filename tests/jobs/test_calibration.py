@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.calibration.read import read
@@ -72,6 +73,15 @@ def test_chosen_and_rejected_answers_are_pairs(rows: Write) -> None:
     assert isinstance(found.data, JudgedPairs)
     assert (found.data.first["reward"].tolist(), found.data.outcomes.tolist()) == ([0.9], [1.0])
     assert found.left_out == 2
+
+
+def test_of_pairs_by_themselves_either_side_wins(rows: Write) -> None:
+    """With all winners on one side there would be one class, and their error would say nothing."""
+    lines = [result(n, r, part=part) for n in range(3) for part, r in (("chosen", 0.9), ("rejected", 0.2))]
+    found = read(rows(*lines)).data
+    assert isinstance(found, JudgedPairs)
+    assert found.outcomes.tolist() == [1.0, 0.0, 1.0]
+    assert (found.first["reward"].tolist(), found.second["reward"].tolist()) == ([0.9, 0.2, 0.9], [0.2, 0.9, 0.2])
 
 
 @pytest.mark.parametrize(
@@ -138,3 +148,15 @@ def test_a_calibration_is_kept_with_its_diagram(rows: Write, tmp_path: Path, met
     assert kept.diagram.read_bytes().startswith(b"\x89PNG")
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [kept.path.name, kept.diagram.name]
     assert json.loads(kept.path.read_text())["belongs_to"] == VERSION
+
+
+def test_points_on_the_frame_of_the_diagram_are_drawn_whole(
+    rows: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
+    path = rows(*({"reward": k / 299, "label": int(k >= 150)} for k in range(300)))
+    calibrate(read(path), "isotonic", VERSION, datetime(2026, 1, 1, tzinfo=UTC), tmp_path / "out")
+    marked = [line for axes in figures[0].axes for line in axes.lines if line.get_marker() == "o"]
+    assert {0.0, 1.0} <= {float(y) for line in marked for y in line.get_ydata()}
+    assert [line.get_clip_on() for line in marked] == [False, False]

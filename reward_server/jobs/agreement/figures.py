@@ -8,13 +8,13 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.agreement.read import WINNERS, Entry
 from reward_server.jobs.agreement.scores import Given
 from reward_server.reward_models.agreement import (
     TIE,
+    Levels,
     cohen_kappa,
     levels_of,
     nearest,
@@ -84,12 +84,10 @@ def _with_labels(entries: Sequence[Entry], scores: Floats, labels: Floats) -> Fi
     rated, said = nearest(b, levels), nearest(a, levels)
     found = {
         "spearman": _figure(lambda rows: spearman(a[rows], b[rows]), groups),
-        "kappa": _figure(lambda rows: cohen_kappa(said[rows], rated[rows], len(levels)), groups),
+        "kappa": _kappa(said, rated, len(levels), groups),
     }
     if len(levels) > 2:
-        found["weighted_kappa"] = _figure(
-            lambda rows: cohen_kappa(said[rows], rated[rows], len(levels), quadratic=True), groups
-        )
+        found["weighted_kappa"] = _kappa(said, rated, len(levels), groups, quadratic=True)
     return _defined(found)
 
 
@@ -174,20 +172,20 @@ def _said(margins: Floats) -> Floats:
     return np.where(np.isfinite(margins), named, np.nan)
 
 
-def _same_winner(a: NDArray[np.intp], b: NDArray[np.intp], groups: list[str]) -> Figures:
+def _same_winner(a: Levels, b: Levels, groups: list[str]) -> Figures:
     return _defined(
         {
             "same_winner": _figure(lambda rows: float((a[rows] == b[rows]).mean()), groups),
-            "kappa": _figure(lambda rows: cohen_kappa(a[rows], b[rows], len(_OUTCOMES)), groups),
+            "kappa": _kappa(a, b, len(_OUTCOMES), groups),
         }
     )
 
 
-def _between_two(a: Floats, b: Floats, high_a: NDArray[np.intp], high_b: NDArray[np.intp], own: list[str]) -> Figures:
+def _between_two(a: Floats, b: Floats, high_a: Levels, high_b: Levels, own: list[str]) -> Figures:
     return _defined(
         {
             "spearman": _figure(lambda rows: spearman(a[rows], b[rows]), own),
-            "kappa": _figure(lambda rows: cohen_kappa(high_a[rows], high_b[rows], 2), own),
+            "kappa": _kappa(high_a, high_b, 2, own),
         }
     )
 
@@ -197,6 +195,14 @@ def _figure(statistic: Callable[[Indices], float], groups: Sequence[str]) -> Fig
         return None
     found = bootstrap(statistic, groups)
     return {"value": found.value, "low": found.low, "high": found.high, "n": len(groups)}
+
+
+def _kappa(a: Levels, b: Levels, levels: int, groups: Sequence[str], *, quadratic: bool = False) -> Figure | None:
+    """With `is_constant` where one of them always says the same: then it is 0, whatever the other says."""
+    found = _figure(lambda rows: cohen_kappa(a[rows], b[rows], levels, quadratic=quadratic), groups)
+    if found is not None and 1 in (len(np.unique(a)), len(np.unique(b))):
+        found["is_constant"] = True
+    return found
 
 
 def _defined(found: Mapping[str, Figure | None]) -> Figures:

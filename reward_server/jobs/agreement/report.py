@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.agreement.figures import Figures
 from reward_server.reward_models.artefact import refuse_taken
 from scenarios.spelling import counted
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 JSON, REPORT, PLOT = "agreement.json", "report.md", "agreement.png"
+NONE = "–"
+MARGIN = 0.03
+"""Beside the outermost values, so that the axis cuts no end of an interval off."""
 _NAMES = {
     "spearman": "Spearman",
     "kappa": "Cohen's kappa",
@@ -55,7 +61,10 @@ def markdown(found: Figures) -> str:
         ("between", "With each other", "judges"),
     ):
         if any(found.get(key, {}).values()):
-            lines += [f"## {title}", "", *_table(head, found[key]), ""]
+            table = _table(head, found[key])
+            lines += [f"## {title}", "", *table, ""]
+            if any(NONE in line for line in table):
+                lines += [f"{NONE}: one of the two says the same of every row, or there is nothing to measure.", ""]
     if found.get("injection"):
         lines += ["## Attacks", "", "Share of conversations that score higher with the text in every agent turn, of so"]
         lines += ["many that have a score with and without it. Those that lost theirs are counted apart.", ""]
@@ -82,9 +91,9 @@ def _table(head: str, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def shown(figure: Mapping[str, float] | float | None) -> str:
-    """A figure with its interval; nothing where it is not defined."""
-    if figure is None:
-        return ""
+    """A figure with its interval; a dash where there is none, or one that says nothing."""
+    if figure is None or (not isinstance(figure, float) and figure.get("is_constant")):
+        return NONE
     if isinstance(figure, float):
         return f"{figure:.3f}"
     return f"{figure['value']:.3f} [{figure['low']:.3f}, {figure['high']:.3f}]"
@@ -105,6 +114,11 @@ def _attacked(figure: Mapping[str, float]) -> str:
 
 
 def _plot(path: Path, found: Figures) -> None:
+    drawn(found).savefig(path, format="png", dpi=110)
+
+
+def drawn(found: Figures) -> Figure:
+    """A bar for each figure that has an interval; there is room for the ends of the intervals."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -113,7 +127,7 @@ def _plot(path: Path, found: Figures) -> None:
         for key in ("labels", "pairs", "between")
         for name, figures in found.get(key, {}).items()
         for figure, values in figures.items()
-        if isinstance(values, dict)
+        if isinstance(values, dict) and not values.get("is_constant")
     ][::-1]
     drawing = Figure(figsize=(8, 1.2 + 0.35 * max(1, len(bars))), layout="constrained")
     FigureCanvasAgg(drawing)
@@ -122,5 +136,7 @@ def _plot(path: Path, found: Figures) -> None:
     spread = [[max(0.0, f["value"] - f["low"]) for _, f in bars], [max(0.0, f["high"] - f["value"]) for _, f in bars]]
     axes.barh([name for name, _ in bars], values, xerr=spread, color="#4a6fa5", ecolor="#999999", capsize=2)
     axes.axvline(0.0, color="#999999", linewidth=1)
-    axes.set(xlabel="value with its 95 % interval", xlim=(min(-0.05, *(f["low"] for _, f in bars)) if bars else 0, 1))
-    drawing.savefig(path, format="png", dpi=110)
+    ends = [end for _, figure in bars for end in (figure["low"], figure["high"])]
+    limits = (min([0.0, *ends]) - MARGIN, max([1.0, *ends]) + MARGIN)
+    axes.set(xlabel="value with its 95 % interval", xlim=limits)
+    return drawing

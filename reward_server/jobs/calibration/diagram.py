@@ -43,7 +43,9 @@ def draw(path: Path, calibration: Calibration, judged: Mapping[str, Judged]) -> 
 def _reliability(axes: Axes, predicted: Floats, observed: Floats, title: str) -> None:
     bins = equal_mass_bins(predicted, observed)
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
-    axes.plot([each.predicted for each in bins], [each.observed for each in bins], marker="o", color="#4a6fa5")
+    points = [each.predicted for each in bins], [each.observed for each in bins]
+    # Points at 0 and 1 lie on the frame, which would cut them in half.
+    axes.plot(*points, marker="o", color="#4a6fa5", clip_on=False, zorder=3)
     axes.set(xlabel=f"predicted, {title}", ylabel="observed", xlim=(0, 1), ylim=(0, 1))
 
 

@@ -178,8 +178,14 @@ def _chosen_and_rejected(scored: list[tuple[int, Mapping[str, Any]]]) -> list[_L
     rows: dict[object, dict[str, Mapping[str, float]]] = defaultdict(dict)
     for number, row in scored:
         rows[row.get("row")][str(row.get("part"))] = _rewards(number, row, "")
-    whole = ((name, parts) for name, parts in rows.items() if {"chosen", "rejected"} <= set(parts))
-    return [_Line((parts["chosen"], parts["rejected"]), 1.0, f"row {name}") for name, parts in whole]
+    whole = [(name, parts) for name, parts in rows.items() if {"chosen", "rejected"} <= set(parts)]
+    return [
+        # Sides take turns: with the chosen answer first in all pairs there would be but one class of winners.
+        _Line((parts["chosen"], parts["rejected"]), 1.0, f"row {name}")
+        if place % 2 == 0
+        else _Line((parts["rejected"], parts["chosen"]), 0.0, f"row {name}")
+        for place, (name, parts) in enumerate(whole)
+    ]
 
 
 # --- columns ------------------------------------------------------------------------------------

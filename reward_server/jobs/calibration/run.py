@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
+
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.calibration.diagram import draw
 from reward_server.jobs.calibration.read import Found
 from reward_server.jobs.calibration.spread import Rescaled, rescaled
 from reward_server.reward_models.calibration import OWNER, Calibration, save
-from reward_server.reward_models.calibration_data import LabelledRows
+from reward_server.reward_models.calibration_data import JudgedPairs, LabelledRows
 from reward_server.reward_models.calibration_fit import Judged, check_method, fit, judged
 
 _OWNER = re.compile(OWNER)
@@ -51,6 +53,8 @@ def owner_of(found: Found, given: str | None) -> str:
 def calibrate(found: Found, method: str, owner: str, created: datetime, folder: Path, *, combine: bool = False) -> Kept:
     """Fit, write `<id>.json` and `<id>.png` into the folder."""
     data = found.data.ordered()
+    if isinstance(data, JudgedPairs):
+        _check_winners(data)
     calibration = fit(data, method, owner, created, combine=combine)
     path = save(calibration, folder)
     known: dict[str, Judged] = {}
@@ -63,3 +67,12 @@ def calibrate(found: Found, method: str, owner: str, created: datetime, folder: 
     if isinstance(data, LabelledRows) and calibration.is_scaling:
         return Kept(calibration, path, diagram, {n: rescaled(calibration, n, v) for n, v in data.rewards.items()})
     return Kept(calibration, path, diagram)
+
+
+def _check_winners(data: JudgedPairs) -> None:
+    """A temperature could be fitted to winners on one side; how often the named side wins could not be told from it."""
+    [first, *others] = np.unique(data.outcomes).tolist()
+    if not others:
+        winner = {1.0: "a", 0.0: "b"}.get(first, "a tie")
+        turned = "" if winner == "a tie" else "; turn the sides of every other pair round, with its winner"
+        raise InvalidRequest(f"All winners are {winner}: one class cannot be calibrated{turned}.")
