@@ -115,8 +115,10 @@ def _settings(settings: Settings) -> Finding:
     strange = sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in read)
     if not strange:
         return Finding("settings", "every LABS_… variable is one")
-    close = [(name, nearest(name.upper(), read)) for name in strange]
-    named = ", ".join(f"{name} (did you mean {found}?)" if found else name for name, found in close)
+    # What all names begin with would make any two of them alike.
+    bare = [name.removeprefix(PREFIX) for name in read]
+    close = [(name, nearest(name.upper().removeprefix(PREFIX), bare)) for name in strange]
+    named = ", ".join(f"{name} (did you mean {PREFIX}{found}?)" if found else name for name, found in close)
     mend = f"nothing reads {named}; docs/operations.md lists the settings"
     return Finding("settings", f"{len(strange)} without effect", mend, is_advice=True)
 

@@ -141,7 +141,7 @@ def test_a_misspelt_setting_is_named_and_stops_nothing(tmp_path: Path) -> None:
     done = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0", **given)
     assert done.returncode == 0, done.stdout
     assert "! settings" in done.stdout
-    assert "LABS_FOO" in done.stdout
+    assert "nothing reads LABS_FOO, LABS_SCENARIO (" in done.stdout, "nothing is near LABS_FOO"
     assert "LABS_SCENARIO (did you mean LABS_SCENARIOS?)" in done.stdout
     assert "LABS_URL" not in done.stdout
 
