@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from personas import lexicon, manners
-from personas.clauses import BEGINNING, asides
+from personas.clauses import BEGINNING, Aside, asides
 from personas.disguise import undisguised
 from personas.joints import PICTURE, unglued
 from personas.legible import is_odd, readings
@@ -75,7 +75,7 @@ class Reading:
     """Sentences in blocks of code, which are not said to the persona."""
     made_out: tuple[str, ...] = ()
     """What can be read out of odd spellings; none of it is said clearly."""
-    asides: tuple[str, ...] = ()
+    asides: tuple[Aside, ...] = ()
     """What is stated within a sentence that does something else, too, or only looks like a question."""
 
 
@@ -297,7 +297,7 @@ def _made_out(texts: Iterable[str], runs: Iterable[str]) -> Iterator[str]:
         yield from readings(run)
 
 
-def _asides(sentences: Iterable[Sentence], made_out: Iterable[str]) -> Iterator[str]:
+def _asides(sentences: Iterable[Sentence], made_out: Iterable[str]) -> Iterator[Aside]:
     for sentence in sentences:
         yield from asides(sentence.text, whole=sentence.kind is not Kind.STATEMENT)
     for text in made_out:

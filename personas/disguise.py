@@ -6,13 +6,13 @@ rude, or promise the forbidden, in letters that nobody here can read. Text in an
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
+from importlib.resources import files
 from string import ascii_letters
-
-from confusable_homoglyphs.confusables import confusables_data
 
 from personas.english import is_english
 from personas.wording import FUNCTION_WORDS, tokens
@@ -31,14 +31,16 @@ _LATIN_LETTER = re.compile(
     r"(?: BAR| WITH .*)?"
 )
 _LATIN_BLOCKS = ((0x80, 0x2B0), (0x1D00, 0x1DC0), (0x2C60, 0x2C80), (0xA720, 0xA800), (0xAB30, 0xAB70))
-_TURNED = re.compile("\u202e([^\u202c\n]*)\u202c?")
+_TURNED = re.compile("\u202e[\u202d\u202a\u202b\u2066-\u2068]*([^\u202c\u2069\n]*)[\u202c\u2069]?")
 """Shown from right to left."""
 _FLIPPED = str.maketrans("ɐqɔpǝɟƃɥᴉıɾʞɯudbɹʇnʌʍʎ˙¿¡,", "abcdefghiijkmnpqrtuvwy.?!'")
 _ON_ITS_HEAD = re.compile(r"[ɐɔǝɟɥᴉɹʇʌʎ]")
 _UPSIDE_DOWN = re.compile(r"(?<!\S)[ɐqɔpǝɟƃɥᴉıɾʞlɯuodbɹsʇnʌʍxʎz˙¿¡,.' ]{2,159}[^\s](?!\S)")
+_CALLED_I = re.compile(r"\b(?:IOTA|IAUDA|I)$")
 _ACCENTED = (*range(0x370, 0x530), *range(0x1F00, 0x2000))
 """Greek and Cyrillic, with accents and without."""
-_CONTROLS = re.compile("\x1b\\[[0-9;]*[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f-\x9f]")
+_CONTROLS = re.compile("\x1b\\[[0-9;]*[A-Za-z]|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+_SEPARATORS = re.compile("[\x1c-\x1f\x85\u2028\u2029]")
 _ACCENTS = re.compile("[\u0300-\u036f\ufe00-\ufe0f]")
 _LETTER = re.compile(r"[^\W\d_]")
 _TOKEN = re.compile(r"\S+")
@@ -59,7 +61,7 @@ _BOMBS |= {0x249C + n: chr(ord("a") + n) for n in range(26)}
 
 def undisguised(text: str) -> str:
     """The text as a reader would see it; plain ASCII comes back as it is but for what controls a terminal."""
-    text = _CONTROLS.sub("", text)
+    text = _SEPARATORS.sub(" ", _CONTROLS.sub("", text))
     if text.isascii():
         return text
     text = _TURNED.sub(lambda found: found[1][::-1], text)
@@ -78,12 +80,19 @@ def undisguised(text: str) -> str:
 @cache
 def lookalikes() -> dict[int, str]:
     """Characters and the Latin letters that they are taken for: by Unicode's table of confusables, by name, by look."""
+    # Read here: the package reads another file where an environment variable says so.
+    table = json.loads((files("confusable_homoglyphs") / "confusables.json").read_text(encoding="utf-8"))
     alike = {
         ord(shape): letter
         for letter in ascii_letters
-        for found in confusables_data.get(letter, ())
+        for found in table.get(letter, ())
         if len(shape := found["c"].strip("\u200e")) == 1 and not shape.isascii()
     }
+    # The table holds a capital I and a small l for one shape; what is called I elsewhere is meant as one.
+    named_i = (
+        code for code, letter in alike.items() if letter == "l" and _CALLED_I.search(unicodedata.name(chr(code)))
+    )
+    alike |= dict.fromkeys(tuple(named_i), "i")
     for first, behind in _LATIN_BLOCKS:
         for code in range(first, behind):
             named = _LATIN_LETTER.fullmatch(unicodedata.name(chr(code), ""))

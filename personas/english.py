@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache, lru_cache
 from importlib.resources import files
 
@@ -26,11 +27,21 @@ def _words() -> frozenset[str]:
     return FUNCTION_WORDS | {word for word, count in counted if int(count) >= _RARE}
 
 
+def warm() -> None:
+    """Read the dictionary, which takes about a second, before anybody waits for it."""
+    parted("warm")
+
+
+def digest() -> str:
+    """Of the dictionary: what it holds decides what counts as misspelt (64 hexadecimal digits)."""
+    return hashlib.sha256(_DICTIONARY.read_bytes()).hexdigest()
+
+
 @cache
 def _segmenter() -> SymSpell:
     """The same words with how often each is written, and contractions without their apostrophe."""
     found = SymSpell(max_dictionary_edit_distance=0, prefix_length=7, count_threshold=_RARE)
-    found.load_dictionary(str(_DICTIONARY), 0, 1)
+    found.load_dictionary(str(_DICTIONARY), 0, 1, encoding="utf-8")
     for word in FUNCTION_WORDS:
         if "'" in word and not is_english(bare := word.replace("'", "")):
             found.create_dictionary_entry(bare, _OFTEN)

@@ -115,8 +115,9 @@ def bare_words(text: str) -> str:
 
 
 def without_interjections(text: str) -> str:
-    """The words without any that people say while they think; a part of the meaning may be lost with them."""
-    return " ".join(_INTERJECTION.sub(" ", _SIGNS.sub(" ", text)).split())
+    """The first word, and of the others those that people do not just say while they think."""
+    first, _, others = _SIGNS.sub(" ", text).strip().partition(" ")
+    return " ".join((first, *_INTERJECTION.sub(" ", others).split()))
 
 
 def _one_stop(found: re.Match[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from threading import Lock
 
 from symspellpy import SymSpell, Verbosity
 
@@ -62,6 +63,8 @@ _SIGNS = ".,;:?\"'()"
 _BETWEEN = re.compile(r"[^a-z]+")
 _ESCAPE = re.compile(r"\\[a-zA-Z]")
 _WORD = re.compile(r"[a-z][a-z']*[a-z]|[a-z]")
+_SHORT, _TELLING = 4, 4
+"""Letters of a name that is near something by chance; and of a word at least that shows what letters hold."""
 _BROKEN = 4
 """Of so many words one at least is none, where words were cut at random."""
 _GLUES = "xqzj"
@@ -78,21 +81,33 @@ class Vocabulary:
         plain = (_ESCAPE.sub(" ", text).lower() for text in texts)
         self._content = frozenset(word for text in plain for word in _WORD.findall(text)) - FUNCTION_WORDS
         everything = sorted(self._content | FUNCTION_WORDS, key=lambda word: ("'" in word, word))
-        self._meant = {word.replace("'", ""): word for word in everything}
+        # Without its apostrophe "we'll" is another word, "don't" is none.
+        contracted = {word.replace("'", ""): word for word in everything if "'" in word}
+        self._meant = {bare: word for bare, word in contracted.items() if not is_english(bare)}
+        self._meant |= {word: word for word in everything if "'" not in word and word not in self._meant}
         self._near = SymSpell(max_dictionary_edit_distance=2, prefix_length=7)
         for word in self._meant:
             self._near.create_dictionary_entry(word, 1)
+        self._lock = Lock()
         shortest_last = sorted(self._meant, key=len, reverse=True)
         self._bones = {_bones(word): word for word in shortest_last}
         self._sounds = {_sound(word): word for word in shortest_last}
         self._shuffled = {_shuffled(word): word for word in shortest_last}
         self._beginnings = {word[:size] for word in self._meant for size in range(1, len(word))}
+        self._long = tuple(sorted(word for word in self._content if len(word) >= _TELLING and "'" not in word))
         self._line = "\n".join(sorted(self._meant))
 
     def respelt(self, text: str) -> str:
         """The text in lower case with every misspelt word as the one that it seems to be meant for."""
-        tokens = self._joined([token[:_LONGEST_TOKEN] for token in text.lower().split()[:_MANY]])
-        return " ".join(word for token in tokens for word in self._read(token))
+        tokens = self._joined([token[:_LONGEST_TOKEN] for token in text.split()[:_MANY]])
+        found: list[str] = []
+        begins = True
+        for token in tokens:
+            # Within a sentence what has a capital and is short is a name; in a text that is all capitals it is not.
+            named = token[:1].isupper() and not (begins or text.isupper())
+            found += self._read(token.lower(), named)
+            begins = token.endswith((".", "?", "!"))
+        return " ".join(found)
 
     def rejoined(self, text: str) -> str | None:
         """The words of a text in lower case that was cut in other places, if any that is looked for comes to light."""
@@ -100,11 +115,17 @@ class Vocabulary:
         broken = sum(not is_english(word) or (len(word) == 1 and word not in _WHOLE) for word in words)
         if broken < 2 or broken * _BROKEN < len(words):
             return None
-        found = [self._meant.get(word, word) for word in parted(_BETWEEN.sub("", text))]
-        fresh = set(found) - set(words)
-        return " ".join(found) if fresh & self._content or len(fresh & FUNCTION_WORDS) > 1 else None
+        pieces = self._pieces(_BETWEEN.sub("", text))
+        fresh = set(pieces) - set(words)
+        if not (fresh & self._content or len(fresh & FUNCTION_WORDS) > 1):
+            return None
+        return " ".join(self._meant.get(piece, piece) for piece in pieces)
 
-    def _read(self, token: str) -> Sequence[str]:
+    def _pieces(self, letters: str) -> tuple[str, ...]:
+        """The words of a run of letters, none if nothing in it is looked for: to part it is dear."""
+        return parted(letters) if any(word in letters for word in self._long) else ()
+
+    def _read(self, token: str, named: bool) -> Sequence[str]:
         bare = token.strip(_SIGNS)
         if is_english(bare):
             return [token]
@@ -117,6 +138,8 @@ class Vocabulary:
             return [token]
         if core in _TEXTING:
             return _TEXTING[core].split()
+        if named and len(core) <= _SHORT:
+            return [token]
         meant = self._meant_by(core)
         return [meant] if meant is not None else (self._parted(core) or [token])
 
@@ -127,8 +150,7 @@ class Vocabulary:
         if len(core) > _LONGEST_WORD:
             return None
         if any(map(str.isdecimal, core)):  # A code, or a word with the usual figures for letters.
-            found = self._near.lookup(_BETWEEN.sub("", core.translate(FOR_LETTERS)), Verbosity.CLOSEST, 1)
-            return self._meant[found[0].term] if found and len(core) > 4 else None
+            return self._within(_BETWEEN.sub("", core.translate(FOR_LETTERS)), 1) if len(core) > _SHORT else None
         found = self._filled_in(core, letters) or self._without_vowels(letters)
         return self._nearest(letters) if found is None and len(letters) >= 3 else found
 
@@ -151,15 +173,25 @@ class Vocabulary:
         if known is not None:
             return self._meant[known]
         for each in variants:
-            found = self._near.lookup(each, Verbosity.CLOSEST, 2 if len(each) >= 7 else 1)
-            if found:
-                return self._meant[min((item.distance, *self._rank(each, item.term)) for item in found)[-1]]
+            near = self._within(each, 2 if len(each) >= 7 else 1)
+            if near is not None:
+                return near
+        if len(letters) <= _SHORT:
+            return None
         bones = _bones(letters)
         sounding = self._sounds.get(_sound(letters), "")
         meant = self._shuffled.get(_shuffled(letters)) or (sounding if abs(len(sounding) - len(letters)) <= 1 else None)
         if meant is None and len(bones) > 2:
             meant = self._bones.get(bones)
         return self._meant[meant] if meant is not None else None
+
+    def _within(self, letters: str, most: int) -> str | None:
+        """The nearest word within so many changes."""
+        with self._lock:  # A SymSpell compares words in buffers of its own.
+            found = self._near.lookup(letters, Verbosity.CLOSEST, most)
+        return (
+            self._meant[min((item.distance, *self._rank(letters, item.term)) for item in found)[-1]] if found else None
+        )
 
     def _rank(self, letters: str, term: str) -> tuple[bool, bool, str]:
         """Of words as near, first those that are looked for, then those with the same first letter."""
@@ -171,7 +203,7 @@ class Vocabulary:
         if len(letters) < _GLUED:
             return None
         glues = (Counter(letters).most_common(1)[0][0], *(each for each in _GLUES if each in letters))
-        for pieces in (parted(letters), *(tuple(filter(None, letters.split(glue))) for glue in glues)):
+        for pieces in (self._pieces(letters), *(tuple(filter(None, letters.split(glue))) for glue in glues)):
             known = sum(len(piece) for piece in pieces if piece in self._meant)
             said = all(piece in self._meant or is_english(piece) for piece in pieces)
             if len(pieces) > 1 and said and known * 2 >= len(letters) - len(pieces):
@@ -182,13 +214,13 @@ class Vocabulary:
         """Words that were cut in two or three, whole again."""
         at = 0
         while at < len(words):
-            begins = words[at] in self._beginnings
+            begins = words[at].lower() in self._beginnings
             size = next((size for size in (3, 2) if begins and self._is_cut(words[at : at + size], size)), 1)
             yield "".join(words[at : at + size])
             at += size
 
     def _is_cut(self, pieces: Sequence[str], size: int) -> bool:
-        whole = "".join(pieces).strip(_SIGNS).replace("'", "")
+        whole = "".join(pieces).lower().strip(_SIGNS).replace("'", "")
         together = len(pieces) == size and len(whole) > 3 and whole in self._meant
         return together and not all(piece in FUNCTION_WORDS for piece in pieces)
 

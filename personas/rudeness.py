@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from personas import manners
-from personas.clauses import CLAUSE_ENDS
+from personas.clauses import CLAUSE_ENDS, STRONG_ENDS
 from personas.english import is_english
 from personas.joints import bare_words, without_interjections
 from personas.legible import is_odd, readings
@@ -23,14 +23,17 @@ _EDGES = " .!?,;:-_*~'\"|/\u2014\u2026"
 
 def is_rude(text: str) -> bool:
     """Whether a text is rude, also where something is glued to its words or strewn between them."""
-    low, made_out = text.lower(), readings(text) if is_odd(text) else ()
-    shown = {low, bare_words(text).lower(), without_interjections(text).lower(), *made_out}
+    odd = is_odd(text)
+    made_out = readings(text) if odd else ()
+    shown = {text, bare_words(text), without_interjections(text), *made_out}
     shown |= {_INSULTS.respelt(each) for each in shown}
-    shown |= {joined for each in (low, *made_out) if (joined := _INSULTS.rejoined(each))}
-    shown |= {clause for each in shown for clause in CLAUSE_ENDS.split(each)}
-    if any(map(_insults, {each.strip(_EDGES) for each in shown})):
+    shown |= {joined for each in (text.lower(), *made_out) if (joined := _INSULTS.rejoined(each))}
+    # A clause is no sentence: "we will find out what is wrong with you" has a rude one's words.
+    ends = CLAUSE_ENDS if odd else STRONG_ENDS
+    lows = {each.lower() for each in shown}
+    if any(map(_insults, {each.strip(_EDGES) for low in lows for each in (low, *ends.split(low))})):
         return True
-    glued = {word for word in _LONG.findall(" ".join((low, *made_out))) if not is_english(word)}
+    glued = {word for word in _LONG.findall(" ".join((text.lower(), *made_out))) if not is_english(word)}
     return any(map(manners.RUN_TOGETHER.search, glued))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from personas.acts import MAX_STATEMENTS, Kind, Reading, read_turn, seams
-from personas.clauses import asides
+from personas.clauses import Aside, asides
 from personas.compiled import CompiledCase, CompiledCommitment
 from personas.manners import COURTESY_ANCHORS, FEELING
 from personas.matcher import Matcher
@@ -72,17 +72,20 @@ _known: Memory[tuple[CompiledCase, Matcher, str], Understood] = Memory(KEPT_TEXT
 
 def texts_to_compare(case: CompiledCase, reading: Reading) -> tuple[str, ...]:
     """The texts of a turn that are compared with the case."""
-    return (*reading.questions, *reading.statements, *_unclear(case, reading))
+    return (*reading.questions, *reading.statements, *(aside.clause for aside in _unclear(case, reading)))
 
 
-def _unclear(case: CompiledCase, reading: Reading) -> tuple[str, ...]:
-    """What is no speech, where long sentences were cut, and what only might be meant: as many as of the others."""
+def _unclear(case: CompiledCase, reading: Reading) -> tuple[Aside, ...]:
+    """What is no speech, where long sentences were cut, and what only might be meant: as many as of the others.
+
+    Each with the text whose words decide whether it is meant otherwise: for a clause its sentence, else itself.
+    """
     noise = tuple(s.text for s in reading.sentences if s.kind not in _SPEECH)
     written = (*reading.statements, *reading.questions, *noise, *reading.made_out, *reading.fenced)
-    found = (*noise, *reading.made_out, *seams(reading.sentences), *reading.fenced)
     respelt = tuple(_respelt(case, written))
-    meant = (*respelt, *_near_a_commitment(case, (*reading.asides, *(c for text in respelt for c in asides(text)))))
-    return (*found[:MOST_UNCLEAR], *meant[:MOST_UNCLEAR])
+    whole = (*noise, *reading.made_out, *seams(reading.sentences), *reading.fenced)[:MOST_UNCLEAR]
+    clauses = _near_a_commitment(case, (*reading.asides, *(each for text in respelt for each in asides(text))))
+    return (*(Aside(text, text) for text in whole), *(Aside(text, text) for text in respelt[:MOST_UNCLEAR]), *clauses)
 
 
 def _respelt(case: CompiledCase, texts: Iterable[str]) -> Iterator[str]:
@@ -96,16 +99,18 @@ def _respelt(case: CompiledCase, texts: Iterable[str]) -> Iterator[str]:
             yield rejoined
 
 
-def _near_a_commitment(case: CompiledCase, clauses: Iterable[str]) -> Iterator[str]:
-    """Those that are worded as one, or that have enough words in common with an example of one."""
-    for clause in clauses:
-        meaning, words = content_stems(clause), frozenset(stems(clause))
+def _near_a_commitment(case: CompiledCase, clauses: Iterable[Aside]) -> list[Aside]:
+    """Those that are worded as one, or that have enough words in common with an example of one; not too many."""
+    near: list[Aside] = []
+    for aside in clauses:
+        meaning, words = content_stems(aside.clause), frozenset(stems(aside.clause))
         if (
             any(len(meaning & gist) * 2 >= max(4, min(len(meaning), len(gist))) for gist in case.promises)
             or any(len(words & phrase) * 4 >= len(phrase) * 3 for phrase in case.phrases)
-            or any(_worded(commitment, clause) for commitment in case.commitments)
+            or any(_worded(commitment, aside.clause) for commitment in case.commitments)
         ):
-            yield clause
+            near.append(aside)
+    return near[:MOST_UNCLEAR]
 
 
 def understand(case: CompiledCase, matcher: Matcher, texts: Sequence[str]) -> list[Understood]:
@@ -131,7 +136,7 @@ def not_yet_understood(case: CompiledCase, matcher: Matcher, texts: Sequence[str
 
 
 def _understood(case: CompiledCase, reading: Reading, similarity: Similarity) -> Understood:
-    muttered = tuple(_commitments(case, _unclear(case, reading), similarity))
+    muttered = tuple(_muttered(case, reading, similarity))
     if reading.garbled or reading.meta:
         return Understood(reading, muttered=(*_clear_commitments(case, reading, similarity), *muttered))
     return Understood(
@@ -169,11 +174,17 @@ def _comforts(case: CompiledCase, reading: Reading, similarity: Similarity) -> I
         yield Comfort(" ".join(content_words(sentence)) or sentence.lower(), sentence, courteous)
 
 
-def _commitments(
-    case: CompiledCase, sentences: Sequence[str], similarity: Similarity
-) -> Iterable[tuple[CompiledCommitment, str]]:
+def _muttered(case: CompiledCase, reading: Reading, similarity: Similarity) -> Iterable[tuple[CompiledCommitment, str]]:
+    unclear = _unclear(case, reading)
     for commitment in case.commitments:
-        quote = next((s for s in sentences if _makes(commitment, s, similarity)), None)
+        quote = next(
+            (
+                a.clause
+                for a in unclear
+                if _makes(commitment, a.clause, similarity) and not _any_match(commitment.unless, a.within)
+            ),
+            None,
+        )
         if quote is not None:
             yield commitment, quote
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from personas.clauses import asides
+from personas import clauses
+
+
+def asides(text: str, *, whole: bool = False) -> list[str]:
+    return [aside.clause for aside in clauses.asides(text, whole=whole)]
+
 
 PROMISE = "i have to report this to the police"
 
@@ -32,6 +37,8 @@ def test_a_statement_that_only_looks_like_a_question_is_found_if_asked_for() -> 
     [
         "If that happens again, I have to report this to the police.",
         "I never said so, I have to report this to the police, that is all.",
+        "Did she say that, I have to report this to the police, or wait?",
+        "Your sister told me: I have to report this to the police.",
         "Do you think that I should report this, or would you rather do that yourself?",
         "Well, thank you.",
     ],

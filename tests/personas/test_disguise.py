@@ -43,4 +43,5 @@ def test_what_is_shown_from_the_right_or_on_its_head_is_read_as_it_looks() -> No
 
 
 def test_what_controls_a_terminal_is_not_read() -> None:
-    assert undisguised("Shut\x1b[0m \x1fup\x07") == "Shut up"
+    assert undisguised("Shut\x1b[0m up\x07") == "Shut up"
+    assert undisguised("chest\x1dpain\x85today") == "chest pain today"

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from personas.respelling import Vocabulary
 
 LOOKED_FOR = Vocabulary(
-    ["you are stupid", "you idiot", "hopeless", "stop wasting my time", "hurry up", "don't be dumb", "a full refund"]
+    [
+        "you are stupid",
+        "you idiot",
+        "hopeless",
+        "stop wasting my time",
+        "hurry up",
+        "don't be dumb",
+        "a full refund",
+        "fine with us",
+    ]
 )
 
 
@@ -28,7 +40,7 @@ LOOKED_FOR = Vocabulary(
         ("a full re fu nd", "a full refund"),
         ("youarehopeless", "you are hopeless"),  # glued
         ("stopxwastingxmyxtime", "stop wasting my time"),
-        ("screw2you idot", "screw you idiot"),  # by a figure
+        ("stop2wasting2my2time", "stop wasting my time"),  # by a figure
     ],
 )
 def test_a_misspelt_word_is_read_as_the_one_that_was_meant(written: str, meant: str) -> None:
@@ -55,6 +67,29 @@ def test_words_cut_at_random_are_put_together_where_one_is_looked_for() -> None:
     assert LOOKED_FOR.rejoined("t h a t i s f i n e w i t h u s") == "that is fine with us"
     assert LOOKED_FOR.rejoined("we went to the swimming pool") is None
     assert LOOKED_FOR.rejoined("ask tomasz about levothyroxine and ramipril tomorrow morning please") is None
+
+
+def test_short_names_are_no_words() -> None:
+    assert LOOKED_FOR.respelt("Is Idit there, or Dr Dmub?") == "is idit there, or dr dmub?"
+    assert LOOKED_FOR.respelt("Idot, go away.") == "idiot, go away."
+
+
+def test_words_are_read_alike_in_many_threads() -> None:
+    written = ["you idoit", "hopeles", "stopp wasitng my tiem", "a ful refudn", "you are sutpid", "don't be dmub"] * 50
+    alone = [LOOKED_FOR.respelt(text) for text in written]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            together = list(threads.map(LOOKED_FOR.respelt, written * 4))
+    finally:
+        sys.setswitchinterval(before)
+    assert together == alone * 4
+
+
+def test_a_contraction_is_no_other_word() -> None:
+    assert LOOKED_FOR.rejoined("she was ill b12 well xr were ok") is None
+    assert LOOKED_FOR.respelt("dont were well") == "don't were well"
 
 
 def test_a_text_of_any_length_is_read_in_bounded_work() -> None:
