@@ -41,7 +41,7 @@ def main() -> None:
             for seed in arguments.seeds:
                 run_demo(server.url, folder / f"seed-{seed}", seed, arguments.updates)
         runs = {seed: read_metrics(folder / f"seed-{seed}" / "metrics.jsonl") for seed in arguments.seeds}
-        text = f"{table(runs).text()}\n\n{method()}\n\n{environment()}"
+        text = f"{table(runs).text()}\n\n{method(arguments.updates)}\n\n{environment()}"
         print(text)
         if arguments.write:
             write("learning_curve", text + "\n\n![held-out reward](learning_curve.png)")
@@ -78,12 +78,13 @@ def table(runs: dict[int, list[dict[str, Any]]]) -> Table:
     return result
 
 
-def method() -> str:
+def method(updates: int) -> str:
     """How it was measured."""
     config = load(demo_file())
     server, model, rollout = config.server, config.model, config.rollout
     return (
-        f"`learner demo` on `{server.collection}/{server.scenario}`: a transformer of {model.layers} layers, width"
+        f"`learner demo --updates {updates}` (left alone, it makes {config.run.updates}) on"
+        f" `{server.collection}/{server.scenario}`: a transformer of {model.layers} layers, width"
         f" {model.width}, warmed up on scripted dialogues, then {config.algorithm.name} with {rollout.groups} groups of"
         f" {rollout.group_size} episodes per update. Held-out reward is the mean over {config.evaluation.episodes}"
         f" seeds that are never trained on, sampled at temperature {model.temperature:g}. Minutes are those of rollouts"

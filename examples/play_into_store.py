@@ -9,6 +9,7 @@ every conversation is played first and scored afterwards. `./labs reward-model t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 
 from trainer_client import ChatMessage, LabsClient, Rollout, play
@@ -94,7 +95,11 @@ def played(client: LabsClient, collection: str, scenario: str) -> list[Rollout]:
 def main() -> None:
     """Play everything, then score it."""
     with LabsClient() as client:
-        rollouts = [rollout for names in QUESTIONS for rollout in played(client, *names)]
+        rollouts: list[Rollout] = []
+        for collection, scenario in QUESTIONS:
+            print(f"playing {TALKS} conversations of {collection}/{scenario}", file=sys.stderr)
+            rollouts += played(client, collection, scenario)
+        print(f"scoring {len(rollouts)} conversations", file=sys.stderr)
         scored = client.batch_evaluate(
             [
                 {

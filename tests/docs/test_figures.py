@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.learning_curve import method
 from benchmarks.processes import ROOT
 from benchmarks.report import RESULTS
 from learner import config
@@ -379,6 +380,17 @@ def test_the_learners_tiny_model_is_as_large_as_said() -> None:
     )
     count = sum(parameter.numel() for parameter in model.parameters())
     assert f"a transformer of {count / 1e6:.1f} million parameters" in said("docs/training.md")
+
+
+def test_the_learning_curve_is_of_as_many_updates_as_its_command_makes() -> None:
+    found = re.search(r"benchmarks\.learning_curve --updates (\d+) --write", said("docs/benchmarks.md"))
+    assert found
+    updates, demo = int(found.group(1)), config.load(demo_file(), [])
+    episodes = updates * demo.rollout.groups * demo.rollout.group_size
+    assert {number(each["episodes trained on"]) for each in rows("learning_curve", "Mean reward")} == {episodes}
+    assert method(updates) in (RESULTS / "learning_curve.md").read_text()
+    assert demo.run.updates == 2 * updates
+    assert f"with {updates} updates, half of what the demo makes by itself" in said("docs/benchmarks.md")
 
 
 # --- commands -------------------------------------------------------------------------------------
