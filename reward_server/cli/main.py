@@ -83,7 +83,7 @@ if called() == IN_A_CHECKOUT:
 
 def _wrong_call(error: Any) -> None:
     """One line for a wrong call; nothing where the help was shown instead."""
-    if problem := error.format_message().strip():
+    if problem := error.format_message().replace("Value error, ", "").strip().removesuffix("."):
         where = error.ctx.command_path if error.ctx else called()
         typer.echo(f"labs: {problem} (see {where} --help)", err=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -23,14 +23,16 @@ Encoder = Annotated[
 ]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model's id, as `list` shows it, or its folder.")]
 Scale = Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")]
-Ties = Annotated[str, typer.Option(help="Pairs without a winner: drop, or half (learned as a tie).")]
+Ties = Annotated[
+    Literal["drop", "half"], typer.Option(help="Pairs without a winner: drop, or half (learned as a tie).")
+]
 
 
-def read(source: Path, scale: tuple[float, float], ties: str) -> Dataset:
+def read(source: Path, scale: tuple[float, float], ties: Literal["drop", "half"]) -> Dataset:
     """Labelled conversations and preference pairs of a file."""
     from reward_server.jobs.reward_model.read import Reading, read_dataset
 
-    return read_dataset(source, Reading(scale, ties))  # type: ignore[arg-type]  # Reading refuses what it does not know
+    return read_dataset(source, Reading(scale, ties))
 
 
 def registry_of(settings: Settings) -> Registry:

@@ -59,8 +59,6 @@ def train(
     Rows of JSON: {"messages": ..., "score": 0.7}, or {"chosen": ..., "rejected": ...}; rows of hh-rlhf, LLMBar
     and MRBench are read as they are. More in docs/reward-models.md.
     """
-    from reward_server.settings import load_settings
-
     # fmt: off
     wanted = training.Wanted(
         source=source, out=out, from_store=from_store, lab=lab, version=version, scale=scale, ties=ties,
@@ -69,8 +67,12 @@ def train(
     )
     # fmt: on
     wanted.check()
-    settings = load_settings({"data": data, "encoder": encoder})
-    training.announce(training.run(wanted, settings), settings, out)
+    with training.told(out):
+        from reward_server.settings import load_settings
+
+        settings = load_settings({"data": data, "encoder": encoder})
+        trained = training.run(wanted, settings)
+    training.announce(trained, settings, out)
 
 
 @app.command()
@@ -86,29 +88,27 @@ def evaluate(
     data: Data = None,
 ) -> None:
     """Measure a model on other data, beside the simple baselines that were fitted with it."""
-    from reward_server.jobs.reward_model.evaluate import evaluate as measure
-    from reward_server.jobs.reward_model.evaluate import lacks, overlap_line
-    from reward_server.jobs.reward_model.report import in_words, page, pictures, uncertainty_lines, write_folder
-    from reward_server.reward_models.artefact import REPORT, refuse_taken
-    from reward_server.reward_models.plain_features import PlainFeatures
-    from reward_server.settings import load_settings
-
-    settings = load_settings({"data": data})
-    found = _open(model, settings)
-    if out is not None:
-        refuse_taken(out)
-    dataset = read(source, scale, ties)
-    featurisers = featurisers_of(settings, encoder or found.card.encoder)
     console = Console()
     with shown(console) as report:
-        measured = measure(
-            found,
-            dataset,
-            featurisers.of(found),
-            PlainFeatures(featurisers.encoder),
-            shelf=shelf_of(settings),
-            report=report,
-        )
+        report("reading", 0, 1)
+        from reward_server.jobs.reward_model.evaluate import evaluate as measure
+        from reward_server.jobs.reward_model.evaluate import lacks, overlap_line
+        from reward_server.jobs.reward_model.report import in_words, page, pictures, uncertainty_lines, write_folder
+        from reward_server.reward_models.artefact import REPORT, refuse_taken
+        from reward_server.reward_models.plain_features import PlainFeatures
+        from reward_server.settings import load_settings
+
+        settings = load_settings({"data": data})
+        found = _open(model, settings)
+        if out is not None:
+            refuse_taken(out)
+        dataset = read(source, scale, ties)
+        report("reading", 1, 1)
+        report("loading the encoder", 0, 1)
+        featurisers = featurisers_of(settings, encoder or found.card.encoder)
+        featuriser, plain = featurisers.of(found), PlainFeatures(featurisers.encoder)
+        report("loading the encoder", 1, 1)
+        measured = measure(found, dataset, featuriser, plain, shelf=shelf_of(settings), report=report)
     show_figures(console, measured)
     overlap = overlap_line(found, dataset)
     missing = lacks(found, dataset)

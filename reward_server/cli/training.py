@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+import hashlib
+import json
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
 
 from reward_server.cli.interruption import interruption_told
 from reward_server.cli.models import featurisers_of, read, registry_of, shelf_of, show_figures
-from reward_server.cli.progress import shown
+from reward_server.cli.progress import Report, shown
 from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.program import as_called
 
@@ -42,13 +44,14 @@ HeldOut = Annotated[float, typer.Option(min=0.05, max=0.5, help="Share of the ro
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Decides the split and the order of rows.")]
 Epochs = Annotated[int, typer.Option(min=1, max=10_000, help="Most epochs of one run.")]
 Uncertainty = Annotated[
-    str, typer.Option(help="Where its doubt comes from: bayesian (last-layer posterior) or ensemble.")
+    Literal["bayesian", "ensemble"],
+    typer.Option(help="Where its doubt comes from: bayesian (last-layer posterior) or ensemble."),
 ]
 Members = Annotated[
     int | None, typer.Option(min=2, max=32, help="Heads of an ensemble, on resampled dialogues. \\[default: 8]")
 ]
 ReadsOption = Annotated[
-    str,
+    Literal["answers", "words"],
     typer.Option(
         "--reads",
         help="What an agent earns by in a scenario: answers (those it got; its own words can only cost, so it "
@@ -60,7 +63,7 @@ Unfreeze = Annotated[
     typer.Option("--unfreeze", help="Fine-tune the encoder, too; kept only if it surely wins on held-out dialogues."),
 ]
 KeepBy = Annotated[
-    str | None,
+    Literal["r2", "spearman", "pairwise"] | None,
     typer.Option(
         help="The figure by which it has to win: r2, spearman or pairwise. \\[default: r2, or pairwise where there "
         "are no labels]"
@@ -79,30 +82,21 @@ class Wanted:
     lab: str | None
     version: str | None
     scale: tuple[float, float]
-    ties: str
+    ties: Literal["drop", "half"]
     held_out: float
     seed: int
     epochs: int
-    uncertainty: str
+    uncertainty: Literal["bayesian", "ensemble"]
     members: int | None
-    reads: str
+    reads: Reads
     unfreeze: bool
-    keep_by: str | None
+    keep_by: Literal["r2", "spearman", "pairwise"] | None
     resume: bool
 
     def check(self) -> None:
         """Refuse what does not go together, before anything slow (`InvalidRequest`)."""
-        self._check_words()
         self._check_source()
         self._check_effect()
-
-    def _check_words(self) -> None:
-        if self.keep_by not in (None, "r2", "spearman", "pairwise"):
-            raise InvalidRequest("--keep-by must be r2, spearman or pairwise")
-        if self.uncertainty not in ("bayesian", "ensemble"):
-            raise InvalidRequest("--uncertainty must be bayesian or ensemble")
-        if self.reads not in ("answers", "words"):
-            raise InvalidRequest("--reads must be answers or words")
 
     def _check_source(self) -> None:
         if self.source is not None and self.from_store:
@@ -124,11 +118,22 @@ class Wanted:
         """The data, if it is enough to learn from."""
         from reward_server.reward_models.dataset import check_enough
 
-        found = (
-            read(self.source, self.scale, self.ties) if self.source else stored_rows(settings, self.lab, self.version)
-        )
+        found = read(self.source, self.scale, self.ties) if self.source else self._stored(settings)
         check_enough(found)
         return found
+
+    def _stored(self, settings: Settings) -> Dataset:
+        """What the store holds, or held when the training began that is gone on with."""
+        from reward_server.jobs.reward_model.frozen_rows import frozen_rows
+
+        kept = frozen_rows(self.out, self._asked(settings)) if self.resume else None
+        return kept if kept is not None else stored_rows(settings, self.lab, self.version)
+
+    def _asked(self, settings: Settings) -> str:
+        """Names what is asked of the store; empty where the rows come from a file."""
+        if not self.from_store:
+            return ""
+        return hashlib.sha256(json.dumps([settings.database, self.lab, self.version]).encode()).hexdigest()
 
     def task(self, settings: Settings) -> Task:
         """The same in the terms of the job."""
@@ -143,16 +148,22 @@ class Wanted:
             encoder=settings.encoder,
             created=SystemClock().now(),
             source="store" if self.from_store else "file",
+            asked=self._asked(settings),
             scale=self.scale,
             recipe=Recipe(seed=self.seed, epochs=self.epochs),
             held_out=self.held_out,
-            reads=self.reads,  # type: ignore[arg-type]
+            reads=self.reads,
             resume=self.resume,
-            uncertainty=self.uncertainty,  # type: ignore[arg-type]
+            uncertainty=self.uncertainty,
             members=self.members or MEMBERS,
-            tuning=Tuning(seed=self.seed, reads=self.reads) if self.unfreeze else None,  # type: ignore[arg-type]
-            keep_by=self.keep_by,  # type: ignore[arg-type]
+            tuning=Tuning(seed=self.seed, reads=self.reads) if self.unfreeze else None,
+            keep_by=self.keep_by,
         )
+
+
+def told(out: Path) -> AbstractContextManager[None]:
+    """Say on Ctrl-C whether the training of a model for this folder can be gone on with."""
+    return interruption_told(out, partial(_is_kept, out))
 
 
 def run(wanted: Wanted, settings: Settings) -> Trained:
@@ -161,14 +172,16 @@ def run(wanted: Wanted, settings: Settings) -> Trained:
     Raises:
         InvalidRequest: the folder is taken, a training of it is finished, or the data is not good enough.
     """
-    with interruption_told(wanted.out, partial(_is_kept, wanted.out)):
-        from reward_server.reward_models.artefact import refuse_taken
+    from reward_server.reward_models.artefact import refuse_taken
 
-        if wanted.resume:
-            _refuse_finished(wanted.out)
-        refuse_taken(wanted.out)
+    if wanted.resume:
+        _refuse_finished(wanted.out)
+    refuse_taken(wanted.out)
+    with shown(Console()) as report:
+        report("reading", 0, 1)
         dataset = wanted.rows(settings)  # before anything slow is loaded
-        return _trained(dataset, wanted.task(settings), settings)
+        report("reading", 1, 1)
+        return _trained(dataset, wanted.task(settings), settings, report)
 
 
 def stored_rows(settings: Settings, lab: str | None, version: str | None) -> Dataset:
@@ -227,14 +240,16 @@ def _refuse_finished(out: Path) -> None:
         )
 
 
-def _trained(dataset: Dataset, task: Task, settings: Settings) -> Trained:
+def _trained(dataset: Dataset, task: Task, settings: Settings, report: Report) -> Trained:
     from reward_server.jobs.reward_model.interrupted import is_interrupted
     from reward_server.jobs.reward_model.train import train
 
     if task.resume and not is_interrupted(task.out):
         typer.echo(f"labs: nothing to go on with for {task.out}: training from the start", err=True)
-    with shown(Console()) as report:
-        return train(dataset, task, _tools(settings, task.reads), report)
+    report("loading the encoder", 0, 1)
+    tools = _tools(settings, task.reads)
+    report("loading the encoder", 1, 1)
+    return train(dataset, task, tools, report)
 
 
 def _tools(settings: Settings, reads: Reads) -> Tools:

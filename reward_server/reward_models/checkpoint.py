@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -67,14 +68,19 @@ State = tuple[Progress, Tensor, dict[str, Tensor], dict[str, Tensor]]
 class Checkpoint:
     """A folder that holds the state of one run; `key` says of which."""
 
-    def __init__(self, folder: Path, key: str, *, every: int = 10) -> None:
+    def __init__(
+        self, folder: Path, key: str, *, every: int = 10, beside: tuple[str, Callable[[], bytes]] | None = None
+    ) -> None:
+        """Args: beside: the name of a file that is kept with the state, and what makes it."""
         self._folder = folder
         self._key = key
+        self._beside = beside
         self.every = every
 
     def keep(self, progress: Progress, weight: Tensor, moments: dict[str, Tensor], best: dict[str, Tensor]) -> None:
         """Replace what is kept; a process killed meanwhile leaves the state before."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._keep_beside()
         tensors = {"weight": weight}
         tensors |= {f"moment.{name}": moment for name, moment in moments.items()}
         tensors |= {f"best.{name}": kept for name, kept in best.items()}
@@ -87,6 +93,17 @@ class Checkpoint:
         for old in self._folder.glob(f"*-{TENSORS}"):
             if old.name != name:
                 old.unlink()
+
+    def _keep_beside(self) -> None:
+        """Once, and before the state it belongs to."""
+        if self._beside is None:
+            return
+        name, made = self._beside
+        draft = self._folder / f"{name}.new"
+        draft.touch(mode=0o600)  # it may hold what people said
+        draft.write_bytes(made())
+        os.replace(draft, self._folder / name)
+        self._beside = None
 
     def exists(self) -> bool:
         """Whether an interrupted run was kept."""

@@ -46,9 +46,13 @@ class FeatureShelf:
         conversations: Sequence[Conversation],
         on_progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, Matrix]:
-        """The features of each conversation, by its digest; `on_progress` hears of done and all conversations."""
+        """The features of each conversation, by its digest.
+
+        `on_progress` hears of done and all conversations, first when nothing is done.
+        """
         distinct = list({conversation.digest: conversation for conversation in conversations}.items())
         found: dict[str, Matrix] = {}
+        on_progress(0, len(distinct))
         for start in range(0, len(distinct), GROUP):
             group = distinct[start : start + GROUP]
             digests = [digest for digest, _ in group]

@@ -2,17 +2,21 @@
 
 Texts are encoded one at a time, because with an arbitrary model nothing promises that a vector does not
 depend on its neighbours' padding: slower, but exact. A folder is read as it is; only a hub name that is not
-cached yet makes the library download.
+cached yet makes the library download, and only where the hub answers: asked blindly, the library would try again and
+again for a minute and a half.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 import numpy as np
 
@@ -20,6 +24,10 @@ from reward_server.reward_models.encoder import EncoderUnavailable, Vectors
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+
+HUB_TIMEOUT_S = 5.0
+_NOT_HAD = (OSError, ValueError, RuntimeError, KeyError)
 
 
 class SentenceTransformerEncoder:
@@ -59,12 +67,15 @@ def load_sentence_transformer(name: str) -> SentenceTransformerEncoder:
         import sentence_transformers  # noqa: F401 (whether it is there)
     except ImportError as error:
         raise EncoderUnavailable(
-            "LABS_ENCODER names a sentence-transformers model: install the extra labs-reward-server[encoders]"
+            "--encoder (or LABS_ENCODER) names a sentence-transformers model: install the extra "
+            "labs-reward-server[encoders]"
         ) from error
     try:
         model = loaded(name)
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise EncoderUnavailable(f"LABS_ENCODER is no model folder and no reachable model name: {name}") from error
+    except _NOT_HAD as error:
+        raise EncoderUnavailable(
+            f"--encoder (or LABS_ENCODER) is no model folder and no reachable model name: {name}"
+        ) from error
     return SentenceTransformerEncoder(model, version=f"st/{_identity(name)}/1")
 
 
@@ -83,9 +94,33 @@ def loaded(name: str) -> SentenceTransformer:
     before = said.level
     said.setLevel(logging.ERROR)
     try:
+        if Path(name).exists():
+            return SentenceTransformer(name, device="cpu")
+        try:
+            return SentenceTransformer(name, device="cpu", local_files_only=True)
+        except _NOT_HAD:
+            if not _hub_answers():
+                raise
         return SentenceTransformer(name, device="cpu")
     finally:
         said.setLevel(before)
+
+
+def _hub_answers() -> bool:
+    """Whether there is a hub to ask for a model, whatever it answers."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    try:
+        with urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=HUB_TIMEOUT_S):  # noqa: S310 (an operator's)
+            return True
+    except HTTPError:
+        return True
+    except URLError as error:
+        return isinstance(error.reason, ssl.SSLError)  # another program may know the certificates of this place
+    except (OSError, ValueError):
+        return False
 
 
 def _identity(name: str) -> str:

@@ -8,15 +8,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.main import get_command
 
+import scenarios
 from reward_server.cli import main as cli
-from reward_server.cli import reward_model as command
-from reward_server.cli import training
+from reward_server.cli import reward_model, training
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models import artefact, metrics
 from reward_server.reward_models.dataset import split
@@ -28,6 +30,7 @@ from tests.reward_models.tiny_encoder import make_tiny_encoder
 from tests.store.builders import an_evaluation
 
 Json = dict[str, Any]
+PACKAGED = Path(scenarios.__file__).parent / "collections"
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +93,9 @@ def test_a_model_is_trained_listed_activated_measured_and_exported(
     assert "no row has a `scenario`: in a scenario, as the server always scores," in said
     assert "limit of 12 epochs" in (home / "model" / "report.md").read_text()
     assert labs(monkeypatch, "list") == 0
-    listed = capsys.readouterr().out
-    assert listed.startswith(f"{model}  created=")
-    assert "active" not in listed
+    line = capsys.readouterr().out
+    assert line.startswith(f"{model}  created=")
+    assert "active" not in line
     assert labs(monkeypatch, "activate", model) == 0
     assert Registry(home / "data" / "reward-models").active_id() == model
     assert "labs: its card says: no row has a `scenario`" in capsys.readouterr().err
@@ -229,7 +232,7 @@ def test_ctrl_c_before_the_training_says_that_nothing_was_kept(
         raise KeyboardInterrupt
 
     arguments = ("train", data_file(home), "--out", home / "model")
-    for slow in ("read", "_tools"):
+    for slow in ("read", "_tools", "run"):
         with monkeypatch.context() as patched:
             patched.setattr(training, slow, interrupted)
             assert labs(patched, *arguments) == 130
@@ -242,6 +245,37 @@ def test_ctrl_c_before_the_training_says_that_nothing_was_kept(
     monkeypatch.setattr(training, "read", interrupted)
     assert labs(monkeypatch, *arguments) == 130
     assert "interrupted; the same command with --resume goes on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_a_terminal_shows_at_once_that_something_happens(
+    home: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Before the data is read and the encoder is loaded, which takes seconds."""
+    told: list[tuple[str, int]] = []
+
+    @contextmanager
+    def listening(_: object) -> Iterator[Any]:
+        yield lambda stage, done, total: told.append((stage, done))
+
+    def seen(*_: object) -> None:
+        raise InvalidRequest("that is all")
+
+    arguments: tuple[object, ...] = (data_file(home), "--out", home / "new")
+    if command == "evaluate":
+        trained(home, monkeypatch)
+        arguments = (home / "model", *arguments)
+    room = training if command == "train" else reward_model
+    monkeypatch.setattr(room, "shown", listening)
+    with monkeypatch.context() as patched:
+        patched.setattr(room, "read", seen)
+        assert labs(patched, command, *arguments) == 1
+    assert told == [("reading", 0)]
+    assert labs(monkeypatch, command, *arguments, *(("--epochs", 2) if command == "train" else ())) == 0
+    stages = list(dict.fromkeys(stage for stage, _ in told))
+    assert stages[:2] == ["reading", "loading the encoder"]
+    assert stages[-1] == "measuring"
+    assert {("baselines", 0), ("encoding", 0)} <= set(told)
 
 
 def test_the_store_of_other_labs_is_not_called_empty(
@@ -262,6 +296,59 @@ def test_the_store_of_other_labs_is_not_called_empty(
     assert "lab nolab has no evaluations in the store; --lab takes one of these: acme (1), development (1)" in said
     assert labs(monkeypatch, "train", "--from-store", "--out", home / "model") == 1
     assert "none of the 2 stored rows has the reward of the rubric alone in a scenario" in capsys.readouterr().err
+
+
+def test_going_on_with_the_store_goes_on_with_the_rows_of_then(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A server scores meanwhile: the same command could not go on if rows of now were read."""
+    names = [(each.parent.name, each.stem) for each in sorted(PACKAGED.glob("*/*.yaml")) if each.stem != "collection"]
+
+    def some(start: int, end: int) -> list[Any]:
+        where = names[:6]
+        return [
+            an_evaluation(
+                collection=where[n % 6][0],
+                scenario=where[n % 6][1],
+                messages=[{"role": "user", "content": "Hi."}, {"role": "assistant", "content": f"{n} " + "word " * n}],
+                reward=n / 100,
+                scores=None,
+            )
+            for n in range(start, end)
+        ]
+
+    async def add(rows: list[Any]) -> None:
+        url = f"sqlite:///{home / 'data' / 'labs.sqlite'}"
+        await migrate(url)
+        store = await Store.open(url)
+        async with store.transaction() as unit:
+            await unit.evaluations.add_many(rows)
+        await store.close()
+
+    @contextmanager
+    def stopping(_: object) -> Iterator[Any]:
+        def report(stage: str, done: int, total: int) -> None:
+            if (stage, done) == ("training", 3):
+                raise KeyboardInterrupt
+
+        yield report
+
+    (home / "data").mkdir()
+    asyncio.run(add(some(0, 60)))
+    whole = ("train", "--from-store", "--epochs", 8, "--out")
+    assert labs(monkeypatch, *whole, home / "whole") == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "shown", stopping)
+        assert labs(patched, *whole, home / "model") == 130
+    kept = home / "model.training" / "rows.json"
+    assert kept.stat().st_mode & 0o077 == 0
+    asyncio.run(add(some(60, 61)))
+    capsys.readouterr()
+    assert labs(monkeypatch, *whole, home / "model", "--resume", "--lab", "acme") == 1  # that is another question
+    assert "is of other data or settings" in capsys.readouterr().err
+    assert labs(monkeypatch, *whole, home / "model", "--resume") == 0
+    assert not kept.exists()
+    assert artefact.read_card(home / "model").id == artefact.read_card(home / "whole").id
 
 
 def test_a_tuned_encoder_can_be_asked_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,17 +400,14 @@ def test_bad_data_is_one_line_and_nothing_is_written(
         (("activate",), "give a model, or --off"),
         (("evaluate", "rm_000000000000", "talks.jsonl"), "There is no reward model rm_000000000000; labs"),
         (("export", "nonsense", "--out", "new"), "There is no such reward model; labs reward-model list"),
-        (("train", "talks.jsonl", "--ties", "lose"), "--ties must be drop or half"),
-        (("train", "talks.jsonl", "--keep-by", "luck"), "--keep-by must be r2, spearman or pairwise"),
         (
             ("train", "talks.jsonl", "--encoder", "/nonexist"),
-            "is no model folder and no reachable model name: /nonexist",
+            "--encoder (or LABS_ENCODER) is no model folder and no reachable model name: /nonexist",
         ),
         (("train", "talks.jsonl", "--lab", "acme"), "--lab has no effect without --from-store"),
         (("train", "talks.jsonl", "--version", "sv_1"), "--version has no effect without --from-store"),
         (("train", "talks.jsonl", "--keep-by", "r2"), "--keep-by has no effect without --unfreeze"),
         (("train", "talks.jsonl", "--members", "4"), "--members has no effect without --uncertainty ensemble"),
-        (("train", "talks.jsonl", "--uncertainty", "none"), "--uncertainty must be bayesian or ensemble"),
         (("train", "talks.jsonl", "--encoder", "no/such/model"), "is no model folder and no reachable model name"),
     ],
 )
@@ -337,6 +421,25 @@ def test_a_wrong_call_is_one_line(
     data_file(home)
     monkeypatch.chdir(home)
     assert labs(monkeypatch, *arguments) == 1
+    said = capsys.readouterr().err
+    assert line in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "line"),
+    [
+        ("--ties", "lose", "Invalid value for '--ties': 'lose' is not one of 'drop', 'half' (see "),
+        ("--keep-by", "luck", "'luck' is not one of 'r2', 'spearman', 'pairwise' (see "),
+        ("--uncertainty", "none", "'none' is not one of 'bayesian', 'ensemble' (see "),
+        ("--reads", "lips", "'lips' is not one of 'answers', 'words' (see "),
+        ("--epochs", "0", "Invalid value for '--epochs'"),
+    ],
+)
+def test_a_value_that_an_option_does_not_take_is_a_wrong_call(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str, value: str, line: str
+) -> None:
+    assert labs(monkeypatch, "train", "talks.jsonl", option, value) == 2
     said = capsys.readouterr().err
     assert line in said
     assert said.count("\n") == 1
@@ -403,6 +506,6 @@ def test_the_card_names_the_encoder_as_it_is_found_from_anywhere(
     ],
 )
 def test_the_help_says_what_holds_without_an_option(option: str, default: str) -> None:
-    train: Any = get_command(command.app).commands["train"]  # type: ignore[attr-defined]
+    train: Any = get_command(reward_model.app).commands["train"]  # type: ignore[attr-defined]
     [found] = [each.help for each in train.params if each.name == option]
     assert default in found

@@ -59,6 +59,16 @@ def test_while_a_command_loads_it_ends_without_a_word(
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+@pytest.mark.parametrize("name", ["typer", "reward_server.cli.main", "reward_server.settings"])
+def test_a_training_says_even_then_that_nothing_is_lost(name: str, tmp_path: Path) -> None:
+    program = INTERRUPTED_AT_AN_IMPORT.format(module="reward_server.cli.start", name=name)
+    done = run(program, "reward-model", "train", "talks.jsonl", data=tmp_path)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.startswith("labs: interrupted before ")
+    assert done.stderr.endswith("; the same command starts again\n")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("module", "name", "command"),
     [

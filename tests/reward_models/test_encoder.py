@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import io
 import random
 import shutil
+import ssl
 import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from email.message import Message
 from pathlib import Path
+from urllib.error import HTTPError, URLError
 
 import numpy as np
 import pytest
+import sentence_transformers
 import torch
+from huggingface_hub import constants
 
+from reward_server.reward_models import sentence_transformer
 from reward_server.reward_models.encoder import EncoderMatcher, EncoderUnavailable, TextEncoder, load_encoder
 from reward_server.reward_models.micro_batcher import MicroBatcher
 from reward_server.reward_models.minilm import TOKENS_PER_PACK, MiniLmEncoder, Tokens, read_checkpoint
@@ -131,6 +138,47 @@ def test_a_missing_package_is_one_line_that_says_what_to_do(monkeypatch: pytest.
 def test_a_folder_that_holds_no_model_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(EncoderUnavailable, match="LABS_ENCODER"):
         load_encoder(str(tmp_path))
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_hub_is_asked_for_a_model_only_where_it_answers(monkeypatch: pytest.MonkeyPatch, answers: bool) -> None:
+    """The library would try again and again, with a line for each time."""
+    asked: list[bool] = []
+
+    def absent(name: str, *, device: str, local_files_only: bool = False) -> None:
+        asked.append(local_files_only)
+        raise OSError(name)
+
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", absent)
+    monkeypatch.setattr(sentence_transformer, "_hub_answers", lambda: answers)
+    with pytest.raises(EncoderUnavailable, match=r"^--encoder \(or LABS_ENCODER\) is no model folder .*: nope/nope$"):
+        load_encoder("nope/nope")
+    assert asked == ([True, False] if answers else [True])
+
+
+@pytest.mark.parametrize(
+    ("failure", "answers"),
+    [
+        (None, True),
+        (HTTPError("https://hub", 401, "no", Message(), None), True),
+        (URLError(ssl.SSLError("another authority")), True),
+        (URLError(OSError("no such host")), False),
+        (TimeoutError(), False),
+    ],
+)
+def test_a_hub_answers_whatever_it_says(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception | None, answers: bool
+) -> None:
+    def urlopen(_: object, timeout: float) -> io.BytesIO:
+        if failure is not None:
+            raise failure
+        return io.BytesIO()
+
+    monkeypatch.setattr(sentence_transformer, "urlopen", urlopen)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    assert sentence_transformer._hub_answers() is answers
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert sentence_transformer._hub_answers() is False
 
 
 def test_the_port_does_not_import_torch() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.reward_model.lacks import without_intervals
 from reward_server.jobs.reward_model.measure import Measured, Rows, measure
@@ -35,8 +37,8 @@ def evaluate(
     if not dataset.preferred and not any(set(row.scores) & set(artefact.card.heads) for row in dataset.labelled):
         raise InvalidRequest(f"no row has a label that {artefact.id} knows: {', '.join(artefact.card.heads)}")
     everything = list(dataset.conversations())
-    features = shelf.features(featuriser, everything, lambda done, total: report("encoding", done, total))
-    described = shelf.features(plain, everything)
+    features = shelf.features(featuriser, everything, partial(report, "encoding"))
+    described = shelf.features(plain, everything, partial(report, "baselines"))
     report("measuring", 0, 1)
     baselines = Baselines.from_json(artefact.card.baselines.get("lines", {}))
     measured = measure(model_of(artefact), Rows(dataset, features, described), baselines)

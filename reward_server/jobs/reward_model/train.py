@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from reward_server import __version__
 from reward_server.errors import InvalidRequest
+from reward_server.jobs.reward_model.frozen_rows import ROWS, packed
 from reward_server.jobs.reward_model.interrupted import checkpoint_folder
 from reward_server.jobs.reward_model.lacks import notes_on_lacks
 from reward_server.jobs.reward_model.measure import Measured, Rows, measure
@@ -66,6 +68,8 @@ class Task:
     encoder: str
     created: datetime
     source: str = "file"
+    asked: str = ""
+    """What was asked of a store, which may have grown when an interrupted training goes on: its rows are kept, too."""
     scale: tuple[float, float] = (0.0, 1.0)
     recipe: Recipe = field(default_factory=Recipe)
     held_out: float = 0.2
@@ -127,10 +131,11 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
     parts = split(dataset, task.recipe.seed, task.held_out)
     place, key = checkpoint_folder(task.out), _key(dataset, task, tools)
     _refuse_interrupted(place, key, resume=task.resume)
-    plain = tools.shelf.features(tools.plain, list(dataset.conversations()))
+    plain = tools.shelf.features(tools.plain, list(dataset.conversations()), partial(report, "baselines"))
     baselines = _baselines(parts.train, plain)
     lab = _Laboratory(parts, task, tools, plain=plain, baselines=baselines, report=report)
-    kept, finetuning = lab.best_attempt(place, key)
+    beside = (ROWS, partial(packed, dataset, task.asked)) if task.asked else None
+    kept, finetuning = lab.best_attempt(Checkpoint(place, key, beside=beside), place, key)
     about = _about(dataset, parts, task, attempt=kept, baselines=baselines) | {"finetuning": finetuning}
     card = _written(task, parts, kept, about)
     Checkpoint(place, key).remove()
@@ -178,10 +183,10 @@ class _Laboratory:
         self._baselines = baselines
         self._report = report
 
-    def best_attempt(self, place: Path, key: str) -> tuple[Attempt, dict[str, Any]]:
+    def best_attempt(self, checkpoint: Checkpoint, place: Path, key: str) -> tuple[Attempt, dict[str, Any]]:
         """Heads on the encoder of the setting, unless a tuned one wins; and what the card says of fine-tuning."""
         task, tools = self._task, self._tools
-        frozen = self.attempt(tools.featuriser, tools.encoder_version, Checkpoint(place, key), "training")
+        frozen = self.attempt(tools.featuriser, tools.encoder_version, checkpoint, "training")
         if task.tuning is None:
             return frozen, {"tried": False}
         tuned, losses = self.tuned_attempt(task.tuning, place, key)
@@ -194,7 +199,7 @@ class _Laboratory:
         parts, task, report = self._parts, self._task, self._report
         everything = [c for part in (parts.train, parts.validation, parts.held_out) for c in part.conversations()]
         encoding = "encoding" if stage == "training" else "encoding anew"
-        features = self._tools.shelf.features(featuriser, everything, lambda done, total: report(encoding, done, total))
+        features = self._tools.shelf.features(featuriser, everything, partial(report, encoding))
         names, width = parts.train.heads, featuriser.width
         first, middle = (Examples.of(part, features, names, width) for part in (parts.train, parts.validation))
         fitted = fit(
@@ -208,10 +213,12 @@ class _Laboratory:
             on_epoch=lambda done, total: report(stage, done, total),
         )
         report(stage, 1, 1)
+        report("measuring", 0, 1)
         groups = tuple(groups_of(parts.train.labelled))
         model = with_uncertainty(fitted.heads, first, middle, fitted.l2, self._bagging(), groups=groups)
         rows = Rows(parts.held_out, features, self._plain)
         measured = measure(model, rows, self._baselines, task.recipe.seed)
+        report("measuring", 1, 1)
         return Attempt(fitted, model, measured, version, featuriser.version)
 
     def _bagging(self) -> Bagging | None:
