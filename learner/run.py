@@ -73,8 +73,10 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
     """A new run, or the continuation of the one in this folder."""
     torch.set_num_threads(config.model.threads)
     transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    _check_device(config.model.device)
     found = checkpoint.newest(folder / "checkpoints")
+    if found is None:  # else the checkpoint is loaded, and the model it began with may be gone
+        _check_path(config.model.path)
+    _check_device(config.model.device)
     _settle_config(config, folder, is_begun=found is not None)
     if found is not None:
         say(_where(found.step, config, folder))
@@ -101,6 +103,11 @@ def _where(step: int, config: Config, folder: Path) -> str:
         f"finished already: {folder} holds a run of {step} updates, and {config.run.updates} are asked for;"
         f" more of them make it go on"
     )
+
+
+def _check_path(path: str | None) -> None:
+    if path is not None and not Path(path).is_dir() and _HUB_NAME.fullmatch(path) is None:
+        raise ConfigError(f"model.path: {path} is no folder, and no name of a model on the hub (owner/name)")
 
 
 def _check_device(name: str) -> None:
@@ -133,13 +140,14 @@ def _load(path: str) -> tuple[Any, Any]:
 
 def _given(path: str) -> tuple[Any, Any]:
     """The model of the configuration; what transformers says of one that it cannot load does not name the setting."""
-    is_folder = Path(path).is_dir()
-    if not is_folder and _HUB_NAME.fullmatch(path) is None:
-        raise ConfigError(f"model.path: {path} is no folder, and no name of a model on the hub (owner/name)")
     try:
         return _load(path)
     except (OSError, ValueError) as error:
-        what = "the folder holds no model that can be loaded" if is_folder else "no folder, nor a model of the hub"
+        what = (
+            "the folder holds no model that can be loaded"
+            if Path(path).is_dir()
+            else "no folder, nor a model of the hub"
+        )
         raise ConfigError(f"model.path: {path}: {what}: {' '.join(str(error).split())}") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from learner.metrics import read_metrics
 from learner.objectives import ALGORITHMS
 from tests.learner.stage import StageServer, listening
 
+ROOT = Path(__file__).parents[2]
 QUICK = [
     "model.width=32",
     "model.max_tokens=4",
@@ -146,6 +148,16 @@ def test_ctrl_c_in_the_warm_up_says_that_nothing_is_kept(
             patched.setattr(run, "_load", interrupted)
             assert main([*command, "--url", url, "--set", "warmup.steps=2", "--updates", "2"]) == 130
         assert capsys.readouterr().err.endswith("interrupted; the same command will go on from update 1\n")
+
+
+def test_the_file_of_the_docs_is_refused_for_its_path_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever pastes it has a path to fill in, and on a machine without a GPU a device."""
+    [content] = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/training.md").read_text(), re.DOTALL)
+    (tmp_path / "run.toml").write_text(content)
+    with listening(StageServer(turns=2)) as url:
+        assert main(["check", str(tmp_path / "run.toml"), "--url", url]) == 2
+    said = "learner: model.path: path/to/a/transformers/model is no folder, and no name of a model on the hub"
+    assert capsys.readouterr().err.startswith(said)
 
 
 @pytest.mark.parametrize(
