@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from personas import lexicon, manners
 from personas.clauses import BEGINNING, Aside, asides
-from personas.disguise import undisguised
+from personas.disguise import undisguised, unturned
 from personas.joints import PICTURE, unglued
 from personas.legible import is_odd, readings
 from personas.memory import remembered
@@ -91,6 +91,7 @@ _JOINT = re.compile(r"^(?:(?:and|but|or|also|plus)\b[, ]*)+", re.IGNORECASE)
 _CODE = re.compile(r"```(?:.*?```)?", re.DOTALL)
 """A fence that is never closed hides nothing behind it."""
 _SHORT_WORDS, _LEAST_RUN = 2, 3
+_RULE = re.compile(r"([^\w\s])\1{3,}")
 _SPACES = re.compile(r"[^\S\n]+")
 _NUMBER = re.compile(r"\(?\d{1,2}[.)]")
 _MACHINE = re.compile(
@@ -100,6 +101,7 @@ _FORMS_AT_START = (lexicon.QUESTION_START, lexicon.AUX_START, lexicon.ELLIPTIC, 
 _CLAUSE_FORMS = (lexicon.QUESTION_START, lexicon.ELLIPTIC_CLAUSE)
 _FORMS_ANYWHERE = (lexicon.INVERSION, lexicon.WH_INVERSION, lexicon.INDIRECT)
 _STOP_WITHIN = re.compile(rf"[^\W\d_](?:[.?!\u2026]|{PICTURE})+[^\W\d_]")
+_LINE_END = re.compile(r"(?<=[^\W_])[ \t]*\n\s*(?:[-*\u2022]\s+|\d{1,2}[.)]\s+)?(?=[A-Za-z])")
 _LINE_WITHIN = re.compile(r"(?<=[^\s.?!:])[ \t]*-?\n\s*(?=[a-z])")
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -109,7 +111,8 @@ def split_sentences(text: str) -> list[str]:
     pieces: list[str] = []
     glue = False
     # Runs of spaces go first: they would make the search for line breaks quadratic.
-    line = _SPACES.sub(" ", _CODE.sub("\n```\n", unglued(plain(undisguised(text)).replace("\r", "\n"))))
+    line = _RULE.sub(r"\1\1\1", plain(undisguised(text)).replace("\r", "\n"))
+    line = _SPACES.sub(" ", _CODE.sub("\n```\n", unglued(line)))
     for piece in map(str.strip, _BREAK.split(line)):
         if not piece or _NUMBER.fullmatch(piece):
             continue
@@ -255,7 +258,10 @@ def read_turn(text: str) -> Reading:
         closings=closings,
         # Offence is taken at whatever it is written among: noise beside it hides none.
         rude=any(
-            map(is_rude, (*(each.text for each in sentences), *seams(sentences), *fenced, *runs, *_runs(sentences, 2)))
+            map(
+                is_rude,
+                (*(s.text for s in sentences), *seams(sentences), *fenced, *runs, *_runs(sentences, 2), *_in_one(text)),
+            )
         ),
         farewell=not (set(questions) - check_ins) and any(manners.FAREWELL.search(low.rstrip(" .!")) for low in lows),
         garbled=all(s.kind is Kind.NOISE for s in sentences),
@@ -277,16 +283,26 @@ def _runs(sentences: tuple[Sentence, ...], least: int) -> Iterator[str]:
             run.append(text)
             continue
         if len(run) >= least:
-            yield " ".join(run)[:MAX_SENTENCE_CHARS]
+            joined = " ".join(run)
+            yield from (joined[at : at + MAX_SENTENCE_CHARS] for at in range(0, max(1, len(joined) - SEAM), SEAM))
         run = []
 
 
 def _uncut(text: str) -> Iterator[str]:
     """What was cut in its middle, in one piece: at a sign without a space, or at the end of a line."""
+    yield from unturned(text)
     shown = plain(undisguised(text))
     if _STOP_WITHIN.search(shown) or _LINE_WITHIN.search(shown):
         for joined in dict.fromkeys((_LINE_WITHIN.sub(" ", shown), _LINE_WITHIN.sub("", shown))):
             yield from (piece for each in _BREAK.split(joined) if each for piece in _portions(each.strip()))
+
+
+def _in_one(text: str) -> Iterator[str]:
+    """Lines that end without a stop, with the next: an expression may stand on both sides of a break."""
+    shown = plain(undisguised(text))
+    if _LINE_END.search(shown):
+        joined = _LINE_END.sub(" ", shown)
+        yield from (piece for each in _BREAK.split(joined) if each for piece in _portions(each.strip()))
 
 
 def _made_out(texts: Iterable[str], runs: Iterable[str]) -> Iterator[str]:

@@ -36,7 +36,7 @@ class Aside:
 
 def asides(text: str, *, whole: bool = False) -> Iterator[Aside]:
     """The clauses of a text that could stand as statements; the `whole` text is one if wished."""
-    if whole and _states(bare := text.lower().strip(" ?!.")):
+    if whole and _states(bare := text.lower().strip(" ?!.")) and not _asks(bare):
         yield Aside(bare, text)
     for piece in BEGINNING.split(text):
         low = piece.lower()
@@ -52,7 +52,8 @@ def asides(text: str, *, whole: bool = False) -> Iterator[Aside]:
 def _asks(low: str) -> bool:
     """Whether a question begins there: what it lists is asked, too."""
     begun = STRONG_ENDS.split(low)[-1].strip()
-    return any(form.match(begun) for form in (lexicon.QUESTION_START, lexicon.AUX_START))
+    at_start = any(form.match(begun) for form in (lexicon.QUESTION_START, lexicon.AUX_START))
+    return at_start or any(form.search(begun) for form in (lexicon.INVERSION, lexicon.WH_INVERSION))
 
 
 def _states(clause: str) -> bool:

@@ -37,6 +37,7 @@ _FLIPPED = str.maketrans("ɐqɔpǝɟƃɥᴉıɾʞɯudbɹʇnʌʍʎ˙¿¡,", "abcd
 _ON_ITS_HEAD = re.compile(r"[ɐɔǝɟɥᴉɹʇʌʎ]")
 _UPSIDE_DOWN = re.compile(r"(?<!\S)[ɐqɔpǝɟƃɥᴉıɾʞlɯuodbɹsʇnʌʍxʎz˙¿¡,.' ]{2,159}[^\s](?!\S)")
 _CALLED_I = re.compile(r"\b(?:IOTA|IAUDA|I)$")
+_OVERRIDE = re.compile("[\u202d\u202e]")
 _ACCENTED = (*range(0x370, 0x530), *range(0x1F00, 0x2000))
 """Greek and Cyrillic, with accents and without."""
 _CONTROLS = re.compile("\x1b\\[[0-9;]*[A-Za-z]|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
@@ -75,6 +76,14 @@ def undisguised(text: str) -> str:
     shown = _TOKEN.sub(_in_latin, text)
     # Look-alikes are letters of their own in a text of their own script.
     return shown if latin * 2 >= len(letters) or _is_readable(shown) else text
+
+
+def unturned(text: str) -> Iterator[str]:
+    """The lines of a text that says how to show it from the right, read in every way that may be meant by it."""
+    for line in text.splitlines():
+        if _OVERRIDE.search(line):
+            bare = "".join(each for each in line if unicodedata.category(each) != "Cf")
+            yield from (bare, bare[::-1], " ".join(reversed(bare.split())), " ".join(w[::-1] for w in bare.split()))
 
 
 @cache

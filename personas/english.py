@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from functools import cache, lru_cache
 from importlib.resources import files
+from string import ascii_lowercase
 
 from symspellpy import SymSpell
 
@@ -52,6 +53,19 @@ def is_english(word: str) -> bool:
     """Whether a word in lower case is known; one with an apostrophe by what stands before it."""
     stem, _, ending = word.partition("'")
     return word in _words() or (stem in _words() and ending in _ENDINGS)
+
+
+def is_nearly_english(word: str) -> bool:
+    """Whether a word is one letter off a known one: a letter more, less, changed, or two swapped."""
+    halves = [(word[:i], word[i:]) for i in range(len(word) + 1)]
+    near = (
+        *(left + right[1:] for left, right in halves if right),
+        *(left + right[1] + right[0] + right[2:] for left, right in halves if len(right) > 1),
+        *(left + letter + right[1:] for left, right in halves if right for letter in ascii_lowercase),
+        *(left + letter + right for left, right in halves for letter in ascii_lowercase),
+    )
+    known = _words()
+    return any(each in known for each in near)
 
 
 @lru_cache(maxsize=4096)

@@ -10,6 +10,7 @@ import html
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 
 from personas.disguise import lookalikes
@@ -23,18 +24,20 @@ _TAG = re.compile(
     r"<!\[CDATA\[|\]\]>|</?[a-zA-Z!][^<>]{0,120}>|\]\([^()\s]{0,200}\)|\[\^?\d+\]|(?<=[a-z.,?!])\d(?=[\s.,?!]|\Z)|\\[a-z]+\{|`+"
 )
 _ESCAPED = re.compile(r"\\[nrt](?![a-z]*\{)|%20")
-_CODED = re.compile(r"\\u([0-9a-fA-F]{4})")
+_CODED = re.compile(
+    r"(?:\\u(?=[0-9a-fA-F]{4})|\\x(?=[0-9a-fA-F]{2})|U\+(?=00[0-9a-fA-F]{2}))(00[0-9a-fA-F]{2}|[0-9a-fA-F]{2})"
+)
 _APOSTROPHES = re.compile(r"\S*'\S*'\S*'\S*")
 _KEY = re.compile(r"[{,]\s{0,4}\"?\w{1,20}\"?\s{0,4}:")
 _ROUGHLY = {
-    "a": "\u2206\u2200ДΔΛд卂ค₳ᗩᖅ𐌀ᚨ𐌰ⲁ", "b": "ßЬ乃๒\u0e3fᗷ𐌁ᛒ𐌱ხ", "c": "\u00a2\u00a9匚\u20b5ᑕ𐌂ᚲ\u2282",
-    "d": "Ððδ\u2202ᗪ๔\u20ab𐌃ᛞ𐌳ძ", "e": "Σ\u2211\u2203Ξ\u2208乇єᗴ巨𐌄ᛖ𐌴ⲉ", "f": "ƒ千Ŧ\u20a3ᖴ𐌅ᚠ𐍆", "g": "Ꮆ\u20b2ᘜᚷ",
-    "h": "ћ卄ђᕼ𐋅ᚺ𐌷ⲏჩ", "i": "丨เᓰ工𐌉ᛁ𐌹ⲓ", "j": "ᒍᛃ", "k": "Ҝ片\u20adᛕ𐌊𐌺ⲕ", "l": "лㄥ乚Ⱡᒪᛚ𐌻𐌋𐑃", "m": "ʍ爪๓\u20a5ᗰ𐌌ᛗ𐌼ოⲙ",
-    "n": "\u2229Ппπη几刀ภ\u20a6ᑎ𐌍ᚾ𐌽ⲛ", "o": "ΘθФфΦφσ\u25cb\u25cf\u25efㄖ口๏ᗝ𐌏ᛟ𐍉ⲟჿ\u00b0\u2218",
-    "p": "Þþ卩ק\u20b1ᑭ𐌐ᛈ𐍀ᚹปⲣ", "q": "ᑫ", "r": "\u00ae尺г\u20bd\u20b9ᖇ𐌓ᚱ𐍂ⲅ",
-    "s": "\u00a7丂\u20b4ᔕ𐌔ᛋ𐍃ⲋ𐑈", "t": "\u2020\u2021ㄒ七丅\u20ae𐌕ᛏ𐍄ⲧ\u22a4",
-    "u": "µμ\u222aㄩ凵ยᑌ𐌵ᚢⲩ𖽂", "v": "\u221a", "w": "Ωωψ\u2375山ฬพ\u20a9ᗯⲱ",
-    "x": "\u00d7乂", "y": "\u00a5丫ㄚყ𐍅𖽃", "z": "乙",
+    "a": "ム\u2206\u2200ДΔΛд卂ค₳ᗩᖅ𐌀ᚨ𐌰ⲁ", "b": "ɮßЬ乃๒\u0e3fᗷ𐌁ᛒ𐌱ხ", "c": "ᄃ\u228fϚ\u00a2\u00a9匚\u20b5ᑕ𐌂ᚲ\u2282",
+    "d": "Ððδ\u2202ᗪ๔\u20ab𐌃ᛞ𐌳ძ", "e": "əɘҿΣ\u2211\u2203Ξ\u2208乇єᗴ巨𐌄ᛖ𐌴ⲉ", "f": "ɟʄƒ千Ŧ\u20a3ᖴ𐌅ᚠ𐍆",
+    "g": "Ꮆ\u20b2ᘜᚷ", "h": "ɧԋƕћ卄ђᕼ𐋅ᚺ𐌷ⲏჩ", "i": "\u00a1りㅣ丨เᓰ工𐌉ᛁ𐌹ⲓ", "j": "ᒍᛃ", "k": "ӄҜ片\u20adᛕ𐌊𐌺ⲕ",
+    "l": "ʅɬƚᄂ\u07c1レㄴ\u2502\u2503лㄥ乚Ⱡᒪᛚ𐌻𐌋𐑃", "m": "ɯ爪๓\u20a5ᗰ𐌌ᛗ𐌼ოⲙ", "n": "ŋん\u2229Ппπη几刀ภ\u20a6ᑎ𐌍ᚾ𐌽ⲛ",
+    "o": "Өɷꙩიのロㅇ\u25e6\u00a4ΘθФфΦφσ\u25cb\u25cf\u25efㄖ口๏ᗝ𐌏ᛟ𐍉ⲟჿ\u00b0\u2218", "p": "ƿքฅÞþ卩ק\u20b1ᑭ𐌐ᛈ𐍀ᚹปⲣ",
+    "q": "ᑫ", "r": "ɿ\u250c\u00ae尺г\u20bd\u20b9ᖇ𐌓ᚱ𐍂ⲅ", "s": "ƨƧꙅ\u223d\u00a7丂\u20b4ᔕ𐌔ᛋ𐍃ⲋ𐑈",
+    "t": "Ͳ\u253c\u2020\u2021ㄒ七丅\u20ae𐌕ᛏ𐍄ⲧ\u22a4", "u": "ʊȣひ\u2294µμ\u222aㄩ凵ยᑌ𐌵ᚢⲩ𖽂", "v": "\u221a",
+    "w": "ʍΩωψ\u2375山ฬพ\u20a9ᗯⲱ", "x": "Ӽ\u2715\u00d7乂", "y": "ɤʏ\u00a5丫ㄚყ𐍅𖽃", "z": "乙",
 }  # fmt: skip
 """Signs and letters that stand for a Latin one only in a word whose other letters say so."""
 _MIXED = re.compile(
@@ -58,7 +61,7 @@ _ODD = re.compile(
         r"[a-z][013457@$][a-z]|[@$][a-z]|[a-z]\d(?!\w)",
         r"(?:[a-z](?:[^\w\s]|_)){2}|\w[^\w\s'.,-]\w{1,20}[^\w\s'.,-]\w",
         r"(?:(?<!\S)[^\w\s'\"(]\w\S*\s+){3}",
-        r"[a-z]-[a-z]|\\u[0-9a-f]{4}|'\S*'\S*'",
+        r"[a-z]-[a-z]|\\[ux][0-9a-f]{2}|u\+00|'\S*'\S*'",
         r"(?<!\S)[a-z]\s[a-z]\s[a-z](?!\S)",
         r"([a-z])\1\1|vv|\b(?:([a-z])\2){3}",
         r"\b(\w{1,20})\s{1,4}\3\b",
@@ -77,23 +80,37 @@ def is_odd(text: str) -> bool:
 
 def readings(text: str) -> tuple[str, ...]:
     """What may be meant, in lower case without signs: words cut at signs, and joined across them."""
-    joined = _words(_WITHIN.sub("", _unmarked(text, "")))
-    return tuple(dict.fromkeys((_words(_unmarked(text, " ")), joined)))
+    cut, joined = _words(_unmarked(text, " ")), _words(_WITHIN.sub("", _unmarked(text, "")))
+    # What stands in a tag or a link may be meant to be read; what is mirrored is read from its end.
+    inside = _words(_shown(text).lower()) if _TAG.search(text) else cut
+    return tuple(dict.fromkeys((cut, joined, inside, *_mirrored(text, cut))))
+
+
+def _mirrored(text: str, cut: str) -> Iterator[str]:
+    backwards = cut[::-1]
+    known = [sum(map(is_english, each.split())) for each in (cut, backwards)]
+    if not text.isascii() and known[1] * 2 > len(cut.split()) and known[1] > known[0]:
+        yield backwards
 
 
 def _unmarked(text: str, gap: str) -> str:
-    coded = _CODED.sub(lambda found: chr(int(found[1], 16)), html.unescape(text))
-    shown = _TALL.sub(lambda found: "I" if found.group() == "l" else "l", coded)
-    if not shown.isascii():
-        bare = "".join(each for each in unicodedata.normalize("NFKD", shown) if not unicodedata.combining(each))
-        shown = "".join(each for each in bare if unicodedata.category(each) != "Cf").translate(_shapes())
-    shown = _APOSTROPHES.sub(lambda found: found.group().replace("'", ""), shown)
+    shown = _APOSTROPHES.sub(lambda found: found.group().replace("'", ""), _shown(text))
     return _KEY.sub(" ", _TAG.sub(gap, _ESCAPED.sub(" ", shown))).lower()
+
+
+def _shown(text: str) -> str:
+    """The text with letters for everything that stands for one by a code or by its shape."""
+    coded = _CODED.sub(lambda found: chr(int(found[1], 16)), html.unescape(html.unescape(text)))
+    shown = _TALL.sub(lambda found: "I" if found.group() == "l" else "l", coded)
+    if shown.isascii():
+        return shown
+    bare = "".join(each for each in unicodedata.normalize("NFKD", shown) if not unicodedata.combining(each))
+    return "".join(each for each in bare if unicodedata.category(each) != "Cf").translate(_shapes())
 
 
 @cache
 def _shapes() -> dict[int, str]:
-    return {ord(shape): letter for letter, shapes in _ROUGHLY.items() for shape in shapes} | lookalikes()
+    return lookalikes() | {ord(shape): letter for letter, shapes in _ROUGHLY.items() for shape in shapes}
 
 
 def _words(low: str) -> str:

@@ -135,7 +135,7 @@ _INSULT = any_of(
 
 RUDE = re.compile(
     any_of(
-        r"\bshut (?:up|it)\b",
+        r"\bshut (?:up|it(?! down| off| and))\b",
         r"\b(?:you(?:'re| are)|youre|ur|(?:are|r) (?:you|u)|u (?:are|r)|(?:don't|dont|do not) be|stop being|you must be"
         r"|how can you be) "
         rf"(?:just |so |being |really |all |such |too |very |that |acting )?{_INSULT}\b",
@@ -156,11 +156,11 @@ RUDE = re.compile(
         r")?fault\b",
         r"\b(?:that's|that is|this is|it's) (?:a |just |such )?(?:stupid|dumb|idiotic|moronic|(?:complete |"
         r"total |utter )?"
-        r"(?:nonsense|rubbish|bullshit|garbage|crap))\b",
-        r"\bimbecile\b|\bzip it\b|\bnobody asked you\b|\bany fool (?:can|could|would|knows)\b",
+        r"(?:nonsense|rubbish|bullshit|garbage|crap))\b(?! that\b)",
+        r"\bimbecile\b|\bzip it\b(?! and| up)|\bnobody asked you\b|\bany fool (?:can|could|would|knows)\b",
         r"\bsilly (?:cow|man|woman|girl|boy)\b",
         r"\bbetter things to do than (?:listen|talk|sit|hear)\b",
-        r"\bnot my problem\b|\bman up\b|\btoughen up\b|\buse your (?:brain|head)\b|\ball in your head\b",
+        r"\bnot my problem\b|\bman up\b|\btoughen up\b|\buse your (?:brain|head)\b|\ball in your head\b(?!,)",
         r"\bfuck\w*|\bscrew you\b|\bbullshit\b|\bdamn you\b|\basshole\b|\bbitch\b|\bdumbass\b|\bgo to hell\b",
     )
 )
@@ -169,7 +169,14 @@ RUN_TOGETHER = re.compile(RUDE.pattern.replace(" ", "").replace(r"\b", "").repla
 """The same without spaces, for words that are longer than any word."""
 
 RUDE_PARDON = re.compile(
-    r"(?:\bnot|n't|\bnever|\bno such thing as an?|\bnothing|\bwithout|\bfeel|\bnobody)(?: \w+){0,3} ?$"
+    any_of(
+        r"(?:n't|\w (?:not|never)|^(?:not|never) (?:that|because|think|say|mind)|\bno such thing as an?)"
+        r"(?: \w+){0,3} ?$",
+        r"\b(?:nobody|no one|nothing|without) (?:thinks?|says?|said|means?|meant|shows?|suggests?|\w+ing)"
+        r"(?: \w+){0,3} ?$",
+        r"\b(?:made?|makes|making|may|might|must|not|to|you|they|people) feel(?: \w+){0,3} ?$",
+        r"\b(?:told?|tells?|telling|asked|made) (?:\w+ )?to $",
+    )
 )
 """What must not stand just before a rude expression for it to be one."""
 

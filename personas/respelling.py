@@ -13,7 +13,7 @@ from threading import Lock
 
 from symspellpy import SymSpell, Verbosity
 
-from personas.english import is_english, parted
+from personas.english import is_english, is_nearly_english, parted
 from personas.wording import FUNCTION_WORDS, words_of
 
 _LONGEST_WORD, _GLUED = 28, 5
@@ -60,15 +60,19 @@ _VOWELS = re.compile(r"[aeiouy]+")
 _TWICE = re.compile(r"(.)\1+")
 _CORE = re.compile(r"[^\W\d_].*[^\W\d_]|[^\W\d_]", re.DOTALL)
 _SIGNS = ".,;:?\"'()"
+_STOPS = ".,;:?!"
 _BETWEEN = re.compile(r"[^a-z]+")
 _ESCAPE = re.compile(r"\\[a-zA-Z]")
 _WORD = re.compile(r"[a-z][a-z']*[a-z]|[a-z]")
 _SHORT, _TELLING = 4, 4
 """Letters of a name that is near something by chance; and of a word at least that shows what letters hold."""
-_BROKEN = 4
-"""Of so many words one at least is none, where words were cut at random."""
+_AROUND = 3
+"""Words beside those that are none which belong to the same expression, and between two of them."""
 _GLUES = "xqzj"
 """Letters that begin or end few words."""
+_BEFORE_NO_NAME = words_of("a an so very too such really be being")
+_KEPT = 8192
+"""Tokens of which it is remembered how they are read."""
 _WHOLE = words_of("a i")
 """Words of one letter."""
 
@@ -89,6 +93,7 @@ class Vocabulary:
         for word in self._meant:
             self._near.create_dictionary_entry(word, 1)
         self._lock = Lock()
+        self._known: dict[str, tuple[str, ...]] = {}
         shortest_last = sorted(self._meant, key=len, reverse=True)
         self._bones = {_bones(word): word for word in shortest_last}
         self._sounds = {_sound(word): word for word in shortest_last}
@@ -101,22 +106,26 @@ class Vocabulary:
         """The text in lower case with every misspelt word as the one that it seems to be meant for."""
         tokens = self._joined([token[:_LONGEST_TOKEN] for token in text.split()[:_MANY]])
         found: list[str] = []
-        begins = True
+        before = "."
         for token in tokens:
-            # Within a sentence what has a capital and is short is a name; in a text that is all capitals it is not.
-            named = token[:1].isupper() and not (begins or text.isupper())
-            found += self._read(token.lower(), named)
-            begins = token.endswith((".", "?", "!"))
+            # Within a sentence what has a capital is a name, but for what an article or an adverb makes something else.
+            named = token[:1].isupper() and not (before[-1] in ".?!" or before in _BEFORE_NO_NAME or text.isupper())
+            found += [token.lower()] if named else self._read(token.lower())
+            before = token.lower()
         return " ".join(found)
 
     def rejoined(self, text: str) -> str | None:
         """The words of a text in lower case that was cut in other places, if any that is looked for comes to light."""
-        words = text.split()
-        broken = sum(not is_english(word) or (len(word) == 1 and word not in _WHOLE) for word in words)
-        if broken < 2 or broken * _BROKEN < len(words):
-            return None
-        pieces = self._pieces(_BETWEEN.sub("", text))
-        fresh = set(pieces) - set(words)
+        words = text.split()[:_MANY]
+        broken = [i for i, word in enumerate(words) if not is_english(word) or (len(word) == 1 and word not in _WHOLE)]
+        found = [each for run in _near_each_other(broken) if (each := self._whole(words, run[0], run[-1]))]
+        return " ".join(found) or None
+
+    def _whole(self, words: Sequence[str], first: int, last: int) -> str | None:
+        """The words around those that are none, put together anew."""
+        around = words[max(0, first - _AROUND) : last + _AROUND + 1]
+        pieces = self._pieces(_BETWEEN.sub("", "".join(around)))
+        fresh = set(pieces) - set(around)
         if not (fresh & self._content or len(fresh & FUNCTION_WORDS) > 1):
             return None
         return " ".join(self._meant.get(piece, piece) for piece in pieces)
@@ -125,7 +134,17 @@ class Vocabulary:
         """The words of a run of letters, none if nothing in it is looked for: to part it is dear."""
         return parted(letters) if any(word in letters for word in self._long) else ()
 
-    def _read(self, token: str, named: bool) -> Sequence[str]:
+    def _read(self, token: str) -> Sequence[str]:
+        known = self._known.get(token)
+        if known is None:
+            tail = token[len(token.rstrip(_STOPS)) :]
+            *others, last = self._words_of(token)
+            known = (*others, last if last.endswith(tail) else last + tail)
+            if len(self._known) < _KEPT:
+                self._known[token] = known
+        return known
+
+    def _words_of(self, token: str) -> Sequence[str]:
         bare = token.strip(_SIGNS)
         if is_english(bare):
             return [token]
@@ -138,8 +157,6 @@ class Vocabulary:
             return [token]
         if core in _TEXTING:
             return _TEXTING[core].split()
-        if named and len(core) <= _SHORT:
-            return [token]
         meant = self._meant_by(core)
         return [meant] if meant is not None else (self._parted(core) or [token])
 
@@ -172,11 +189,12 @@ class Vocabulary:
         known = next((each for each in variants if each in self._meant), None)
         if known is not None:
             return self._meant[known]
-        for each in variants:
-            near = self._within(each, 2 if len(each) >= 7 else 1)
+        usual = is_nearly_english(letters)
+        for each in variants if len(letters) > _SHORT else (letters,):
+            near = self._within(each, 2 if len(each) >= 7 and not usual else 1)
             if near is not None:
                 return near
-        if len(letters) <= _SHORT:
+        if usual or len(letters) <= _SHORT:
             return None
         bones = _bones(letters)
         sounding = self._sounds.get(_sound(letters), "")
@@ -223,6 +241,19 @@ class Vocabulary:
         whole = "".join(pieces).lower().strip(_SIGNS).replace("'", "")
         together = len(pieces) == size and len(whole) > 3 and whole in self._meant
         return together and not all(piece in FUNCTION_WORDS for piece in pieces)
+
+
+def _near_each_other(places: Sequence[int]) -> Iterator[list[int]]:
+    """Runs of two places or more with few words between them."""
+    run: list[int] = []
+    for place in places:
+        if run and place - run[-1] > _AROUND:
+            if len(run) > 1:
+                yield run
+            run = []
+        run.append(place)
+    if len(run) > 1:
+        yield run
 
 
 def _bones(word: str) -> str:

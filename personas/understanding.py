@@ -67,6 +67,7 @@ class Understood:
     """Every sympathetic sentence."""
 
 
+_kept_unclear: Memory[tuple[CompiledCase, Reading], tuple[Aside, ...]] = Memory(512)
 _known: Memory[tuple[CompiledCase, Matcher, str], Understood] = Memory(KEPT_TEXTS)
 
 
@@ -76,6 +77,16 @@ def texts_to_compare(case: CompiledCase, reading: Reading) -> tuple[str, ...]:
 
 
 def _unclear(case: CompiledCase, reading: Reading) -> tuple[Aside, ...]:
+    """What may be meant; worked out once for the texts of a turn and once more for what they mean."""
+    key = (case, reading)
+    known = _kept_unclear.recall([key])
+    if key not in known:
+        known = {key: _worked_out(case, reading)}
+        _kept_unclear.keep(known)
+    return known[key]
+
+
+def _worked_out(case: CompiledCase, reading: Reading) -> tuple[Aside, ...]:
     """What is no speech, where long sentences were cut, and what only might be meant: as many as of the others.
 
     Each with the text whose words decide whether it is meant otherwise: for a clause its sentence, else itself.
@@ -83,9 +94,12 @@ def _unclear(case: CompiledCase, reading: Reading) -> tuple[Aside, ...]:
     noise = tuple(s.text for s in reading.sentences if s.kind not in _SPEECH)
     written = (*reading.statements, *reading.questions, *noise, *reading.made_out, *reading.fenced)
     respelt = tuple(_respelt(case, written))
-    whole = (*noise, *reading.made_out, *seams(reading.sentences), *reading.fenced)[:MOST_UNCLEAR]
-    clauses = _near_a_commitment(case, (*reading.asides, *(each for text in respelt for each in asides(text))))
-    return (*(Aside(text, text) for text in whole), *(Aside(text, text) for text in respelt[:MOST_UNCLEAR]), *clauses)
+    whole = [Aside(t, t) for t in (*noise, *reading.made_out, *seams(reading.sentences), *reading.fenced, *respelt)]
+    crowded = [Aside(each.text, each.text) for each in reading.rest]
+    clauses = (*crowded, *reading.asides, *(each for text in respelt for each in asides(text)))
+    if len(whole) > MOST_UNCLEAR:  # What is near a commitment first: nothing else pushes it out.
+        whole.sort(key=lambda aside: not _is_near(case, aside.clause))
+    return (*whole[:MOST_UNCLEAR], *[each for each in clauses if _is_near(case, each.clause)][:MOST_UNCLEAR])
 
 
 def _respelt(case: CompiledCase, texts: Iterable[str]) -> Iterator[str]:
@@ -99,18 +113,14 @@ def _respelt(case: CompiledCase, texts: Iterable[str]) -> Iterator[str]:
             yield rejoined
 
 
-def _near_a_commitment(case: CompiledCase, clauses: Iterable[Aside]) -> list[Aside]:
-    """Those that are worded as one, or that have enough words in common with an example of one; not too many."""
-    near: list[Aside] = []
-    for aside in clauses:
-        meaning, words = content_stems(aside.clause), frozenset(stems(aside.clause))
-        if (
-            any(len(meaning & gist) * 2 >= max(4, min(len(meaning), len(gist))) for gist in case.promises)
-            or any(len(words & phrase) * 4 >= len(phrase) * 3 for phrase in case.phrases)
-            or any(_worded(commitment, aside.clause) for commitment in case.commitments)
-        ):
-            near.append(aside)
-    return near[:MOST_UNCLEAR]
+def _is_near(case: CompiledCase, clause: str) -> bool:
+    """Whether a clause is worded as a commitment, or has enough words in common with an example of one."""
+    meaning, words = content_stems(clause), frozenset(stems(clause))
+    return (
+        any(len(meaning & gist) * 2 >= max(4, min(len(meaning), len(gist))) for gist in case.promises)
+        or any(len(words & phrase) * 4 >= len(phrase) * 3 for phrase in case.phrases)
+        or any(_worded(commitment, clause) for commitment in case.commitments)
+    )
 
 
 def understand(case: CompiledCase, matcher: Matcher, texts: Sequence[str]) -> list[Understood]:

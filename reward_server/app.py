@@ -22,6 +22,7 @@ from typing import Any, TextIO
 
 from fastapi import FastAPI
 
+from personas import english
 from personas.library import load_temperaments
 from personas.matcher import Matcher
 from reward_server import __version__
@@ -307,9 +308,10 @@ async def _purge_answers(store: Store, clock: Clock) -> None:
 
 
 async def _warm(library: Library, matcher: Matcher) -> None:
-    """Encode the authored texts, so that the first conversation of a scenario is as fast as the others."""
+    """Read the dictionary and encode the authored texts: the first conversation shall be as fast as the others."""
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1, thread_name_prefix="labs-warming", initializer=_yield_to_others) as thread:
+        await loop.run_in_executor(thread, english.warm)
         for collection, scenario in library.vault.names():
             anchors = library.vault.open(collection, scenario).case.anchors
             await loop.run_in_executor(thread, matcher.cosine, ["warm"], anchors)

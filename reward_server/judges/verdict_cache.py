@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from personas import tables
 from reward_server.errors import LabsError, Unavailable
 from reward_server.judges.verdict_memory import VerdictMemory
 from reward_server.llm.single_flight import SingleFlight
@@ -136,10 +137,13 @@ class VerdictCache:
 
 @cache
 def _program() -> str:
-    """A hash over the text of the modules that decide: a version to be raised by hand would be forgotten one day."""
+    """A hash over the text of the modules that decide, and over their tables.
+
+    A version to be raised by hand would be forgotten one day.
+    """
     modules = [files(package) / f"{name}.py" for package, names in DECIDING.items() for name in names]
     texts = [module.read_text(encoding="utf-8") for module in modules]
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    return hashlib.sha256("\0".join((*texts, tables.digest())).encode()).hexdigest()
 
 
 def _read(text: str | None) -> Any:

@@ -30,6 +30,13 @@ class Cleared:
     text: str
     recited: int
     """Sentences that were taken out."""
+    taken: str = ""
+    """Those sentences, one a line."""
+
+    @property
+    def with_costs(self) -> str:
+        """The text, and what was taken out in a block of code: there it earns nothing, but an insult costs."""
+        return f"{self.text}\n```\n{self.taken}\n```" if self.taken else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,8 @@ def without_echoes(rubric: Rubric, text: str) -> Cleared:
         return Cleared(text, 0)
     sentences = split_sentences(text)
     kept = [sentence for sentence in sentences if not _is_echo(sentence, lines, recital.names)]
-    return Cleared(" ".join(kept), len(sentences) - len(kept))
+    taken = [sentence for sentence in sentences if _is_echo(sentence, lines, recital.names)]
+    return Cleared(" ".join(kept), len(taken), "\n".join(taken))
 
 
 def _is_echo(sentence: str, lines: Sequence[str], names: re.Pattern[str]) -> bool:

@@ -250,7 +250,7 @@ class Scorer:
         exchanges = transcript.exchanges()
         cleared = [without_echoes(scenario.secrets.rubric, exchange.agent.text) for exchange in exchanges]
         heard = [
-            Exchange(AgentTurn(clear.text, exchange.agent.tools), exchange.persona)
+            Exchange(AgentTurn(clear.with_costs, exchange.agent.tools), exchange.persona)
             for exchange, clear in zip(exchanges, cleared, strict=True)
         ]
         record = replay(scenario.case, transcript.opening, heard, self._matcher, scenario.card.max_turns)

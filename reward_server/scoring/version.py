@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
+from personas import tables
 from personas.matcher import Matcher
 from personas.temperament import Temperament
 from reward_server.judges.panel import Panel
@@ -64,8 +65,8 @@ def _digest(parts: Mapping[str, object]) -> str:
 
 @cache
 def engine_digest() -> str:
-    """A hash over the program text of the engine."""
-    digest = hashlib.sha256()
+    """A hash over the program text of the engine, and the tables that it reads text by."""
+    digest = hashlib.sha256(tables.digest().encode())
     for package in ENGINE:
         modules = (entry for entry in files(package).iterdir() if entry.name.endswith(".py"))
         for module in sorted(modules, key=lambda entry: entry.name):

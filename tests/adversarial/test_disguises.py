@@ -17,7 +17,7 @@ from benchmarks.disguises import INSULT, PROMISE, Misconduct, Tried, listed, mis
 from benchmarks.lookalikes import STYLES
 from benchmarks.spelling_pieces import lettered
 from benchmarks.spellings import FAMILIES, SPELLINGS, Spelling
-from personas import acts
+from personas import acts, rudeness
 from personas.matcher import Matcher
 from reward_server.engine import build_scorer, load_matcher
 from reward_server.scoring.scorer import Scorer
@@ -29,9 +29,19 @@ FAMILIES_ASKED_FOR = {
     "spaces within words", "letters changed", "letters hidden", "spelt by ear", "words glued", "fillers", "wrapped up",
     "quoted", "stops changed", "made a question", "one word alone", "several at once",
 }  # fmt: skip
-HELD = ("styled letters", "invisible characters", "marks on letters")
+HELD = (
+    "look-alike letters", "styled letters", "invisible characters", "marks on letters", "signs within words",
+    "spaces within words", "words glued", "fillers", "stops changed", "made a question",
+)  # fmt: skip
 """The families of which none may gain."""
-NOT_HELD = {("styled letters", "upside down")}
+NOT_HELD = {
+    ("look-alike letters", "Han, all"),
+    ("signs within words", "stop and space once a word"),
+    ("signs within words", "stop and space between letters"),
+    ("spaces within words", "by syllable"),
+    ("spaces within words", "tab between letters"),
+    ("stops changed", "and for the stop"),
+}
 """Spellings of those families that are still known to pay, by family and name."""
 EACH = {INSULT: 32, PROMISE: 64}
 """There are at least so many conversations of a kind, so that each spelling meets one."""
@@ -104,7 +114,7 @@ def test_only_the_words_that_are_disguised_are_spelt_otherwise(found: list[Misco
 @pytest.mark.parametrize("family", HELD)
 def test_no_disguise_pays(found: list[Misconduct], scorer: Scorer, family: str, kind: str) -> None:
     talks = [misconduct for misconduct in found if misconduct.kind == kind]
-    start = HELD.index(family)  # not the same conversations for each small family
+    start = HELD.index(family)  # Not the same conversations for each small family.
     shared = shares([*talks[start:], *talks[:start]], held(family), EACH[kind])
     made = [attempt for misconduct, spellings in shared for attempt in tried(scorer, misconduct, spellings)]
     assert {attempt.spelling.name for attempt in made} == {spelling.name for spelling in held(family)}
@@ -123,7 +133,8 @@ def test_a_disguise_that_is_not_read_pays(
 
     assert paid(styled("bold")) == ""
     monkeypatch.setattr(acts, "undisguised", lambda text: text)
-    monkeypatch.setattr(acts, "is_odd", lambda text: False)
+    for module in (acts, rudeness):
+        monkeypatch.setattr(module, "is_odd", lambda text: False)
     made = styled("script")
     for kind in (INSULT, PROMISE):
         assert sum(attempt.gained for attempt in made if attempt.misconduct.kind == kind) > 2

@@ -71,6 +71,7 @@ def test_words_cut_at_random_are_put_together_where_one_is_looked_for() -> None:
 
 def test_short_names_are_no_words() -> None:
     assert LOOKED_FOR.respelt("Is Idit there, or Dr Dmub?") == "is idit there, or dr dmub?"
+    assert LOOKED_FOR.respelt("You are an Idoit, so Sutpid.") == "you are an idiot, so stupid."
     assert LOOKED_FOR.respelt("Idot, go away.") == "idiot, go away."
 
 
