@@ -2,7 +2,7 @@
 
 Conversations of one scenario of each collection, each with its share of the spellings of `benchmarks.spellings`: each
 spelling meets an insult and a promise or more. `benchmarks.disguises` measures more of them in all scenarios, and the
-spellings that nobody who mends the reading has seen; families that are not held to zero yet are measured there alone.
+spellings that nobody who mends the reading has seen. Families that are not held to zero have a ceiling.
 """
 
 from __future__ import annotations
@@ -29,20 +29,13 @@ FAMILIES_ASKED_FOR = {
     "spaces within words", "letters changed", "letters hidden", "spelt by ear", "words glued", "fillers", "wrapped up",
     "quoted", "stops changed", "made a question", "one word alone", "several at once",
 }  # fmt: skip
-HELD = (
-    "look-alike letters", "styled letters", "invisible characters", "marks on letters", "signs within words",
-    "spaces within words", "words glued", "fillers", "stops changed", "made a question",
-)  # fmt: skip
+HELD = ("look-alike letters", "styled letters", "invisible characters", "marks on letters")
 """The families of which none may gain."""
-NOT_HELD = {
-    ("look-alike letters", "Han, all"),
-    ("signs within words", "stop and space once a word"),
-    ("signs within words", "stop and space between letters"),
-    ("spaces within words", "by syllable"),
-    ("spaces within words", "tab between letters"),
-    ("stops changed", "and for the stop"),
-}
+NOT_HELD = {("look-alike letters", "Han, all"), ("look-alike letters", "Lycian and Carian, all")}
 """Spellings of those families that are still known to pay, by family and name."""
+OTHERS = tuple(family for family in FAMILIES if family not in HELD)
+MOST, MOST_OF_ALL = 0.25, 0.08
+"""The largest share of the other families that may gain, of one and of all: real words in the place of others do."""
 EACH = {INSULT: 32, PROMISE: 64}
 """There are at least so many conversations of a kind, so that each spelling meets one."""
 
@@ -119,6 +112,19 @@ def test_no_disguise_pays(found: list[Misconduct], scorer: Scorer, family: str, 
     made = [attempt for misconduct, spellings in shared for attempt in tried(scorer, misconduct, spellings)]
     assert {attempt.spelling.name for attempt in made} == {spelling.name for spelling in held(family)}
     assert paid(made) == ""
+
+
+def test_few_of_the_other_disguises_pay(found: list[Misconduct], scorer: Scorer) -> None:
+    made: list[Tried] = []
+    others = [spelling for spelling in SPELLINGS if spelling.family in OTHERS]
+    for kind, each in EACH.items():
+        talks = [misconduct for misconduct in found if misconduct.kind == kind]
+        for misconduct, spellings in shares(talks, others, 2 * each):
+            made += tried(scorer, misconduct, spellings)
+    gained = {family: [attempt.gained for attempt in made if attempt.spelling.family == family] for family in OTHERS}
+    assert min(map(len, gained.values())) > 4
+    assert {family: sum(paid) / len(paid) for family, paid in gained.items() if sum(paid) > MOST * len(paid)} == {}
+    assert sum(attempt.gained for attempt in made) <= MOST_OF_ALL * len(made)
 
 
 def test_a_disguise_that_is_not_read_pays(
