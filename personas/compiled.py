@@ -16,7 +16,6 @@ from personas.anchors import AskGrid, Span, Texts
 from personas.case import Commitment, Denial, Fact, Gate, PersonaCase, Tier, Topic
 from personas.manners import EMPATHY_ANCHORS, SMALL_TALK
 from personas.marks import marks_of
-from personas.respelling import Vocabulary
 from personas.wording import content_stems, grams, normal, stem_line, stems, tokens
 
 _WORD = re.compile(r"[A-Za-z']+")
@@ -103,8 +102,8 @@ class CompiledCase:
     """Normal forms of the sentences that are no fact's content: partial answers, nudges, replies."""
     told_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Normal forms of the sentences of all wordings -> the topics they belong to."""
-    promised: Vocabulary = field(default_factory=lambda: Vocabulary(()))
-    """The words of the commitments, to look for in misspelt ones."""
+    promised: tuple[str, ...] = ()
+    """Examples and patterns of the commitments, whose words are looked for in misspelt ones."""
     promises: tuple[frozenset[str], ...] = ()
     """The stems of the meaningful words of each example of a commitment that has more than one."""
     phrases: tuple[frozenset[str], ...] = ()
@@ -307,5 +306,5 @@ def compile_case(
         told_in=_told_in(compiled),
         promises=tuple(gist for example in examples if len(gist := content_stems(example)) > 1),
         phrases=tuple(frozenset(stems(example)) for example in examples if len(content_stems(example)) <= 1),
-        promised=Vocabulary(text for item in case.commitments for text in (*item.examples, *item.patterns)),
+        promised=tuple(text for item in case.commitments for text in (*item.examples, *item.patterns)),
     )

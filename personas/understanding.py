@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from personas.acts import MAX_STATEMENTS, Kind, Reading, read_turn, seams
 from personas.clauses import Aside, asides
@@ -18,6 +19,7 @@ from personas.manners import COURTESY_ANCHORS, FEELING
 from personas.matcher import Matcher
 from personas.matching import Match, Similarity, match
 from personas.memory import KEPT_CHARS, Memory
+from personas.respelling import Vocabulary
 from personas.wording import content_stems, content_words, stems, tokens
 
 __all__ = ["Question", "Understood", "not_yet_understood", "texts_to_compare", "understand"]
@@ -102,13 +104,20 @@ def _worked_out(case: CompiledCase, reading: Reading) -> tuple[Aside, ...]:
     return (*whole[:MOST_UNCLEAR], *[each for each in clauses if _is_near(case, each.clause)][:MOST_UNCLEAR])
 
 
+@lru_cache(maxsize=256)
+def _vocabulary(texts: tuple[str, ...]) -> Vocabulary:
+    """Made when a case is first played: most of those that are compiled never are."""
+    return Vocabulary(texts)
+
+
 def _respelt(case: CompiledCase, texts: Iterable[str]) -> Iterator[str]:
     """Those of the texts in which misspelt words may be some of a commitment, with those words."""
+    promised = _vocabulary(case.promised)
     for text in texts:
-        respelt, written = case.promised.respelt(text), text.lower().split()
+        respelt, written = promised.respelt(text), text.lower().split()
         if content_stems(respelt) - content_stems(text) or len(set(written) - set(respelt.split())) >= 2:
             yield respelt
-        rejoined = case.promised.rejoined(" ".join(tokens(text)))
+        rejoined = promised.rejoined(" ".join(tokens(text)))
         if rejoined is not None:
             yield rejoined
 
