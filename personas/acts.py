@@ -230,9 +230,15 @@ def _bare(text: str) -> str:
 
 
 @remembered(4096, longest=10_000)
+def sentences_of(text: str) -> tuple[Sentence, ...]:
+    """The sentences of a text and what each does: all that can be told without reading it in other ways."""
+    return tuple(Sentence(piece, _kind(piece)) for piece in split_sentences(text))
+
+
+@remembered(4096, longest=10_000)
 def read_turn(text: str) -> Reading:
     """What an agent turn does; cached, because scoring reads the same turns again and again."""
-    sentences = tuple(Sentence(piece, _kind(piece)) for piece in split_sentences(text))
+    sentences = sentences_of(text)
     fenced = tuple(s for block in _CODE.findall(text) for s in split_sentences(block.strip("`")))
     runs = (*_runs(sentences, _LEAST_RUN), *_uncut(text))
     made_out = tuple(dict.fromkeys(_made_out((*(each.text for each in sentences), *fenced), runs)))

@@ -19,7 +19,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from personas.acts import Kind, Sentence, read_turn, split_sentences
+from personas.acts import Kind, Sentence, sentences_of, split_sentences
 from personas.disguise import undisguised
 from personas.joints import recased, unglued
 from personas.memory import remembered
@@ -150,7 +150,7 @@ def remarks(conversation: Conversation) -> tuple[str, ...]:
 
 
 def _is_idle(segment: str) -> bool:
-    return all(is_small_talk(sentence) for sentence in read_turn(segment).sentences)
+    return all(is_small_talk(sentence) for sentence in sentences_of(segment))
 
 
 def _words(conversation: Conversation) -> tuple[Message, ...]:
@@ -177,7 +177,7 @@ def _words(conversation: Conversation) -> tuple[Message, ...]:
 def forms_asked_for(text: str) -> Forms:
     """The forms besides prose that a scenario or the other party's words call for."""
     shown = plain(undisguised(text))
-    sentences = read_turn(shown).sentences
+    sentences = sentences_of(shown)
     noise = sum(sentence.kind is Kind.NOISE for sentence in sentences)
     letters = [character for character in shown if character.isalpha()]
     other_script = sum(not letter.isascii() for letter in letters) * 4 > len(letters)
@@ -204,7 +204,7 @@ def _agent_segments(text: str, forms: Forms) -> list[str]:
 
 def _prose(text: str, forms: Forms) -> list[str]:
     spoken = _SCRAP.sub("\n", ROLE_LINE.sub("", text))
-    return [sentence.text for sentence in read_turn(spoken).sentences if _counts(sentence, forms)]
+    return [sentence.text for sentence in sentences_of(spoken) if _counts(sentence, forms)]
 
 
 def _counts(sentence: Sentence, forms: Forms) -> bool:
