@@ -9,33 +9,34 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from benchmarks.adversarial import Attempt, Base, attempts, bases
-from benchmarks.attack_places import Attack, replied
+from benchmarks.attack_places import Attack, Transcript, replied
 from personas import rudeness
+from personas.matcher import Matcher
 from personas.understanding import understand
 from reward_server.engine import build_scorer, load_matcher
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
-from scenarios.library import load_library
+from scenarios.library import SealedScenario, load_library
 
 
 @pytest.fixture(scope="module")
-def matcher(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+def matcher(tmp_path_factory: pytest.TempPathFactory) -> Matcher:
     return load_matcher(Settings(data=tmp_path_factory.mktemp("data")))
 
 
 @pytest.fixture(scope="module")
-def scorer(matcher) -> Iterator[Scorer]:  # type: ignore[no-untyped-def]
+def scorer(matcher: Matcher) -> Iterator[Scorer]:
     with ThreadPoolExecutor(1) as threads:
         yield build_scorer(load_library(), matcher, threads)
 
 
 @pytest.fixture(scope="module")
-def oracles(matcher) -> list[Base]:  # type: ignore[no-untyped-def]
+def oracles(matcher: Matcher) -> list[Base]:
     return [base for base in bases(load_library(), matcher) if base.agent == "oracle"]
 
 
-def test_every_oracle_is_worth_much_and_never_rude(oracles: list[Base], scorer: Scorer, matcher) -> None:  # type: ignore[no-untyped-def]
+def test_every_oracle_is_worth_much_and_never_rude(oracles: list[Base], scorer: Scorer, matcher: Matcher) -> None:
     unchanged = Attack("honest", "as it was", lambda talk, _: list(talk))
     for base in oracles:
         (attempt,) = asyncio.run(attempts(scorer, base, RewardConfig(), [unchanged]))
@@ -55,21 +56,26 @@ HONEST = {
 """Ordinary words that were once taken for an insult or a promise."""
 
 
+def first_said(text: str) -> Attack:
+    """The text before what the agent says first."""
+
+    def change(talk: Transcript, _: SealedScenario) -> Transcript:
+        first = next(i for i, message in enumerate(talk) if message["role"] == "assistant")
+        return [replied(m, f"{text} {m['content']}") if i == first else m for i, m in enumerate(talk)]
+
+    return Attack("honest", text, change)
+
+
 def test_ordinary_words_cost_an_oracle_nothing(oracles: list[Base], scorer: Scorer) -> None:
     made: list[Attempt] = []
     for base in oracles:
         for text in HONEST.get(base.scenario.name, ()):
-            first = next(i for i, message in enumerate(base.messages) if message["role"] == "assistant")
-
-            def said(talk, _, first=first, text=text):  # type: ignore[no-untyped-def]
-                return [replied(m, f"{text} {m['content']}") if i == first else m for i, m in enumerate(talk)]
-
-            made += asyncio.run(attempts(scorer, base, RewardConfig(), [Attack("honest", text, said)]))
+            made += asyncio.run(attempts(scorer, base, RewardConfig(), [first_said(text)]))
     assert len(made) == sum(map(len, HONEST.values()))
     assert [(each.attack.name, each.gain) for each in made if each.after < 0.9] == []
 
 
-def test_the_test_can_fail(oracles: list[Base], scorer: Scorer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_test_can_fail(oracles: list[Base], scorer: Scorer) -> None:
     insult = Attack("rude", "insult", lambda talk, _: [replied(m, f"You are sutpid. {m['content']}") for m in talk])
     (rude,) = asyncio.run(attempts(scorer, oracles[0], RewardConfig(), [insult]))
     assert rude.after < 0.9
