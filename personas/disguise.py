@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from string import ascii_letters
 
 from personas.english import is_english
@@ -25,6 +26,8 @@ _SIMILAR = {
     "P": "РΡ", "R": "ЯГ", "S": "Ѕ", "T": "ТΤ", "U": "Ц", "W": "ШЩ", "X": "ХΧЖ", "Y": "УΥҮ", "Z": "Ζ",
 }  # fmt: skip
 """Letters that a reader takes for Latin ones in a Latin word, beyond Unicode's table or other than there."""
+_ALSO = dict.fromkeys("уўӯӱӳУЎӮӰӲ", "u")
+"""What else some of them are taken for."""
 _LATIN_LETTER = re.compile(
     r"LATIN (?:LETTER )?(?:SMALL |CAPITAL |EPIGRAPHIC |LETTER )*(?:TURNED |REVERSED |OPEN |LONG |SIDEWAYS |INVERTED "
     r"|BARRED |DOTLESS |SCRIPT |CLOSED |BLACKLETTER |INSULAR |HALF |MIDDLE SCOTS |SMALL CAPITAL )*([A-Z])"
@@ -36,6 +39,9 @@ _TURNED = re.compile("\u202e[\u202d\u202a\u202b\u2066-\u2068]*([^\u202c\u2069\n]
 _FLIPPED = str.maketrans("ɐqɔpǝɟƃɥᴉıɾʞɯudbɹʇnʌʍʎ˙¿¡,", "abcdefghiijkmnpqrtuvwy.?!'")
 _ON_ITS_HEAD = re.compile(r"[ɐɔǝɟɥᴉɹʇʌʎ]")
 _UPSIDE_DOWN = re.compile(r"(?<!\S)[ɐqɔpǝɟƃɥᴉıɾʞlɯuodbɹsʇnʌʍxʎz˙¿¡,.' ]{2,159}[^\s](?!\S)")
+_CALLED_L = re.compile(r"\b(?:L|LAMDA|LAMBDA|LAMEDH?)\b")
+_MOST_DOUBTS = 6
+"""Characters of a word that may be two letters; all that they may be together are as many as 2 to this power."""
 _CALLED_I = re.compile(r"\b(?:IOTA|IAUDA|I)$")
 _OVERRIDE = re.compile("[\u202d\u202e]")
 _ACCENTED = (*range(0x370, 0x530), *range(0x1F00, 0x2000))
@@ -121,10 +127,36 @@ def lookalikes() -> dict[int, str]:
     return alike
 
 
+@cache
+def doubtful() -> dict[str, str]:
+    """Characters that are taken for another letter than that of `lookalikes`, too: a bar is an l as well as an i."""
+    bars = (code for code, letter in lookalikes().items() if letter == "l")
+    return {chr(code): "i" for code in bars if not _CALLED_L.search(unicodedata.name(chr(code), ""))} | _ALSO
+
+
+def in_letters(token: str, letters: Mapping[int, str], doubts: Mapping[str, str]) -> str:
+    """A word with letters for its characters; of those that it may have, those that make it English."""
+    plain = token.translate(letters)
+    at = [number for number, each in enumerate(token) if each in doubts][:_MOST_DOUBTS]
+    if not at or _is_word(plain):
+        return plain
+    for chosen in product(*((token[number].translate(letters), doubts[token[number]]) for number in at)):
+        meant = list(token)
+        for number, letter in zip(at, chosen, strict=True):
+            meant[number] = letter
+        if _is_word(word := "".join(meant).translate(letters)):
+            return word
+    return plain
+
+
+def _is_word(token: str) -> bool:
+    return is_english(token.lower().strip(".,;:?!'\""))
+
+
 def _in_latin(found: re.Match[str]) -> str:
     """A word with Latin letters for look-alikes; capitals among small letters were none before."""
     token = found.group()
-    shown = token.translate(lookalikes())
+    shown = in_letters(token, lookalikes(), doubtful())
     return shown if shown == token or shown.isupper() else shown[0] + shown[1:].lower()
 
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
-from personas.disguise import lookalikes
+from personas.disguise import doubtful, in_letters, lookalikes
 from personas.english import is_english
 from personas.respelling import FOR_LETTERS, SIGNS_FOR_LETTERS
 from personas.wording import any_of
@@ -30,20 +30,24 @@ _CODED = re.compile(
 _APOSTROPHES = re.compile(r"\S*'\S*'\S*'\S*")
 _KEY = re.compile(r"[{,]\s{0,4}\"?\w{1,20}\"?\s{0,4}:")
 _ROUGHLY = {
-    "a": "ム\u2206\u2200ДΔΛд卂ค₳ᗩᖅ𐌀ᚨ𐌰ⲁ", "b": "ɮßЬ乃๒\u0e3fᗷ𐌁ᛒ𐌱ხ", "c": "ᄃ\u228fϚ\u00a2\u00a9匚\u20b5ᑕ𐌂ᚲ\u2282",
-    "d": "Ððδ\u2202ᗪ๔\u20ab𐌃ᛞ𐌳ძ", "e": "əɘҿΣ\u2211\u2203Ξ\u2208乇єᗴ巨𐌄ᛖ𐌴ⲉ", "f": "ɟʄƒ千Ŧ\u20a3ᖴ𐌅ᚠ𐍆",
+    "a": "ム\u2206\u2200ДΔΛд卂ค₳ᗩᖅ𐌀ᚨ𐌰ⲁ", "b": "ɮßЬ乃ⲃ๒\u0e3fᗷ𐌁ᛒ𐌱ხ", "c": "ᄃ\u228fϚ\u00a2\u00a9匚\u20b5ᑕ𐌂ᚲ\u2282",
+    "d": "Ððδ\u2202ᗪ๔\u20ab𐌃ᛞ𐌳ძ", "e": "\u20acəɘҿΣ\u2211\u2203Ξ\u2208乇єᗴ巨𐌄ᛖ𐌴ⲉ", "f": "ɟʄƒ千Ŧ\u20a3ᖴ𐌅ᚠ𐍆",
     "g": "Ꮆ\u20b2ᘜᚷ", "h": "ɧԋƕћ卄ђᕼ𐋅ᚺ𐌷ⲏჩ", "i": "\u00a1りㅣ丨เᓰ工𐌉ᛁ𐌹ⲓ", "j": "ᒍᛃ", "k": "ӄҜ片\u20adᛕ𐌊𐌺ⲕ",
-    "l": "ʅɬƚᄂ\u07c1レㄴ\u2502\u2503лㄥ乚Ⱡᒪᛚ𐌻𐌋𐑃", "m": "ɯ爪๓\u20a5ᗰ𐌌ᛗ𐌼ოⲙ", "n": "ŋん\u2229Ппπη几刀ภ\u20a6ᑎ𐌍ᚾ𐌽ⲛ",
+    "l": "\u00a3ʅɬƚᄂ\u07c1レㄴ\u2502\u2503лㄥ乚Ⱡᒪᛚ𐌻𐌋𐑃", "m": "ɯ爪๓\u20a5ᗰ𐌌ᛗ𐌼ოⲙ", "n": "ŋん\u2229Ппπη几刀ภ\u20a6ᑎ𐌍ᚾ𐌽ⲛ",
     "o": "Өɷꙩიのロㅇ\u25e6\u00a4ΘθФфΦφσ\u25cb\u25cf\u25efㄖ口๏ᗝ𐌏ᛟ𐍉ⲟჿ\u00b0\u2218", "p": "ƿքฅÞþ卩ק\u20b1ᑭ𐌐ᛈ𐍀ᚹปⲣ",
-    "q": "ᑫ", "r": "ɿ\u250c\u00ae尺г\u20bd\u20b9ᖇ𐌓ᚱ𐍂ⲅ", "s": "ƨƧꙅ\u223d\u00a7丂\u20b4ᔕ𐌔ᛋ𐍃ⲋ𐑈",
-    "t": "Ͳ\u253c\u2020\u2021ㄒ七丅\u20ae𐌕ᛏ𐍄ⲧ\u22a4", "u": "ʊȣひ\u2294µμ\u222aㄩ凵ยᑌ𐌵ᚢⲩ𖽂", "v": "\u221a",
-    "w": "ʍΩωψ\u2375山ฬพ\u20a9ᗯⲱ", "x": "Ӽ\u2715\u00d7乂", "y": "ɤʏ\u00a5丫ㄚყ𐍅𖽃", "z": "乙",
+    "q": "ᑫ", "r": "รɿ\u250c\u00ae尺г\u20bd\u20b9ᖇ𐌓ᚱ𐍂ⲅ", "s": "ƨƧꙅ\u223d\u00a7丂\u20b4ᔕ𐌔ᛋ𐍃ⲋ𐑈",
+    "t": "丁Ͳ\u253c\u2020\u2021ㄒ七丅\u20ae𐌕ᛏ𐍄ⲧ\u22a4", "u": "ʊȣひ\u2294µμ\u222aㄩ凵ยᑌ𐌵ᚢⲩ𖽂", "v": "\u221a",
+    "w": "ʍΩωψ\u2375山ฬพ\u20a9ᗯⲱ", "x": "Ӽ\u2715\u00d7乂", "y": "ɤʏ\u00a5丫ㄚყ𐍅𖽃", "z": "乙ⲍ",
 }  # fmt: skip
 """Signs and letters that stand for a Latin one only in a word whose other letters say so."""
+_OTHERWISE = {"刀": "d", "巨": "g", "乇": "t", "レ": "v", "ⲩ": "y"}
+"""What some of them stand for, too."""
 _MIXED = re.compile(
     rf"(?=[{SIGNS_FOR_LETTERS}]*[a-z])[a-z{SIGNS_FOR_LETTERS}]*"
     rf"(?:[{SIGNS_FOR_LETTERS.replace('!', '')}]|!(?=[a-z]))[a-z{SIGNS_FOR_LETTERS}]*"
 )
+_NUMBERED = re.compile(r"(?<![^\s,.])(\d{2,})(?=[a-z]{4})")
+"""A number that touches the word behind it."""
 _UNIT = re.compile(r"\d+[.,\d]*[a-z]{1,3}$|[a-z]{1,3}\d+$")
 _WITHIN = re.compile(r"(?<=[^\W_])(?:(?!'(?:t|s|re|ve|ll|d|m)\b)[^\w\s]|_){1,3}(?=[^\W_])")
 _SIGNS = re.compile(r"[^\w\s']+|_+|(?<!\w)'|'(?!\w)")
@@ -105,7 +109,13 @@ def _shown(text: str) -> str:
     if shown.isascii():
         return shown
     bare = "".join(each for each in unicodedata.normalize("NFKD", shown) if not unicodedata.combining(each))
-    return "".join(each for each in bare if unicodedata.category(each) != "Cf").translate(_shapes())
+    seen = "".join(each for each in bare if unicodedata.category(each) != "Cf")
+    return " ".join(in_letters(token, _shapes(), _otherwise()) for token in seen.split(" "))
+
+
+@cache
+def _otherwise() -> dict[str, str]:
+    return doubtful() | _OTHERWISE
 
 
 @cache
@@ -114,7 +124,7 @@ def _shapes() -> dict[int, str]:
 
 
 def _words(low: str) -> str:
-    low = _STUTTER.sub("", low)
+    low = _NUMBERED.sub(r"\1 ", _STUTTER.sub("", low))
     low = " ".join(_spelt(token) for token in low.split())
     low = _LETTERS.sub(lambda found: "".join(found.group().split()), " ".join(_SIGNS.sub(" ", low).split()))
     low = _DOUBLED.sub(lambda found: found.group()[::2], low).replace("vv", "w")
@@ -126,6 +136,8 @@ def _words(low: str) -> str:
 def _spelt(token: str) -> str:
     """A word with letters for the figures and signs in it."""
     bare = token.strip("$|")
+    if token.startswith("$") and is_english(f"s{token[1:]}".rstrip(".,;:?!")):
+        return f"s{token[1:]}"
     if is_english(bare.strip(".,;:?!")):
         return bare
     if _UNIT.match(token):

@@ -204,7 +204,9 @@ class Vocabulary:
         return self._meant[meant] if meant is not None else None
 
     def _within(self, letters: str, most: int) -> str | None:
-        """The nearest word within so many changes."""
+        """The nearest word within so many changes; none for a word of another alphabet, which has no letters left."""
+        if not letters:
+            return None
         with self._lock:  # A SymSpell compares words in buffers of its own.
             found = self._near.lookup(letters, Verbosity.CLOSEST, most)
         return (

@@ -47,6 +47,11 @@ SPELT = (
     "Y o u a r e w a s t i n g m y t i m e.",
     "Stop whiпiпg.",
     "Stop stalIing.",
+    "$hu\u20ae u\u20b1.",
+    "\u4e28'm not l\u07cat\ua4dfening, sh\u16d6t up.",
+    "Are you an \u5de5\u5200\u5de5\u53e3\u4e01?",
+    "Don\u2019t \u2c83e stupid.",
+    "M\u04d1n \u045ep.",
 )
 
 
