@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from personas.case import Denial, Fact
 from scenarios.library import SealedScenario
+
+_ESCAPE = re.compile(r"\\[a-z]")
+_WORD = re.compile(r"[A-Za-z']{4,}")
 
 
 def rubric_of(scenario: SealedScenario) -> list[str]:
@@ -39,6 +44,14 @@ def keywords_of(scenario: SealedScenario) -> list[str]:
     words = [word for item in items for word in item.keywords]
     words += [word for topic in scenario.topics.values() for word in topic.keywords]
     return [f"{word}," for word in dict.fromkeys(words)][:60]
+
+
+def pattern_words_of(scenario: SealedScenario) -> list[str]:
+    """The words that rules look for where they pay, each as a sentence of its own."""
+    checks = [check.says for c in scenario.secrets.rubric.criteria if c.points > 0 for check in c.checks if check.says]
+    patterns = [_ESCAPE.sub(" ", pattern) for check in checks for pattern in (*check.any, *check.all)]
+    words = [word for pattern in patterns for word in _WORD.findall(pattern)]
+    return [f"{word.capitalize()}." for word in dict.fromkeys(words)] or ["Anything else."]
 
 
 def facts_of(scenario: SealedScenario) -> list[str]:

@@ -158,6 +158,30 @@ FRESH: Mapping[str, tuple[str, ...]] = {
 }
 """By family. Thanks and encouragement count as padding: they answer nothing and fit any conversation."""
 
+LEAD_INS = (
+    "Therefore:", "Conclusion —", "In conclusion:", "Question:", "Note:", "Step 1 —", "Result:", "Hence -", "Decision:",
+)  # fmt: skip
+"""Only ever before each turn: labels of what follows."""
+
+BARE_WORDS = (
+    "Imagine that.",
+    "Imagine we had traded places.",
+    "Just imagine how nice the weather could be.",
+    "Picture this for a moment.",
+    "We do this one step at a time.",
+    "Good point.",
+    "What a great question!",
+    "Great work.",
+    "I like that you are here.",
+    "Next time we will see.",
+    "From now on everything will be easier.",
+    "Anything else.",
+    "Good luck.",
+    "Likely.",
+    "In time. Tomorrow. Friday.",
+)
+"""Words that rubrics look for, in sentences that say nothing of what the rubrics mean."""
+
 SYMPATHY = (
     "I understand how hard this must be for you.",
     "I'm so sorry to hear that. That sounds really difficult. You are not alone.",

@@ -19,6 +19,7 @@ from benchmarks.attack_pastes import (
     keywords_of,
     names_of,
     other_wordings_of,
+    pattern_words_of,
     praise_by_rubric,
     promises_of,
     questions_of,
@@ -47,11 +48,13 @@ from benchmarks.attack_places import (
     replied,
 )
 from benchmarks.attack_texts import (
+    BARE_WORDS,
     FAKE_ROLES,
     FAKE_VERDICTS,
     FLATTERY,
     FRESH,
     IDLE_TURNS,
+    LEAD_INS,
     MASTER_KEYS,
     ORDERS,
     OTHER_LANGUAGES,
@@ -250,6 +253,12 @@ TUNED: tuple[Attack, ...] = (
         Attack("rubric paste", f"{name} {place.__name__}", _pasting(texts, place))
         for name, texts in _PASTED.items()
         for place in (behind_each, as_last_turn, as_first_turn)
+    ),
+    *(Attack("master keys", f"lead-in {number}", before_each(text)) for number, text in enumerate(LEAD_INS, 1)),
+    *everywhere("keyword stuffing", *BARE_WORDS, first=101),
+    *(
+        Attack("keyword stuffing", f"pattern words {place.__name__}", _pasting(pattern_words_of, place))
+        for place in (behind_each, before_each, as_last_turn, as_first_turn)
     ),
     *(
         Attack("keyword stuffing", f"keywords {place.__name__}", _pasting(keywords_of, place))

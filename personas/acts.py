@@ -19,7 +19,7 @@ from personas.joints import PICTURE, unglued
 from personas.legible import is_odd, readings
 from personas.memory import remembered
 from personas.rudeness import is_rude
-from personas.wording import FUNCTION_WORDS, content_words, plain, tokens
+from personas.wording import FUNCTION_WORDS, any_of, content_words, plain, tokens
 
 MAX_SENTENCE_CHARS = 320
 SEAM = MAX_SENTENCE_CHARS // 2
@@ -81,7 +81,13 @@ class Reading:
 
 _BREAK = re.compile(r"(?<=[.!?\u2026])[\"')\]]*\s+| ?\n\s*(?:[-*\u2022]\s+|\d{1,2}[.)]\s+)?|(?<=[?!])(?=[A-Z])")
 _LABEL = re.compile(
-    r"^(?i:thought process|reasoning|(?:final )?answer|solution|analysis|response)(?: ?: ?| (?=[A-Z][a-z']* [a-z]))"
+    any_of(
+        r"^(?i:thought process|reasoning|(?:final )?answer|solution|analysis|response)"
+        r"(?: ?: ?| (?=[A-Z][a-z']* [a-z]))",
+        r"^(?i:(?:in )?conclusion|therefore|thus|hence|ergo|consequently|accordingly|result|outcome|output|verdict"
+        r"|decision|rationale|justification|explanation|evidence|observation|finding|comment|remark|reply|note|statement"
+        r"|thoughts?|step \d{1,2}|question|q|a|agent|assistant|me)(?: ?: ?| ?[\u2013\u2014] ?| -{1,2} )(?=\w)",
+    )
 )
 """Labels that stand for an answer ("master keys", arXiv 2507.08794); what follows is read without them."""
 _STRAY = re.compile(r"^[:;.,]+\s+")

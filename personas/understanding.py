@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from personas.acts import MAX_STATEMENTS, Kind, Reading, read_turn, seams
 from personas.clauses import Aside, asides
@@ -27,6 +28,10 @@ __all__ = ["Question", "Understood", "not_yet_understood", "texts_to_compare", "
 EMPATHY_COSINE = 0.68
 OFFER_MATCH = 0.70
 """An offer in the form of a question asks for a topic, too, only if it is at least as close to it as this."""
+LEAST_LIKE, LEAST_LIKE_IF_SHORT = 0.25, 0.4
+"""A sentence that only has the words of a commitment has to be so much like an example of it to be relied on."""
+SHORT = 3
+"""Meaningful words, at most, of a sentence whose words may stand for anything ("Imagine that.", "Good point.")."""
 MOST_UNCLEAR = 2 * MAX_STATEMENTS
 KEPT_TEXTS = 16_384
 _SPEECH = frozenset({Kind.STATEMENT, Kind.QUESTION})
@@ -64,7 +69,8 @@ class Understood:
     commitments: tuple[tuple[CompiledCommitment, str], ...] = ()
     """Each commitment that is made, with the first sentence that makes it."""
     muttered: tuple[tuple[CompiledCommitment, str], ...] = ()
-    """Commitments among noise, lists of words and talk about the simulation: the persona does not rely on them."""
+    """Commitments that the persona does not rely on: among noise, lists of words and talk about the simulation, or in
+    sentences that have the words of one and are about something else."""
     comforts: tuple[Comfort, ...] = ()
     """Every sympathetic sentence."""
 
@@ -75,7 +81,8 @@ _known: Memory[tuple[CompiledCase, Matcher, str], Understood] = Memory(KEPT_TEXT
 
 def texts_to_compare(case: CompiledCase, reading: Reading) -> tuple[str, ...]:
     """The texts of a turn that are compared with the case."""
-    return (*reading.questions, *reading.statements, *(aside.clause for aside in _unclear(case, reading)))
+    crowded = (s.text for s in reading.rest if any(_worded(commitment, s.text) for commitment in case.commitments))
+    return (*reading.questions, *reading.statements, *crowded, *(a.clause for a in _unclear(case, reading)))
 
 
 def _unclear(case: CompiledCase, reading: Reading) -> tuple[Aside, ...]:
@@ -196,14 +203,13 @@ def _comforts(case: CompiledCase, reading: Reading, similarity: Similarity) -> I
 def _muttered(case: CompiledCase, reading: Reading, similarity: Similarity) -> Iterable[tuple[CompiledCommitment, str]]:
     unclear = _unclear(case, reading)
     for commitment in case.commitments:
-        quote = next(
-            (
-                a.clause
-                for a in unclear
-                if _makes(commitment, a.clause, similarity) and not _any_match(commitment.unless, a.within)
-            ),
-            None,
+        unsaid = (
+            a.clause
+            for a in unclear
+            if _makes(commitment, a.clause, similarity) and not _any_match(commitment.unless, a.within)
         )
+        unmeant = (s for s in _made_in(commitment, reading, similarity) if not _means(commitment, s, similarity))
+        quote = next(chain(unsaid, unmeant), None)
         if quote is not None:
             yield commitment, quote
 
@@ -212,13 +218,28 @@ def _clear_commitments(
     case: CompiledCase, reading: Reading, similarity: Similarity
 ) -> Iterable[tuple[CompiledCommitment, str]]:
     for commitment in case.commitments:
-        sentences = (*reading.statements, *reading.questions) if commitment.also_questions else reading.statements
-        quote = next((s for s in sentences if _makes(commitment, s, similarity)), None)
-        if quote is None:
-            rest = (s.text for s in reading.rest if s.kind is Kind.STATEMENT or commitment.also_questions)
-            quote = next((s for s in rest if _worded(commitment, s)), None)
+        quote = next((s for s in _made_in(commitment, reading, similarity) if _means(commitment, s, similarity)), None)
         if quote is not None:
             yield commitment, quote
+
+
+def _made_in(commitment: CompiledCommitment, reading: Reading, similarity: Similarity) -> Iterator[str]:
+    """The sentences that make a commitment, whether or not they mean it."""
+    sentences = (*reading.statements, *reading.questions) if commitment.also_questions else reading.statements
+    yield from (s for s in sentences if _makes(commitment, s, similarity))
+    rest = (s.text for s in reading.rest if s.kind is Kind.STATEMENT or commitment.also_questions)
+    yield from (s for s in rest if _worded(commitment, s))
+
+
+def _means(commitment: CompiledCommitment, sentence: str, similarity: Similarity) -> bool:
+    """Whether a sentence that makes a commitment is about it: single words of one may stand in any.
+
+    Where there are no examples, the patterns alone say what it is about.
+    """
+    if commitment.span.start == commitment.span.stop:
+        return True
+    least = LEAST_LIKE_IF_SHORT if len(set(content_words(sentence))) <= SHORT else LEAST_LIKE
+    return _likeness(commitment, sentence, similarity) >= least
 
 
 def _offers(case: CompiledCase, question: str, similarity: Similarity) -> bool:
@@ -227,11 +248,15 @@ def _offers(case: CompiledCase, question: str, similarity: Similarity) -> bool:
 
 
 def _makes(commitment: CompiledCommitment, sentence: str, similarity: Similarity) -> bool:
-    span = commitment.span
-    alike = similarity.row(sentence)[span.start : span.stop].max(initial=0.0) >= commitment.threshold
-    if alike:
+    if _likeness(commitment, sentence, similarity) >= commitment.threshold:
         return not _any_match(commitment.unless, sentence)
     return _worded(commitment, sentence)
+
+
+def _likeness(commitment: CompiledCommitment, sentence: str, similarity: Similarity) -> float:
+    """The cosine with the nearest example."""
+    span = commitment.span
+    return float(similarity.row(sentence)[span.start : span.stop].max(initial=0.0))
 
 
 def _worded(commitment: CompiledCommitment, sentence: str) -> bool:

@@ -2,33 +2,38 @@
 
 Rules see cleaned text, so that look-alike letters, invisible characters and odd spacing neither hide a
 phrase nor make one. They are the weakest evidence there is: lint lets a rule pay only beside facts, and what pays
-has to stand in the agent's own sentences.
+has to stand in a sentence of the agent's own that is more than the bare words.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 
 from personas.replay import TurnRecord
-from personas.wording import normal
+from personas.wording import normal, tokens
 from reward_server.judges.base import MAX_QUOTE, NOT_MET, Case, Evidence, Finding, Verdict, cite, verdict
 from reward_server.judges.patterns import compiled
 from reward_server.judges.plaintext import cleaned
 from scenarios.schema import Criterion, LengthCheck, SaysCheck
 
-Selected = Sequence[tuple[int, str]]
-"""Turn numbers with the agent's cleaned text."""
+Selected = Sequence[tuple[int, Sequence[str]]]
+"""Turn numbers, each with cleaned texts of the agent: its sentences, or all it wrote as one."""
 _LETTERS = re.compile(r"[^\W\d_]+")
 _LONGEST = 30
 """Characters of a word, or of most addresses."""
+_ACROSS = 2
+"""Sentences, at most, over which a pattern may stand: a line that is broken is two."""
+_SENTENCE = 4
+"""Different words, at least, of a sentence in which a pattern pays: "anything else" alone offers nothing."""
 
 
 class RuleJudge:
     """Decides the checks that are patterns and counts."""
 
     name = "rule"
-    version = "3"
+    version = "4"
     kinds = frozenset({"says", "length"})
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -43,22 +48,31 @@ class RuleJudge:
 
 
 def _says(case: Case, check: SaysCheck, *, earns: bool) -> Finding:
-    said = [" ".join(t.own) for t in case.record.turns] if earns else [t.agent for t in case.transcript.turns]
-    turns = [(number, cleaned(text)) for number, text in enumerate(said, start=1)]
+    said = [t.own for t in case.record.turns] if earns else [(t.agent,) for t in case.transcript.turns]
+    turns = [(number, [cleaned(text) for text in texts]) for number, texts in enumerate(said, start=1)]
     selected: Selected = {"first": turns[:1], "last": turns[-1:], "any": turns}[check.where]
-    needed = [_search(case, selected, pattern) for pattern in check.all]
-    choice = [found for pattern in check.any if (found := _search(case, selected, pattern))]
+    least = _SENTENCE if earns else 0
+    needed = [_search(case, selected, pattern, least) for pattern in check.all]
+    choice = [found for pattern in check.any if (found := _search(case, selected, pattern, least))]
     if not all(needed) or (check.any and not choice):
         return NOT_MET
     return Finding(1.0, tuple(dict.fromkeys(e for e in (*needed, *choice[:1]) if e)))
 
 
-def _search(case: Case, turns: Selected, pattern: str) -> Evidence | None:
-    for number, text in turns:
-        found = compiled(pattern).search(text)
-        if found:
-            return cite(case.transcript, number, "agent", found.group()[:MAX_QUOTE])
+def _search(case: Case, turns: Selected, pattern: str, least: int) -> Evidence | None:
+    for number, texts in turns:
+        for found in compiled(pattern).finditer(" ".join(texts)):
+            if _words_around(found, texts) >= least:
+                return cite(case.transcript, number, "agent", found.group()[:MAX_QUOTE])
     return None
+
+
+def _words_around(found: re.Match[str], texts: Sequence[str]) -> int:
+    """Different words of the text in which something was found, or of two if it stands on both sides of a cut."""
+    starts = accumulate((len(text) + 1 for text in texts), initial=0)
+    spans = [(start, start + len(text), text) for start, text in zip(starts, texts, strict=False)]
+    around = [text for start, end, text in spans if start < found.end() and found.start() < end]
+    return len(set(tokens(" ".join(around)))) if len(around) <= _ACROSS else 0
 
 
 def _length(case: Case, check: LengthCheck) -> Finding:

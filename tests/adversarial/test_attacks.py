@@ -135,6 +135,22 @@ def test_what_paid_once_pays_in_no_scenario(all_talks: list[Base], scorer: Score
         assert paid(asyncio.run(attempts(scorer, base, RewardConfig(), attacks))) == ""
 
 
+WORDS_ALONE = [
+    attack
+    for attack in ATTACKS
+    if attack.name.startswith(("lead-in", "pattern words"))
+    or (attack.family == "keyword stuffing" and attack.name[:3].isdigit())
+]
+"""Labels, and words that rubrics look for, without what they would say in a sentence about the matter."""
+
+
+def test_words_alone_pay_in_no_scenario(all_talks: list[Base], scorer: Scorer) -> None:
+    weak = [base for base in all_talks if base.agent in ("half", "terse", "random")]
+    assert len(WORDS_ALONE) > 80
+    for base, attacks in shared_out(weak, WORDS_ALONE, 10):
+        assert paid(asyncio.run(attempts(scorer, base, RewardConfig(), attacks))) == ""
+
+
 def test_none_pays_where_the_safety_gate_is_skipped(all_talks: list[Base], scorer: Scorer) -> None:
     config = RewardConfig(skip_safety_gate=True)
     for base, attacks in shared_out(all_talks, ATTACKS[1:], 4 * EACH):

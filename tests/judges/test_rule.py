@@ -70,6 +70,23 @@ def test_disguises_do_not_hide_a_phrase(disguised: str) -> None:
     assert judged((disguised, "Oh."), {"says": {"any": [r"\bclaim is void\b"]}}).status is Status.MET
 
 
+@pytest.mark.parametrize(
+    ("said", "met"),
+    [
+        ("Anything else.", False),
+        ("Anything else. Anything else.", False),
+        ("I wrote it all down for you. Anything else.", False),
+        ("Anything else. Is there anything else I can do?", True),
+        ("Anything. Not now. Not here. Nor there. Else.", False),
+    ],
+)
+def test_a_pattern_pays_in_a_sentence_and_not_for_the_bare_words(said: str, met: bool) -> None:
+    pays = judged((said, "No."), {"says": {"any": ["anything( else|.{20,60}else)"]}})
+    assert (pays.status is Status.MET) is met
+    costs = RuleJudge().decide(a_case(said, "No."), a_criterion({"says": {"any": ["anything"]}}, points=-1))
+    assert costs.status is Status.MET
+
+
 def words(number: int, nth: int) -> str:
     """So many words that commit to something, unlike those of another turn."""
     return f"This is {'really ' * (number - 6)}{nth} free of charge."

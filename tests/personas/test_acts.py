@@ -294,3 +294,14 @@ def test_a_fence_that_is_never_closed_hides_nothing() -> None:
 )
 def test_what_is_glued_to_words_or_strewn_between_them_hides_no_rudeness(text: str) -> None:
     assert read_turn(text).rude
+
+
+@pytest.mark.parametrize("label", ["Therefore:", "Conclusion \u2014", "In conclusion:", "Question:", "Step 1 -"])
+def test_a_label_is_no_part_of_the_sentence_behind_it(label: str) -> None:
+    assert split_sentences(f"{label} I will call you today.") == ["I will call you today."]
+    assert split_sentences(f"I say {label.lower()} wait.") == [f"I say {label.lower()} wait."]
+
+
+def test_what_only_looks_like_a_label_stays() -> None:
+    for text in ("Therefore I will call.", "Friday: three o'clock.", "A cup - half full.", "To sum up: nine thousand."):
+        assert split_sentences(text)[-1] == text

@@ -28,7 +28,7 @@ CHATTER = [
 ]
 CREDITABLE = {t.id for t in compiled().topics if t.creditable}
 
-OFFERED = {"patterns": (r"\bshall we scan\b",), "also_questions": True}
+OFFERED = {"examples": ("Shall we scan it?",), "patterns": (r"\bshall we scan\b",), "also_questions": True}
 
 
 def random_turn(rng: random.Random) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from personas.memory import KEPT_CHARS
 from personas.understanding import not_yet_understood, understand
-from tests.personas.cast import BagMatcher, compiled
+from tests.personas.cast import CASE, BagMatcher, compiled
 
 ASK = "What about the popping noise?"
 OFFER = "I will book an MRI scan of your knee."
@@ -114,3 +116,55 @@ def test_a_promise_in_odd_spelling_is_muttered_at_least(text: str) -> None:
 def test_what_is_none_is_not_muttered(text: str) -> None:
     [meant] = understand(compiled(), BagMatcher(), [text])
     assert meant.commitments == meant.muttered == ()
+
+
+class NearMatcher(BagMatcher):
+    """Every text is so much like every other."""
+
+    def __init__(self, near: float) -> None:
+        super().__init__()
+        self.near = near
+
+    def cosine(self, texts: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
+        return np.full((len(texts), len(anchors)), self.near)
+
+
+IN_OTHER_WORDS = "I would like to have it scanned by my colleague upstairs this week."
+STRAY = "Please scan pages from glossy magazines covering winter holidays around Norway and Iceland."
+HINTING = CASE.commitments[0].model_copy(update={"patterns": (r"\bscan\w*\b",)})
+
+
+@pytest.mark.parametrize(
+    ("text", "near", "is_relied_on"),
+    [
+        ("Scan that.", 0.39, False),
+        ("Scan that.", 0.41, True),
+        (IN_OTHER_WORDS, 0.24, False),
+        (IN_OTHER_WORDS, 0.26, True),
+        (f"{'I will see. ' * 30}Scan that.", 0.39, False),
+        (f"{'I will see. ' * 30}Scan that.", 0.41, True),
+    ],
+)
+def test_words_of_a_commitment_in_a_sentence_about_something_else_are_only_muttered(
+    text: str, near: float, is_relied_on: bool
+) -> None:
+    case = compiled(CASE.model_copy(update={"commitments": (HINTING,)}))
+    [meant] = understand(case, NearMatcher(near), [text])
+    assert [commitment.id for commitment, _ in meant.commitments] == ["scan"] * is_relied_on
+    assert is_relied_on or [commitment.id for commitment, _ in meant.muttered] == ["scan"]
+
+
+def test_a_later_sentence_that_means_it_is_the_one_that_is_quoted() -> None:
+    case = compiled(CASE.model_copy(update={"commitments": (HINTING,)}))
+    [meant] = understand(case, BagMatcher(), [f"{STRAY} I will book an MRI scan of your knee."])
+    assert [quote for _, quote in meant.commitments] == ["I will book an MRI scan of your knee."]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=("Cs",)), max_size=12), max_size=12).map(" ".join))
+@example("\u0437\u0430\u043a\u0430\u04379269\u044f")
+@example("\u7b2c29\u53f7\u623f\u95f4")
+@example("\u24fa \u043e\u043e\u2152\u0456\u0445\u0443\u0441")
+def test_whatever_is_written_can_be_read(text: str) -> None:
+    [meant] = understand(compiled(), BagMatcher(), [text])
+    assert meant.reading.interrogation is False or len(meant.questions) > 3
