@@ -17,6 +17,7 @@ from personas.clauses import BEGINNING, Aside, asides
 from personas.disguise import undisguised, unturned
 from personas.joints import PICTURE, unglued
 from personas.legible import is_odd, readings
+from personas.meant import void_among
 from personas.memory import remembered
 from personas.rudeness import is_rude
 from personas.wording import FUNCTION_WORDS, any_of, content_words, plain, tokens
@@ -77,6 +78,8 @@ class Reading:
     """What can be read out of odd spellings; none of it is said clearly."""
     asides: tuple[Aside, ...] = ()
     """What is stated within a sentence that does something else, too, or only looks like a question."""
+    void: frozenset[str] = frozenset()
+    """Sentences that are not meant as they say: denied, taken back, made up, or words in any order."""
 
 
 _BREAK = re.compile(r"(?<=[.!?\u2026])[\"')\]]*\s+| ?\n\s*(?:[-*\u2022]\s+|\d{1,2}[.)]\s+)?|(?<=[?!])(?=[A-Z])")
@@ -283,6 +286,7 @@ def read_turn(text: str) -> Reading:
         fenced=fenced,
         made_out=made_out,
         asides=tuple(dict.fromkeys(_asides(sentences, made_out))),
+        void=void_among([each.text for each in sentences]),
         open_question=any(lexicon.OPEN_QUESTION.match(q.lower()) for q in questions if q not in check_ins),
     )
 

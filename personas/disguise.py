@@ -15,7 +15,7 @@ from importlib.resources import files
 from itertools import product
 from string import ascii_letters
 
-from personas.english import is_english
+from personas.english import how_common, is_english
 from personas.wording import FUNCTION_WORDS, tokens
 
 _SIMILAR = {
@@ -42,12 +42,16 @@ _UPSIDE_DOWN = re.compile(r"(?<!\S)[ɐqɔpǝɟƃɥᴉıɾʞlɯuodbɹsʇnʌʍxʎz
 _CALLED_L = re.compile(r"\b(?:L|LAMDA|LAMBDA|LAMEDH?)\b")
 _MOST_DOUBTS = 6
 """Characters of a word that may be two letters; all that they may be together are as many as 2 to this power."""
+_AROUND = ".,;:?!'\"()"
 _CALLED_I = re.compile(r"\b(?:IOTA|IAUDA|I)$")
 _OVERRIDE = re.compile("[\u202d\u202e]")
 _ACCENTED = (*range(0x370, 0x530), *range(0x1F00, 0x2000))
 """Greek and Cyrillic, with accents and without."""
 _CONTROLS = re.compile("\x1b\\[[0-9;]*[A-Za-z]|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
-_SEPARATORS = re.compile("[\x1c-\x1f\x85\u2028\u2029]")
+_SEPARATORS = "\x1c-\x1f\x85\u2028\u2029\u3164\u115f\u1160\uffa0\u2800"
+"""Blanks that are no space: written between letters they space them out, between words they part them."""
+_SPACED_OUT = re.compile(rf"(?<![^\s,.;:?!])[^\s{_SEPARATORS}](?:[{_SEPARATORS}][^\s{_SEPARATORS}]'?[,.;:?!]*)+(?!\S)")
+_SEPARATOR = re.compile(f"[{_SEPARATORS}]")
 _ACCENTS = re.compile("[\u0300-\u036f\ufe00-\ufe0f]")
 _LETTER = re.compile(r"[^\W\d_]")
 _TOKEN = re.compile(r"\S+")
@@ -68,7 +72,7 @@ _BOMBS |= {0x249C + n: chr(ord("a") + n) for n in range(26)}
 
 def undisguised(text: str) -> str:
     """The text as a reader would see it; plain ASCII comes back as it is but for what controls a terminal."""
-    text = _SEPARATORS.sub(" ", _CONTROLS.sub("", text))
+    text = _SEPARATOR.sub(" ", _SPACED_OUT.sub(_together, _CONTROLS.sub("", text)))
     if text.isascii():
         return text
     text = _TURNED.sub(lambda found: found[1][::-1], text)
@@ -135,22 +139,16 @@ def doubtful() -> dict[str, str]:
 
 
 def in_letters(token: str, letters: Mapping[int, str], doubts: Mapping[str, str]) -> str:
-    """A word with letters for its characters; of those that it may have, those that make it English."""
-    plain = token.translate(letters)
+    """A word with letters for its characters: of those that they may stand for, the ones of the commonest word."""
     at = [number for number, each in enumerate(token) if each in doubts][:_MOST_DOUBTS]
-    if not at or _is_word(plain):
-        return plain
+    if not at:
+        return token.translate(letters)
+    meant, words = list(token), []
     for chosen in product(*((token[number].translate(letters), doubts[token[number]]) for number in at)):
-        meant = list(token)
         for number, letter in zip(at, chosen, strict=True):
             meant[number] = letter
-        if _is_word(word := "".join(meant).translate(letters)):
-            return word
-    return plain
-
-
-def _is_word(token: str) -> bool:
-    return is_english(token.lower().strip(".,;:?!'\""))
+        words.append("".join(meant).translate(letters))
+    return max(words, key=lambda word: how_common(word.lower().strip(_AROUND)))
 
 
 def _in_latin(found: re.Match[str]) -> str:
@@ -164,6 +162,10 @@ def _is_readable(text: str) -> bool:
     """Whether most of a text is English words."""
     words = [word for word in tokens(text) if len(word) > 2 or word in FUNCTION_WORDS]
     return sum(len(word) for word in words if is_english(word)) * 2 > sum(map(str.isalpha, text))
+
+
+def _together(found: re.Match[str]) -> str:
+    return _SEPARATOR.sub("", found.group())
 
 
 def _upright(found: re.Match[str]) -> str:

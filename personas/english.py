@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import pairwise
+from math import log
 from string import ascii_lowercase
 
 from symspellpy import SymSpell
@@ -12,6 +15,9 @@ from symspellpy import SymSpell
 from personas.wording import FUNCTION_WORDS, words_of
 
 _DICTIONARY = files("symspellpy") / "frequency_dictionary_en_82_765.txt"
+_PAIRS = files("symspellpy") / "frequency_bigramdictionary_en_243_342.txt"
+_UNSEEN = 20_000
+"""What every pair is taken to be counted more often than it was, so that a rare one says little."""
 _RARE = 20_000
 """What was counted less often in the corpus of the dictionary (a trillion words) is often a mistake itself."""
 _OFTEN = 100_000_000
@@ -22,20 +28,29 @@ _LONGEST = 400
 
 
 @cache
-def _words() -> frozenset[str]:
+def _counts() -> Mapping[str, int]:
+    """Words with how often each was counted."""
     lines = _DICTIONARY.read_text(encoding="utf-8-sig").splitlines()
-    counted = (line.split() for line in lines)
-    return FUNCTION_WORDS | {word for word, count in counted if int(count) >= _RARE}
+    counted = ((word, int(count)) for word, count in map(str.split, lines))
+    return dict.fromkeys(FUNCTION_WORDS, _OFTEN) | {word: count for word, count in counted if count >= _RARE}
+
+
+@cache
+def _pairs() -> Mapping[tuple[str, str], int]:
+    """Two words that follow each other, with how often they were counted."""
+    lines = _PAIRS.read_text(encoding="utf-8-sig").splitlines()
+    return {(first, second): int(count) for first, second, count in map(str.split, lines)}
 
 
 def warm() -> None:
-    """Read the dictionary, which takes about a second, before anybody waits for it."""
+    """Read the dictionary and the pairs, which takes about a second, before anybody waits for it."""
     parted("warm")
+    order(("warm", "up"))
 
 
 def digest() -> str:
-    """Of the dictionary: what it holds decides what counts as misspelt (64 hexadecimal digits)."""
-    return hashlib.sha256(_DICTIONARY.read_bytes()).hexdigest()
+    """Of the dictionary and the pairs: they decide what counts as misspelt or disordered (64 hexadecimal digits)."""
+    return hashlib.sha256(_DICTIONARY.read_bytes() + _PAIRS.read_bytes()).hexdigest()
 
 
 @cache
@@ -52,7 +67,12 @@ def _segmenter() -> SymSpell:
 def is_english(word: str) -> bool:
     """Whether a word in lower case is known; one with an apostrophe by what stands before it."""
     stem, _, ending = word.partition("'")
-    return word in _words() or (stem in _words() and ending in _ENDINGS)
+    return word in _counts() or (stem in _counts() and ending in _ENDINGS)
+
+
+def how_common(word: str) -> int:
+    """How often a word in lower case was counted in the corpus of the dictionary; 0 where it is none."""
+    return _counts().get(word.partition("'")[0], 0) if is_english(word) else 0
 
 
 def is_nearly_english(word: str) -> bool:
@@ -64,7 +84,7 @@ def is_nearly_english(word: str) -> bool:
         *(left + letter + right[1:] for left, right in halves if right for letter in ascii_lowercase),
         *(left + letter + right for left, right in halves for letter in ascii_lowercase),
     )
-    known = _words()
+    known = _counts()
     return any(each in known for each in near)
 
 
@@ -72,3 +92,15 @@ def is_nearly_english(word: str) -> bool:
 def parted(letters: str) -> tuple[str, ...]:
     """The most probable words of a run of letters in lower case, of which the first few hundred are read."""
     return tuple(_segmenter().word_segmentation(letters[:_LONGEST], max_edit_distance=0).segmented_string.split())
+
+
+def order(words: Sequence[str]) -> float:
+    """How much more usual the words (lower case) are in their order than in the reverse one; below 0 less.
+
+    Mean over adjacent pairs of the log of how often they were counted over how often they were the other way round;
+    0 for fewer than two words.
+    """
+    counts = _pairs()
+    pairs = tuple(pairwise(words))
+    ratios = ((counts.get((a, b), 0) + _UNSEEN) / (counts.get((b, a), 0) + _UNSEEN) for a, b in pairs)
+    return sum(map(log, ratios)) / len(pairs) if pairs else 0.0

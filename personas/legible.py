@@ -18,7 +18,7 @@ from personas.english import is_english
 from personas.respelling import FOR_LETTERS, SIGNS_FOR_LETTERS
 from personas.wording import any_of
 
-_TALL = re.compile(r"(?<=[a-z])I(?=[a-zI\W_]|\Z)|(?<=[A-Za-z]I)I(?![A-Z])|\bl\b(?!')")
+_TALL = re.compile(r"(?<=[a-z])I(?=[a-zI\W_]|\Z)|(?<=[A-Za-z]I)I(?![A-Z])|(?<!\b\w )\bl\b(?!'| \w\b)")
 """A capital I where an l belongs ("wiII"), or an l alone where I do: they look the same."""
 _TAG = re.compile(
     r"<!\[CDATA\[|\]\]>|</?[a-zA-Z!][^<>]{0,120}>|\]\([^()\s]{0,200}\)|\[\^?\d+\]|(?<=[a-z.,?!])\d(?=[\s.,?!]|\Z)|\\[a-z]+\{|`+"
@@ -105,12 +105,11 @@ def _unmarked(text: str, gap: str) -> str:
 def _shown(text: str) -> str:
     """The text with letters for everything that stands for one by a code or by its shape."""
     coded = _CODED.sub(lambda found: chr(int(found[1], 16)), html.unescape(html.unescape(text)))
-    shown = _TALL.sub(lambda found: "I" if found.group() == "l" else "l", coded)
-    if shown.isascii():
-        return shown
-    bare = "".join(each for each in unicodedata.normalize("NFKD", shown) if not unicodedata.combining(each))
-    seen = "".join(each for each in bare if unicodedata.category(each) != "Cf")
-    return " ".join(in_letters(token, _shapes(), _otherwise()) for token in seen.split(" "))
+    if not coded.isascii():
+        bare = "".join(each for each in unicodedata.normalize("NFKD", coded) if not unicodedata.combining(each))
+        seen = "".join(each for each in bare if unicodedata.category(each) != "Cf")
+        coded = " ".join(in_letters(token, _shapes(), _otherwise()) for token in seen.split(" "))
+    return _TALL.sub(lambda found: "I" if found.group() == "l" else "l", coded)
 
 
 @cache

@@ -169,7 +169,11 @@ def _own(reading: Reading, persona: Heard) -> tuple[str, ...]:
     if reading.garbled or reading.meta or reading.interrogation:
         return ()
     spoken = (s.text for s in reading.sentences if s.kind in (Kind.STATEMENT, Kind.QUESTION))
-    return tuple(sentence for sentence in spoken if not (persona.borrowed(sentence) or merely_polite(sentence)))
+    return tuple(
+        sentence
+        for sentence in spoken
+        if not (sentence in reading.void or persona.borrowed(sentence) or merely_polite(sentence))
+    )
 
 
 def _credits(state: PersonaState, hearing: Hearing, line: Mapping[str, Told], now: int) -> list[Disclosure]:

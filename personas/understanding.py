@@ -19,6 +19,7 @@ from personas.compiled import CompiledCase, CompiledCommitment
 from personas.manners import COURTESY_ANCHORS, FEELING
 from personas.matcher import Matcher
 from personas.matching import Match, Similarity, match
+from personas.meant import is_void
 from personas.memory import KEPT_CHARS, Memory
 from personas.respelling import Vocabulary
 from personas.wording import content_stems, content_words, stems, tokens
@@ -28,13 +29,13 @@ __all__ = ["Question", "Understood", "not_yet_understood", "texts_to_compare", "
 EMPATHY_COSINE = 0.68
 OFFER_MATCH = 0.70
 """An offer in the form of a question asks for a topic, too, only if it is at least as close to it as this."""
-LEAST_LIKE, LEAST_LIKE_IF_SHORT = 0.25, 0.4
-"""A sentence that only has the words of a commitment has to be so much like an example of it to be relied on."""
-SHORT = 3
-"""Meaningful words, at most, of a sentence whose words may stand for anything ("Imagine that.", "Good point.")."""
+LEAST_LIKE = 0.4
+"""What only has the words of a commitment has to be so much like an example of it to be relied on."""
 MOST_UNCLEAR = 2 * MAX_STATEMENTS
 KEPT_TEXTS = 16_384
 _SPEECH = frozenset({Kind.STATEMENT, Kind.QUESTION})
+_PART_ENDS = re.compile(r"[,;:\u2013\u2014]\s+|\s(?=(?:and|but|because|so) )")
+"""Where a sentence may go on to another matter."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -75,27 +76,51 @@ class Understood:
     """Every sympathetic sentence."""
 
 
-_kept_unclear: Memory[tuple[CompiledCase, Reading], tuple[Aside, ...]] = Memory(512)
+@dataclass(frozen=True, slots=True, repr=False)
+class _Beside:
+    """What is compared with a case beside the sentences of a turn."""
+
+    unclear: tuple[Aside, ...]
+    parts: tuple[str, ...]
+    """Of sentences that have words of a commitment, and sentences beyond those that are always compared."""
+
+
+_kept_beside: Memory[tuple[CompiledCase, Reading], _Beside] = Memory(512)
 _known: Memory[tuple[CompiledCase, Matcher, str], Understood] = Memory(KEPT_TEXTS)
 
 
 def texts_to_compare(case: CompiledCase, reading: Reading) -> tuple[str, ...]:
     """The texts of a turn that are compared with the case."""
-    crowded = (s.text for s in reading.rest if any(_worded(commitment, s.text) for commitment in case.commitments))
-    return (*reading.questions, *reading.statements, *crowded, *(a.clause for a in _unclear(case, reading)))
+    beside = _beside(case, reading)
+    return (*reading.questions, *reading.statements, *beside.parts, *(aside.clause for aside in beside.unclear))
 
 
-def _unclear(case: CompiledCase, reading: Reading) -> tuple[Aside, ...]:
-    """What may be meant; worked out once for the texts of a turn and once more for what they mean."""
+def _beside(case: CompiledCase, reading: Reading) -> _Beside:
+    """Worked out once for the texts of a turn and once more for what they mean."""
     key = (case, reading)
-    known = _kept_unclear.recall([key])
+    known = _kept_beside.recall([key])
     if key not in known:
-        known = {key: _worked_out(case, reading)}
-        _kept_unclear.keep(known)
+        known = {key: _Beside(_unclear(case, reading), tuple(_worded_parts(case, reading)))}
+        _kept_beside.keep(known)
     return known[key]
 
 
-def _worked_out(case: CompiledCase, reading: Reading) -> tuple[Aside, ...]:
+def _worded_parts(case: CompiledCase, reading: Reading) -> Iterator[str]:
+    crowded = [each.text for each in reading.rest]
+    for sentence in (*reading.statements, *reading.questions, *crowded):
+        worded = [commitment for commitment in case.commitments if _any_match(commitment.patterns, sentence)]
+        if worded and sentence in crowded:
+            yield sentence
+        yield from (each for each in _parts(sentence) if any(_any_match(c.patterns, each) for c in worded))
+
+
+def _parts(sentence: str) -> list[str]:
+    """The parts of a sentence that says several things; none if it says one."""
+    parts = _PART_ENDS.split(sentence)
+    return parts if len(parts) > 1 else []
+
+
+def _unclear(case: CompiledCase, reading: Reading) -> tuple[Aside, ...]:
     """What is no speech, where long sentences were cut, and what only might be meant: as many as of the others.
 
     Each with the text whose words decide whether it is meant otherwise: for a clause its sentence, else itself.
@@ -187,7 +212,7 @@ def _comforts(case: CompiledCase, reading: Reading, similarity: Similarity) -> I
     if reading.rude:
         return
     span = case.empathy_span
-    for sentence in (s.text for s in reading.sentences):
+    for sentence in (s.text for s in reading.sentences if s.text not in reading.void):
         if sentence in reading.empathy:
             courteous = not FEELING.search(sentence.lower())
         elif sentence in reading.statements:
@@ -201,14 +226,16 @@ def _comforts(case: CompiledCase, reading: Reading, similarity: Similarity) -> I
 
 
 def _muttered(case: CompiledCase, reading: Reading, similarity: Similarity) -> Iterable[tuple[CompiledCommitment, str]]:
-    unclear = _unclear(case, reading)
+    unclear = _beside(case, reading).unclear
     for commitment in case.commitments:
         unsaid = (
             a.clause
             for a in unclear
             if _makes(commitment, a.clause, similarity) and not _any_match(commitment.unless, a.within)
         )
-        unmeant = (s for s in _made_in(commitment, reading, similarity) if not _means(commitment, s, similarity))
+        unmeant = (
+            s for s in _made_in(commitment, reading, similarity) if not _means(commitment, s, reading, similarity)
+        )
         quote = next(chain(unsaid, unmeant), None)
         if quote is not None:
             yield commitment, quote
@@ -218,7 +245,9 @@ def _clear_commitments(
     case: CompiledCase, reading: Reading, similarity: Similarity
 ) -> Iterable[tuple[CompiledCommitment, str]]:
     for commitment in case.commitments:
-        quote = next((s for s in _made_in(commitment, reading, similarity) if _means(commitment, s, similarity)), None)
+        quote = next(
+            (s for s in _made_in(commitment, reading, similarity) if _means(commitment, s, reading, similarity)), None
+        )
         if quote is not None:
             yield commitment, quote
 
@@ -231,15 +260,17 @@ def _made_in(commitment: CompiledCommitment, reading: Reading, similarity: Simil
     yield from (s for s in rest if _worded(commitment, s))
 
 
-def _means(commitment: CompiledCommitment, sentence: str, similarity: Similarity) -> bool:
+def _means(commitment: CompiledCommitment, sentence: str, reading: Reading, similarity: Similarity) -> bool:
     """Whether a sentence that makes a commitment is about it: single words of one may stand in any.
 
     Where there are no examples, the patterns alone say what it is about.
     """
+    if sentence in reading.void or is_void(sentence):
+        return False
     if commitment.span.start == commitment.span.stop:
         return True
-    least = LEAST_LIKE_IF_SHORT if len(set(content_words(sentence))) <= SHORT else LEAST_LIKE
-    return _likeness(commitment, sentence, similarity) >= least
+    worded = [each for each in _parts(sentence) if _any_match(commitment.patterns, each)]
+    return any(_likeness(commitment, each, similarity) >= LEAST_LIKE for each in (sentence, *worded))
 
 
 def _offers(case: CompiledCase, question: str, similarity: Similarity) -> bool:

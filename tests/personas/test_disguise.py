@@ -33,8 +33,20 @@ def test_letters_that_are_taken_for_others_are_read_as_those_in_any_alphabet() -
     assert undisguised("ᎪᏒᎬ you okay? Уоυ аге гіght.") == "ARE you okay? You are right."
 
 
+def test_a_letter_that_may_be_two_is_the_one_of_the_commoner_word() -> None:
+    assert undisguised("Wa\u2223t unt\u2223l \u2223t is \u2223ost.") == "Wait until it is lost."
+    assert undisguised("M\u04d1n \u045ep, y\u043e\u0443.") == "Man up, you."
+
+
+def test_blanks_that_space_letters_out_do_not_part_them() -> None:
+    assert undisguised("I\u3164t'\u3164s f\u3164i\u3164n\u3164e.") == "It's fine."
+    assert undisguised("G\x85o\x85o\x85d, 44") == "Good, 44"
+    assert undisguised("It's\u3164fine\x1fnow.") == "It's fine now."
+
+
 def test_accents_of_names_stay() -> None:
-    assert undisguised("Did José meet Zoë in the café?") == "Did José meet Zoë in the café?"
+    for text in ("Did José meet Zoë in the café?", "¿Le duele?", "It costs £20 or €50.", "Η μέρα είναι καλή."):
+        assert undisguised(text) == text
 
 
 def test_what_is_shown_from_the_right_or_on_its_head_is_read_as_it_looks() -> None:

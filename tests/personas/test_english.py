@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from personas.english import is_english, parted
+from personas.english import how_common, is_english, parted
 
 
 @pytest.mark.parametrize("word", ["stupid", "you're", "don't", "refund", "people's"])
@@ -15,6 +15,11 @@ def test_words_are_known(word: str) -> None:
 @pytest.mark.parametrize("word", ["stpid", "levothyroxine", "stu'pid", "", "st*pid"])
 def test_what_is_no_word_is_not(word: str) -> None:
     assert not is_english(word)
+
+
+def test_the_commoner_word_is_counted_more_often() -> None:
+    assert how_common("wait") > how_common("walt") > how_common("wa1t") == 0
+    assert how_common("don't") > 0
 
 
 def test_words_that_were_run_together_are_parted() -> None:

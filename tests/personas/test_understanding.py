@@ -139,8 +139,8 @@ HINTING = CASE.commitments[0].model_copy(update={"patterns": (r"\bscan\w*\b",)})
     [
         ("Scan that.", 0.39, False),
         ("Scan that.", 0.41, True),
-        (IN_OTHER_WORDS, 0.24, False),
-        (IN_OTHER_WORDS, 0.26, True),
+        (IN_OTHER_WORDS, 0.39, False),
+        (IN_OTHER_WORDS, 0.41, True),
         (f"{'I will see. ' * 30}Scan that.", 0.39, False),
         (f"{'I will see. ' * 30}Scan that.", 0.41, True),
     ],
