@@ -33,6 +33,9 @@ class Similarity:
         self._row = {text: i for i, text in enumerate(wanted)}
         self._matrix: NDArray[np.float64] = matcher.cosine(wanted, case.anchors) if wanted else np.zeros((0, 0))
 
+    def __contains__(self, text: str) -> bool:
+        return text in self._row
+
     def row(self, text: str) -> NDArray[np.float64]:
         """The cosines of one text with every anchor."""
         row: NDArray[np.float64] = self._matrix[self._row[text]]

@@ -156,10 +156,11 @@ def _opened_with(case: CompiledCase, opening: str | None) -> tuple[str, ...]:
 def _made(
     state: PersonaState, hearing: Hearing, meant: Understood, persona: Heard, now: int
 ) -> Iterator[tuple[str, Made]]:
-    """The commitments of a turn; what repeats the persona, goes under in questions or is no speech is not clear."""
+    """The commitments of a turn; vague ones, echoes, those among many questions and in noise are not clear."""
     known, crowded = frozenset(state.said), hearing.reading.interrogation
     for each in hearing.commitments:
-        clear = not (crowded or persona.verbatim(each.quote) or merely_polite(each.quote))
+        vague = crowded or each.commitment_id in meant.vague
+        clear = not (vague or persona.verbatim(each.quote) or merely_polite(each.quote))
         yield each.commitment_id, Made(now, each.quote, each.early, known, clear)
     for commitment, quote in meant.muttered:
         yield commitment.id, Made(now, quote, not commitment.after <= known, known, clear=False)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 
 from personas.acts import MAX_STATEMENTS, Kind, Reading, read_turn, seams
 from personas.clauses import Aside, asides
@@ -29,8 +29,9 @@ __all__ = ["Question", "Understood", "not_yet_understood", "texts_to_compare", "
 EMPATHY_COSINE = 0.68
 OFFER_MATCH = 0.70
 """An offer in the form of a question asks for a topic, too, only if it is at least as close to it as this."""
-LEAST_LIKE = 0.4
-"""What only has the words of a commitment has to be so much like an example of it to be relied on."""
+LEAST_LIKE = 0.25
+"""What only has the words of a commitment has to be so much like an example of it to earn anything."""
+MOST_PARTS = MAX_STATEMENTS
 MOST_UNCLEAR = 2 * MAX_STATEMENTS
 KEPT_TEXTS = 16_384
 _SPEECH = frozenset({Kind.STATEMENT, Kind.QUESTION})
@@ -68,10 +69,12 @@ class Understood:
     reading: Reading
     questions: tuple[Question, ...] = ()
     commitments: tuple[tuple[CompiledCommitment, str], ...] = ()
-    """Each commitment that is made, with the first sentence that makes it."""
+    """Each commitment that is made, with the first sentence that makes it and is about it, if there is one."""
+    vague: frozenset[str] = frozenset()
+    """Those of them, by id, of which the agent only has words: the persona answers, but they earn nothing."""
     muttered: tuple[tuple[CompiledCommitment, str], ...] = ()
     """Commitments that the persona does not rely on: among noise, lists of words and talk about the simulation, or in
-    sentences that have the words of one and are about something else."""
+    sentences that are not meant as they say."""
     comforts: tuple[Comfort, ...] = ()
     """Every sympathetic sentence."""
 
@@ -82,9 +85,11 @@ class _Beside:
 
     unclear: tuple[Aside, ...]
     parts: tuple[str, ...]
-    """Of sentences that have words of a commitment, and sentences beyond those that are always compared."""
+    """Of sentences that have words of a commitment, and sentences beyond those that are always compared; not all."""
 
 
+_Made = Sequence[tuple[CompiledCommitment, Sequence[str]]]
+"""The sentences that make each commitment."""
 _kept_beside: Memory[tuple[CompiledCase, Reading], _Beside] = Memory(512)
 _known: Memory[tuple[CompiledCase, Matcher, str], Understood] = Memory(KEPT_TEXTS)
 
@@ -100,14 +105,14 @@ def _beside(case: CompiledCase, reading: Reading) -> _Beside:
     key = (case, reading)
     known = _kept_beside.recall([key])
     if key not in known:
-        known = {key: _Beside(_unclear(case, reading), tuple(_worded_parts(case, reading)))}
+        known = {key: _Beside(_unclear(case, reading), tuple(islice(_worded_parts(case, reading), MOST_PARTS)))}
         _kept_beside.keep(known)
     return known[key]
 
 
 def _worded_parts(case: CompiledCase, reading: Reading) -> Iterator[str]:
-    crowded = [each.text for each in reading.rest]
-    for sentence in (*reading.statements, *reading.questions, *crowded):
+    crowded = frozenset(each.text for each in reading.rest)
+    for sentence in (*reading.statements, *reading.questions, *(each.text for each in reading.rest)):
         worded = [commitment for commitment in case.commitments if _any_match(commitment.patterns, sentence)]
         if worded and sentence in crowded:
             yield sentence
@@ -187,14 +192,17 @@ def not_yet_understood(case: CompiledCase, matcher: Matcher, texts: Sequence[str
 
 
 def _understood(case: CompiledCase, reading: Reading, similarity: Similarity) -> Understood:
-    muttered = tuple(_muttered(case, reading, similarity))
+    made = [(commitment, tuple(_made_in(commitment, reading, similarity))) for commitment in case.commitments]
+    muttered = tuple(_muttered(case, reading, similarity, made))
+    heard = tuple(_heard(reading, similarity, made))
     if reading.garbled or reading.meta:
-        return Understood(reading, muttered=(*_clear_commitments(case, reading, similarity), *muttered))
+        return Understood(reading, muttered=(*((commitment, quote) for commitment, quote, _ in heard), *muttered))
     return Understood(
         reading,
         muttered=muttered,
         questions=tuple(_question(case, question, reading, similarity) for question in reading.questions),
-        commitments=tuple(_clear_commitments(case, reading, similarity)),
+        commitments=tuple((commitment, quote) for commitment, quote, _ in heard),
+        vague=frozenset(commitment.id for commitment, _, is_about_it in heard if not is_about_it),
         comforts=tuple(_comforts(case, reading, similarity)),
     )
 
@@ -225,33 +233,6 @@ def _comforts(case: CompiledCase, reading: Reading, similarity: Similarity) -> I
         yield Comfort(" ".join(content_words(sentence)) or sentence.lower(), sentence, courteous)
 
 
-def _muttered(case: CompiledCase, reading: Reading, similarity: Similarity) -> Iterable[tuple[CompiledCommitment, str]]:
-    unclear = _beside(case, reading).unclear
-    for commitment in case.commitments:
-        unsaid = (
-            a.clause
-            for a in unclear
-            if _makes(commitment, a.clause, similarity) and not _any_match(commitment.unless, a.within)
-        )
-        unmeant = (
-            s for s in _made_in(commitment, reading, similarity) if not _means(commitment, s, reading, similarity)
-        )
-        quote = next(chain(unsaid, unmeant), None)
-        if quote is not None:
-            yield commitment, quote
-
-
-def _clear_commitments(
-    case: CompiledCase, reading: Reading, similarity: Similarity
-) -> Iterable[tuple[CompiledCommitment, str]]:
-    for commitment in case.commitments:
-        quote = next(
-            (s for s in _made_in(commitment, reading, similarity) if _means(commitment, s, reading, similarity)), None
-        )
-        if quote is not None:
-            yield commitment, quote
-
-
 def _made_in(commitment: CompiledCommitment, reading: Reading, similarity: Similarity) -> Iterator[str]:
     """The sentences that make a commitment, whether or not they mean it."""
     sentences = (*reading.statements, *reading.questions) if commitment.also_questions else reading.statements
@@ -260,17 +241,45 @@ def _made_in(commitment: CompiledCommitment, reading: Reading, similarity: Simil
     yield from (s for s in rest if _worded(commitment, s))
 
 
-def _means(commitment: CompiledCommitment, sentence: str, reading: Reading, similarity: Similarity) -> bool:
-    """Whether a sentence that makes a commitment is about it: single words of one may stand in any.
+def _heard(reading: Reading, similarity: Similarity, made: _Made) -> Iterator[tuple[CompiledCommitment, str, bool]]:
+    """The commitments that are meant, each with a quote and whether that is about it."""
+    for commitment, sentences in made:
+        meant = [each for each in sentences if not _is_void(each, reading)]
+        about = next((each for each in meant if _is_about(commitment, each, similarity)), None)
+        if meant:
+            yield commitment, about or meant[0], about is not None
 
-    Where there are no examples, the patterns alone say what it is about.
+
+def _muttered(
+    case: CompiledCase, reading: Reading, similarity: Similarity, made: _Made
+) -> Iterator[tuple[CompiledCommitment, str]]:
+    unclear = _beside(case, reading).unclear
+    for commitment, sentences in made:
+        unsaid = (
+            a.clause
+            for a in unclear
+            if _makes(commitment, a.clause, similarity) and not _any_match(commitment.unless, a.within)
+        )
+        quote = next(chain(unsaid, (each for each in sentences if _is_void(each, reading))), None)
+        if quote is not None:
+            yield commitment, quote
+
+
+def _is_void(sentence: str, reading: Reading) -> bool:
+    return sentence in reading.void or is_void(sentence)
+
+
+def _is_about(commitment: CompiledCommitment, sentence: str, similarity: Similarity) -> bool:
+    """Whether a sentence with the words of a commitment is about it: single words of one may stand in any.
+
+    Where there are no examples, the patterns alone say what it is about. Of too many parts some are not compared.
     """
-    if sentence in reading.void or is_void(sentence):
-        return False
     if commitment.span.start == commitment.span.stop:
         return True
-    worded = [each for each in _parts(sentence) if _any_match(commitment.patterns, each)]
-    return any(_likeness(commitment, each, similarity) >= LEAST_LIKE for each in (sentence, *worded))
+    worded = (each for each in _parts(sentence) if _any_match(commitment.patterns, each))
+    compared = (each for each in (sentence, *worded) if each in similarity)
+    least = min(LEAST_LIKE, commitment.threshold)
+    return any(_likeness(commitment, each, similarity) >= least for each in compared)
 
 
 def _offers(case: CompiledCase, question: str, similarity: Similarity) -> bool:

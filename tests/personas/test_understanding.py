@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from personas.acts import read_turn
 from personas.memory import KEPT_CHARS
 from personas.understanding import not_yet_understood, understand
 from tests.personas.cast import CASE, BagMatcher, compiled
@@ -135,23 +136,45 @@ HINTING = CASE.commitments[0].model_copy(update={"patterns": (r"\bscan\w*\b",)})
 
 
 @pytest.mark.parametrize(
-    ("text", "near", "is_relied_on"),
+    "text", ["Scan that.", f"{'I will see. ' * 30}Scan that.", "The sky is blue, and you scan it."]
+)
+def test_words_of_a_commitment_in_a_sentence_about_something_else_are_heard_but_vague(text: str) -> None:
+    case = compiled(CASE.model_copy(update={"commitments": (HINTING,)}))
+    for near, vague in ((0.24, {"scan"}), (0.26, set())):
+        [meant] = understand(case, NearMatcher(near), [text])
+        assert [commitment.id for commitment, _ in meant.commitments] == ["scan"]
+        assert meant.vague == vague
+
+
+def test_a_part_of_a_sentence_is_compared_alone() -> None:
+    case = compiled(CASE.model_copy(update={"commitments": (HINTING,)}))
+    long = "Pages from glossy magazines covering winter holidays stay, and we will arrange an MRI scan, and snow falls."
+    [meant] = understand(case, BagMatcher(), [long])
+    assert [commitment.id for commitment, _ in meant.commitments] == ["scan"]
+    assert meant.vague == set()
+
+
+def test_so_many_parts_are_compared_and_no_more() -> None:
+    case = compiled(CASE.model_copy(update={"commitments": (HINTING,)}))
+    text = " ".join(f"Number {n}, scan it." for n in range(300))
+    assert len(not_yet_understood(case, BagMatcher(), [text])) < 150
+    [meant] = understand(case, BagMatcher(), [text])
+    assert [commitment.id for commitment, _ in meant.commitments] == ["scan"]
+
+
+@pytest.mark.parametrize(
+    "text",
     [
-        ("Scan that.", 0.39, False),
-        ("Scan that.", 0.41, True),
-        (IN_OTHER_WORDS, 0.39, False),
-        (IN_OTHER_WORDS, 0.41, True),
-        (f"{'I will see. ' * 30}Scan that.", 0.39, False),
-        (f"{'I will see. ' * 30}Scan that.", 0.41, True),
+        "It is not true that I will book an MRI scan of your knee.",
+        "I will book an MRI scan of your knee. Only joking.",
+        "A colleague of mine once said: I will book an MRI scan of your knee.",
+        "Knee your of scan MRI an book will I.",
     ],
 )
-def test_words_of_a_commitment_in_a_sentence_about_something_else_are_only_muttered(
-    text: str, near: float, is_relied_on: bool
-) -> None:
-    case = compiled(CASE.model_copy(update={"commitments": (HINTING,)}))
-    [meant] = understand(case, NearMatcher(near), [text])
-    assert [commitment.id for commitment, _ in meant.commitments] == ["scan"] * is_relied_on
-    assert is_relied_on or [commitment.id for commitment, _ in meant.muttered] == ["scan"]
+def test_what_is_not_meant_is_only_muttered(text: str) -> None:
+    [meant] = understand(compiled(), BagMatcher(), [text])
+    assert meant.commitments == ()
+    assert [commitment.id for commitment, _ in meant.muttered] == ["scan"]
 
 
 def test_a_later_sentence_that_means_it_is_the_one_that_is_quoted() -> None:
@@ -167,4 +190,4 @@ def test_a_later_sentence_that_means_it_is_the_one_that_is_quoted() -> None:
 @example("\u24fa \u043e\u043e\u2152\u0456\u0445\u0443\u0441")
 def test_whatever_is_written_can_be_read(text: str) -> None:
     [meant] = understand(compiled(), BagMatcher(), [text])
-    assert meant.reading.interrogation is False or len(meant.questions) > 3
+    assert meant.reading == read_turn(text)
