@@ -87,9 +87,11 @@ _LABEL = re.compile(
     any_of(
         r"^(?i:thought process|reasoning|(?:final )?answer|solution|analysis|response)"
         r"(?: ?: ?| (?=[A-Z][a-z']* [a-z]))",
-        r"^(?i:(?:in )?conclusion|therefore|thus|hence|ergo|consequently|accordingly|result|outcome|output|verdict"
+        r"^(?:(?i:(?:in )?conclusion|therefore|thus|hence|ergo|consequently|accordingly|result|outcome|output|verdict"
         r"|decision|rationale|justification|explanation|evidence|observation|finding|comment|remark|reply|note|statement"
-        r"|thoughts?|step \d{1,2}|question|q|a|agent|assistant|me)(?: ?: ?| ?[\u2013\u2014] ?| -{1,2} )(?=\w)",
+        r"|thoughts?|recommendation|plan|action|bottom line|next step|tl;?dr"
+        r"|(?:step|question) (?:\d{1,2}|one|two|three)|question|agent|assistant)"
+        r"(?: ?: ?| ?[\u2013\u2014] ?| -{1,2} )|(?i:q|a|me): )+(?=\w)",
     )
 )
 """Labels that stand for an answer ("master keys", arXiv 2507.08794); what follows is read without them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -26,8 +26,8 @@ _SIMILAR = {
     "P": "РΡ", "R": "ЯГ", "S": "Ѕ", "T": "ТΤ", "U": "Ц", "W": "ШЩ", "X": "ХΧЖ", "Y": "УΥҮ", "Z": "Ζ",
 }  # fmt: skip
 """Letters that a reader takes for Latin ones in a Latin word, beyond Unicode's table or other than there."""
-_ALSO = dict.fromkeys("уўӯӱӳУЎӮӰӲ", "u")
-"""What else some of them are taken for."""
+_ALSO = dict.fromkeys("уўӯӱӳ", "u") | dict.fromkeys("УЎӮӰӲ", "U")
+"""What else some of them are taken for among Latin letters."""
 _LATIN_LETTER = re.compile(
     r"LATIN (?:LETTER )?(?:SMALL |CAPITAL |EPIGRAPHIC |LETTER )*(?:TURNED |REVERSED |OPEN |LONG |SIDEWAYS |INVERTED "
     r"|BARRED |DOTLESS |SCRIPT |CLOSED |BLACKLETTER |INSULAR |HALF |MIDDLE SCOTS |SMALL CAPITAL )*([A-Z])"
@@ -39,6 +39,7 @@ _TURNED = re.compile("\u202e[\u202d\u202a\u202b\u2066-\u2068]*([^\u202c\u2069\n]
 _FLIPPED = str.maketrans("ɐqɔpǝɟƃɥᴉıɾʞɯudbɹʇnʌʍʎ˙¿¡,", "abcdefghiijkmnpqrtuvwy.?!'")
 _ON_ITS_HEAD = re.compile(r"[ɐɔǝɟɥᴉɹʇʌʎ]")
 _UPSIDE_DOWN = re.compile(r"(?<!\S)[ɐqɔpǝɟƃɥᴉıɾʞlɯuodbɹsʇnʌʍxʎz˙¿¡,.' ]{2,159}[^\s](?!\S)")
+_ASCII_LETTER = re.compile(r"[a-zA-Z]")
 _CALLED_L = re.compile(r"\b(?:L|LAMDA|LAMBDA|LAMEDH?)\b")
 _MOST_DOUBTS = 6
 """Characters of a word that may be two letters; all that they may be together are as many as 2 to this power."""
@@ -135,16 +136,22 @@ def lookalikes() -> dict[int, str]:
 def doubtful() -> dict[str, str]:
     """Characters that are taken for another letter than that of `lookalikes`, too: a bar is an l as well as an i."""
     bars = (code for code, letter in lookalikes().items() if letter == "l")
-    return {chr(code): "i" for code in bars if not _CALLED_L.search(unicodedata.name(chr(code), ""))} | _ALSO
+    return {chr(code): "i" for code in bars if not _CALLED_L.search(unicodedata.name(chr(code), ""))}
 
 
 def in_letters(token: str, letters: Mapping[int, str], doubts: Mapping[str, str]) -> str:
     """A word with letters for its characters: of those that they may stand for, the ones of the commonest word."""
-    at = [number for number, each in enumerate(token) if each in doubts][:_MOST_DOUBTS]
-    if not at:
-        return token.translate(letters)
-    meant, words = list(token), []
-    for chosen in product(*((token[number].translate(letters), doubts[token[number]]) for number in at)):
+    plain = token.translate(letters)
+    doubtful_at = [number for number, each in enumerate(token[:_LONGEST]) if each in doubts]
+    # What has letters of another alphabet left is no English word whatever the doubtful ones are.
+    if not doubtful_at or not _ACCENTS.sub("", unicodedata.normalize("NFD", plain)).isascii():
+        return plain
+    return _commonest(token, plain, tuple(doubtful_at[:_MOST_DOUBTS]), letters, doubts)
+
+
+def _commonest(token: str, plain: str, at: Sequence[int], letters: Mapping[int, str], doubts: Mapping[str, str]) -> str:
+    meant, words = list(token), [plain]
+    for chosen in product(*((token[number], doubts[token[number]]) for number in at)):
         for number, letter in zip(at, chosen, strict=True):
             meant[number] = letter
         words.append("".join(meant).translate(letters))
@@ -154,7 +161,7 @@ def in_letters(token: str, letters: Mapping[int, str], doubts: Mapping[str, str]
 def _in_latin(found: re.Match[str]) -> str:
     """A word with Latin letters for look-alikes; capitals among small letters were none before."""
     token = found.group()
-    shown = in_letters(token, lookalikes(), doubtful())
+    shown = in_letters(token, lookalikes(), doubtful() | _ALSO if _ASCII_LETTER.search(token) else doubtful())
     return shown if shown == token or shown.isupper() else shown[0] + shown[1:].lower()
 
 

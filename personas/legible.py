@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from personas.disguise import doubtful, in_letters, lookalikes
-from personas.english import is_english
+from personas.english import how_common, is_english
 from personas.respelling import FOR_LETTERS, SIGNS_FOR_LETTERS
 from personas.wording import any_of
 
@@ -46,6 +46,9 @@ _MIXED = re.compile(
     rf"(?=[{SIGNS_FOR_LETTERS}]*[a-z])[a-z{SIGNS_FOR_LETTERS}]*"
     rf"(?:[{SIGNS_FOR_LETTERS.replace('!', '')}]|!(?=[a-z]))[a-z{SIGNS_FOR_LETTERS}]*"
 )
+_STOPS = ".,;:?!"
+_PRICE = re.compile(r"[£€](?=\s?\d)|(?<=\d)\s?[£€]")
+"""A sign of money, which is no letter."""
 _NUMBERED = re.compile(r"(?<![^\s,.])(\d{2,})(?=[a-z]{4})")
 """A number that touches the word behind it."""
 _UNIT = re.compile(r"\d+[.,\d]*[a-z]{1,3}$|[a-z]{1,3}\d+$")
@@ -108,6 +111,7 @@ def _shown(text: str) -> str:
     if not coded.isascii():
         bare = "".join(each for each in unicodedata.normalize("NFKD", coded) if not unicodedata.combining(each))
         seen = "".join(each for each in bare if unicodedata.category(each) != "Cf")
+        seen = _PRICE.sub(" ", seen)
         coded = " ".join(in_letters(token, _shapes(), _otherwise()) for token in seen.split(" "))
     return _TALL.sub(lambda found: "I" if found.group() == "l" else "l", coded)
 
@@ -135,9 +139,10 @@ def _words(low: str) -> str:
 def _spelt(token: str) -> str:
     """A word with letters for the figures and signs in it."""
     bare = token.strip("$|")
-    if token.startswith("$") and is_english(f"s{token[1:]}".rstrip(".,;:?!")):
-        return f"s{token[1:]}"
-    if is_english(bare.strip(".,;:?!")):
+    begun = f"s{token[1:]}" if token.startswith("$") else ""
+    if how_common(begun.rstrip(_STOPS)) > how_common(bare.rstrip(_STOPS)):
+        return begun
+    if is_english(bare.strip(_STOPS)):
         return bare
     if _UNIT.match(token):
         return token

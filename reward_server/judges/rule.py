@@ -8,8 +8,8 @@ has to stand in a sentence of the agent's own that is more than the bare words.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from personas.replay import TurnRecord
 from personas.wording import normal, tokens
@@ -23,8 +23,6 @@ Selected = Sequence[tuple[int, Sequence[str]]]
 _LETTERS = re.compile(r"[^\W\d_]+")
 _LONGEST = 30
 """Characters of a word, or of most addresses."""
-_ACROSS = 2
-"""Sentences, at most, over which a pattern may stand: a line that is broken is two."""
 _SENTENCE = 4
 """Different words, at least, of a sentence in which a pattern pays: "anything else" alone offers nothing."""
 
@@ -61,18 +59,20 @@ def _says(case: Case, check: SaysCheck, *, earns: bool) -> Finding:
 
 def _search(case: Case, turns: Selected, pattern: str, least: int) -> Evidence | None:
     for number, texts in turns:
-        for found in compiled(pattern).finditer(" ".join(texts)):
-            if _words_around(found, texts) >= least:
+        for text, seam in _places(texts):
+            found = compiled(pattern).search(text)
+            across = seam < 0 or (found is not None and found.start() < seam < found.end())
+            if found and across and len(set(tokens(text))) >= least:
                 return cite(case.transcript, number, "agent", found.group()[:MAX_QUOTE])
     return None
 
 
-def _words_around(found: re.Match[str], texts: Sequence[str]) -> int:
-    """Different words of the text in which something was found, or of two if it stands on both sides of a cut."""
-    starts = accumulate((len(text) + 1 for text in texts), initial=0)
-    spans = [(start, start + len(text), text) for start, text in zip(starts, texts, strict=False)]
-    around = [text for start, end, text in spans if start < found.end() and found.start() < end]
-    return len(set(tokens(" ".join(around)))) if len(around) <= _ACROSS else 0
+def _places(texts: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Where a pattern may stand: in a text, or on both sides of the seam of two, which may be one broken line."""
+    for text in texts:
+        yield text, -1
+    for before, behind in pairwise(texts):
+        yield f"{before} {behind}", len(before)
 
 
 def _length(case: Case, check: LengthCheck) -> Finding:

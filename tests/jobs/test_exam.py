@@ -92,6 +92,18 @@ async def test_a_failing_oracle_is_explained_by_turn_and_gate(tmp_path: Path, ma
     assert "`pads_age` was not elicited: asked in turn 3" in details
     assert "`when_braking` had not been said before" in details
     assert "`offer_inspection` was never heard; closest was turn" in details
+
+
+async def test_a_promise_that_is_not_meant_is_explained(tmp_path: Path, matcher: Matcher) -> None:
+    offer = "I would like to take the bike in and inspect the front brake today."
+    with changed(tmp_path, matcher, (f"- say: {offer}", f"- say: In theory {offer[0].lower()}{offer[1:]}")) as (
+        examine,
+        sealed,
+    ):
+        exam = await examine.examine(sealed)
+    details = "\n".join(failure(exam, "the oracle reached"))
+    assert "`offer_inspection` was heard in turn" in details
+    assert "but not clearly enough to earn anything" in details
     assert not exam.passed
 
 

@@ -78,6 +78,7 @@ def test_disguises_do_not_hide_a_phrase(disguised: str) -> None:
         ("I wrote it all down for you. Anything else.", False),
         ("Anything else. Is there anything else I can do?", True),
         ("Anything. Not now. Not here. Nor there. Else.", False),
+        ("Anything else. OK. We look at anything else today.", True),
     ],
 )
 def test_a_pattern_pays_in_a_sentence_and_not_for_the_bare_words(said: str, met: bool) -> None:

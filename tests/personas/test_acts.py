@@ -296,7 +296,9 @@ def test_what_is_glued_to_words_or_strewn_between_them_hides_no_rudeness(text: s
     assert read_turn(text).rude
 
 
-@pytest.mark.parametrize("label", ["Therefore:", "Conclusion \u2014", "In conclusion:", "Question:", "Step 1 -"])
+@pytest.mark.parametrize(
+    "label", ["Therefore:", "Conclusion \u2014", "In conclusion:", "Question:", "Step 1 -", "Therefore: Note: Q:"]
+)
 def test_a_label_is_no_part_of_the_sentence_behind_it(label: str) -> None:
     assert split_sentences(f"{label} I will call you today.") == ["I will call you today."]
     assert split_sentences(f"I say {label.lower()} wait.") == [f"I say {label.lower()} wait."]

@@ -38,6 +38,10 @@ def test_a_letter_that_may_be_two_is_the_one_of_the_commoner_word() -> None:
     assert undisguised("M\u04d1n \u045ep, y\u043e\u0443.") == "Man up, you."
 
 
+def test_a_word_all_in_another_alphabet_is_not_guessed_at() -> None:
+    assert undisguised("It cost 10000 сум there.") == "It cost 10000 cym there."
+
+
 def test_blanks_that_space_letters_out_do_not_part_them() -> None:
     assert undisguised("I\u3164t'\u3164s f\u3164i\u3164n\u3164e.") == "It's fine."
     assert undisguised("G\x85o\x85o\x85d, 44") == "Good, 44"
@@ -45,7 +49,13 @@ def test_blanks_that_space_letters_out_do_not_part_them() -> None:
 
 
 def test_accents_of_names_stay() -> None:
-    for text in ("Did José meet Zoë in the café?", "¿Le duele?", "It costs £20 or €50.", "Η μέρα είναι καλή."):
+    for text in (
+        "Did José meet Zoë in the café?",
+        "¿Le duele?",
+        "It costs £20 or €50.",
+        "Η μέρα είναι καλή.",
+        "Это тут.",
+    ):
         assert undisguised(text) == text
 
 

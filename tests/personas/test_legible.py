@@ -60,6 +60,11 @@ def test_an_insult_is_seen_in_any_spelling(text: str) -> None:
     assert read_turn(text).rude
 
 
+def test_signs_of_money_are_letters_within_words_alone() -> None:
+    assert readings("It costs £20 or €50 and 5€, \u20acv\u20acn so.")[0] == "it costs 20 or 50 and 5 even so"
+    assert readings("Pay $ass.")[0] == "pay ass"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -103,6 +103,8 @@ def _committed(scenario: SealedScenario, check: CommittedCheck, record: Record, 
             if absent:
                 missing = ", ".join(f"`{a}`" for a in absent)
                 yield f"`{name}` was heard in turn {one.turn}, before {missing} had been said"
+            if not one.clear:
+                yield f"`{name}` was heard in turn {one.turn} (“{one.quote}”), but not clearly enough to earn anything"
 
 
 def _closest_statement(name: str, scenario: SealedScenario, record: Record, matcher: Matcher) -> str:
