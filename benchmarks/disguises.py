@@ -11,7 +11,8 @@ the largest gain, under the rubric.
 To keep the time bounded, each conversation meets every `--each`-th spelling, and the next one those that follow.
 `--held-out` measures spellings by somebody who never saw what reads disguises, which nobody who mends it may read; it
 prints figures by family alone. `--show` lists every spelling that gained, with an example. Beside them: how many turns
-of honest talk count as rude (`benchmarks.honest_talk`; public sets only from a folder, `--data`).
+of honest talk count as rude, and how many of its sentences as not meant (`benchmarks.honest_talk`; public sets only
+from a folder, `--data`).
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ from benchmarks.attack_places import Attack
 from benchmarks.honest_talk import honest_talk
 from benchmarks.report import Table, environment, write
 from benchmarks.spellings import SPELLINGS, Spelling
-from personas.acts import read_turn
+from personas.acts import Kind, read_turn
 from personas.library import load_temperaments
 from personas.matcher import Matcher
+from personas.meant import is_disordered, is_framed
 from reward_server.engine import build_scorer, load_matcher
 from reward_server.jobs.exam.play import play
 from reward_server.scoring.config import RewardConfig
@@ -285,10 +287,18 @@ def _held_out() -> tuple[Spelling, ...]:
 
 
 def honest(data: Path | None) -> Table:
-    """How many honest turns count as rude, by set."""
-    table = Table("turns of honest talk that count as rude", ["set", "turns", "rude"])
+    """How many honest turns count as rude, and how many of their sentences as not meant, by set."""
+    columns = ["set", "turns", "rude", "sentences", "denied, taken back or made up", "in no order"]
+    table = Table("what is made of honest talk", columns)
     for name, turns in honest_talk(data).items():
-        table.add(name, len(turns), sum(read_turn(turn).rude for turn in turns))
+        read = [read_turn(turn) for turn in turns]
+        said = [
+            each.text for reading in read for each in reading.sentences if each.kind in (Kind.STATEMENT, Kind.QUESTION)
+        ]
+        framed = sum(map(is_framed, said))
+        table.add(
+            name, len(turns), sum(reading.rude for reading in read), len(said), framed, sum(map(is_disordered, said))
+        )
     return table
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from personas import lexicon
+from personas.wording import any_of
 
 BEGINNING = re.compile(r"(?<=[a-z,;:]) (?=[A-Z][a-z'])")
 """Where another sentence seems to begin, without a stop before it."""
@@ -21,6 +22,37 @@ _HEDGED = re.compile(r"\b(?:if|unless|whether|not|never|nothing|nobody|cannot|wi
 """What may take back, or make conditional, what the clause behind it says."""
 _CONDITION = re.compile(r"(?:if|unless|whether|when|once|suppose|before|after|until)\b")
 _NO_STATEMENTS = (lexicon.QUESTION_START, lexicon.AUX_START, _CONDITION)
+_LEAD = re.compile(
+    any_of(
+        r"(?:do|did|would|have|don't|can|could) you (?:know|believe|heard?|see|imagine|think)(?: (?:it|that|this))?",
+        r"(?:whether|if) you (?:like|want|believe|ask|mind|know|will|see|please)(?: (?:it|me|that))?(?: or not)?",
+        r"if not now, when|(?:today|now) or never|not to (?:say|mention)|not that (?:it|this) matters|no matter",
+        r"i (?:can't|cannot|couldn't) (?:say|put) it (?:otherwise|better|differently)|to be (?:honest|frank|fair)",
+        r"never ?mind|(?:nobody|no one) (?:says|tells you) (?:this|that|it)",
+        r"for (?:now|once)|as (?:well|it were)|on top",
+        r"(?:possibly|perhaps|maybe|probably|sometimes|ever|never|always|often|many|if|not|no|yes|whether|could|might|may"
+        r"|or|and|so|well|look|listen|see|say|okay|ok|right|still|anyway|actually|frankly|honestly|today|now|then|but"
+        r"|when|before noon)",
+        r"it (?:may|might) (?:feel|seem|sound) (?:odd|strange|hard)",
+        r"i mean|you know|if (?:possible|necessary)|by the way",
+    )
+)
+_LEADS = re.compile(rf"^(?:{_LEAD.pattern}(?:\s*[,:;\u2013\u2014?!.]+\s*(?:but |and |so |then )?|\s+-+\s+))+")
+"""What people begin a sentence with, which says nothing of its own."""
+_TAGS = re.compile(
+    r"(?:[\s,;:\u2013\u2014(-]+(?:"
+    + any_of(
+        r"(?:or )?(?:is|are|do|does|did|will|would|can|could|have|has|was|were|should|may|might)(?:n't)?"
+        r" (?:it|you|we|they|he|she|that|this|i)(?: not)?",
+        r"(?:whether )?or (?:maybe |perhaps )?not|(?:if|when|as) (?:you|we) (?:ask me|like|want|please|wish|will)",
+        r"if (?:possible|necessary|need be)|no need|not necessary|no|yes|right|okay|ok|eh|huh|you know|today|next week",
+        r"(?:could|might|may|can't|can) be|any ?more|with food|carry on|either|though|anyway|then|too|as well|so",
+    )
+    + r")[\s)]*)+[?!.]*$"
+)
+"""What people end one with: a question that asks for assent, or words that take nothing back."""
+_ABOUT_YOU = re.compile(r"you(?!'ll\b| (?:can|may|might|should|could|will|must|need)\b)")
+"""What asks for assent to a thing about the other is a question ("You still take it, don't you?")."""
 _WORDS = 4
 _MOST = 0.75
 """A clause that is so much of a statement says nothing that the statement does not."""
@@ -47,6 +79,18 @@ def asides(text: str, *, whole: bool = False) -> Iterator[Aside]:
             before = low.partition(clause)[0]
             if not (_HEDGED.search(before) or _asks(before) or _CONDITION.match(behind)):
                 yield Aside(clause, text)
+
+
+def bare(text: str) -> str | None:
+    """A sentence in lower case without idle words in front of it and behind it; None where there are none.
+
+    They void no promise and make no question of it ("Do you know, just take it, isn't it?").
+    """
+    low = text.lower().strip()
+    left = _TAGS.sub("", _LEADS.sub("", low)).strip(" ,;:?!.")
+    if left == low.strip(" ,;:?!.") or not _states(left):
+        return None
+    return None if low.endswith("?") and _ABOUT_YOU.match(left) else left
 
 
 def _asks(low: str) -> bool:

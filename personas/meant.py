@@ -73,9 +73,17 @@ _LEAST = 6
 
 
 def is_void(sentence: str) -> bool:
-    """Whether a sentence denies, reports or makes up what it says, or is no sentence but words in any order."""
-    if _VOID.search(sentence.lower()):
-        return True
+    """Whether a sentence is not meant as it says, whatever stands beside it."""
+    return is_framed(sentence) or is_disordered(sentence)
+
+
+def is_framed(sentence: str) -> bool:
+    """Whether a sentence denies, takes back, reports or makes up what it says."""
+    return _VOID.search(sentence.lower()) is not None
+
+
+def is_disordered(sentence: str) -> bool:
+    """Whether a statement is no sentence but words that are more usual the other way round."""
     words = tokens(sentence)
     return not sentence.endswith("?") and len(words) >= _LEAST and order(words) < _DISORDER
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import chain, islice
 
 from personas.acts import MAX_STATEMENTS, Kind, Reading, read_turn, seams
-from personas.clauses import Aside, asides
+from personas.clauses import Aside, asides, bare
 from personas.compiled import CompiledCase, CompiledCommitment
 from personas.manners import COURTESY_ANCHORS, FEELING
 from personas.matcher import Matcher
@@ -135,7 +135,8 @@ def _unclear(case: CompiledCase, reading: Reading) -> tuple[Aside, ...]:
     respelt = tuple(_respelt(case, written))
     whole = [Aside(t, t) for t in (*noise, *reading.made_out, *seams(reading.sentences), *reading.fenced, *respelt)]
     crowded = [Aside(each.text, each.text) for each in reading.rest]
-    clauses = (*crowded, *reading.asides, *(each for text in respelt for each in asides(text)))
+    bared = [Aside(plain, plain) for text in written if (plain := bare(text))]
+    clauses = (*bared, *crowded, *reading.asides, *(each for text in respelt for each in asides(text)))
     if len(whole) > MOST_UNCLEAR:  # What is near a commitment first: nothing else pushes it out.
         whole.sort(key=lambda aside: not _is_near(case, aside.clause))
     return (*whole[:MOST_UNCLEAR], *[each for each in clauses if _is_near(case, each.clause)][:MOST_UNCLEAR])

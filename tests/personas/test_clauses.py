@@ -46,3 +46,34 @@ def test_a_statement_that_only_looks_like_a_question_is_found_if_asked_for() -> 
 def test_conditions_denials_questions_and_phrases_are_no_statements(text: str) -> None:
     assert PROMISE not in set(asides(text, whole=True))
     assert not any(clause.startswith(("do you", "would you", "well", "thank")) for clause in asides(text, whole=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do you know, just take the next one.",
+        "Whether you like it or not, just take the next one.",
+        "Possibly, if, not, whether: just take the next one.",
+        "Not that it matters, but just take the next one.",
+        "Never mind, just take the next one.",
+        "Just take the next one, isn't it?",
+        "Just take the next one, or maybe not?",
+        "Well, just take the next one (if you like), no?",
+    ],
+)
+def test_idle_words_around_a_statement_are_left_out(text: str) -> None:
+    assert clauses.bare(text) == "just take the next one"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Just take the next one.",
+        "You still take the tablets, don't you?",
+        "Do you know when you take the next one?",
+        "If you take the next one, call us.",
+        "I would never say that you can take it.",
+    ],
+)
+def test_where_nothing_is_idle_nothing_is_left_out(text: str) -> None:
+    assert clauses.bare(text) is None
