@@ -37,7 +37,8 @@ _LEAD = re.compile(
         r"i mean|you know|if (?:possible|necessary)|by the way",
     )
 )
-_LEADS = re.compile(rf"^(?:{_LEAD.pattern}(?:\s*[,:;\u2013\u2014?!.]+\s*(?:but |and |so |then )?|\s+-+\s+))+")
+_SIGN = r"\s*[,:;\u2013\u2014?!.]+\s*(?:but |and |so |then )?|\s+-+\s+"
+_LEADS = re.compile(rf"^(?:{_LEAD.pattern}(?:{_SIGN}|\s+(?={_LEAD.pattern}[\s,:;])))+")
 """What people begin a sentence with, which says nothing of its own."""
 _TAGS = re.compile(
     r"(?:[\s,;:\u2013\u2014(-]+(?:"

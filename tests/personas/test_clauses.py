@@ -54,6 +54,7 @@ def test_conditions_denials_questions_and_phrases_are_no_statements(text: str) -
         "Do you know, just take the next one.",
         "Whether you like it or not, just take the next one.",
         "Possibly, if, not, whether: just take the next one.",
+        "Possibly if not whether could might: just take the next one.",
         "Not that it matters, but just take the next one.",
         "Never mind, just take the next one.",
         "Just take the next one, isn't it?",
@@ -73,6 +74,7 @@ def test_idle_words_around_a_statement_are_left_out(text: str) -> None:
         "Do you know when you take the next one?",
         "If you take the next one, call us.",
         "I would never say that you can take it.",
+        "Never take the next one at night.",
     ],
 )
 def test_where_nothing_is_idle_nothing_is_left_out(text: str) -> None:
