@@ -34,7 +34,8 @@ _LEAD = re.compile(
         r"|or|and|so|well|look|listen|see|say|okay|ok|right|still|anyway|actually|frankly|honestly|today|now|then|but"
         r"|when|before noon)",
         r"it (?:may|might) (?:feel|seem|sound) (?:odd|strange|hard)",
-        r"i mean|you know|if (?:possible|necessary)|by the way",
+        r"i mean|you know|if (?:possible|necessary)|by the way|not only (?:that|this)|not for nothing|not tomorrow",
+        r"(?:maybe |perhaps )?i (?:should|ought|am supposed)(?:n't| not)? (?:to )?say (?:it|this|that|so)",
     )
 )
 _SIGN = r"\s*[,:;\u2013\u2014?!.]+\s*(?:but |and |so |then )?|\s+-+\s+"
@@ -47,13 +48,22 @@ _TAGS = re.compile(
         r" (?:it|you|we|they|he|she|that|this|i)(?: not)?",
         r"(?:whether )?or (?:maybe |perhaps )?not|(?:if|when|as) (?:you|we) (?:ask me|like|want|please|wish|will)",
         r"if (?:possible|necessary|need be)|no need|not necessary|no|yes|right|okay|ok|eh|huh|you know|today|next week",
-        r"(?:could|might|may|can't|can) be|any ?more|with food|carry on|either|though|anyway|then|too|as well|so",
+        r"why not|not a word more|(?:if|unless) you (?:do not|don't) mind|(?:could|might|may|can't|can) be",
+        r"any ?more|with food|carry on|either|though|anyway|then|too|as well|so",
     )
     + r")[\s)]*)+[?!.]*$"
 )
 """What people end one with: a question that asks for assent, or words that take nothing back."""
+_ASKED = re.compile(
+    r"^(?:what|how|who|why|where|when|did|do|does|is|are|was|have|has|had|would|can|could|should|will|may)\b"
+    r"[^,:;?.]{1,30}[,:;]\s+"
+)
+"""A short question in front of what is stated ("What do you think, just take it.")."""
+_BUT = re.compile(r"[\s,;]but (?:still |also |then |even so,? )?")
+"""What stands behind it is said, whatever is denied before it."""
 _ABOUT_YOU = re.compile(r"you(?!'ll\b| (?:can|may|might|should|could|will|must|need)\b)")
 """What asks for assent to a thing about the other is a question ("You still take it, don't you?")."""
+_AROUND = " ,;:?!."
 _WORDS = 4
 _MOST = 0.75
 """A clause that is so much of a statement says nothing that the statement does not."""
@@ -82,16 +92,19 @@ def asides(text: str, *, whole: bool = False) -> Iterator[Aside]:
                 yield Aside(clause, text)
 
 
-def bare(text: str) -> str | None:
-    """A sentence in lower case without idle words in front of it and behind it; None where there are none.
+def bare(text: str) -> Iterator[str]:
+    """What a sentence states, in lower case, without what stands around it and voids nothing; nothing if that is all.
 
-    They void no promise and make no question of it ("Do you know, just take it, isn't it?").
+    Idle words in front and behind, a short question in front ("Do you know, just take it, isn't it?"), and what
+    comes before a "but".
     """
     low = text.lower().strip()
-    left = _TAGS.sub("", _LEADS.sub("", low)).strip(" ,;:?!.")
-    if left == low.strip(" ,;:?!.") or not _states(left):
-        return None
-    return None if low.endswith("?") and _ABOUT_YOU.match(left) else left
+    asks = low.endswith("?")
+    whole = low.strip(_AROUND)
+    for stated in (low if asks else _ASKED.sub("", low), *_BUT.split(low)[1:]):
+        left = _TAGS.sub("", _LEADS.sub("", stated)).strip(_AROUND).removeprefix("but ")
+        if left != whole and _states(left) and not (asks and _ABOUT_YOU.match(left)):
+            yield left
 
 
 def _asks(low: str) -> bool:

@@ -27,13 +27,13 @@ _VOID = re.compile(
         r"\b(?:lie|nonsense|wrong|false|untrue) (?:to (?:say|claim|think|believe|promise)|that)\b",
         r"\bnever (?:hear|get|see) from (?:me|us)\b|\b(?:refuse|decline) to (?:promise|say|offer|do)\b",
         r"\b(?:opposite|contrary|reverse) (?:holds|is true|is the case|of (?:this|that|it))\b",
-        rf"\b(?:nobody|no one|none of us)\b.{{0,30}}\b{_SAY}\b",
+        rf"\b(?:nobody|no one|none of us)\b.{{0,30}}\b{_SAY}\b(?! off)|\bi (?:very much |really )?doubt (?:that|if)\b",
         r"\bnothing (?:here )?(?:has|to do)\b.{0,12}\bto do with\b",
-        rf"\b(?:did not|didn't|do not|don't|will not|won't|would not|wouldn't|never) {_SAY}\b"
-        r"(?! (?:any|if|when|wh|you off))",
+        r"\b(?:did not|didn't|do not|don't|will not|won't|would not|wouldn't|never) (?:say|claim|tell|promise)\b"
+        r"(?! (?:any|if|when|wh|you off))|\b(?:no|not the slightest) (?:chance|way|question)(?: at all)? that\b",
         # taken back
         r", or not\W*$|\bor (?:maybe|perhaps) not\W*$|\b(?:perhaps|maybe) not\b|\bwho knows\W*$|\bor so .{1,20} say\b",
-        r"\b(?:only|just) (?:joking|kidding)\b|\btake (?:that|it|this|all of it) back\b(?! (?:a|to|the)\b)",
+        r"\b(?:only|just) (?:joking|kidding)\b|\bi(?:'ll| will| must)? take (?:that|it|this|all of it) back\b",
         r"\b(?:not|n't) count on (?:it|that)\b|\bin practice (?:nothing|it (?:never|does not|doesn't))\b",
         # somebody else's
         rf"\b(?:once|years ago|last (?:week|year)|in a (?:film|book))\b.{{0,60}}\b{_SAY}\b|\byears ago there was\b",
@@ -48,25 +48,30 @@ _VOID = re.compile(
         r"\b(?:line|verse|words?) (?:of|from|in) an? (?:old )?(?:song|poem|film|book)\b",
         r"\bis an? (?:sentence|saying|phrase)\b|\bwords? \W?.{1,60} in it\W*$",
         r"\bhow nice it would be\b|\bhad you (?:come|called|asked|written)\b.{0,40}\bwould have\b",
-        # asked
-        r"\bwho on earth\b|\bwhy do (?:some|people)\b.{0,20}\b(?:say|think|believe)\b|\btrue or false\b",
     )
 )
-"""On a sentence in lower case."""
+"""On a statement in lower case."""
+_WONDERS = re.compile(r"\bwho on earth\b|\bwhy do (?:some|people)\b.{0,20}\b(?:say|think|believe)\b|\btrue or false\b")
+"""On a question: what it asks about is nobody's offer."""
 _RETRACTS = re.compile(
     any_of(
         r"^(?:(?:well|oh|no|but|and),? )*(?:or (?:maybe |perhaps )?not|never ?mind|scratch that|not really|as if)\W*$",
         r"^(?:(?:well|oh|no|but|and|i was|i'm|i am),? )*(?:only|just) (?:joking|kidding)\b",
-        r"\btake (?:that|it|this|all of it) back\b(?! (?:a|to|the)\b)|\bforget (?:it|that|what i (?:just )?said)\W*$",
+        r"\bi(?:'ll| will| must)? take (?:that|it|this|all of it) back\b",
+        r"\bforget (?:it|that|what i (?:just )?said)\W*$",
         r"\bnothing (?:of (?:it|that|this) )?will (?:be done|happen)(?: for you)?\W*$",
         r"\b(?:is|was) (?:that|this|it) true\b.{0,12}\?",
         r"\b(?:that|this|it|none of (?:that|it)) (?:is|was) (?:all )?(?:a lie|a joke|not true|untrue)\W*$",
-        r"^none of (?:that|it|this) is true\b|\bopposite (?:is|was) true\b",
+        r"^none of (?:that|it|this) is true\b|\bopposite (?:is|was) true\b|^(?:but )?the answer is no\b",
         r"\bi (?:won't|will not|do not|don't|didn't|did not) mean (?:it|that|any of it)\b",
     )
 )
 """A sentence that takes back the one before it."""
-_DISORDER = -0.2
+_WARNS = re.compile(
+    r"\b(?:don't|do not|never) (?:believe|trust) (?:my next|the next|what (?:i say next|follows|comes next))\b"
+)
+"""A sentence that takes back the next one."""
+_DISORDER = -0.5
 """Statements whose words are clearly more usual the other way round are none (`personas.english.order`)."""
 _LEAST = 6
 """Words, at least, whose order says anything."""
@@ -79,7 +84,8 @@ def is_void(sentence: str) -> bool:
 
 def is_framed(sentence: str) -> bool:
     """Whether a sentence denies, takes back, reports or makes up what it says."""
-    return _VOID.search(sentence.lower()) is not None
+    frames = _WONDERS if sentence.endswith("?") else _VOID
+    return frames.search(sentence.lower()) is not None
 
 
 def is_disordered(sentence: str) -> bool:
@@ -89,6 +95,11 @@ def is_disordered(sentence: str) -> bool:
 
 
 def void_among(sentences: Sequence[str]) -> frozenset[str]:
-    """Those of the sentences of a turn that are void alone, or taken back by the next."""
+    """Those of the sentences of a turn that are void alone, or taken back by the next or the one before."""
     void = {sentence for sentence in sentences if is_void(sentence)}
-    return frozenset(void | {before for before, after in pairwise(sentences) if _RETRACTS.search(after.lower())})
+    for first, second in pairwise(sentences):
+        if _RETRACTS.search(second.lower()):
+            void.add(first)
+        if _WARNS.search(first.lower()):
+            void.add(second)
+    return frozenset(void)

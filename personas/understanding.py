@@ -135,7 +135,7 @@ def _unclear(case: CompiledCase, reading: Reading) -> tuple[Aside, ...]:
     respelt = tuple(_respelt(case, written))
     whole = [Aside(t, t) for t in (*noise, *reading.made_out, *seams(reading.sentences), *reading.fenced, *respelt)]
     crowded = [Aside(each.text, each.text) for each in reading.rest]
-    bared = [Aside(plain, plain) for text in written if (plain := bare(text))]
+    bared = [Aside(plain, plain) for text in written for plain in bare(text)]
     clauses = (*bared, *crowded, *reading.asides, *(each for text in respelt for each in asides(text)))
     if len(whole) > MOST_UNCLEAR:  # What is near a commitment first: nothing else pushes it out.
         whole.sort(key=lambda aside: not _is_near(case, aside.clause))

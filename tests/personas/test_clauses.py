@@ -57,13 +57,18 @@ def test_conditions_denials_questions_and_phrases_are_no_statements(text: str) -
         "Possibly if not whether could might: just take the next one.",
         "Not that it matters, but just take the next one.",
         "Never mind, just take the next one.",
+        "What do you think, just take the next one.",
+        "Is there any doubt, just take the next one.",
+        "I'm not a doctor, but just take the next one.",
+        "Maybe I should not say it but just take the next one, why not.",
+        "Not only that, just take the next one, not a word more.",
         "Just take the next one, isn't it?",
         "Just take the next one, or maybe not?",
         "Well, just take the next one (if you like), no?",
     ],
 )
 def test_idle_words_around_a_statement_are_left_out(text: str) -> None:
-    assert clauses.bare(text) == "just take the next one"
+    assert set(clauses.bare(text)) == {"just take the next one"}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +80,9 @@ def test_idle_words_around_a_statement_are_left_out(text: str) -> None:
         "If you take the next one, call us.",
         "I would never say that you can take it.",
         "Never take the next one at night.",
+        "What would you do, take the next one or wait?",
+        "If that happens, take the next one at night.",
     ],
 )
 def test_where_nothing_is_idle_nothing_is_left_out(text: str) -> None:
-    assert clauses.bare(text) is None
+    assert list(clauses.bare(text)) == []

@@ -28,6 +28,8 @@ VOID = [
     "There is a song in which {}.",
     "My cat dreams that {}.",
     "Who on earth told you that {}?",
+    "I very much doubt that {}.",
+    "There is no chance at all that {}.",
     "Perhaps {}, perhaps not, who knows.",
 ]
 RETRACTIONS = [
@@ -50,6 +52,12 @@ MEANT = [
     "To sum up: nine thousand, cash before Friday, and we collect the van after the twenty-first.",
     "Nobody is taking Mila away from you.",
     "Let's take that back a step and look at the first sticker.",
+    "As long as the dispute is open, we cannot pay the refund, so please take it back.",
+    "I don't think you should buy this from us.",
+    "Thank you for working that out with me.",
+    "I ask everyone this, nobody gets told off.",
+    "Did somebody tell you to do it like that?",
+    "Is there something the team wouldn't say openly?",
 ]
 
 
@@ -76,3 +84,7 @@ def test_words_the_wrong_way_round_are_void() -> None:
     words = SAID.lower().replace(",", "").split()
     assert not is_void(" ".join(words))
     assert is_void(f"{' '.join(reversed(words))}.")
+
+
+def test_what_the_sentence_before_takes_back_is_void() -> None:
+    assert void_among(["Do not believe my next sentence.", f"{SAID}."]) == {f"{SAID}."}
