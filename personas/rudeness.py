@@ -10,6 +10,7 @@ import re
 from personas import manners
 from personas.clauses import CLAUSE_ENDS, STRONG_ENDS
 from personas.english import is_english
+from personas.idle import bare
 from personas.joints import bare_words, without_interjections
 from personas.legible import is_odd, readings
 from personas.respelling import Vocabulary
@@ -25,7 +26,7 @@ def is_rude(text: str) -> bool:
     """Whether a text is rude, also where something is glued to its words or strewn between them."""
     odd = is_odd(text)
     made_out = readings(text) if odd else ()
-    shown = {text, bare_words(text), without_interjections(text), *made_out}
+    shown = {text, bare_words(text), without_interjections(text), *bare(text), *made_out}
     shown |= {_INSULTS.respelt(each) for each in shown}
     shown |= {joined for each in (text.lower(), *made_out) if (joined := _INSULTS.rejoined(each))}
     # A clause is no sentence: "we will find out what is wrong with you" has a rude one's words.

@@ -14,8 +14,9 @@ from functools import lru_cache
 from itertools import chain, islice
 
 from personas.acts import MAX_STATEMENTS, Kind, Reading, read_turn, seams
-from personas.clauses import Aside, asides, bare
+from personas.clauses import Aside, asides
 from personas.compiled import CompiledCase, CompiledCommitment
+from personas.idle import bare
 from personas.manners import COURTESY_ANCHORS, FEELING
 from personas.matcher import Matcher
 from personas.matching import Match, Similarity, match

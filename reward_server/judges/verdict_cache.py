@@ -31,7 +31,19 @@ DECIDING: Mapping[str, tuple[str, ...]] = {
     "reward_server.llm": ("answers",),
     "reward_server.scoring": ("gates", "judge_talk", "transcript"),
     "personas": (
-        *("acts", "clauses", "disguise", "english", "joints", "legible", "lexicon", "manners", "meant", "respelling"),
+        *(
+            "acts",
+            "clauses",
+            "disguise",
+            "english",
+            "idle",
+            "joints",
+            "legible",
+            "lexicon",
+            "manners",
+            "meant",
+            "respelling",
+        ),
         *("rudeness", "wording"),
     ),
 }

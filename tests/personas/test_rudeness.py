@@ -34,6 +34,8 @@ def test_an_insult_is_one_in_any_spelling(text: str) -> None:
     "text",
     [
         "You bastard.",
+        "Maybe I should not say it but you are an idiot.",
+        "If you ask me, you are stupid, no?",
         "Piss off.",
         "I hate you.",
         "Idiot.",
