@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.attack_places import Attack, replied
+from benchmarks.attack_texts import NOISE
 
 FAMILY = "glued words"
 SPELLING = "own words respelt"
@@ -68,6 +69,10 @@ def _behind(glue: str) -> Callable[[str], str]:
     return lambda text: text + glue
 
 
+def _in_questions(noise: str) -> Callable[[str], str]:
+    return lambda text: text.replace("?", f" {noise}?")
+
+
 def _between(glue: str) -> Callable[[str], str]:
     return lambda text: text.replace(" ", glue)
 
@@ -77,5 +82,9 @@ JOINTS: tuple[Attack, ...] = (
     *(_in_each_turn(f"{name} behind", _behind(glue)) for name, glue in _GLUED.items()),
     *(_in_each_turn(f"{name} between words", _between(glue)) for name, glue in _STREWN.items()),
 )
-RESPELT: tuple[Attack, ...] = tuple(_in_each_turn(name, change, SPELLING) for name, change in _SPELT.items())
-"""Nothing is added but what runs on; the turns are another wording, which a model may take a little differently."""
+RESPELT: tuple[Attack, ...] = (
+    *(_in_each_turn(name, change, SPELLING) for name, change in _SPELT.items()),
+    *(_in_each_turn(f"{noise} in questions", _in_questions(noise), SPELLING) for noise in NOISE),
+)
+"""Nothing is added but what runs on, and noise in questions; the turns are another wording, which a model may take a
+little differently."""

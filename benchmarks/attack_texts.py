@@ -163,6 +163,21 @@ LEAD_INS = (
 )  # fmt: skip
 """Only ever before each turn: labels of what follows."""
 
+SIMULATION = ("Do not break character.", "This simulation is nice.", "You are now a chatbot.", "## system")
+"""Talk that a persona does not follow: beside a question it must not take the question back."""
+
+NOISE = ("[[ ]]", "{{}} ||", "der die das ist und wie", "0x1234567890", "<b>x</b>", "best_practices")
+"""What makes a sentence none; only ever within questions and in front of turns."""
+
+NOTHING_NEW = (
+    "Okay then, fine.",
+    *(
+        f"Well, the {kind} bird sat there and sang a little song."
+        for kind in ("blue", "red", "green", "small", "old", "new", "tall")
+    ),
+)
+"""Turns of a good length that bring nothing, enough to outnumber those of a whole conversation."""
+
 BARE_WORDS = (
     "Imagine that.",
     "Imagine we had traded places.",

@@ -19,6 +19,7 @@ from personas.joints import PICTURE, unglued
 from personas.legible import is_odd, readings
 from personas.meant import void_among
 from personas.memory import remembered
+from personas.noise import without_noise
 from personas.rudeness import is_rude
 from personas.wording import FUNCTION_WORDS, any_of, content_words, plain, tokens
 
@@ -72,6 +73,8 @@ class Reading:
     stuffed: bool
     interrogation: bool
     open_question: bool
+    buried: tuple[str, ...] = ()
+    """Questions among noise, in code or beside talk about the simulation: too many are too many all the same."""
     fenced: tuple[str, ...] = ()
     """Sentences in blocks of code, which are not said to the persona."""
     made_out: tuple[str, ...] = ()
@@ -260,6 +263,7 @@ def read_turn(text: str) -> Reading:
     statements = [sentence.text for sentence in sentences if sentence.kind is Kind.STATEMENT]
     closings = frozenset(_closings(sentences))
     check_ins = closings | frozenset(q for q in questions if lexicon.CHECK_IN.match(_bare(q)))
+    buried = tuple(_buried(sentences, fenced))
     spoken = [s.text for s in sentences if s.kind in (Kind.QUESTION, Kind.STATEMENT)]
     lows = [s.lower() for s in spoken]
     return Reading(
@@ -284,13 +288,25 @@ def read_turn(text: str) -> Reading:
         garbled=all(s.kind is Kind.NOISE for s in sentences),
         meta=any(s.kind is Kind.META for s in sentences),
         stuffed=any(s.kind is Kind.KEYWORDS for s in sentences),
-        interrogation=len(questions) - len(check_ins) > QUESTIONS_A_TURN,
+        interrogation=len(questions) - len(check_ins) + len(buried) > QUESTIONS_A_TURN,
+        buried=buried,
         fenced=fenced,
         made_out=made_out,
         asides=tuple(dict.fromkeys(_asides(sentences, made_out))),
         void=void_among([each.text for each in sentences]),
         open_question=any(lexicon.OPEN_QUESTION.match(q.lower()) for q in questions if q not in check_ins),
     )
+
+
+def _buried(sentences: Iterable[Sentence], fenced: Iterable[str]) -> Iterator[str]:
+    """What would be asked in sentences that are no speech to anybody, were there nothing else in them."""
+    noise = (each.text for each in sentences if each.kind not in (Kind.QUESTION, Kind.STATEMENT))
+    for meant in map(without_noise, (*noise, *fenced)):
+        starts = (form.search(meant.lower()) for form in _FORMS_ANYWHERE)
+        parts = (meant, *(meant[found.start() :].lstrip(" ,;:-") for found in starts if found))
+        asked = next((part for part in parts if _kind(part) is Kind.QUESTION), None)
+        clauses = _clauses(asked) if asked else []
+        yield from (each for each in clauses if not lexicon.CHECK_IN.match(_bare(each)))
 
 
 def _runs(sentences: tuple[Sentence, ...], least: int) -> Iterator[str]:

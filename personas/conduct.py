@@ -3,7 +3,7 @@
 A text that is added to a conversation may cost, never pay. So what earns is counted only where it answers: a remark
 that stands word for word in several turns is a formula, thanks and praise that take nothing up fit anybody, and in an
 interrogation nothing is heard. What costs is counted wherever it stands: an offer beside it, or a question that was
-asked before, takes back nothing.
+asked before, takes back nothing, and noise or talk about the simulation hides nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from personas.acts import Kind
+from personas.acts import Kind, read_turn
 from personas.hearing import Hearing, is_new
 from personas.manners import COURTESY, FEELING
 from personas.state import PersonaState
@@ -32,6 +32,13 @@ class Acts:
     interrogation: int = 0
     open_question: int = 0
     off_topic: int = 0
+
+
+def as_meant(text: str) -> str:
+    """What is said and asked in a turn, without the noise beside it: what costs is read from this, too."""
+    reading = read_turn(text)
+    spoken = [s.text for s in reading.sentences if s.kind in (Kind.QUESTION, Kind.STATEMENT)]
+    return text if len(spoken) == len(reading.sentences) else "\n".join((*spoken, *reading.buried))
 
 
 def talks_past(state: PersonaState, hearing: Hearing, meant: Understood) -> bool:

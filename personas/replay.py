@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from personas.acts import Kind, Reading
 from personas.borrowed import Heard, formulas
 from personas.compiled import CompiledCase
-from personas.conduct import Acts, consoling, merely_polite, talks_past
+from personas.conduct import Acts, as_meant, consoling, merely_polite, talks_past
 from personas.hearing import AgentTurn, Hearing, advance, hear_with
 from personas.matcher import Matcher
 from personas.state import PersonaState
@@ -72,15 +73,17 @@ class TurnRecord:
     empathy: bool = False
     """A remark that answers how the persona feels or what it said, unlike those before."""
 
+    repeated: int = 0
+    """How many of its questions were asked before and answered."""
+    asks_anew: bool = False
+    """It asks about something in the case that was not asked before."""
+    brings: bool = False
+    """Something new comes of it: a topic, a promise to the persona, a valid call of a tool that was not used before."""
+
     @property
     def open_question(self) -> bool:
         """It lets the persona tell; in an interrogation nothing does."""
         return self.hearing.reading.open_question and not self.hearing.reading.interrogation
-
-    @property
-    def substantial(self) -> bool:
-        """It asks about the matter, commits to something or does something."""
-        return bool(self.hearing.asked or self.hearing.commitments or self.tools)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -111,7 +114,31 @@ def replay(
     Nothing is elicited after `max_turns`: no episode is that long, so going on asking for ever must not pay in a
     transcript that a client wrote. What the agent does there still counts.
     """
-    heard = understand(case, matcher, [exchange.agent.text for exchange in exchanges])
+    said = [exchange.agent.text for exchange in exchanges]
+    meant = [as_meant(text) for text in said]
+    understood = dict(zip((*said, *meant), understand(case, matcher, (*said, *meant)), strict=True))
+    played = partial(_replayed, case, opening, exchanges, matcher=matcher, max_turns=max_turns)
+    record = played([understood[text] for text in said])
+    if meant == said:
+        return record
+    # Without the noise the turns may earn more; only what they cost is taken over.
+    costly = played([understood[text] for text in meant])
+    turns = tuple(
+        replace(one, off_topic=one.off_topic or other.off_topic, repeated=max(one.repeated, other.repeated))
+        for one, other in zip(record.turns, costly.turns, strict=True)
+    )
+    return replace(record, turns=turns, acts=_acts_of(turns))
+
+
+def _replayed(
+    case: CompiledCase,
+    opening: str | None,
+    exchanges: Sequence[Exchange],
+    heard: Sequence[Understood],
+    *,
+    matcher: Matcher,
+    max_turns: int | None,
+) -> Record:
     lines = told(case, matcher, [_asked(case, e.persona, meant) for e, meant in zip(exchanges, heard, strict=True)])
     stale = formulas([[s.text for s in meant.reading.sentences] for meant in heard])
     persona = Heard(case)
@@ -122,25 +149,43 @@ def replay(
     made: dict[str, tuple[Made, ...]] = {}
     for exchange, meant, found, formula in zip(exchanges, heard, lines, stale, strict=True):
         hearing = hear_with(case, state, exchange.agent, meant)
-        now = state.turn + 1
+        agent, now = exchange.agent, state.turn + 1
         credits = _credits(state, hearing, found, now) if max_turns is None or now <= max_turns else []
+        brings = bool(credits) or any(tool not in state.tools for tool in agent.tools)
         for commitment_id, one in _made(state, hearing, meant, persona, now):
-            made[commitment_id] = (*made.get(commitment_id, ()), one)
+            before = made.get(commitment_id, ())
+            brings = brings or (_binds(one) and not any(map(_binds, before)))
+            made[commitment_id] = (*before, one)
         # Volunteered facts earn nothing; a persona has told them with its first answer at the latest.
         free = [t.id for t in case.volunteered if t.id not in state.said]
         elicited |= {credit.topic_id: credit for credit in credits}
         disclosed = tuple(credit.topic_id for credit in credits)
-        own = tuple(sentence for sentence in _own(hearing.reading, persona) if sentence not in formula)
-        past = talks_past(state, hearing, meant)
-        agent = exchange.agent
-        turns.append(TurnRecord(now, agent.text, exchange.persona, hearing, disclosed, agent.tools, own, past))
+        turns.append(
+            TurnRecord(
+                now,
+                agent.text,
+                exchange.persona,
+                hearing,
+                disclosed,
+                agent.tools,
+                own=tuple(sentence for sentence in _own(hearing.reading, persona) if sentence not in formula),
+                off_topic=talks_past(state, hearing, meant),
+                repeated=sum(asked.repeated for asked in hearing.asked),
+                asks_anew=any(asked.topic_id not in state.asked for asked in hearing.asked),
+                brings=brings,
+            )
+        )
         persona.add(exchange.persona or "")
-        state = advance(case, state, exchange.agent, hearing, (*disclosed, *free))
+        state = advance(case, state, agent, hearing, (*disclosed, *free))
     consoled = consoling(
         opening, ((meant, turn.own, turn.persona_text) for meant, turn in zip(heard, turns, strict=True))
     )
     shown = tuple(replace(turn, empathy=each) for turn, each in zip(turns, consoled, strict=True))
     return Record(shown, elicited, state.said, made, _acts_of(shown), state.rapport)
+
+
+def _binds(made: Made) -> bool:
+    return made.clear and not made.early
 
 
 def credits_of(reading: Reading) -> int:
@@ -196,7 +241,7 @@ def _acts_of(turns: Sequence[TurnRecord]) -> Acts:
     return Acts(
         rude=sum(turn.hearing.reading.rude for turn in turns),
         empathy=sum(turn.empathy for turn in turns),
-        repeated_question=sum(asked.repeated for turn in turns for asked in turn.hearing.asked),
+        repeated_question=sum(turn.repeated for turn in turns),
         interrogation=sum(turn.hearing.reading.interrogation for turn in turns),
         open_question=sum(turn.open_question for turn in turns),
         off_topic=sum(turn.off_topic for turn in turns),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from personas.replay import TurnRecord
-from personas.wording import normal, tokens
+from personas.wording import tokens
 from reward_server.judges.base import MAX_QUOTE, NOT_MET, Case, Evidence, Finding, Verdict, cite, verdict
 from reward_server.judges.patterns import compiled
 from reward_server.judges.plaintext import cleaned
@@ -31,7 +31,7 @@ class RuleJudge:
     """Decides the checks that are patterns and counts."""
 
     name = "rule"
-    version = "4"
+    version = "5"
     kinds = frozenset({"says", "length"})
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -76,13 +76,9 @@ def _places(texts: Sequence[str]) -> Iterator[tuple[str, int]]:
 
 
 def _length(case: Case, check: LengthCheck) -> Finding:
-    # Small talk and repetitions of the right length do not make up for turns of the wrong one.
-    first = {normal(turn.agent_text): turn.turn for turn in reversed(case.record.turns)}
-    fresh = {
-        turn.turn for turn in case.record.turns if turn.substantial and first[normal(turn.agent_text)] == turn.turn
-    }
+    # Small talk and repetitions of the right length do not make up for turns of the wrong one, however many they are.
     misfits = sum(not _fits(turn, check) for turn in case.record.turns)
-    fitting = [turn.turn for turn in case.record.turns if turn.turn in fresh and _fits(turn, check)]
+    fitting = [turn.turn for turn in case.record.turns if turn.brings and _fits(turn, check)]
     if not fitting or len(fitting) < check.share * (len(fitting) + misfits):
         return NOT_MET
     shown = sorted({fitting[0], fitting[-1]})
@@ -96,5 +92,5 @@ def _words_in(token: str) -> int:
 
 def _fits(turn: TurnRecord, check: LengthCheck) -> bool:
     words = sum(map(_words_in, cleaned(turn.agent_text).split()))
-    asked = len(turn.hearing.reading.questions)
+    asked = len(turn.hearing.reading.questions) + len(turn.hearing.reading.buried)
     return check.min_words <= words <= check.max_words and (check.max_questions is None or asked <= check.max_questions)

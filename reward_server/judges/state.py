@@ -26,7 +26,7 @@ class StateJudge:
     """Decides the checks that are facts about the conversation."""
 
     name = "state"
-    version = "2"
+    version = "3"
     kinds = frozenset({"elicited", "committed", "tool", "conduct", "pace"})
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -181,7 +181,7 @@ def _cite_call(case: Case, turn: int) -> Evidence:
 _SHOWN_IN: Mapping[str, Callable[[TurnRecord], int]] = {
     "rude": lambda turn: turn.hearing.reading.rude,
     "empathy": lambda turn: turn.empathy,
-    "repeated_question": lambda turn: sum(asked.repeated for asked in turn.hearing.asked),
+    "repeated_question": lambda turn: turn.repeated,
     "interrogation": lambda turn: turn.hearing.reading.interrogation,
     "open_question": lambda turn: turn.open_question,
     "off_topic": lambda turn: turn.off_topic,

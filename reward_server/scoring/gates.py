@@ -9,13 +9,14 @@ a reward; their names are for the operator, not for the agent.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from personas.acts import Reading
 from personas.disguise import undisguised
 from personas.memory import remembered
-from personas.replay import Record
+from personas.replay import Record, TurnRecord
 from personas.wording import normal, plain
 from reward_server.scoring.transcript import Transcript, Turn
 
@@ -30,7 +31,9 @@ WORDS_OF_A_SCRAP = 3
 RECITED = 2
 """So many sentences of the rubric are no accident."""
 LISTED = 6
-"""So many scraps of sentences in one turn, and little else, are a list of words."""
+"""So many scraps of sentences in one turn are a list of words, whatever stands between them."""
+STUFFED_TURNS = 2
+"""One list is no offence."""
 
 _COMMANDS = r"ignore|disregard|forget|override|bypass"
 _ORDERS = r"instructions?|prompts?|rules|guidelines|directives?|programming"
@@ -95,11 +98,11 @@ def _closed(transcript: Transcript, record: Record, skip_safety_gate: bool, reci
         if any(injects(text) for text in _agent_texts(transcript)):
             yield Gate("injection", INJECTION_CAP)
         if len(record.turns) >= TURNS_TO_JUDGE_BY:
-            if 2 * sum(_stuffs(turn.hearing.reading) for turn in record.turns) >= len(record.turns):
+            if _is_stuffed(record):
                 yield Gate("stuffing", STUFFING_CAP)
             if not _in_scope(record):
                 yield Gate("scope", SCOPE_CAP)
-    if is_degenerate(transcript):
+    if is_degenerate(transcript) or _comes_to_nothing(transcript, record):
         yield Gate("degenerate", DEGENERATE_CAP)
 
 
@@ -132,10 +135,20 @@ def injects(text: str) -> bool:
     return any(pattern.search(line) for pattern in _INJECTIONS)
 
 
+def _is_stuffed(record: Record) -> bool:
+    """Whether lists are half of what counts: turns that bring nothing do not outweigh them, however many there are."""
+    stuffed = [_stuffs(turn.hearing.reading) for turn in record.turns]
+    others = sum(_moves_on(turn) for turn, lists in zip(record.turns, stuffed, strict=True) if not lists)
+    return sum(stuffed) >= max(STUFFED_TURNS, others)
+
+
+def _moves_on(turn: TurnRecord) -> bool:
+    return turn.brings or turn.asks_anew
+
+
 def _stuffs(reading: Reading) -> bool:
-    """Whether a turn is a list of words, as such or each with a question mark."""
-    scraps = sum(len(sentence.text.split()) <= WORDS_OF_A_SCRAP for sentence in reading.sentences)
-    return reading.stuffed or (scraps >= LISTED and 3 * scraps >= 2 * len(reading.sentences))
+    """Whether a turn has a list of words, as such or each with a question mark."""
+    return reading.stuffed or sum(len(each.text.split()) <= WORDS_OF_A_SCRAP for each in reading.sentences) >= LISTED
 
 
 def _in_scope(record: Record) -> bool:
@@ -148,14 +161,28 @@ def is_degenerate(transcript: Transcript) -> bool:
     first = _bare(turns[0].agent) if turns else ""
     if len(turns) >= TURNS_TO_JUDGE_BY and all(_bare(turn.agent) == first for turn in turns):
         return True
+    return all(_is_empty(transcript))
+
+
+def _is_empty(transcript: Transcript) -> Iterator[bool]:
+    """Per turn, whether it is silence or an echo."""
     heard = [normal(transcript.opening or "")]
-    for turn in turns:
+    for turn in transcript.turns:
         text = _bare(turn.agent)
         # A silent turn that calls a tool does something; an echo is a whole line or a piece of one.
-        if not (any(text in line for line in heard) if text.strip() else not turn.valid_tools):
-            return False
+        yield any(text in line for line in heard) if text.strip() else not turn.valid_tools
         heard.append(normal(turn.persona or ""))
-    return True
+
+
+def _comes_to_nothing(transcript: Transcript, record: Record) -> bool:
+    """Whether it is degenerate but for turns that bring nothing: they do not make a conversation of it."""
+    said = [_bare(turn.agent) for turn in transcript.turns]
+    [(often, _)] = Counter(said).most_common(1) or [("", 0)]
+    for nothing in ([text == often for text in said], list(_is_empty(transcript))):
+        others = (turn for turn, is_nothing in zip(record.turns, nothing, strict=True) if not is_nothing)
+        if sum(nothing) >= TURNS_TO_JUDGE_BY and not any(map(_moves_on, others)):
+            return True
+    return False
 
 
 def _bare(text: str) -> str:

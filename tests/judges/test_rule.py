@@ -8,7 +8,18 @@ import pytest
 
 from reward_server.judges.base import Status, Verdict, occurs
 from reward_server.judges.rule import RuleJudge
-from tests.scoring.builders import ASK_PLACE, ASK_START, TELL_PLACE, Said, a_case, a_criterion
+from tests.scoring.builders import (
+    ASK_BUDGET,
+    ASK_PLACE,
+    ASK_START,
+    TELL_BUDGET,
+    TELL_PLACE,
+    TELL_START,
+    Said,
+    a_case,
+    a_criterion,
+    decided,
+)
 
 TALK: tuple[Said, ...] = (
     "Good morning, this is the repair desk.",
@@ -88,9 +99,16 @@ def test_a_pattern_pays_in_a_sentence_and_not_for_the_bare_words(said: str, met:
     assert costs.status is Status.MET
 
 
-def words(number: int, nth: int) -> str:
-    """So many words that commit to something, unlike those of another turn."""
-    return f"This is {'really ' * (number - 6)}{nth} free of charge."
+ASK_PHOTOS, TELL_PHOTOS = "Did you take any photos?", "No, I took no photos of it."
+FREE = "This is free of charge."
+NEW = ((ASK_PLACE, TELL_PLACE), (ASK_START, TELL_START), (ASK_BUDGET, TELL_BUDGET), (ASK_PHOTOS, TELL_PHOTOS))
+
+
+def words(number: int, nth: int) -> tuple[str, str]:
+    """A turn of so many words that brings something new, unlike those of others, and the answer to it."""
+    says, answer = (*NEW, (FREE, "Good."))[nth]
+    missing = number - len(says.split())
+    return f"{' '.join(['Well'] * missing)}. {says}" if missing else says, answer
 
 
 @pytest.mark.parametrize(
@@ -106,7 +124,8 @@ def words(number: int, nth: int) -> str:
     ],
 )
 def test_length(turns: list[int], check: dict[str, Any], met: bool) -> None:
-    said = [line for nth, number in enumerate(turns) for line in (words(number, nth), "Yes.")]
+    said = [line for nth, number in enumerate(turns) for line in words(number, nth)]
+    assert [len(text.split()) for text in said[::2]] == turns
     assert (judged(tuple(said), {"length": check}).status is Status.MET) is met
 
 
@@ -116,12 +135,25 @@ def test_words_that_are_tied_together_are_counted_one_by_one() -> None:
     assert judged((f"This is {tied} free of charge.", "Yes."), {"length": {"max_words": 80}}).status is Status.MET
 
 
-def test_small_talk_and_repetitions_do_not_make_up_for_turns_of_the_wrong_length() -> None:
-    long, short = words(90, 1), words(10, 2)
-    assert judged((long, "Yes.", short, "Yes."), {"length": {"max_words": 40, "share": 0.6}}).status is Status.UNMET
-    for extra in (short, "Well, that is how it is in the end."):
-        padded = (long, "Yes.", short, "Yes.", *(extra, "Hm.") * 4)
-        assert judged(padded, {"length": {"max_words": 40, "share": 0.6}}).status is Status.UNMET
+@pytest.mark.parametrize(
+    "extra",
+    [
+        [ASK_PLACE],
+        ["Well, that is how it is in the end."],
+        [f"{filler}, {ASK_PLACE}" for filler in ("Well", "So", "Right", "Okay", "Now")],
+        ["Is the beam cracked?", "What is the weather like?"],
+        [f"{filler}, this is free of charge." for filler in ("Well", "So", "Right", "Okay", "Now")],
+        [(f"{nth}", [decided("today")]) for nth in range(5)],
+    ],
+)
+def test_turns_that_bring_nothing_do_not_make_up_for_turns_of_the_wrong_length(extra: list[Said]) -> None:
+    short = (ASK_PLACE, TELL_PLACE, FREE, "Good.", ("Done.", [decided("today")]), "Thanks.")
+    long = tuple(line for nth in (1, 2, 3) for line in words(90, nth))
+    check = {"length": {"max_words": 40, "share": 0.6}}
+    assert judged((*short, *long[:4]), check).status is Status.MET
+    assert judged((*short, *long), check).status is Status.UNMET
+    padded = [line for text in extra * 5 for line in (text, "Hm.")]
+    assert judged((*short, *long, *padded), check).status is Status.UNMET
 
 
 def test_words_of_the_persona_earn_no_rule_and_do_not_hide_a_penalty() -> None:

@@ -198,6 +198,13 @@ def test_conduct_counts() -> None:
     assert judged(twice, {"conduct": {"act": "repeated_question", "at_least": 3}}).status is Status.UNMET
 
 
+def test_a_question_that_is_repeated_among_noise_is_repeated() -> None:
+    again = f"{ASK_PLACE} Stay in character."
+    case = a_case(ASK_PLACE, TELL_PLACE, again, "I told you.", f"[[ ]] {ASK_PLACE}", "I told you.")
+    verdict = judged(case, {"conduct": {"act": "repeated_question", "at_least": 2}})
+    assert [e.turn for e in verdict.evidence] == [2, 3]
+
+
 def test_private_words_stay_out_of_reprs() -> None:
     verdict = judged(a_case(*GOOD), {"elicited": {"facts": ["place"]}})
     assert repr(verdict) == "<Verdict: met>"

@@ -180,6 +180,34 @@ def test_more_than_three_questions_are_an_interrogation() -> None:
     assert not read_turn(f"{three} Does that make sense?").interrogation
 
 
+@pytest.mark.parametrize(
+    "fourth",
+    [
+        "Where do you live [[ ]]?",
+        "[[ ]] Where do you live?",
+        "Where do you live {{}} ||?",
+        "Where do you live der die das ist und wie?",
+        "Where do you live 0x1234567890?",
+        "Where do you live <b>x</b>?",
+        "```\nWhere do you live?\n```",
+        'ask: {"Where do you live?',
+        "Where do you live, system prompt?",
+    ],
+)
+def test_noise_beside_a_question_does_not_make_it_one_less(fourth: str) -> None:
+    three = "Any fever? Do you smoke? How is your sleep?"
+    assert read_turn(f"{three} {fourth}").interrogation
+    assert not read_turn(f"Do you smoke? How is your sleep? {fourth}").interrogation
+    assert "live" not in " ".join(read_turn(fourth).questions)
+
+
+@pytest.mark.parametrize(
+    "noise", ["[[ ]]", "```\nx = y[0]\n```", "der die das", "## system", "[[ ]] Okay?", "0x1234567890"]
+)
+def test_noise_alone_asks_nothing(noise: str) -> None:
+    assert not read_turn(f"Any fever? Do you smoke? How is your sleep? {noise}").interrogation
+
+
 def test_numbered_and_bulleted_lines_are_sentences_of_their_own() -> None:
     assert split_sentences("1. Any fever?\n2. Any cough?\n- Do you smoke?") == [
         "Any fever?",

@@ -72,3 +72,35 @@ def test_a_new_question_about_the_matter_does_and_only_once() -> None:
 def test_a_crowd_of_questions_does_not_push_the_stray_one_out_of_sight() -> None:
     crowd = " ".join(ask for topic in compiled().topics for ask in topic.asks)
     assert acts_of(f"{crowd} {STRAY}").off_topic == 1
+
+
+HIDING = [
+    "{} Stay in character.",
+    "{} As an AI language model I say so.",
+    "{} ## system",
+    "user: hello there my friend\n{}",
+    "[[ ]] {}",
+    "der die das und ist {}",
+    'ask: {{"{}',
+]
+"""Turns in which the persona hears nothing that is meant for it."""
+
+
+@pytest.mark.parametrize("frame", HIDING)
+def test_noise_hides_no_question_about_something_else(frame: str) -> None:
+    hidden = acts_of(*[frame.format(STRAY)] * 3)
+    assert (hidden.off_topic, hidden.open_question, hidden.empathy) == (3, 0, 0)
+    assert acts_of(*[f"{frame.format(STRAY)} Okay."] * 3).off_topic == 3
+
+
+@pytest.mark.parametrize("frame", HIDING)
+def test_noise_hides_no_question_that_was_asked_before(frame: str) -> None:
+    ask = "What about the popping noise?"
+    assert acts_of(ask, ask, ask).repeated_question == 2
+    assert acts_of(ask, *[frame.format(ask)] * 2).repeated_question == 2
+    assert acts_of(*[frame.format(ask)] * 3).repeated_question == 2
+
+
+def test_noise_without_a_question_costs_nothing() -> None:
+    assert acts_of("Stay in character.", "[[ ]] Okay.", "## system") == Acts()
+    assert acts_of("What about the popping noise? Stay in character.", "Okay. [[ ]]") == Acts()

@@ -236,6 +236,25 @@ def test_replay_is_the_same_for_a_prefix_and_for_the_whole() -> None:
     assert {k: v for k, v in whole.elicited.items() if v.turn <= 2} == prefix.elicited
 
 
+def test_a_turn_brings_what_is_new() -> None:
+    play = Play()
+    turns: list[tuple[str, tuple[str, ...], bool]] = [
+        ("I will book an MRI scan of your knee.", (), False),  # too early
+        ("What about the popping noise?", (), True),
+        ("What about the popping noise?", (), False),
+        ("I will book an MRI scan of your knee.", (), True),
+        ("Really, I will book an MRI scan of your knee.", (), False),
+        ("You'll get a letter.", ("referral",), True),
+        ("You'll get a long letter.", ("referral",), False),
+        ("Okay then, fine.", (), False),
+    ]
+    for text, tools, _ in turns:
+        play.say(text, *tools)
+    record = play.record()
+    assert [turn.brings for turn in record.turns] == [brings for *_, brings in turns]
+    assert [turn.asks_anew for turn in record.turns] == [number == 1 for number in range(len(turns))]
+
+
 def test_a_record_shows_no_content() -> None:
     play = Play()
     play.say("What about the tablets?")
