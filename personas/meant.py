@@ -22,12 +22,13 @@ _OTHERS = any_of(
 _VOID = re.compile(
     any_of(
         # denied
-        r"\b(?:not|n't|never|hardly|un)[ -]?(?:true|the case|so|saying|claiming|suggesting|promising)"
-        r" (?:to say )?that\b",
+        r"\b(?:not|n't|never|hardly)[ -](?:saying|claiming|suggesting|promising) (?:to say )?that\b",
+        r"\b(?:not |un)(?:true|the case|so) that (?:i|we|our|you(?:'ll| will| can))\b",
         r"\b(?:lie|nonsense|wrong|false|untrue) (?:to (?:say|claim|think|believe|promise)|that)\b",
         r"\bnever (?:hear|get|see) from (?:me|us)\b|\b(?:refuse|decline) to (?:promise|say|offer|do)\b",
         r"\b(?:opposite|contrary|reverse) (?:holds|is true|is the case|of (?:this|that|it))\b",
-        rf"\b(?:nobody|no one|none of us)\b.{{0,30}}\b{_SAY}\b(?! off)|\bi (?:very much |really )?doubt (?:that|if)\b",
+        r"\b(?:nobody|no one|none of us)(?: here)?(?: would| will| can| could| should)?(?: ever)?"
+        r" (?:say|says|said|claims?|claimed|promise[sd]?)\b|\bi (?:very much |really )?doubt (?:that|if)\b",
         r"\bnothing (?:here )?(?:has|to do)\b.{0,12}\bto do with\b",
         r"\b(?:did not|didn't|do not|don't|will not|won't|would not|wouldn't|never) (?:say|claim|tell|promise)\b"
         r"(?! (?:any|if|when|wh|you off))|\b(?:no|not the slightest) (?:chance|way|question)(?: at all)? that\b",
@@ -73,7 +74,7 @@ _WARNS = re.compile(
 """A sentence that takes back the next one."""
 _DISORDER = -0.5
 """Statements whose words are clearly more usual the other way round are none (`personas.english.order`)."""
-_LEAST = 6
+_LEAST = 8
 """Words, at least, whose order says anything."""
 
 
