@@ -42,6 +42,7 @@ DECIDING: Mapping[str, tuple[str, ...]] = {
             "lexicon",
             "manners",
             "meant",
+            "noise",
             "respelling",
         ),
         *("rudeness", "wording"),
