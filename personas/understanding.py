@@ -32,12 +32,17 @@ OFFER_MATCH = 0.70
 """An offer in the form of a question asks for a topic, too, only if it is at least as close to it as this."""
 LEAST_LIKE = 0.25
 """What only has the words of a commitment has to be so much like an example of it to earn anything."""
+CLOSE, STRANGE = 0.6, 2
+"""So many meaningful words of no text of the case make it a sentence about something else, unless it is so close."""
+ONE_MATTER = 16
+"""Words, at most, of a sentence that says one thing: of a longer one each part is looked at alone."""
 MOST_PARTS = MAX_STATEMENTS
 MOST_UNCLEAR = 2 * MAX_STATEMENTS
 KEPT_TEXTS = 16_384
 _SPEECH = frozenset({Kind.STATEMENT, Kind.QUESTION})
 _PART_ENDS = re.compile(r"[,;:\u2013\u2014]\s+|\s(?=(?:and|but|because|so) )")
 """Where a sentence may go on to another matter."""
+_ESCAPE = re.compile(r"\\[a-z]")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -196,7 +201,7 @@ def not_yet_understood(case: CompiledCase, matcher: Matcher, texts: Sequence[str
 def _understood(case: CompiledCase, reading: Reading, similarity: Similarity) -> Understood:
     made = [(commitment, tuple(_made_in(commitment, reading, similarity))) for commitment in case.commitments]
     muttered = tuple(_muttered(case, reading, similarity, made))
-    heard = tuple(_heard(reading, similarity, made))
+    heard = tuple(_heard(case, reading, similarity, made))
     if reading.garbled or reading.meta:
         return Understood(reading, muttered=(*((commitment, quote) for commitment, quote, _ in heard), *muttered))
     return Understood(
@@ -243,11 +248,13 @@ def _made_in(commitment: CompiledCommitment, reading: Reading, similarity: Simil
     yield from (s for s in rest if _worded(commitment, s))
 
 
-def _heard(reading: Reading, similarity: Similarity, made: _Made) -> Iterator[tuple[CompiledCommitment, str, bool]]:
+def _heard(
+    case: CompiledCase, reading: Reading, similarity: Similarity, made: _Made
+) -> Iterator[tuple[CompiledCommitment, str, bool]]:
     """The commitments that are meant, each with a quote and whether that is about it."""
     for commitment, sentences in made:
         meant = [each for each in sentences if not _is_void(each, reading)]
-        about = next((each for each in meant if _is_about(commitment, each, similarity)), None)
+        about = next((each for each in meant if _is_about(case, commitment, each, similarity)), None)
         if meant:
             yield commitment, about or meant[0], about is not None
 
@@ -271,7 +278,7 @@ def _is_void(sentence: str, reading: Reading) -> bool:
     return sentence in reading.void or is_void(sentence)
 
 
-def _is_about(commitment: CompiledCommitment, sentence: str, similarity: Similarity) -> bool:
+def _is_about(case: CompiledCase, commitment: CompiledCommitment, sentence: str, similarity: Similarity) -> bool:
     """Whether a sentence with the words of a commitment is about it: single words of one may stand in any.
 
     Where there are no examples, the patterns alone say what it is about. Of too many parts some are not compared.
@@ -279,9 +286,25 @@ def _is_about(commitment: CompiledCommitment, sentence: str, similarity: Similar
     if commitment.span.start == commitment.span.stop:
         return True
     worded = (each for each in _parts(sentence) if _any_match(commitment.patterns, each))
-    compared = (each for each in (sentence, *worded) if each in similarity)
-    least = min(LEAST_LIKE, commitment.threshold)
-    return any(_likeness(commitment, each, similarity) >= least for each in compared)
+    compared = {each: _likeness(commitment, each, similarity) for each in (sentence, *worded) if each in similarity}
+    least, close = min(LEAST_LIKE, commitment.threshold), min(CLOSE, commitment.threshold)
+    is_short = len(tokens(sentence)) <= ONE_MATTER
+    return any(
+        likeness >= close or (likeness >= least and _strange_words(case, sentence if is_short else each) < STRANGE)
+        for each, likeness in compared.items()
+    )
+
+
+def _strange_words(case: CompiledCase, text: str) -> int:
+    """How many meaningful words of a text stand in no text of the case; figures are none."""
+    return sum(not any(map(str.isdigit, word)) for word in content_stems(text) - _words_of(case))
+
+
+@lru_cache(maxsize=256)
+def _words_of(case: CompiledCase) -> frozenset[str]:
+    """The stems of the meaningful words of a case: of what is asked and told in it, and promised."""
+    patterns = (_ESCAPE.sub(" ", each.pattern) for commitment in case.commitments for each in commitment.patterns)
+    return frozenset(chain.from_iterable(map(content_stems, (*case.anchors, *case.wordings, *patterns))))
 
 
 def _offers(case: CompiledCase, question: str, similarity: Similarity) -> bool:

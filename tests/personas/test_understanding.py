@@ -136,7 +136,7 @@ HINTING = CASE.commitments[0].model_copy(update={"patterns": (r"\bscan\w*\b",)})
 
 
 @pytest.mark.parametrize(
-    "text", ["Scan that.", f"{'I will see. ' * 30}Scan that.", "The sky is blue, and you scan it."]
+    "text", ["Scan that.", f"{'I will see. ' * 30}Scan that.", "It is late, and you scan it."]
 )
 def test_words_of_a_commitment_in_a_sentence_about_something_else_are_heard_but_vague(text: str) -> None:
     case = compiled(CASE.model_copy(update={"commitments": (HINTING,)}))
@@ -144,6 +144,24 @@ def test_words_of_a_commitment_in_a_sentence_about_something_else_are_heard_but_
         [meant] = understand(case, NearMatcher(near), [text])
         assert [commitment.id for commitment, _ in meant.commitments] == ["scan"]
         assert meant.vague == vague
+
+
+@pytest.mark.parametrize(
+    ("text", "near", "vague"),
+    [
+        ("We scan the knee with a song.", 0.5, set()),
+        ("We scan the garden with a song.", 0.5, {"scan"}),
+        ("We scan the garden with a song.", 0.6, set()),
+        ("We scan the 120 knees in 2026.", 0.5, set()),
+    ],
+)
+def test_a_sentence_with_several_words_of_nobody_is_about_something_else(
+    text: str, near: float, vague: set[str]
+) -> None:
+    case = compiled(CASE.model_copy(update={"commitments": (HINTING,)}))
+    [meant] = understand(case, NearMatcher(near), [text])
+    assert [commitment.id for commitment, _ in meant.commitments] == ["scan"]
+    assert meant.vague == vague
 
 
 def test_a_part_of_a_sentence_is_compared_alone() -> None:
