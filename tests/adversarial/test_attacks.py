@@ -151,6 +151,15 @@ def test_words_alone_pay_in_no_scenario(all_talks: list[Base], scorer: Scorer) -
         assert paid(asyncio.run(attempts(scorer, base, RewardConfig(), attacks))) == ""
 
 
+@pytest.mark.parametrize("slug", ["laptop-that-stays-dark", "vpn-that-drops"])
+def test_padding_is_no_grace(all_talks: list[Base], scorer: Scorer, slug: str) -> None:
+    """Where kind words are looked for by likeness, general ones and thanks are not kind enough."""
+    padding = [attack for attack in ATTACKS if attack.family == "padding"]
+    for base in all_talks:
+        if base.scenario.card.slug == slug:
+            assert paid(asyncio.run(attempts(scorer, base, RewardConfig(), padding))) == ""
+
+
 def test_none_pays_where_the_safety_gate_is_skipped(all_talks: list[Base], scorer: Scorer) -> None:
     config = RewardConfig(skip_safety_gate=True)
     for base, attacks in shared_out(all_talks, ATTACKS[1:], 4 * EACH):

@@ -135,9 +135,7 @@ STRAY = "Please scan pages from glossy magazines covering winter holidays around
 HINTING = CASE.commitments[0].model_copy(update={"patterns": (r"\bscan\w*\b",)})
 
 
-@pytest.mark.parametrize(
-    "text", ["Scan that.", f"{'I will see. ' * 30}Scan that.", "It is late, and you scan it."]
-)
+@pytest.mark.parametrize("text", ["Scan that.", f"{'I will see. ' * 30}Scan that.", "It is late, and you scan it."])
 def test_words_of_a_commitment_in_a_sentence_about_something_else_are_heard_but_vague(text: str) -> None:
     case = compiled(CASE.model_copy(update={"commitments": (HINTING,)}))
     for near, vague in ((0.24, {"scan"}), (0.26, set())):
