@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from personas.acts import split_sentences
+from personas.reading.sentences import sentences
 from personas.compiled import CompiledCase
-from personas.disguise import undisguised
 from personas.memory import remembered
-from personas.wording import FUNCTION_WORDS, plain, tokens, words_of
+from personas.reading.plain import plain
+from personas.wording import FUNCTION_WORDS, tokens, words_of
 
 RUN = 4
 """So many words in a row are no coincidence."""
@@ -56,7 +56,7 @@ class Heard:
 
     def add(self, line: str) -> None:
         """Another line of the persona's."""
-        for sentence in (line, *split_sentences(line)):
+        for sentence in (line, *sentences(line)):
             self._turned |= _runs(_turned(sentence))
             self._plain |= _runs(_words(sentence))
 
@@ -114,7 +114,7 @@ def _covered(words: _Words, known: Iterable[_Words]) -> list[bool]:
 @lru_cache(maxsize=256)
 def _runs_of_case(case: CompiledCase, *, turned: bool) -> frozenset[_Words]:
     read = _turned if turned else _words
-    return frozenset().union(*(_runs(read(s)) for line in case.wordings for s in (line, *split_sentences(line))))
+    return frozenset().union(*(_runs(read(s)) for line in case.wordings for s in (line, *sentences(line))))
 
 
 def _runs(words: _Words) -> frozenset[_Words]:
@@ -126,12 +126,12 @@ def _runs(words: _Words) -> frozenset[_Words]:
 
 def _unquoted(sentence: str) -> str:
     """A sentence without what it quotes: that is nobody's own."""
-    return _QUOTED.sub(" ", plain(undisguised(sentence)))
+    return _QUOTED.sub(" ", plain(sentence))
 
 
 @remembered(8192)
 def _words(text: str) -> _Words:
-    return tuple(tokens(undisguised(text)))
+    return tuple(tokens(plain(text)))
 
 
 @remembered(8192)

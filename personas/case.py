@@ -7,14 +7,29 @@ need the whole case (unique ids, solvable gates) live in `personas.lint`.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
+
+
+Needs = tuple[Identifier | tuple[Identifier, ...], ...]
+"""Ids that must all hold; of a list among them, any one will do."""
+
+
+def all_hold(needs: Needs, known: Container[str]) -> bool:
+    """Whether what is known meets the needs."""
+    return all(any(one in known for one in ((need,) if isinstance(need, str) else need)) for need in needs)
+
+
+def named_in(needs: Needs) -> tuple[str, ...]:
+    """Every id that the needs name."""
+    return tuple(one for need in needs for one in ((need,) if isinstance(need, str) else need))
 
 
 class PrivateModel(BaseModel):
@@ -41,19 +56,17 @@ class Topic(PrivateModel):
     """What a question has to resemble to be about something. Shared by a collection or own."""
 
     asks: tuple[Line, ...] = ()
-    """Example questions the matcher compares with; 8-12 varied wordings work well."""
-    probes: tuple[Line, ...] = ()
-    """Held-out paraphrases: used by `labs scenarios check` only, never by the matcher."""
+    """Example questions; a handful of varied wordings is enough."""
     keywords: tuple[Line, ...] = ()
-    """Words that make a question more likely to be about this topic (lexical help)."""
+    """Words that make a question more likely to be about this topic."""
 
 
 class Gate(PrivateModel):
     """What must hold before a matching question opens a fact."""
 
     rapport: float = Field(default=0.0, ge=0.0, le=5.0)
-    requires: tuple[Identifier, ...] = ()
-    """Facts that must have been disclosed before."""
+    requires: Needs = ()
+    """Facts that must have been disclosed before; of a list among them, any one."""
     after_turn: int = Field(default=0, ge=0, le=50)
     """Closed during the first `after_turn` agent turns."""
 
@@ -69,9 +82,10 @@ class Fact(PrivateModel):
     again: Line | None = None
     """How it is put when asked a second time; default: a phrase of the temperament."""
     topic: Identifier | None = None
-    """A topic of the collection whose asks, probes and keywords this fact takes over."""
+    """A topic of the collection whose asks and keywords this fact takes over."""
+    label: Line | None = None
+    """A few words for asking back: "You mean {label}, or ...?"."""
     asks: tuple[Line, ...] = ()
-    probes: tuple[Line, ...] = ()
     keywords: tuple[Line, ...] = ()
     gate: Gate = Gate()
     partial: Line | None = None
@@ -86,35 +100,32 @@ class Denial(PrivateModel):
     id: Identifier
     says: tuple[Line, ...] = Field(min_length=1, max_length=4)
     topic: Identifier | None = None
+    label: Line | None = None
     asks: tuple[Line, ...] = ()
-    probes: tuple[Line, ...] = ()
     keywords: tuple[Line, ...] = ()
 
 
-class Commitment(PrivateModel):
-    """Something the agent may say or promise that matters: advice, an offer, a hint, a diagnosis.
+class Amount(PrivateModel):
+    """The numbers that a commitment is about: of an offer, the price; others are another commitment's."""
 
-    Heard when a statement of the agent matches one of `examples` (text encoder) or one of
-    `patterns` (case-insensitive regular expressions), and none of `unless`.
-    """
+    at_least: float | None = None
+    at_most: float | None = None
+
+
+class Commitment(PrivateModel):
+    """Something the agent may say or promise that matters: advice, an offer, a hint, a diagnosis."""
 
     id: Identifier
     examples: tuple[Line, ...] = ()
-    patterns: tuple[Line, ...] = ()
-    unless: tuple[Line, ...] = ()
-    threshold: float = Field(default=0.62, ge=0.3, le=0.95)
+    """What an agent says who makes it; a handful of varied wordings is enough."""
+    amount: Amount | None = None
+    """For offers: the sentence must name a number within these bounds."""
     also_questions: bool = False
     """Whether a question can make this commitment ("Shall we book you in for today?")."""
-    after: tuple[Identifier, ...] = ()
+    after: Needs = ()
     """Facts or denials that must have been said before, or the persona answers `reply_early`."""
     reply: tuple[Line, ...] = ()
     reply_early: tuple[Line, ...] = ()
-
-    @model_validator(mode="after")
-    def _can_be_heard(self) -> Self:
-        if not (self.examples or self.patterns):
-            raise ValueError("a commitment needs examples or patterns")
-        return self
 
 
 class Ending(PrivateModel):

@@ -1,4 +1,4 @@
-"""A case prepared for play: topics merged in, anchors laid out, patterns and wordings precompiled.
+"""A case prepared for play: topics merged in, examples collected, wordings precompiled.
 
 Compiling does all work that does not depend on the conversation. The result is immutable, private like the
 case (no content in its repr), and may be shared by any number of episodes and threads.
@@ -6,17 +6,14 @@ case (no content in its repr), and may be shared by any number of episodes and t
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from personas.acts import split_sentences
-from personas.anchors import AskGrid, Span, Texts
-from personas.case import Commitment, Denial, Fact, Gate, PersonaCase, Tier, Topic
-from personas.manners import EMPATHY_ANCHORS, SMALL_TALK
+from personas.case import Amount, Commitment, Denial, Fact, Gate, Needs, PersonaCase, Tier, Topic
 from personas.marks import marks_of
-from personas.wording import content_stems, grams, normal, stem_line, stems, tokens
+from personas.reading.sentences import sentences
+from personas.wording import content_stems, grams, normal
 
 _WORD = re.compile(r"[A-Za-z']+")
 
@@ -31,12 +28,12 @@ class CompiledTopic:
     again: str | None
     partial: str | None
     answer: str | None
+    label: str | None
+    """What the persona calls it when it asks back ("when it leaks")."""
     gate: Gate
-    asks: tuple[str, ...]
-    span: Span
+    examples: tuple[str, ...]
+    """Questions that ask about it: the author's, the collection's, and those of labelled turns."""
     keywords: tuple[str, ...]
-    """Stem lines, searched in the stem line of a question."""
-    keyword_weight: tuple[float, ...]
     wording_span: Span
     """Where its wordings are among `CompiledCase.wordings`."""
     normals: tuple[str, ...]
@@ -49,28 +46,51 @@ class CompiledTopic:
     """Sentences of its longest wording."""
     marks: tuple[frozenset[str], ...] = ()
     """Per wording: the words that give it away in any sentence; may be none."""
+    in_story: bool = False
+    """Whether the persona comes to it when it is invited to tell: facts are, denials are not."""
 
     @property
     def creditable(self) -> bool:
         """Whether a question can earn it."""
         return self.tier in (Tier.ASKED, Tier.RAPPORT)
 
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """What the persona says when asked; of what it cannot know, the hidden truth is left out."""
+        if self.tier is Tier.UNKNOWN:
+            return (self.answer,) if self.answer else ()
+        return self.says
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CompiledCommitment:
-    """A commitment with its patterns ready."""
+    """A commitment and what it sounds like."""
 
     id: str
-    span: Span
-    patterns: tuple[re.Pattern[str], ...]
-    unless: tuple[re.Pattern[str], ...]
-    threshold: float
+    examples: tuple[str, ...]
+    amount: Amount | None
     also_questions: bool
-    after: frozenset[str]
+    after: Needs
     reply: tuple[str, ...]
     reply_early: tuple[str, ...]
     length: int
     """Sentences of its longest reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of texts."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Examples:
+    """What labelled turns add to the author's examples: per topic and per commitment, sentences of agents."""
+
+    topics: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    commitments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -88,12 +108,8 @@ class CompiledCase:
     farewell: tuple[str, ...]
     tool_replies: Mapping[str, tuple[str, ...]]
     temperaments: tuple[str, ...]
-    anchors: tuple[str, ...]
     wordings: tuple[str, ...]
     """Every wording of every topic, compared with persona lines in other words."""
-    ask_grid: AskGrid
-    empathy_span: Span
-    small_talk_span: Span
     by_id: Mapping[str, CompiledTopic] = field(default_factory=dict)
     volunteered: tuple[CompiledTopic, ...] = ()
     common_words: frozenset[str] = frozenset()
@@ -102,13 +118,6 @@ class CompiledCase:
     """Normal forms of the sentences that are no fact's content: partial answers, nudges, replies."""
     told_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Normal forms of the sentences of all wordings -> the topics they belong to."""
-    promised: tuple[str, ...] = ()
-    """Examples and patterns of the commitments, whose words are looked for in misspelt ones."""
-    promises: tuple[frozenset[str], ...] = ()
-    """The stems of the meaningful words of each example of a commitment that has more than one."""
-    phrases: tuple[frozenset[str], ...] = ()
-    """The stems of all words of each that has not ("That is fine with us")."""
-
     def __repr__(self) -> str:
         return "<CompiledCase: private>"
 
@@ -122,7 +131,7 @@ def _told_in(topics: Iterable[CompiledTopic]) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
     for topic in topics:
         for line in (*topic.says, topic.again or ""):
-            for sentence in map(normal, split_sentences(line)):
+            for sentence in map(normal, sentences(line)):
                 found[sentence] = found.get(sentence, frozenset()) | {topic.id}
     return found
 
@@ -136,14 +145,6 @@ def _covers(words: frozenset[str], gists: Iterable[frozenset[str]]) -> bool:
     return any(len(needed & words) >= 0.6 * len(needed) for needed in gists if needed)
 
 
-class _Columns:
-    """The two text lists of a case that conversations are compared with."""
-
-    def __init__(self) -> None:
-        self.anchors = Texts()
-        self.wordings = Texts()
-
-
 def _askable(case: PersonaCase) -> tuple[Fact | Denial, ...]:
     return (*case.facts, *case.denials)
 
@@ -153,7 +154,6 @@ def _merged(own: Fact | Denial, topics: Mapping[str, Topic]) -> Topic:
     shared = topics.get(own.topic, Topic()) if own.topic else Topic()
     return Topic(
         asks=tuple(dict.fromkeys(own.asks + shared.asks)),
-        probes=tuple(dict.fromkeys(own.probes + shared.probes)),
         keywords=tuple(dict.fromkeys(own.keywords + shared.keywords)),
     )
 
@@ -172,14 +172,14 @@ def _common_words(lines: Iterable[str]) -> frozenset[str]:
     small: set[str] = set()
     capital: set[str] = set()
     for line in lines:
-        for sentence in split_sentences(line):
+        for sentence in sentences(line):
             for word in _WORD.findall(sentence)[1:]:
                 (capital if word[0].isupper() else small).add(word.lower())
     return frozenset(small - capital)
 
 
 def _longest(lines: Iterable[str]) -> int:
-    return max((len(split_sentences(line)) for line in lines), default=0)
+    return max((len(sentences(line)) for line in lines), default=0)
 
 
 def _other_lines(case: PersonaCase) -> Iterable[str]:
@@ -210,24 +210,12 @@ def _protected(case: PersonaCase, other: Iterable[str]) -> dict[str, frozenset[s
     return {key: frozenset(g for g in found if g not in free and count[g] == 1) for key, found in own.items()}
 
 
-def _keyword_weights(merged: Mapping[str, Topic]) -> dict[str, float]:
-    """A keyword that many topics share says little about any one of them."""
-    count: dict[str, int] = {}
-    for topic in merged.values():
-        for keyword in {stem_line(stems(k)) for k in topic.keywords}:
-            count[keyword] = count.get(keyword, 0) + 1
-    return {keyword: 1.0 / math.sqrt(n) for keyword, n in count.items()}
-
-
 def _compile_topic(
-    item: Fact | Denial,
-    texts: Topic,
-    columns: _Columns,
-    weights: Mapping[str, float],
-    protected: frozenset[str],
+    item: Fact | Denial, texts: Topic, more: Iterable[str], wordings: list[str], protected: frozenset[str]
 ) -> CompiledTopic:
     fact = item if isinstance(item, Fact) else None
-    keywords = tuple(dict.fromkeys(stem_line(stems(k)) for k in texts.keywords if tokens(k)))
+    start = len(wordings)
+    wordings += item.says
     return CompiledTopic(
         id=item.id,
         tier=fact.tier if fact else Tier.ASKED,
@@ -235,28 +223,26 @@ def _compile_topic(
         again=fact.again if fact else None,
         partial=fact.partial if fact else None,
         answer=fact.answer if fact else None,
+        label=item.label,
         gate=fact.gate if fact else Gate(),
-        asks=texts.asks,
-        span=columns.anchors.add(texts.asks),
-        keywords=keywords,
-        keyword_weight=tuple(weights[k] for k in keywords),
-        wording_span=columns.wordings.add(item.says),
+        examples=tuple(dict.fromkeys((*texts.asks, *more))),
+        keywords=texts.keywords,
+        wording_span=Span(start, len(wordings)),
         normals=tuple(dict.fromkeys(normal(w) for w in _revealing(item))),
         protected=protected,
         gists=tuple(content_stems(wording) for wording in item.says),
         length=_longest(item.says),
+        in_story=fact is not None,
     )
 
 
-def _compile_commitment(item: Commitment, anchors: Texts) -> CompiledCommitment:
+def _compile_commitment(item: Commitment, more: Iterable[str]) -> CompiledCommitment:
     return CompiledCommitment(
         id=item.id,
-        span=anchors.add(item.examples),
-        patterns=tuple(re.compile(p, re.IGNORECASE) for p in item.patterns),
-        unless=tuple(re.compile(p, re.IGNORECASE) for p in item.unless),
-        threshold=item.threshold,
+        examples=tuple(dict.fromkeys((*item.examples, *more))),
+        amount=item.amount,
         also_questions=item.also_questions,
-        after=frozenset(item.after),
+        after=item.after,
         reply=item.reply,
         reply_early=item.reply_early,
         length=_longest((*item.reply, *item.reply_early)),
@@ -264,47 +250,49 @@ def _compile_commitment(item: Commitment, anchors: Texts) -> CompiledCommitment:
 
 
 def compile_case(
-    case: PersonaCase, topics: Mapping[str, Topic], tool_replies: Mapping[str, tuple[str, ...]] | None = None
+    case: PersonaCase,
+    topics: Mapping[str, Topic],
+    tool_replies: Mapping[str, tuple[str, ...]] | None = None,
+    examples: Examples | None = None,
 ) -> CompiledCase:
-    """Prepares a case; `topics` are those of its collection, `tool_replies` what it says to tool calls."""
-    replies = dict(tool_replies or {})
-    columns = _Columns()
+    """Prepares a case.
+
+    Args:
+        case: as the author wrote it.
+        topics: those of its collection.
+        tool_replies: what the persona says to tool calls.
+        examples: sentences of labelled turns, if there are any.
+    """
+    replies, examples = dict(tool_replies or {}), examples or Examples()
+    wordings: list[str] = []
     merged = merged_topics(case, topics)
     other = (*_other_lines(case), *(line for lines in replies.values() for line in lines))
-    weights, protected = _keyword_weights(merged), _protected(case, other)
+    protected = _protected(case, other)
     compiled = tuple(
         replace(
-            _compile_topic(item, merged[item.id], columns, weights, protected[item.id]),
+            _compile_topic(item, merged[item.id], examples.topics.get(item.id, ()), wordings, protected[item.id]),
             marks=_marks(case, item, merged[item.id]),
         )
         for item in _askable(case)
     )
-    commitments = tuple(_compile_commitment(item, columns.anchors) for item in case.commitments)
-    examples = [example for item in case.commitments for example in item.examples]
-    empathy, small_talk = columns.anchors.add(EMPATHY_ANCHORS), columns.anchors.add(SMALL_TALK)
     return CompiledCase(
         name=case.name,
         role=case.role,
         openings=case.openings,
         topics=compiled,
-        commitments=commitments,
+        commitments=tuple(
+            _compile_commitment(item, examples.commitments.get(item.id, ())) for item in case.commitments
+        ),
         unknown=case.unknown,
         nudges=case.nudges,
         goals=tuple(frozenset(group) for group in case.ending.goals),
         farewell=case.ending.farewell,
         tool_replies=replies,
         temperaments=case.temperaments,
-        anchors=tuple(columns.anchors.texts),
-        wordings=tuple(columns.wordings.texts),
-        ask_grid=AskGrid([topic.span for topic in compiled]),
-        empathy_span=empathy,
-        small_talk_span=small_talk,
+        wordings=tuple(wordings),
         by_id={topic.id: topic for topic in compiled},
         volunteered=tuple(topic for topic in compiled if topic.tier is Tier.VOLUNTEERED),
-        common_words=_common_words((*other, *columns.wordings.texts, *columns.anchors.texts)),
-        harmless=frozenset(normal(sentence) for line in other for sentence in split_sentences(line)),
+        common_words=_common_words((*other, *wordings)),
+        harmless=frozenset(normal(sentence) for line in other for sentence in sentences(line)),
         told_in=_told_in(compiled),
-        promises=tuple(gist for example in examples if len(gist := content_stems(example)) > 1),
-        phrases=tuple(frozenset(stems(example)) for example in examples if len(content_stems(example)) <= 1),
-        promised=tuple(text for item in case.commitments for text in (*item.examples, *item.patterns)),
     )

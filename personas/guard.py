@@ -6,7 +6,7 @@ case file whose harmless lines give a fact away, and any defect of the simulator
 
 from __future__ import annotations
 
-from personas.acts import split_sentences
+from personas.reading.sentences import sentences
 from personas.compiled import CompiledCase
 from personas.state import PersonaState
 from personas.wording import grams, normal
@@ -21,7 +21,7 @@ def check_reply(case: CompiledCase, state_after: PersonaState, text: str) -> Non
     if not text.strip():
         raise LeakError("the persona's line is empty")
     line = normal(text)
-    found = frozenset().union(*(grams(sentence) for sentence in split_sentences(text)))
+    found = frozenset().union(*(grams(sentence) for sentence in sentences(text)))
     for topic in case.topics:
         if topic.id in state_after.said:
             continue

@@ -1,29 +1,43 @@
 """What a persona hears in an agent turn, and how the turn changes it. Shared by play and by scoring.
 
-`hear` and `advance` are pure functions of the case, the state and the turn. Nothing in them depends on the
-seed or the temperament but `reserve`, which only ever closes gates; so scoring, which uses reserve 0, opens at
-least what the live persona opened.
+`hear` and `advance` are pure functions of the case, the state, the turn and its reading. Nothing in them depends on
+the seed or the temperament but `reserve`, which only ever closes gates; so scoring, which uses reserve 0, opens at
+least what the live persona opened. Not understanding is never charged to the agent: only what is positively
+recognised costs anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from personas.acts import Reading
-from personas.case import Tier
-from personas.compiled import CompiledCase, CompiledTopic
-from personas.matcher import Matcher
-from personas.matching import Match
+from personas.amounts import within
+from personas.case import Tier, all_hold
+from personas.compiled import CompiledCase, CompiledCommitment, CompiledTopic
+from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.state import PersonaState
-from personas.understanding import Understood, texts_to_compare, understand
-from personas.wording import overlap
+from personas.wording import content_words, overlap
 
-__all__ = ["AgentTurn", "Asked", "Heard", "Hearing", "PersonaState", "advance", "hear", "hear_with", "texts_to_compare"]
+__all__ = ["AgentTurn", "Asked", "Heard", "Hearing", "PersonaState", "advance", "hear"]
 
+ASKED = 0.40
+"""A sentence asks about a topic from this probability on; beside a likelier one, from `ALSO_ASKED` on."""
+ALSO_ASKED = 0.55
+UNSURE = 0.15
+"""From here on the persona asks back which of two topics is meant; below, it is asked about something else."""
+TOLD_ALREADY = 0.25
+"""A told topic gives way to an untold one of at least this probability: people go on, they rarely ask again."""
+MADE = 0.50
+BINDING = 0.80
+"""A commitment that costs the agent has to be this clear, and asserted."""
+TOPICS_A_SENTENCE = 2
+QUESTIONS_A_TURN = 3
+"""More topics asked about in one turn are an interrogation."""
+LEGIBLE = 0.5
+"""A turn of which less can be read is not understood."""
+STORIES = 3
+"""So many open invitations are answered with something new."""
 SAME_PHRASE = 0.67
-SAME_QUESTION = 0.60
-"""A question less close than this to what was told already is taken for another question."""
 RAPPORT_CEILING = 3.0
 RAPPORT_FLOOR = -2.0
 EMPATHY_GAIN = 1.0
@@ -41,15 +55,17 @@ class AgentTurn:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question that is about a topic of the case."""
+    """A topic of the case that the turn asks about."""
 
     topic_id: str
     question: str
-    score: float
+    confidence: float
     open: bool
     """Whether its gate lets the persona answer."""
     repeated: bool
     """Whether it was asked before and answered."""
+    invited: bool = False
+    """Told on an open invitation, not because it was asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +76,8 @@ class Heard:
     quote: str
     early: bool
     """Made before the persona has said what it should rest on."""
+    binding: bool
+    """Clear enough to cost the agent something: asserted, to the persona, as its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,72 +85,194 @@ class Hearing:
     """One agent turn as the persona understands it."""
 
     reading: Reading
-    asked: tuple[Asked, ...]
-    commitments: tuple[Heard, ...]
-    off_topic: bool
-    """It asks, and nothing it asks is about the case or about the talk itself."""
+    asked: tuple[Asked, ...] = ()
+    commitments: tuple[Heard, ...] = ()
+    unsure: tuple[str, str] | None = None
+    """Two topics between which the persona cannot tell what is asked."""
     unmatched: tuple[str, ...] = ()
-    """Questions about nothing the case can answer now, check-ins left out."""
+    """Questions about things the case does not hold."""
+    off_topic: bool = False
+    """It only makes small talk, or talks about something positively recognised as another matter."""
+    invites: bool = False
     empathy: str | None = None
     """A sympathetic sentence in a wording not heard before."""
     rapport: float = 0.0
     """Rapport with this turn counted in: what the gates are measured with."""
     unclear: bool = False
     """Nothing in it is meant for the persona. A tool call without words is clear enough."""
+    rude: bool = False
+    interrogation: bool = False
+    farewell: bool = False
+
+    @property
+    def proposal(self) -> bool:
+        """Whether it proposes something the case has no commitment for."""
+        return not self.commitments and any(
+            s.does(Act.PROPOSE) and s.stance in (Stance.ASSERTED, Stance.ASKED, Stance.OPTION) for s in self._spoken
+        )
+
+    @property
+    def checks_in(self) -> bool:
+        """Whether it asks for consent, or whether the persona follows."""
+        return any(s.does(Act.CHECK) for s in self._spoken)
 
     @property
     def idle(self) -> bool:
         """It neither asks nor offers nor comforts."""
-        return not (self.asked or self.unmatched or self.commitments or self.empathy or self.reading.check_ins)
+        return not (
+            self.asked
+            or self.unsure
+            or self.unmatched
+            or self.commitments
+            or self.empathy
+            or self.invites
+            or self.proposal
+            or self.checks_in
+        )
+
+    @property
+    def _spoken(self) -> tuple[Sentence, ...]:
+        return self.reading.readable
 
 
-def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, matcher: Matcher, reserve: float = 0.0) -> Hearing:
-    """What the persona hears; blocking, because the matcher may run a model."""
-    [understood] = understand(case, matcher, (turn.text,))
-    return hear_with(case, state, turn, understood, reserve)
-
-
-def hear_with(
-    case: CompiledCase, state: PersonaState, turn: AgentTurn, understood: Understood, reserve: float = 0.0
+def hear(
+    case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Reading, reserve: float = 0.0
 ) -> Hearing:
-    """As `hear`, with the meaning of the words at hand."""
-    reading = understood.reading
-    if reading.garbled or reading.meta:
-        unclear = reading.meta or bool(reading.sentences) or not turn.tools
-        return Hearing(reading, (), (), off_topic=False, rapport=_rapport(state, reading, None), unclear=unclear)
-    empathy = next((c.gist for c in understood.comforts if is_new(c.gist, state.empathy)), None)
-    rapport = _rapport(state, reading, empathy)
+    """What the persona hears in a turn that was read."""
+    unclear = _unclear(reading, turn)
+    spoken = reading.readable
+    rude = reading.any(Act.RUDE)
+    if unclear:
+        return Hearing(reading, rapport=_rapport(state, None, rude=rude, interrogation=False), unclear=True, rude=rude)
+    empathy = None if rude else next((p for p in map(_gist, _consoling(spoken)) if is_new(p, state.empathy)), None)
+    found = {sentence.text: list(_topics(sentence, state)) for sentence in spoken}
+    interrogation = len({each.id for topics in found.values() for each in topics}) > QUESTIONS_A_TURN
+    rapport = _rapport(state, empathy, rude=rude, interrogation=interrogation)
     asked: dict[str, Asked] = {}
-    # A weak likeness to what was told is no repetition; what else it may be about, the case does not say.
-    vague = {q.text for q in understood.questions if q.match and _is_vague(q.match, state)}
-    for question in understood.questions:
-        found = question.match
-        if found is not None and found.topic_id not in asked and question.text not in vague:
-            topic = case.by_id[found.topic_id]
-            # An offer in the form of a question moves on, even if it touches what was told before.
-            repeated = topic.id in state.said and state.asked.get(topic.id, 0) > 0 and not question.offers
-            is_open = gate_open(topic, state, rapport, reserve)
-            asked[topic.id] = Asked(topic.id, question.text, found.score, is_open, repeated)
-    commitments = tuple(
-        Heard(commitment.id, quote, early=any(topic not in state.said for topic in commitment.after))
-        for commitment, quote in understood.commitments
-    )
-    stray = any(question.stray for question in understood.questions)
-    steering = {q.text for q in understood.questions if q.offers} | reading.check_ins
-    unmatched = tuple(q.text for q in understood.questions if q.stray or q.text in vague - steering)
+    for sentence, topics in found.items():
+        for each in topics:
+            if each.id not in asked:
+                topic = case.by_id[each.id]
+                repeated = topic.id in state.said and state.asked.get(topic.id, 0) > 0
+                is_open = gate_open(topic, state, rapport, reserve)
+                asked[topic.id] = Asked(topic.id, sentence, each.confidence, is_open, repeated)
+    invites = any(s.does(Act.INVITE) for s in spoken)
+    if invites and not asked:
+        asked = {each.topic_id: each for each in _invited(case, state, spoken, rapport, reserve)}
+    heard = tuple(_commitments(case, state, spoken))
+    strays = tuple(s.text for s in spoken if _is_stray(s, found[s.text]))
+    unsure = next((pair for s in spoken if (pair := _between(s, found[s.text])) is not None), None)
     return Hearing(
         reading,
-        tuple(asked.values()),
-        commitments,
-        off_topic=stray and not vague and not asked and not commitments,
-        unmatched=unmatched,
+        asked=tuple(asked.values()),
+        commitments=heard,
+        unsure=None if asked else unsure,
+        unmatched=strays,
+        off_topic=_off_topic(reading, asked=bool(asked), heard=bool(heard), invites=invites or unsure is not None),
+        invites=invites,
         empathy=empathy,
         rapport=rapport,
+        rude=rude,
+        interrogation=interrogation,
+        farewell=_says_goodbye(spoken, asked=bool(asked)),
     )
 
 
-def _is_vague(found: Match, state: PersonaState) -> bool:
-    return found.topic_id in state.said and found.score < SAME_QUESTION
+def _unclear(reading: Reading, turn: AgentTurn) -> bool:
+    if not reading.sentences:
+        return not turn.tools
+    return reading.legibility < LEGIBLE or not reading.readable
+
+
+def _topics(sentence: Sentence, state: PersonaState) -> Iterator[Candidate]:
+    """What a sentence asks about, an untold topic before a told one."""
+    if sentence.does(Act.RUDE) and not sentence.does(Act.ASK):
+        return
+    likely = [each for each in sentence.topics if each.confidence >= ASKED]
+    if likely and likely[0].id in state.said:
+        fresh = next(
+            (c for c in sentence.topics if c.id not in state.said and c.confidence >= TOLD_ALREADY), None
+        )
+        if fresh is not None:
+            likely = [fresh, *(each for each in likely if each.id != fresh.id and each.id not in state.said)]
+    for number, each in enumerate(likely[:TOPICS_A_SENTENCE]):
+        if number == 0 or each.confidence >= ALSO_ASKED:
+            yield each
+
+
+def _invited(
+    case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence], rapport: float, reserve: float
+) -> Iterator[Asked]:
+    """What an open invitation brings out: the next thing that the persona would tell, in the order of the case."""
+    if state.stories >= STORIES:
+        return
+    quote = next(s.text for s in spoken if s.does(Act.INVITE))
+    closed = (t for t in case.topics if t.tier is Tier.ASKED and t.id not in state.said and t.in_story)
+    for topic in [t for t in closed if gate_open(t, state, rapport, reserve)][:1]:
+        yield Asked(topic.id, quote, 0.0, open=True, repeated=False, invited=True)
+
+
+def _is_stray(sentence: Sentence, topics: list[Candidate]) -> bool:
+    """Whether it asks for something that the case holds nothing about."""
+    best = max((each.confidence for each in sentence.topics), default=0.0)
+    return sentence.does(Act.ASK) and not sentence.does(Act.INVITE, Act.CHECK) and not topics and best < UNSURE
+
+
+def _between(sentence: Sentence, topics: list[Candidate]) -> tuple[str, str] | None:
+    """The two topics it may ask about, where neither is likely enough."""
+    if topics or not sentence.does(Act.ASK) or len(sentence.topics) < 2:
+        return None
+    first, second = sentence.topics[:2]
+    return (first.id, second.id) if first.confidence >= UNSURE and second.confidence >= UNSURE / 2 else None
+
+
+def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence]) -> Iterator[Heard]:
+    by_id = {commitment.id: commitment for commitment in case.commitments}
+    best: dict[str, tuple[Candidate, Sentence]] = {}
+    for sentence in spoken:
+        for each in sentence.commitments:
+            commitment = by_id[each.id]
+            if each.confidence < MADE or not _may_make(commitment, sentence):
+                continue
+            if each.id not in best or each.confidence > best[each.id][0].confidence:
+                best[each.id] = each, sentence
+    for name, (each, sentence) in best.items():
+        early = not all_hold(by_id[name].after, state.said)
+        yield Heard(name, sentence.text, early, _binds(by_id[name], each, sentence))
+
+
+def _may_make(commitment: CompiledCommitment, sentence: Sentence) -> bool:
+    return commitment.amount is None or within(commitment.amount, sentence.text)
+
+
+def _binds(commitment: CompiledCommitment, found: Candidate, sentence: Sentence) -> bool:
+    """Whether it may cost the agent: the whole sentence says it, as the agent's own word to the persona."""
+    asserted = sentence.stance in (Stance.ASSERTED, Stance.NONE, Stance.OTHER)
+    is_question = sentence.text.rstrip("\"') ").endswith("?")
+    return found.confidence >= BINDING and asserted and (commitment.also_questions or not is_question)
+
+
+def _off_topic(reading: Reading, *, asked: bool, heard: bool, invites: bool) -> bool:
+    """Whether the turn is small talk about another matter and nothing else."""
+    if asked or heard or invites:
+        return False
+    substance = (Act.ASK, Act.INVITE, Act.PROPOSE, Act.INFORM, Act.RECAP, Act.EMPATHY, Act.CHECK, Act.PROCESS)
+    spoken = reading.readable
+    social = [s for s in spoken if s.does(Act.SOCIAL) and not s.does(Act.GREET, Act.CLOSE, Act.COURTESY)]
+    return bool(social) and not any(s.does(*substance) and not s.does(Act.SOCIAL) for s in spoken)
+
+
+def _says_goodbye(spoken: Iterable[Sentence], *, asked: bool) -> bool:
+    return not asked and any(s.does(Act.CLOSE) for s in spoken)
+
+
+def _consoling(spoken: Iterable[Sentence]) -> Iterator[str]:
+    return (s.text for s in spoken if s.does(Act.EMPATHY))
+
+
+def _gist(sentence: str) -> str:
+    """The meaningful words of a sympathetic sentence, by which a repetition of it is recognised."""
+    return " ".join(content_words(sentence)) or sentence.lower()
 
 
 def gate_open(topic: CompiledTopic, state: PersonaState, rapport: float, reserve: float) -> bool:
@@ -144,14 +284,14 @@ def gate_open(topic: CompiledTopic, state: PersonaState, rapport: float, reserve
     return (
         (topic.tier is not Tier.RAPPORT or rapport >= topic.gate.rapport + reserve)
         and state.turn + 1 > topic.gate.after_turn
-        and all(required in state.said for required in topic.gate.requires)
+        and all_hold(topic.gate.requires, state.said)
     )
 
 
-def _rapport(state: PersonaState, reading: Reading, empathy: str | None) -> float:
+def _rapport(state: PersonaState, empathy: str | None, *, rude: bool, interrogation: bool) -> float:
     """Rapport after this turn; it depends on the agent's words alone, never on what the persona said."""
     gain = EMPATHY_GAIN if empathy and state.rapport < RAPPORT_CEILING and len(state.empathy) < RAPPORT_CEILING else 0.0
-    loss = RUDE_LOSS * reading.rude + INTERROGATION_LOSS * reading.interrogation
+    loss = RUDE_LOSS * rude + INTERROGATION_LOSS * interrogation
     return max(RAPPORT_FLOOR, min(RAPPORT_CEILING, state.rapport + gain) - loss)
 
 
@@ -162,8 +302,7 @@ def is_new(phrase: str, heard: Iterable[str]) -> bool:
 
 def annoyance_of(state: PersonaState, hearing: Hearing) -> float:
     """How much patience the turn costs."""
-    reading = hearing.reading
-    cost = 2.0 * reading.rude + 1.0 * reading.interrogation
+    cost = 2.0 * hearing.rude + 1.0 * hearing.interrogation
     cost += sum(1.0 for asked in hearing.asked if asked.repeated)
     cost += sum(0.5 for asked in hearing.asked if not asked.open and state.asked.get(asked.topic_id, 0) > 0)
     if hearing.unclear or hearing.off_topic:
@@ -189,7 +328,7 @@ def advance(
         rapport=hearing.rapport,
         annoyance=state.annoyance + annoyance_of(state, hearing),
         said={**dict.fromkeys(said, now), **state.said},
-        asked=_counted(state.asked, (a.topic_id for a in hearing.asked)),
+        asked=_counted(state.asked, (a.topic_id for a in hearing.asked if not a.invited)),
         empathy=(*state.empathy, hearing.empathy) if hearing.empathy else state.empathy,
         commitments=commitments,
         heard=_counted(state.heard, (h.commitment_id for h in hearing.commitments if not h.early)),
@@ -198,7 +337,8 @@ def advance(
         goals_met=goals_met,
         idle=state.idle + 1 if hearing.idle and not turn.tools else 0,
         puzzled=state.puzzled + (hearing.unclear or hearing.off_topic),
-        farewells=state.farewells + hearing.reading.farewell,
+        farewells=state.farewells + hearing.farewell,
+        stories=state.stories + hearing.invites,
         ended=state.ended,
         lines=state.lines,
     )

@@ -11,15 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from personas.acts import read_turn
-from personas.case import Denial, Fact, Gate, PersonaCase, Tier, Topic
+from personas.case import Denial, Fact, Gate, PersonaCase, Tier, Topic, all_hold, named_in
 from personas.compiled import merged_topics
 from personas.hearing import RAPPORT_CEILING
 from personas.library import load_temperaments
 from personas.wording import content_words, grams, normal, stem
 
-MIN_ASKS = 6
-MIN_PROBES = 2
+MIN_ASKS = 3
 MAX_LEFT_OUT = 2
 """How many volunteered facts an opening may leave to the first reply."""
 GIVEAWAY = 0.6
@@ -85,12 +83,9 @@ def _topics(desk: _Desk) -> Iterator[Problem]:
 
 def _enough_questions(desk: _Desk) -> Iterator[Problem]:
     for entry in desk.items:
-        asks, probes = len(entry.texts.asks), len(entry.texts.probes)
-        if entry.tier in (Tier.ASKED, Tier.RAPPORT):
-            if asks < MIN_ASKS:
-                yield Problem(f"{entry.path}.asks", f"{asks} example questions, at least {MIN_ASKS} are needed")
-            if probes < MIN_PROBES:
-                yield Problem(f"{entry.path}.probes", f"{probes} probes, at least {MIN_PROBES} are needed")
+        asks = len(entry.texts.asks)
+        if entry.tier in (Tier.ASKED, Tier.RAPPORT) and asks < MIN_ASKS:
+            yield Problem(f"{entry.path}.asks", f"{asks} example questions, at least {MIN_ASKS} are needed")
         elif isinstance(entry.item, Fact) and entry.item.answer and not asks:
             yield Problem(f"{entry.path}.asks", "an answer nobody can ask for: there are no example questions")
 
@@ -98,13 +93,7 @@ def _enough_questions(desk: _Desk) -> Iterator[Problem]:
 def _distinct_questions(desk: _Desk) -> Iterator[Problem]:
     owner: dict[str, str] = {}
     for entry in desk.items:
-        known = {normal(ask) for ask in entry.texts.asks}
-        for i, probe in enumerate(entry.texts.probes):
-            if normal(probe) in known:
-                yield Problem(f"{entry.path}.probes[{i}]", "a probe must not be one of the example questions")
-            if not read_turn(probe).questions:
-                yield Problem(f"{entry.path}.probes[{i}]", "this does not read as a question")
-        for ask in sorted(known):
+        for ask in sorted({normal(ask) for ask in entry.texts.asks}):
             if owner.setdefault(ask, entry.path) != entry.path:
                 yield Problem(f"{entry.path}.asks", f"shares an example question with {owner[ask]}")
 
@@ -119,7 +108,7 @@ def _gates(desk: _Desk) -> Iterator[Problem]:
             yield Problem(f"{where}.rapport", "only facts of tier rapport need rapport")
         if entry.tier is Tier.RAPPORT and gate.rapport <= 0:
             yield Problem(f"{where}.rapport", "a fact of tier rapport needs rapport above 0")
-        for name in gate.requires:
+        for name in named_in(gate.requires):
             if tiers.get(name, Tier.UNKNOWN) is Tier.UNKNOWN:
                 yield Problem(f"{where}.requires", f"{name} is nothing the persona can say")
     yield from _rapport_in_reach(desk)
@@ -143,7 +132,7 @@ def _solvable(desk: _Desk) -> Iterator[Problem]:
     """Opens gates until nothing changes; what is left waits for itself."""
     said: set[str] = set()
     waiting = [entry for entry in desk.items if entry.tier is not Tier.UNKNOWN]
-    while ready := [entry for entry in waiting if said.issuperset(entry.gate.requires)]:
+    while ready := [entry for entry in waiting if all_hold(entry.gate.requires, said)]:
         said |= {entry.item.id for entry in ready}
         waiting = [entry for entry in waiting if entry not in ready]
     yield from (Problem(f"{entry.path}.gate.requires", "this gate can never open") for entry in waiting)
@@ -235,28 +224,11 @@ def _commitments(desk: _Desk) -> Iterator[Problem]:
     tiers = {entry.item.id: entry.tier for entry in desk.items}
     for i, commitment in enumerate(desk.case.commitments):
         path = f"commitments[{i}]"
-        broken = [p for p in (*commitment.patterns, *commitment.unless) if not _compiles(p)]
-        if broken:
-            yield Problem(f"{path}.patterns", "not a regular expression")
-            continue
-        for name in commitment.after:
+        for name in named_in(commitment.after):
             if tiers.get(name, Tier.UNKNOWN) is Tier.UNKNOWN:
                 yield Problem(f"{path}.after", f"{name} is nothing the persona can say")
         if commitment.after and not commitment.reply_early:
             yield Problem(f"{path}.reply_early", "needed, because the commitment can come too early")
-        for n, example in enumerate(commitment.examples):
-            if any(re.search(p, example, re.IGNORECASE) for p in commitment.unless):
-                yield Problem(f"{path}.examples[{n}]", "excluded by its own `unless`")
-            if not commitment.also_questions and not read_turn(example).statements:
-                yield Problem(f"{path}.examples[{n}]", "reads as a question, but questions do not count")
-
-
-def _compiles(pattern: str) -> bool:
-    try:
-        re.compile(pattern)
-    except re.error:
-        return False
-    return True
 
 
 def _goals(desk: _Desk) -> Iterator[Problem]:

@@ -18,7 +18,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from personas.acts import read_turn, split_sentences
+from personas.reading.sentences import sentences
 from personas.compiled import CompiledCase
 from personas.guard import LeakError, check_reply
 from personas.marks import agrees, digits_of
@@ -160,7 +160,7 @@ class Phrasing:
 
         A part of a sentence that shares no word with the line needs one, too: it may have been added.
         """
-        own, new = split_sentences(line), split_sentences(text)
+        own, new = sentences(line), sentences(text)
         parts = [part for part in _parts(text) if not _gist(part) & _gist(line)]
         cosine = self._matcher.cosine([*new, text, *parts], [*own, line, *_parts(line)])
         return (
@@ -228,7 +228,7 @@ def _shares(sentence: str, other: str) -> bool:
 
 
 def _parts(text: str) -> list[str]:
-    return [part for sentence in split_sentences(text) for part in _JOINTS.split(sentence)]
+    return [part for sentence in sentences(text) for part in _JOINTS.split(sentence)]
 
 
 def _affirms_alike(sentence: str, own: Sequence[str], row: NDArray[np.float64]) -> bool:

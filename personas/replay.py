@@ -9,21 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
-from personas.acts import Kind, Reading
 from personas.borrowed import Heard, formulas
+from personas.case import all_hold
 from personas.compiled import CompiledCase
-from personas.conduct import Acts, as_meant, consoling, merely_polite, talks_past
-from personas.hearing import AgentTurn, Hearing, advance, hear_with
+from personas.hearing import AgentTurn, Asked, Hearing, advance, hear, is_new
 from personas.matcher import Matcher
+from personas.reading.acts import Act, Reading
+from personas.reading.reader import Reader, Turn
 from personas.state import PersonaState
 from personas.telling import Told, told
-from personas.understanding import Understood, understand
 
 CREDITS_A_TURN = 2
 CREDITS_UNDER_FIRE = 1
 """An interrogated or insulted persona answers one thing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """How often the agent behaved in a way the persona notices."""
+
+    rude: int = 0
+    empathy: int = 0
+    repeated_question: int = 0
+    interrogation: int = 0
+    open_question: int = 0
+    off_topic: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,9 @@ class Made:
     early: bool
     spoken_before: frozenset[str]
     clear: bool = True
-    """Said to the persona, in the agent's own words. What is not binds the agent only where it does harm."""
+    """In the agent's own words: what is not earns nothing."""
+    binding: bool = True
+    """Asserted as the agent's own word: what is not costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +81,8 @@ class TurnRecord:
     tools: tuple[str, ...]
     own: tuple[str, ...] = ()
     """Sentences to the persona in the agent's own words; none in an interrogation, where nobody takes them in."""
-    off_topic: bool = False
-    """It asks about something else than the matter, and nothing new about the matter."""
     empathy: bool = False
-    """A remark that answers how the persona feels or what it said, unlike those before."""
-
+    """A sympathetic remark in the agent's own words, unlike those before."""
     repeated: int = 0
     """How many of its questions were asked before and answered."""
     asks_anew: bool = False
@@ -83,7 +93,7 @@ class TurnRecord:
     @property
     def open_question(self) -> bool:
         """It lets the persona tell; in an interrogation nothing does."""
-        return self.hearing.reading.open_question and not self.hearing.reading.interrogation
+        return self.hearing.invites and not self.hearing.interrogation
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -106,59 +116,40 @@ def replay(
     case: CompiledCase,
     opening: str | None,
     exchanges: Sequence[Exchange],
+    reader: Reader,
     matcher: Matcher,
     max_turns: int | None = None,
 ) -> Record:
-    """The record of a transcript; blocking, because the matcher may run a model.
+    """The record of a transcript; blocking, because reader and matcher may run a model.
 
     Nothing is elicited after `max_turns`: no episode is that long, so going on asking for ever must not pay in a
     transcript that a client wrote. What the agent does there still counts.
     """
-    said = [exchange.agent.text for exchange in exchanges]
-    meant = [as_meant(text) for text in said]
-    understood = dict(zip((*said, *meant), understand(case, matcher, (*said, *meant)), strict=True))
-    played = partial(_replayed, case, opening, exchanges, matcher=matcher, max_turns=max_turns)
-    record = played([understood[text] for text in said])
-    if meant == said:
-        return record
-    # Without the noise the turns may earn more; only what they cost is taken over.
-    costly = played([understood[text] for text in meant])
-    turns = tuple(
-        replace(one, off_topic=one.off_topic or other.off_topic, repeated=max(one.repeated, other.repeated))
-        for one, other in zip(record.turns, costly.turns, strict=True)
-    )
-    return replace(record, turns=turns, acts=_acts_of(turns))
-
-
-def _replayed(
-    case: CompiledCase,
-    opening: str | None,
-    exchanges: Sequence[Exchange],
-    heard: Sequence[Understood],
-    *,
-    matcher: Matcher,
-    max_turns: int | None,
-) -> Record:
-    lines = told(case, matcher, [_asked(case, e.persona, meant) for e, meant in zip(exchanges, heard, strict=True)])
-    stale = formulas([[s.text for s in meant.reading.sentences] for meant in heard])
+    read = reader.read(case, turns_of(opening, exchanges))
+    lines = told(case, matcher, [_asked(case, e.persona, each) for e, each in zip(exchanges, read, strict=True)])
+    stale = formulas([[s.text for s in each.sentences] for each in read])
     persona = Heard(case)
     persona.add(opening or "")
     state = PersonaState(said=dict.fromkeys(_opened_with(case, opening), 0))
     turns: list[TurnRecord] = []
     elicited: dict[str, Disclosure] = {}
     made: dict[str, tuple[Made, ...]] = {}
-    for exchange, meant, found, formula in zip(exchanges, heard, lines, stale, strict=True):
-        hearing = hear_with(case, state, exchange.agent, meant)
+    consoled: list[str] = []
+    for exchange, reading, found, formula in zip(exchanges, read, lines, stale, strict=True):
         agent, now = exchange.agent, state.turn + 1
-        credits = _credits(state, hearing, found, now) if max_turns is None or now <= max_turns else []
+        hearing = hear(case, state, agent, reading)
+        credits = _credits(case, state, exchange, hearing, found) if max_turns is None or now <= max_turns else []
         brings = bool(credits) or any(tool not in state.tools for tool in agent.tools)
-        for commitment_id, one in _made(state, hearing, meant, persona, now):
+        for commitment_id, one in _made(case, state, hearing, persona, now):
             before = made.get(commitment_id, ())
-            brings = brings or (_binds(one) and not any(map(_binds, before)))
+            brings = brings or (_counts(one) and not any(map(_counts, before)))
             made[commitment_id] = (*before, one)
         # Volunteered facts earn nothing; a persona has told them with its first answer at the latest.
         free = [t.id for t in case.volunteered if t.id not in state.said]
         elicited |= {credit.topic_id: credit for credit in credits}
+        own = tuple(s for s in _own(hearing, persona) if s not in formula)
+        fresh = next((s for s in _sympathy(reading) if s in own and is_new(s, consoled)), None)
+        consoled += [fresh] if fresh is not None else []
         disclosed = tuple(credit.topic_id for credit in credits)
         turns.append(
             TurnRecord(
@@ -168,8 +159,8 @@ def _replayed(
                 hearing,
                 disclosed,
                 agent.tools,
-                own=tuple(sentence for sentence in _own(hearing.reading, persona) if sentence not in formula),
-                off_topic=talks_past(state, hearing, meant),
+                own=own,
+                empathy=fresh is not None,
                 repeated=sum(asked.repeated for asked in hearing.asked),
                 asks_anew=any(asked.topic_id not in state.asked for asked in hearing.asked),
                 brings=brings,
@@ -177,20 +168,22 @@ def _replayed(
         )
         persona.add(exchange.persona or "")
         state = advance(case, state, agent, hearing, (*disclosed, *free))
-    consoled = consoling(
-        opening, ((meant, turn.own, turn.persona_text) for meant, turn in zip(heard, turns, strict=True))
-    )
-    shown = tuple(replace(turn, empathy=each) for turn, each in zip(turns, consoled, strict=True))
-    return Record(shown, elicited, state.said, made, _acts_of(shown), state.rapport)
+    return Record(tuple(turns), elicited, state.said, made, _acts_of(turns), state.rapport)
 
 
-def _binds(made: Made) -> bool:
+def turns_of(opening: str | None, exchanges: Sequence[Exchange]) -> list[Turn]:
+    """Each agent turn with the persona's line before it, as a reader wants them."""
+    lines = [opening or "", *(exchange.persona or "" for exchange in exchanges)]
+    return [(line, exchange.agent.text) for line, exchange in zip(lines, exchanges, strict=False)]
+
+
+def _counts(made: Made) -> bool:
     return made.clear and not made.early
 
 
-def credits_of(reading: Reading) -> int:
+def credits_of(hearing: Hearing) -> int:
     """The most topics that a turn can earn."""
-    return CREDITS_UNDER_FIRE if reading.interrogation or reading.rude else CREDITS_A_TURN
+    return CREDITS_UNDER_FIRE if hearing.interrogation or hearing.rude else CREDITS_A_TURN
 
 
 def _opened_with(case: CompiledCase, opening: str | None) -> tuple[str, ...]:
@@ -199,50 +192,60 @@ def _opened_with(case: CompiledCase, opening: str | None) -> tuple[str, ...]:
 
 
 def _made(
-    state: PersonaState, hearing: Hearing, meant: Understood, persona: Heard, now: int
+    case: CompiledCase, state: PersonaState, hearing: Hearing, persona: Heard, now: int
 ) -> Iterator[tuple[str, Made]]:
-    """The commitments of a turn; vague ones, echoes, those among many questions and in noise are not clear."""
-    known, crowded = frozenset(state.said), hearing.reading.interrogation
+    """The commitments of a turn; echoes and those among many questions are not clear."""
+    known = frozenset(state.said)
     for each in hearing.commitments:
-        vague = crowded or each.commitment_id in meant.vague
-        clear = not (vague or persona.verbatim(each.quote) or merely_polite(each.quote))
-        yield each.commitment_id, Made(now, each.quote, each.early, known, clear)
-    for commitment, quote in meant.muttered:
-        yield commitment.id, Made(now, quote, not commitment.after <= known, known, clear=False)
+        clear = not (hearing.interrogation or persona.verbatim(each.quote))
+        yield each.commitment_id, Made(now, each.quote, each.early, known, clear, each.binding)
 
 
-def _own(reading: Reading, persona: Heard) -> tuple[str, ...]:
-    if reading.garbled or reading.meta or reading.interrogation:
+def _own(hearing: Hearing, persona: Heard) -> tuple[str, ...]:
+    """Sentences with something to say, in the agent's own words."""
+    if hearing.unclear or hearing.interrogation:
         return ()
-    spoken = (s.text for s in reading.sentences if s.kind in (Kind.STATEMENT, Kind.QUESTION))
-    return tuple(
-        sentence
-        for sentence in spoken
-        if not (sentence in reading.void or persona.borrowed(sentence) or merely_polite(sentence))
-    )
+    empty = frozenset({Act.COURTESY, Act.GREET, Act.CLOSE})
+    return tuple(s.text for s in hearing.reading.readable if not (s.acts and s.acts <= empty or persona.borrowed(s.text)))
 
 
-def _credits(state: PersonaState, hearing: Hearing, line: Mapping[str, Told], now: int) -> list[Disclosure]:
-    """The topics of this turn that were asked for, open, told, and new; not more than a persona tells at once."""
-    limit = credits_of(hearing.reading)
-    earned = [a for a in hearing.asked if a.open and a.topic_id in line and a.topic_id not in state.said]
+def _sympathy(reading: Reading) -> tuple[str, ...]:
+    return () if reading.any(Act.RUDE) else reading.all_of(Act.EMPATHY)
+
+
+def _credits(
+    case: CompiledCase, state: PersonaState, exchange: Exchange, hearing: Hearing, line: Mapping[str, Told]
+) -> list[Disclosure]:
+    """The topics of this turn that were asked for, open, told, and new; not more than a persona tells at once.
+
+    Where the transcript ends with the agent, its last turn counts as the persona hears it: what it would answer.
+    """
+    limit, now = credits_of(hearing), state.turn + 1
+    fresh = [a for a in hearing.asked if a.open and a.topic_id not in state.said and case.by_id[a.topic_id].creditable]
+    if exchange.persona is None:
+        return [Disclosure(a.topic_id, now, a.question, "") for a in fresh[:limit]]
+    earned = [a for a in fresh if a.topic_id in line]
     # Exact wordings first: a vague resemblance must not push out what was really told.
     earned.sort(key=lambda asked: not line[asked.topic_id].exact)
     return [Disclosure(a.topic_id, now, a.question, line[a.topic_id].quote) for a in earned[:limit]]
 
 
-def _asked(case: CompiledCase, line: str | None, meant: Understood) -> tuple[str, tuple[str, ...]]:
-    """A persona's line and the topics asked about before it; this does not depend on the state."""
-    ids = dict.fromkeys(question.match.topic_id for question in meant.questions if question.match)
-    return line or "", tuple(each for each in ids if case.by_id[each].creditable) if line else ()
+def _asked(case: CompiledCase, line: str | None, reading: Reading) -> tuple[str, tuple[str, ...]]:
+    """A persona's line and the topics it may tell in answer to a turn; this does not depend on the state."""
+    if not line:
+        return "", ()
+    if reading.any(Act.INVITE):
+        return line, tuple(topic.id for topic in case.topics if topic.creditable)
+    ids = dict.fromkeys(each.id for sentence in reading.readable for each in sentence.topics)
+    return line, tuple(each for each in ids if case.by_id[each].creditable)
 
 
 def _acts_of(turns: Sequence[TurnRecord]) -> Acts:
     return Acts(
-        rude=sum(turn.hearing.reading.rude for turn in turns),
+        rude=sum(turn.hearing.rude for turn in turns),
         empathy=sum(turn.empathy for turn in turns),
         repeated_question=sum(turn.repeated for turn in turns),
-        interrogation=sum(turn.hearing.reading.interrogation for turn in turns),
+        interrogation=sum(turn.hearing.interrogation for turn in turns),
         open_question=sum(turn.open_question for turn in turns),
-        off_topic=sum(turn.off_topic for turn in turns),
+        off_topic=sum(turn.hearing.off_topic for turn in turns),
     )

@@ -39,6 +39,8 @@ class PersonaState:
     puzzled: int = 0
     """Agent turns that made no sense or were off topic."""
     farewells: int = 0
+    stories: int = 0
+    """Open invitations so far."""
     ended: bool = False
     lines: tuple[str, ...] = ()
     """Digests of the persona's own lines, so that it does not repeat one."""
@@ -63,6 +65,7 @@ class PersonaState:
             "idle": self.idle,
             "puzzled": self.puzzled,
             "farewells": self.farewells,
+            "stories": self.stories,
             "ended": self.ended,
             "lines": list(self.lines),
         }

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from personas.acts import split_sentences
+from personas.reading.sentences import sentences
 from personas.compiled import CompiledCase, CompiledTopic, contains
 from personas.library import load_temperaments
 from personas.marks import agrees, digits_of, doubts
@@ -78,7 +78,7 @@ def _searched(case: CompiledCase, matcher: Matcher, keys: Sequence[_Key]) -> dic
 
 def _quote(topic: CompiledTopic, line: str) -> str:
     """The sentence that tells the topic, or the whole line when the wording spans several."""
-    return next((s for s in split_sentences(line) if contains(topic, normal(s))), line)
+    return next((s for s in sentences(line) if contains(topic, normal(s))), line)
 
 
 def _foreign_sentences(case: CompiledCase, topic: CompiledTopic, line: str) -> list[str]:
@@ -86,7 +86,7 @@ def _foreign_sentences(case: CompiledCase, topic: CompiledTopic, line: str) -> l
     whole = normal(line)
     if any(evasion in whole for evasion in (*_withheld(), *_evasions(topic))):
         return []
-    return [s for s in split_sentences(line)[:MAX_SENTENCES] if not _is_own(case, topic, normal(s))]
+    return [s for s in sentences(line)[:MAX_SENTENCES] if not _is_own(case, topic, normal(s))]
 
 
 @cache
@@ -97,7 +97,7 @@ def _withheld() -> tuple[str, ...]:
 
 def _evasions(topic: CompiledTopic) -> list[str]:
     halves = (line for line in (topic.partial, topic.answer) if line)
-    return [normal(sentence) for line in halves for sentence in split_sentences(line)]
+    return [normal(sentence) for line in halves for sentence in sentences(line)]
 
 
 def _is_own(case: CompiledCase, topic: CompiledTopic, sentence: str) -> bool:
@@ -116,10 +116,10 @@ def _is_long(sentence: str) -> bool:
 
 def _alike(case: CompiledCase, matcher: Matcher, loose: Mapping[_Key, list[str]]) -> dict[_Key, Told | None]:
     """What the lines tell in other words than the case's."""
-    sentences = list(dict.fromkeys(s for own in loose.values() for s in own))
-    if not sentences:
+    texts = list(dict.fromkeys(s for own in loose.values() for s in own))
+    if not texts:
         return dict.fromkeys(loose)
-    row = dict(zip(sentences, matcher.cosine(sentences, case.wordings), strict=True))
+    row = dict(zip(texts, matcher.cosine(texts, case.wordings), strict=True))
     found: dict[_Key, Told | None] = {}
     for key, own in loose.items():
         topic = case.by_id[key[3]]

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from personas.case import Topic
-from personas.compiled import CompiledCase, compile_case
+from personas.compiled import CompiledCase, Examples, compile_case
 from scenarios.lint import COLLECTION_FILE, COLLECTIONS, LoadedCollection, load_collection
 from scenarios.schema import CollectionCard, ScenarioCard, ScenarioFile, ScenarioSecrets
+from scenarios.turns import SUFFIX, examples_of, load_turns
 from scenarios.yamlfile import Finding, ScenarioError, load
 
 
@@ -122,7 +123,7 @@ def load_sound(root: Path | None = None, only: Iterable[str] | None = None) -> t
             collections[slug] = loaded
     if not collections and not findings:
         findings.append(Finding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
-    return _assemble(collections), findings
+    return _assemble(root, collections), findings
 
 
 def _wanted(root: Path, only: Iterable[str] | None) -> dict[str, list[str] | None]:
@@ -156,7 +157,7 @@ def oracle_lines(root: Path | None = None) -> dict[str, tuple[str, ...]]:
     return lines
 
 
-def _assemble(collections: Mapping[str, LoadedCollection]) -> Library:
+def _assemble(root: Path, collections: Mapping[str, LoadedCollection]) -> Library:
     public: dict[str, PublicCollection] = {}
     sealed: dict[tuple[str, str], SealedScenario] = {}
     contents: dict[str, Any] = {}
@@ -164,9 +165,11 @@ def _assemble(collections: Mapping[str, LoadedCollection]) -> Library:
         contents[slug] = loaded.document.data
         cards: dict[str, PublicScenario] = {}
         for name, (file, document) in sorted(loaded.scenarios.items()):
-            contents[f"{slug}/{name}"] = document.data
+            turns = load_turns(root / slug / f"{name}{SUFFIX}")
+            examples = examples_of(turns)
+            contents[f"{slug}/{name}"] = [document.data, examples.topics, examples.commitments]
             cards[name] = _public(file)
-            sealed[slug, name] = _seal(slug, file, loaded)
+            sealed[slug, name] = _seal(slug, file, loaded, examples)
         public[slug] = PublicCollection(loaded.file.public, cards)
     canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return Library(Catalog(public), Vault(sealed), hashlib.sha256(canonical.encode()).hexdigest())
@@ -177,14 +180,14 @@ def _public(file: ScenarioFile) -> PublicScenario:
     return PublicScenario(file.public, dimensions, file.private.persona.temperaments)
 
 
-def _seal(collection: str, file: ScenarioFile, loaded: LoadedCollection) -> SealedScenario:
+def _seal(collection: str, file: ScenarioFile, loaded: LoadedCollection, examples: Examples) -> SealedScenario:
     replies = {tool.id: tool.reply for tool in file.private.tools}
     return SealedScenario(
         collection=collection,
         card=file.public,
         version=file.version,
         secrets=file.private,
-        case=compile_case(file.private.persona, loaded.file.topics, replies),
+        case=compile_case(file.private.persona, loaded.file.topics, replies, examples),
         topics=loaded.file.topics,
         foreign=loaded.file.foreign,
     )

@@ -243,9 +243,6 @@ def _patterns(file: ScenarioFile) -> Iterator[Remark]:
 
 
 def _pattern_lists(file: ScenarioFile) -> Iterator[tuple[Loc, tuple[str, ...]]]:
-    for i, commitment in enumerate(file.private.persona.commitments):
-        yield (*_PERSONA, "commitments", i, "patterns"), commitment.patterns
-        yield (*_PERSONA, "commitments", i, "unless"), commitment.unless
     for loc, check in _checks(file):
         if check.says:
             yield (*loc, "says", "any"), check.says.any

@@ -148,6 +148,15 @@ class EncoderMatcher:
         similarities: NDArray[np.float64] = np.round(matrix.T @ matrix, 3)
         return similarities + 0.0
 
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors of conversation texts, shape (len(texts), width)."""
+        known = self._vectors(texts)
+        return np.stack([known[text] for text in texts]) if texts else np.zeros((0, self._encoder.width), np.float32)
+
+    def embed_authored(self, texts: Sequence[str]) -> Vectors:
+        """The same for texts of a case, which are kept between starts."""
+        return self._anchor_vectors(tuple(texts)) if texts else np.zeros((0, self._encoder.width), np.float32)
+
     async def prefetched(self, texts: Sequence[str]) -> None:
         """Encode texts that will be compared soon, so that they run in few large batches.
 

@@ -1,0 +1,1 @@
+"""Reading: what one agent turn says, whatever the state of the conversation. Text in, typed acts out."""

@@ -1,0 +1,110 @@
+"""The types of a reading: what the sentences of one agent turn do, and which topics and commitments they are about.
+
+A reading depends on the case, the persona's last line and the turn alone. What it is worth in a state of the
+conversation (gates, repetition, rapport) is the business of `personas.hearing`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+
+class Act(StrEnum):
+    """What a sentence does. A sentence may do several things."""
+
+    ASK = "ask"
+    """Asks for specific information, in any form."""
+    INVITE = "invite"
+    """Invites the persona to tell ("Walk me through it.")."""
+    EMPATHY = "empathy"
+    """Names or grants a feeling, relieves shame, reassures."""
+    COURTESY = "courtesy"
+    """Thanks, praise, polite filler: fits any conversation."""
+    INFORM = "inform"
+    """Explains or states something."""
+    RECAP = "recap"
+    """Restates what the persona said."""
+    PROPOSE = "propose"
+    """Promises, decides, offers, instructs or advises."""
+    CHECK = "check"
+    """Checks in or asks for consent ("Is that all right with you?")."""
+    GREET = "greet"
+    CLOSE = "close"
+    """Says goodbye or ends the talk."""
+    PROCESS = "process"
+    """Is about the talk itself: notes, waits, disclosures, signatures."""
+    SOCIAL = "social"
+    """Small talk outside the matter."""
+    RUDE = "rude"
+    META = "meta"
+    """Is about prompts, scoring or being simulated."""
+    UNREADABLE = "unreadable"
+    """No speech that a person of the case's language could follow."""
+
+
+class Stance(StrEnum):
+    """How a sentence puts a promise, an instruction, advice or an offer."""
+
+    NONE = "none"
+    ASSERTED = "asserted"
+    NEGATED = "negated"
+    ASKED = "asked"
+    QUOTED = "quoted"
+    CONDITIONAL = "conditional"
+    OPTION = "option"
+    PAST = "past"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A topic or a commitment that a sentence may be about, with the reader's probability that it is."""
+
+    id: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of a turn. Private: it names topics and commitments of the case."""
+
+    text: str
+    acts: frozenset[Act]
+    stance: Stance = Stance.NONE
+    topics: tuple[Candidate, ...] = ()
+    """What it may ask about, most probable first; none it is surely not about."""
+    commitments: tuple[Candidate, ...] = ()
+    """What it may commit the agent to, most probable first."""
+
+    def does(self, *acts: Act) -> bool:
+        """Whether it does any of these."""
+        return not self.acts.isdisjoint(acts)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One agent turn, read."""
+
+    sentences: tuple[Sentence, ...]
+
+    @cached_property
+    def readable(self) -> tuple[Sentence, ...]:
+        """The sentences that are speech to the persona."""
+        return tuple(s for s in self.sentences if not s.does(Act.UNREADABLE, Act.META))
+
+    @property
+    def legibility(self) -> float:
+        """The share of the characters that can be read; 1 for an empty turn."""
+        total = sum(len(s.text) for s in self.sentences)
+        lost = sum(len(s.text) for s in self.sentences if s.does(Act.UNREADABLE))
+        return 1.0 - lost / total if total else 1.0
+
+    def any(self, *acts: Act) -> bool:
+        """Whether any sentence does one of these."""
+        return any(s.does(*acts) for s in self.sentences)
+
+    def all_of(self, *acts: Act) -> tuple[str, ...]:
+        """The texts of the readable sentences that do one of these."""
+        return tuple(s.text for s in self.readable if s.does(*acts))

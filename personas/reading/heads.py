@@ -1,0 +1,98 @@
+"""The learned heads of the local reader, computed with numpy from one safetensors file.
+
+`acts` reads a sentence's vector; `topic` and `commitment` read rows of features (`personas.reading.features`). Each
+is a small network, an average over a few trainings of it. How they were trained stands in `model/CARD.md`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load
+
+from personas.reading.acts import Act, Stance
+
+Matrix = NDArray[np.float32]
+ACTS = tuple(Act)
+STANCES = tuple(Stance)
+ARTEFACT = "reader.safetensors"
+
+
+def _gelu(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return x * 0.5 * (1.0 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
+
+
+def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return 1.0 / (1.0 + np.exp(-np.clip(x, -40, 40)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """Members of equal shape, each normalising its input, with two hidden layers (tanh-GELU)."""
+
+    mean: Matrix
+    scale: Matrix
+    layers: tuple[tuple[Matrix, Matrix], ...]
+    """Weights, shape (members, out, in), and biases, shape (members, out)."""
+
+    def logits(self, rows: Matrix) -> NDArray[np.float64]:
+        """Shape (members, len(rows), outputs); each row computed alone, so that no other changes its last bit."""
+        x = (rows.astype(np.float64) - self.mean) / self.scale
+        hidden = np.broadcast_to(x, (len(self.layers[0][0]), *x.shape))
+        for number, (weight, bias) in enumerate(self.layers):
+            hidden = np.einsum("mri,moi->mro", hidden, weight) + bias[:, None, :]
+            if number < len(self.layers) - 1:
+                hidden = _gelu(hidden)
+        return hidden
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heads:
+    """All heads and the digest of the file they came from."""
+
+    digest: str
+    acts: Network
+    topic: Network
+    commitment: Network
+
+    def acts_of(self, vectors: Matrix) -> Matrix:
+        """Probabilities, shape (len(vectors), acts + stances): acts are independent, stances add up to 1."""
+        logits = self.acts.logits(vectors)
+        acts = _sigmoid(logits[..., : len(ACTS)]).mean(axis=0)
+        exact = np.exp(logits[..., len(ACTS) :] - logits[..., len(ACTS) :].max(axis=-1, keepdims=True))
+        stances = (exact / exact.sum(axis=-1, keepdims=True)).mean(axis=0)
+        return np.round(np.concatenate([acts, stances], axis=1), 4).astype(np.float32)
+
+    def topics_of(self, features: Matrix) -> NDArray[np.float64]:
+        """The probability of each topic, shape (topics,)."""
+        return _probabilities(self.topic, features)
+
+    def commitments_of(self, features: Matrix) -> NDArray[np.float64]:
+        """The probability of each commitment, shape (commitments,)."""
+        return _probabilities(self.commitment, features)
+
+
+def _probabilities(network: Network, features: Matrix) -> NDArray[np.float64]:
+    if not len(features):
+        return np.zeros(0)
+    found: NDArray[np.float64] = np.round(_sigmoid(network.logits(features)[..., 0]).mean(axis=0), 4)
+    return found
+
+
+def load_heads(raw: bytes | None = None) -> Heads:
+    """The packaged heads, or those of a file's bytes."""
+    raw = raw or (files("personas.reading") / "model" / ARTEFACT).read_bytes()
+    tensors = load(raw)
+    return Heads(
+        hashlib.sha256(raw).hexdigest()[:12], *(_network(tensors, name) for name in ("acts", "topic", "commitment"))
+    )
+
+
+def _network(tensors: dict[str, NDArray[np.float32]], name: str) -> Network:
+    count = sum(key.startswith(f"{name}.weight.") for key in tensors)
+    layers = tuple((tensors[f"{name}.weight.{n}"], tensors[f"{name}.bias.{n}"]) for n in range(count))
+    return Network(tensors[f"{name}.mean"], tensors[f"{name}.scale"], layers)

@@ -1,0 +1,82 @@
+"""A case as the local reader compares it: the vectors and words of its topics and commitments."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from personas.compiled import CompiledCase
+from personas.reading.embedder import Embedder, Vectors
+from personas.wording import content_stems, stem_line, stems
+
+UNSEEN_IDF = 3.0
+"""The weight of a word that no topic of the case has."""
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Group:
+    """The example texts of one topic or commitment."""
+
+    id: str
+    texts: tuple[str, ...]
+    vectors: Vectors
+    centroid: Vectors
+    answers: Vectors
+    """Of a topic what the persona says; of a commitment what it replies."""
+    words: frozenset[str]
+    gists: tuple[frozenset[str], ...]
+    """Of a topic: the stems of each answer."""
+    keywords: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class CaseIndex:
+    """Everything of a case that sentences are compared with."""
+
+    topics: tuple[Group, ...]
+    commitments: tuple[Group, ...]
+    idf: dict[str, float]
+    """Per stem how much it tells one topic from another."""
+
+
+def index_of(case: CompiledCase, embedder: Embedder) -> CaseIndex:
+    """Embeds the authored texts of a case, in one call; blocking."""
+    parts = [(t.id, t.examples or t.says, t.answers, t.keywords) for t in case.topics]
+    promises = [(c.id, c.examples, c.reply, ()) for c in case.commitments]
+    wanted = list(dict.fromkeys(text for _, asks, answers, _ in (*parts, *promises) for text in (*asks, *answers)))
+    vectors = dict(zip(wanted, embedder.embed_authored(wanted), strict=True))
+    topics = tuple(_group(*part, vectors) for part in parts)
+    commitments = tuple(_group(*part, vectors) for part in promises)
+    frequency = Counter(word for topic in topics for word in topic.words)
+    idf = {word: math.log((len(topics) + 1) / count) for word, count in frequency.items()}
+    return CaseIndex(topics, commitments, idf)
+
+
+def _group(
+    name: str,
+    texts: Sequence[str],
+    answers: Sequence[str],
+    keywords: Sequence[str],
+    vectors: Mapping[str, Vectors],
+) -> Group:
+    width = len(next(iter(vectors.values())))
+
+    def rows(lines: Sequence[str]) -> Vectors:
+        return np.stack([vectors[line] for line in lines]) if lines else np.zeros((1, width), dtype=np.float32)
+
+    matrix = rows(texts)
+    mean = matrix.mean(axis=0)
+    return Group(
+        id=name,
+        texts=tuple(texts),
+        vectors=matrix,
+        centroid=mean / max(float(np.linalg.norm(mean)), 1e-6),
+        answers=rows(answers),
+        words=frozenset().union(*(content_stems(line) for line in (*texts, *answers, *keywords))),
+        gists=tuple(gist for gist in map(content_stems, answers) if gist),
+        keywords=tuple(stem_line(stems(keyword)) for keyword in keywords),
+    )

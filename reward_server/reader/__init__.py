@@ -1,0 +1,1 @@
+"""The local reader: its encoder, and how it is trained and measured."""

@@ -1,0 +1,118 @@
+"""What the reader learns from and is measured on: labelled turns with their cases, and sentences with their acts."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+
+from personas.compiled import CompiledCase
+from scenarios.library import Library
+from scenarios.turns import SUFFIX, LabelledTurn, load_turns
+
+BORROWED = 15
+"""Questions of other scenarios that each case is shown as ones about nothing in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A labelled turn and whose case it is read in."""
+
+    collection: str
+    scenario: str
+    turn: LabelledTurn
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Collection and scenario."""
+        return self.collection, self.scenario
+
+
+@dataclass(frozen=True, slots=True)
+class ActRow:
+    """A sentence and what it does."""
+
+    collection: str
+    text: str
+    acts: frozenset[str]
+    stance: str
+
+
+def packaged_turns(root: Path, library: Library) -> list[Row]:
+    """The labelled turns that come with the scenarios of a library."""
+    return [
+        Row(collection, scenario, turn)
+        for collection, scenario in library.vault.names()
+        for turn in load_turns(root / collection / f"{scenario}{SUFFIX}")
+    ]
+
+
+def turns_of_file(path: Path) -> list[Row]:
+    """The turns of a file named `<collection>__<scenario>.jsonl`, or of one beside its scenario."""
+    if path.name.endswith(SUFFIX):
+        collection, scenario = path.parent.name, path.name.removesuffix(SUFFIX)
+    else:
+        collection, _, scenario = path.stem.partition("__")
+    if not (collection and scenario):
+        raise ValueError(f"{path}: name the file <collection>__<scenario>.jsonl")
+    return [Row(collection, scenario, turn) for turn in load_turns(path)]
+
+
+def packaged_acts() -> list[ActRow]:
+    """The sentences labelled with acts."""
+    folder = files("personas.reading") / "data"
+    rows = []
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        if file.name.endswith(".jsonl"):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                row = json.loads(line)
+                collection = file.name.removesuffix(".jsonl")
+                rows.append(ActRow(collection, row["text"], frozenset(row["acts"]), row.get("stance", "none")))
+    return rows
+
+
+def borrowed(library: Library, rows: Sequence[Row], seed: int, each: int = BORROWED) -> Iterator[Row]:
+    """Questions of other scenarios as foreign ones: of other collections any, of the same one those about nothing here.
+
+    A case of the same collection holds nothing about a question if its topic is a shared one that the case lacks.
+    """
+    draw = random.Random(seed)
+    shared = {key: _shared_topics(library, key) for key in library.vault.names()}
+    asking = [row for row in rows if row.turn.kind == "specific" and not row.turn.line]
+    for key, own in shared.items():
+        held = set(own.values())
+        near = [
+            row
+            for row in asking
+            if row.key != key
+            and row.collection == key[0]
+            and all((topic := shared[row.key].get(name)) and topic not in held for name in row.turn.asks)
+        ]
+        far = [row for row in asking if row.collection != key[0]]
+        for row in (*draw.sample(near, min(len(near), each)), *draw.sample(far, min(len(far), each))):
+            yield Row(*key, replace(row.turn, asks=(), commits=(), kind="foreign"))
+
+
+def _shared_topics(library: Library, key: tuple[str, str]) -> Mapping[str, str]:
+    persona = library.vault.open(*key).secrets.persona
+    return {item.id: item.topic for item in (*persona.facts, *persona.denials) if item.topic}
+
+
+def case_of(library: Library, row: Row) -> CompiledCase:
+    """The case a row is read in.
+
+    Raises:
+        ValueError: there is no such scenario.
+    """
+    try:
+        return library.vault.open(*row.key).case
+    except KeyError:
+        raise ValueError(f"there is no scenario {row.collection}/{row.scenario}") from None
+
+
+def without(rows: Iterable[Row], collection: str) -> list[Row]:
+    """The rows of all other collections."""
+    return [row for row in rows if row.collection != collection]

@@ -1,0 +1,56 @@
+"""The reader's text encoder: the packaged one with its upper layers trained for reading.
+
+The artefact holds the trained layers alone (fp16); the lower ones, the embeddings and the tokenizer come from the
+package. So the file stays small, and a damaged or swapped package is noticed by its own hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+
+import torch
+from safetensors.torch import load
+from torch import Tensor
+
+from personas.reading.heads import ARTEFACT
+from reward_server.errors import EncoderUnavailable
+from reward_server.reward_models.minilm import LAYERS, Checkpoint, MiniLmEncoder, packaged_folder, read_checkpoint
+
+PREFIX = "encoder.layer."
+MAX_TOKENS = 160
+"""A sentence of 400 characters, and the end of a line before it."""
+
+
+def artefact_bytes() -> bytes:
+    """The packaged artefact.
+
+    Raises:
+        EncoderUnavailable: it is missing.
+    """
+    try:
+        return (files("personas.reading") / "model" / ARTEFACT).read_bytes()
+    except OSError as error:
+        raise EncoderUnavailable("the reader's model is missing: run `labs reader train`, or reinstall") from error
+
+
+def tuned(checkpoint: Checkpoint, raw: bytes) -> Checkpoint:
+    """The packaged checkpoint with the trained layers of an artefact in the place of its own."""
+    layers = {name: tensor.float() for name, tensor in load(raw).items() if name.startswith(PREFIX)}
+    missing = set(layers) - set(checkpoint.weights)
+    if missing:
+        raise EncoderUnavailable("the reader's model does not fit the text encoder: run `labs reader train`")
+    digest = hashlib.sha256(raw).hexdigest()[:12]
+    return Checkpoint({**checkpoint.weights, **layers}, checkpoint.tokenizer, f"{checkpoint.version}/reader-{digest}")
+
+
+def load_reader_encoder() -> MiniLmEncoder:
+    """The encoder of the packaged reader, in fp32."""
+    checkpoint = tuned(read_checkpoint(packaged_folder()), artefact_bytes())
+    return MiniLmEncoder(*checkpoint, MAX_TOKENS)
+
+
+def layers_of(weights: dict[str, Tensor], lowest: int) -> dict[str, Tensor]:
+    """The layers from `lowest` on, as an artefact holds them."""
+    kept = tuple(f"{PREFIX}{number}." for number in range(lowest, LAYERS))
+    return {name: tensor.to(torch.float16) for name, tensor in weights.items() if name.startswith(kept)}
