@@ -22,9 +22,9 @@ from typing import Any, TextIO
 
 from fastapi import FastAPI
 
-from personas import english
 from personas.library import load_temperaments
 from personas.matcher import Matcher
+from personas.reading.reader import LocalReader, Reader
 from reward_server import __version__
 from reward_server.api import docs, errors
 from reward_server.api.auth import Gatekeeper
@@ -37,7 +37,15 @@ from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import pepper_of
 from reward_server.coordination.rate_limiter import RateLimiter
-from reward_server.engine import Guests, build_scorer, llm_judges, load_matcher, load_scenarios, reward_model_service
+from reward_server.engine import (
+    Guests,
+    build_scorer,
+    llm_judges,
+    load_matcher,
+    load_reader,
+    load_scenarios,
+    reward_model_service,
+)
 from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import Stage
@@ -49,7 +57,7 @@ from reward_server.evaluations.service import EvaluationService
 from reward_server.judges.likeness import Likeness
 from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.plugins import load_plugins
-from reward_server.judges.reader import Reader
+from reward_server.judges.reader import Reader as Shown
 from reward_server.judges.ruler import Ruler
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import LanguageModel
@@ -90,9 +98,10 @@ class Ports:
     clock: Clock = field(default_factory=SystemClock)
     new_seed: Callable[[], int] = _random_seed
     matcher: Matcher | None = None
+    reader: Reader | None = None
     library: Library | None = None
     language_model: LanguageModel | None = None
-    build_scorer: Callable[[Library, Matcher, Executor, Guests], Scorer] = build_scorer
+    build_scorer: Callable[[Library, Matcher, Reader, Executor, Guests], Scorer] = build_scorer
     log_stream: TextIO | None = None
     own_process: bool = True
     """Whether the process is the server's own, so that its heap may be tuned and its caches warmed."""
@@ -140,10 +149,11 @@ class _Scoring:
 
     library: Library
     matcher: Matcher
+    reader: Reader
     threads: Executor
     model: LanguageModel | None
     verdicts: VerdictCache
-    reader: Reader
+    shown: Shown
     learned: RewardModelService
     scorer: MeteredScorer
     lineage: Lineage
@@ -164,9 +174,9 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     shelf = CalibrationShelf(settings.calibrations)
     await _own(stack, _purge_answers(store, ports.clock))
     if ports.own_process:
-        await _own(stack, _warm(scoring.library, scoring.matcher))
+        await _own(stack, _warm(scoring.library, scoring.reader))
         if scoring.model is not None:
-            await _own(stack, scoring.reader.warm())
+            await _own(stack, scoring.shown.warm())
         _settle_heap()
     catalog, vault, model = scoring.library.catalog, scoring.library.vault, scoring.model
     wording = _wording(model, settings, metrics)
@@ -180,7 +190,9 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         episodes=EpisodeService(
             store=store,
             catalog=catalog,
-            stage=Stage(vault, load_temperaments(), scoring.matcher, scoring.threads, wording=wording),
+            stage=Stage(
+                vault, load_temperaments(), scoring.reader, scoring.matcher, scoring.threads, wording=wording
+            ),
             scorer=TurnScorer(scoring.scorer),
             idempotency=idempotency,
             clock=ports.clock,
@@ -197,13 +209,13 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             calibrator=Calibrator(shelf, scoring.lineage),
             tie_breaker=None
             if model is None
-            else TieBreaker(PairwiseJudge(model, scoring.verdicts, scoring.reader), vault, metrics),
+            else TieBreaker(PairwiseJudge(model, scoring.verdicts, scoring.shown), vault, metrics),
         ),
         calibrations=shelf,
         rankings=RankingService(
             catalog=catalog,
             scorer=scoring.scorer,
-            ranker=Ranker(scoring.scorer, vault, metrics, None if model is None else Ruler(model, scoring.reader)),
+            ranker=Ranker(scoring.scorer, vault, metrics, None if model is None else Ruler(model, scoring.shown)),
             idempotency=idempotency,
             metrics=metrics,
         ),
@@ -217,35 +229,37 @@ async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metr
     """Scenarios, encoders, judges, and the scorer on all of them."""
     batcher = MicroBatcher(usable(settings.scoring_threads))
     stack.push_async_callback(asyncio.to_thread, batcher.close)
-    library, matcher = await _knowledge(settings, ports, metrics, batcher)
+    library, matcher, reader = await _knowledge(settings, ports, metrics, batcher)
     threads = ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring")
     stack.callback(threads.shutdown, cancel_futures=True)
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
-    reader = Reader(Likeness(matcher))
-    stack.callback(reader.close)
+    shown = Shown(Likeness(matcher))
+    stack.callback(shown.close)
     learned = reward_model_service(settings, batcher)
     await learned.active.current()
     guests = Guests(
-        asked=llm_judges(model, settings, verdicts, reader),
+        asked=llm_judges(model, settings, verdicts, shown),
         plugins=await asyncio.to_thread(load_plugins, settings.plugin_names),
         reward_model=lambda: learned.active.at_hand,
     )
-    scorer = MeteredScorer(ports.build_scorer(library, matcher, threads, guests), library.vault, metrics)
+    scorer = MeteredScorer(ports.build_scorer(library, matcher, reader, threads, guests), library.vault, metrics)
     lineage = Lineage(library.vault, guests.conversation_judges)
-    return _Scoring(library, matcher, threads, model, verdicts, reader, learned, scorer, lineage)
+    return _Scoring(library, matcher, reader, threads, model, verdicts, shown, learned, scorer, lineage)
 
 
 async def _knowledge(
     settings: Settings, ports: Ports, metrics: Metrics, batcher: MicroBatcher
-) -> tuple[Library, Matcher]:
-    """Scenarios and text encoder; both are read off the loop."""
-    library, matcher = ports.library, ports.matcher
+) -> tuple[Library, Matcher, Reader]:
+    """Scenarios, text encoder and reader; all are read off the loop."""
+    library, matcher, reader = ports.library, ports.matcher, ports.reader
     if library is None:
         library = await asyncio.to_thread(load_scenarios, settings.scenarios)
     if matcher is None:
         matcher = await asyncio.to_thread(load_matcher, settings, metrics.encoder_looked_up, batcher)
-    return library, matcher
+    if reader is None:
+        reader = await asyncio.to_thread(load_reader, settings, metrics.encoder_looked_up, batcher)
+    return library, matcher, reader
 
 
 async def _language_model(
@@ -307,15 +321,15 @@ async def _purge_answers(store: Store, clock: Clock) -> None:
         await asyncio.sleep(PURGE_EVERY_S)
 
 
-async def _warm(library: Library, matcher: Matcher) -> None:
-    """Read the dictionary and encode the authored texts: the first conversation shall be as fast as the others."""
+async def _warm(library: Library, reader: Reader) -> None:
+    """Encode the authored texts: the first conversation shall be as fast as the others."""
+    if not isinstance(reader, LocalReader):
+        return
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1, thread_name_prefix="labs-warming", initializer=_yield_to_others) as thread:
-        await loop.run_in_executor(thread, english.warm)
-        for collection, scenario in library.vault.names():
-            anchors = library.vault.open(collection, scenario).case.anchors
-            await loop.run_in_executor(thread, matcher.cosine, ["warm"], anchors)
-    log.info("encoder_warm")
+        for name in library.vault.names():
+            await loop.run_in_executor(thread, reader.prepare, library.vault.open(*name).case)
+    log.info("reader_warm")
 
 
 def _yield_to_others() -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import scenarios.yamlfile
 from personas.library import load_temperaments
 from personas.matcher import Matcher
+from personas.reading.reader import Reader
 from reward_server.errors import ScenarioError
 from reward_server.judges.base import AskedJudge, ComputedJudge
 from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge
@@ -25,7 +26,7 @@ from reward_server.judges.llm import LlmJudge
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
 from reward_server.judges.plugins import NO_PLUGINS, Plugins, load_plugins
-from reward_server.judges.reader import Reader
+from reward_server.judges.reader import Reader as Shown
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
 from reward_server.judges.verdict_cache import VerdictCache
@@ -69,6 +70,17 @@ def load_matcher(
     return EncoderMatcher(encoder, looked_up=looked_up, shelf=shelf, batched=batched)
 
 
+def load_reader(
+    settings: Settings,
+    looked_up: Callable[[int, int], None] | None = None,
+    batcher: MicroBatcher | None = None,
+) -> Reader:
+    """Who reads agent turns for personas and scoring; blocking."""
+    from reward_server.reader.build import local_reader
+
+    return local_reader(settings.anchors, looked_up, batcher)
+
+
 def _no_reward_model() -> ConversationJudge | None:
     return None
 
@@ -92,17 +104,27 @@ NO_GUESTS = Guests()
 
 
 def llm_judges(
-    model: LanguageModel | None, settings: Settings, verdicts: VerdictCache, reader: Reader
+    model: LanguageModel | None, settings: Settings, verdicts: VerdictCache, shown: Shown
 ) -> tuple[AskedJudge, ...]:
     """The judges that ask a language model, if there is one."""
-    return () if model is None else (LlmJudge(model, verdicts, settings.llm_samples, reader),)
+    return () if model is None else (LlmJudge(model, verdicts, settings.llm_samples, shown),)
 
 
-def build_scorer(library: Library, matcher: Matcher, threads: Executor, guests: Guests = NO_GUESTS) -> Scorer:
+def build_scorer(
+    library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: Guests = NO_GUESTS
+) -> Scorer:
     """The scorer with the embedded judges and the guests."""
     computed: list[ComputedJudge] = [StateJudge(), RuleJudge(), LocalJudge(matcher), *guests.plugins.computed]
     panel = Panel(computed, [*guests.asked, *guests.plugins.asked])
-    return Scorer(library, matcher, panel, threads, load_temperaments(), conversation_judges=guests.conversation_judges)
+    return Scorer(
+        library,
+        matcher,
+        panel,
+        threads,
+        load_temperaments(),
+        reader=reader,
+        conversation_judges=guests.conversation_judges,
+    )
 
 
 def reward_model_service(settings: Settings, batcher: MicroBatcher | None = None) -> RewardModelService:
@@ -150,30 +172,36 @@ async def present_version(settings: Settings) -> str:
 
 @dataclass(frozen=True)
 class OfflineEngine:
-    """Matcher and scorer of a command that runs without a server."""
+    """Matcher, reader and scorer of a command that runs without a server."""
 
     matcher: Matcher
+    reader: Reader
     scorer: Scorer
     guests: Guests
-    reader: Reader
-    """Reads for every judge that asks a language model."""
+    shown: Shown
+    """What judges that ask a language model are shown."""
 
 
 @contextmanager
 def offline_engine(
-    settings: Settings, library: Library, matcher: Matcher | None = None, model: LanguageModel | None = None
+    settings: Settings,
+    library: Library,
+    matcher: Matcher | None = None,
+    model: LanguageModel | None = None,
+    reader: Reader | None = None,
 ) -> Iterator[OfflineEngine]:
-    """An engine on its own threads, for the time of one command; it loads a matcher if none is handed in.
+    """An engine on its own threads, for the time of one command; it loads matcher and reader if none is handed in.
 
     What LLM judges decide is forgotten with the command.
     """
-    matcher = matcher or load_matcher(settings)
-    reader = Reader(Likeness(matcher))
-    asked = llm_judges(model, settings, VerdictCache(), reader)
+    matcher, reader = matcher or load_matcher(settings), reader or load_reader(settings)
+    shown = Shown(Likeness(matcher))
+    asked = llm_judges(model, settings, VerdictCache(), shown)
     learned = reward_model_service(settings).active
     guests = Guests(asked=asked, plugins=load_plugins(settings.plugin_names), reward_model=learned.judge)
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
         try:
-            yield OfflineEngine(matcher, build_scorer(library, matcher, threads, guests), guests, reader)
+            scorer = build_scorer(library, matcher, reader, threads, guests)
+            yield OfflineEngine(matcher, reader, scorer, guests, shown)
         finally:
-            reader.close()
+            shown.close()

@@ -23,3 +23,6 @@ class Embedder(Protocol):
 
     def embed_authored(self, texts: Sequence[str]) -> Vectors:
         """The same for texts of a case, which are kept for good."""
+
+    async def prefetched(self, texts: Sequence[str]) -> None:
+        """Embed texts that will be asked for soon."""

@@ -70,6 +70,14 @@ class LocalReader:
         known = self._read.recall((case, turn) for turn in turns)
         return [text for turn in turns if (case, turn) not in known for text in _texts(turn)]
 
+    def prepare(self, case: CompiledCase) -> None:
+        """Embed the authored texts of a case, so that its first turn does not wait for it; blocking."""
+        self._index(case)
+
+    async def prefetched(self, texts: Sequence[str]) -> None:
+        """Embed texts that will be read soon, so that those of all callers share batches."""
+        await self._embedder.prefetched(texts)
+
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         """One reading per turn; blocking, because the encoder runs, at most once for all of them."""
         keys = [(case, turn) for turn in turns]

@@ -15,6 +15,7 @@ from typing import TypeVar
 from personas.hearing import AgentTurn
 from personas.matcher import Matcher
 from personas.phrasing import Objection, Phrasing, adopt
+from personas.reading.reader import Reader
 from personas.simulator import Opening, Reply, Simulator
 from personas.state import PersonaState
 from personas.temperament import Temperament
@@ -48,6 +49,7 @@ class Stage:
         self,
         vault: Vault,
         temperaments: Mapping[str, Temperament],
+        reader: Reader,
         matcher: Matcher,
         threads: Executor,
         *,
@@ -55,6 +57,7 @@ class Stage:
     ) -> None:
         self._vault = vault
         self._temperaments = temperaments
+        self._reader = reader
         self._matcher = matcher
         self._threads = threads
         self._wording = wording
@@ -92,7 +95,7 @@ class Stage:
         slot = (collection, scenario, persona)
         if slot not in self._simulators:
             case = self._vault.open(collection, scenario).case
-            self._simulators[slot] = Simulator(case, self._temperaments[persona], self._matcher)
+            self._simulators[slot] = Simulator(case, self._temperaments[persona], self._reader)
         return self._simulators[slot]
 
     async def _play(self, act: Callable[[], T]) -> T:
