@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from personas.case import Identifier, Line, PersonaCase, PrivateModel, Slug, Topic
+from personas.case import Identifier, Line, Needs, PersonaCase, PrivateModel, Slug, Topic
 
 DimensionName = Annotated[str, StringConstraints(pattern=r"^D[1-9]_[A-Z][A-Za-z]+$", max_length=48)]
 PluginName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
@@ -92,9 +92,9 @@ class CommittedCheck(PrivateModel):
     """State: the agent made one of these commitments (after `after` was said, if given)."""
 
     any_of: tuple[Identifier, ...] = Field(min_length=1)
-    after: tuple[Identifier, ...] = ()
-    """Facts or denials that must have been said in an earlier turn than the commitment."""
-    before: tuple[Identifier, ...] = ()
+    after: Needs = ()
+    """Facts or denials that must have been said in an earlier turn than the commitment; of a list, any one."""
+    before: Needs = ()
     """Met only if some of these had NOT yet been said when the commitment was made (premature)."""
 
 
@@ -105,9 +105,10 @@ class ToolCheck(PrivateModel):
     value: tuple[Line, ...] = ()
     """For a decision: acceptable values of `input.value`; empty means any."""
     contains: dict[str, tuple[Line, ...]] = Field(default_factory=dict)
-    """For an artifact: input field -> case-insensitive regular expressions, all must be found."""
-    after: tuple[Identifier, ...] = ()
-    before: tuple[Identifier, ...] = ()
+    """For an artifact: input field -> words or phrases of which one must occur in it. Every field must have one.
+    Whole words are compared, whatever their case and punctuation."""
+    after: Needs = ()
+    before: Needs = ()
     """As in `CommittedCheck`: premature."""
     wrong: bool = False
     """Met by a valid call whose value is NOT among `value`."""
@@ -129,20 +130,6 @@ class PaceCheck(PrivateModel):
 
     facts: tuple[Identifier, ...] = Field(min_length=1)
     max_turns: int = Field(ge=1, le=50)
-
-
-class SaysCheck(PrivateModel):
-    """Rule: regular expressions (case-insensitive) over agent turns."""
-
-    any: tuple[Line, ...] = ()
-    all: tuple[Line, ...] = ()
-    where: Literal["first", "last", "any"] = "any"
-
-    @model_validator(mode="after")
-    def _has_patterns(self) -> Self:
-        if not (self.any or self.all):
-            raise ValueError("give `any` or `all`")
-        return self
 
 
 class LengthCheck(PrivateModel):
@@ -196,7 +183,6 @@ class Check(PrivateModel):
     tool: ToolCheck | None = None
     conduct: ConductCheck | None = None
     pace: PaceCheck | None = None
-    says: SaysCheck | None = None
     length: LengthCheck | None = None
     similar: SimilarCheck | None = None
     judge: JudgeCheck | None = None
@@ -240,8 +226,8 @@ class Criterion(PrivateModel):
     """Positive: credit. Negative: a penalty when met. 0 only for failure metrics, which cap."""
     cap: float | None = Field(default=None, ge=0.0, le=0.6)
     """Failure metrics only: when met, the reward is at most this."""
-    given: tuple[Identifier, ...] = ()
-    """Facts or denials that must have been elicited, else the criterion is not met."""
+    given: Needs = ()
+    """Facts or denials that must have been elicited, else the criterion is not met; of a list, any one."""
     about: Text
     """What it means, for authors and operators; never sent."""
     check: Check

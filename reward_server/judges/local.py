@@ -50,4 +50,7 @@ class LocalJudge:
 
 def _known_from(case: Case, criterion: Criterion) -> int:
     """The turn that found out the last of what the criterion takes as given: what is said before it is a guess."""
-    return max((case.record.elicited[f].turn for f in criterion.given if f in case.record.elicited), default=0)
+    elicited = case.record.elicited
+    needs = ((need,) if isinstance(need, str) else need for need in criterion.given)
+    turns = ([elicited[fact].turn for fact in need if fact in elicited] for need in needs)
+    return max((min(each) for each in turns if each), default=0)

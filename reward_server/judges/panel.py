@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from personas.case import all_hold
 from reward_server.errors import BudgetExhausted, LabsError
 from reward_server.judges.base import AskedJudge, Case, ComputedJudge, JudgeFailed, Outcome, Status, Verdict
 from reward_server.judges.cascade import OpenQuestion, at_step, better, check_at, route, settles
@@ -77,7 +78,7 @@ class Panel:
         for criterion in criteria:
             if not self._is_known(criterion):
                 verdicts[criterion.id] = _abstained(criterion)
-            elif any(fact not in case.record.elicited for fact in criterion.given):
+            elif not all_hold(criterion.given, case.record.elicited):
                 verdicts[criterion.id] = Verdict(criterion.id, Status.UNMET, 0.0, (), "state", "given")
             else:
                 found = self._decide(case, OpenQuestion(criterion, 0))

@@ -6,16 +6,15 @@ then; which tools it called; how it behaved. No wording of the agent can talk th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from personas.case import Needs, all_hold
+from personas.reading.plain import plain
 from personas.replay import Disclosure, Made, TurnRecord
 from personas.wording import normal
 from reward_server.judges.base import NOT_MET, Case, Evidence, Finding, Verdict, cite, verdict
-from reward_server.judges.patterns import compiled
-from reward_server.judges.plaintext import cleaned
 from reward_server.scoring.transcript import ToolUse, leaves
 from scenarios.schema import CommittedCheck, ConductCheck, Criterion, ElicitedCheck, PaceCheck, ToolCheck
 
@@ -85,12 +84,12 @@ def _cite_disclosures(case: Case, found: Sequence[Disclosure]) -> tuple[Evidence
 
 def _committed(case: Case, criterion: Criterion, check: CommittedCheck) -> Finding:
     """What earns is said clearly, and when what is given was known; what costs is found wherever it stands."""
-    earns, given = criterion.points > 0, frozenset(criterion.given)
+    earns = criterion.points > 0
     heard = [
         [
             one
             for one in case.record.commitments.get(name, ())
-            if not earns or (one.clear and given <= one.spoken_before)
+            if not earns or (one.clear and all_hold(criterion.given, one.spoken_before))
         ]
         for name in check.any_of
     ]
@@ -110,9 +109,9 @@ def _without_repetitions(made: Iterable[Made]) -> Iterable[Made]:
     return first.values()
 
 
-def _well_timed(known: frozenset[str], after: Iterable[str], before: Sequence[str]) -> bool:
+def _well_timed(known: frozenset[str], after: Needs, before: Needs) -> bool:
     """`after` was all known by then; of `before`, if given, something was not."""
-    return known.issuperset(after) and (not before or not known.issuperset(before))
+    return all_hold(after, known) and (not before or not all_hold(before, known))
 
 
 # --- tool calls -----------------------------------------------------------------------------------
@@ -160,15 +159,14 @@ def _calls(case: Case) -> Iterator[_Call]:
 
 
 def _contains(given: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]) -> bool:
+    """Whether every field has one of its words or phrases."""
     return all(
-        re.search(compiled(pattern), _field_text(given.get(field)))
-        for field, patterns in wanted.items()
-        for pattern in patterns
+        any(normal(phrase) in _field_text(given.get(field)) for phrase in phrases) for field, phrases in wanted.items()
     )
 
 
 def _field_text(value: Any) -> str:
-    return cleaned(" ".join(str(leaf) for leaf in leaves(value) if leaf is not None))
+    return normal(plain(" ".join(str(leaf) for leaf in leaves(value) if leaf is not None)))
 
 
 def _cite_call(case: Case, turn: int) -> Evidence:
@@ -179,12 +177,12 @@ def _cite_call(case: Case, turn: int) -> Evidence:
 # --- how the agent behaved ------------------------------------------------------------------------
 
 _SHOWN_IN: Mapping[str, Callable[[TurnRecord], int]] = {
-    "rude": lambda turn: turn.hearing.reading.rude,
+    "rude": lambda turn: turn.hearing.rude,
     "empathy": lambda turn: turn.empathy,
     "repeated_question": lambda turn: turn.repeated,
-    "interrogation": lambda turn: turn.hearing.reading.interrogation,
+    "interrogation": lambda turn: turn.hearing.interrogation,
     "open_question": lambda turn: turn.open_question,
-    "off_topic": lambda turn: turn.off_topic,
+    "off_topic": lambda turn: turn.hearing.off_topic,
 }
 
 
