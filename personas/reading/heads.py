@@ -60,12 +60,8 @@ class Heads:
     commitment: Network
 
     def acts_of(self, vectors: Matrix) -> Matrix:
-        """Probabilities, shape (len(vectors), acts + stances): acts are independent, stances add up to 1."""
-        logits = self.acts.logits(vectors)
-        acts = _sigmoid(logits[..., : len(ACTS)]).mean(axis=0)
-        exact = np.exp(logits[..., len(ACTS) :] - logits[..., len(ACTS) :].max(axis=-1, keepdims=True))
-        stances = (exact / exact.sum(axis=-1, keepdims=True)).mean(axis=0)
-        return np.round(np.concatenate([acts, stances], axis=1), 4).astype(np.float32)
+        """As `act_probabilities`."""
+        return act_probabilities(self.acts, vectors)
 
     def topics_of(self, features: Matrix) -> NDArray[np.float64]:
         """The probability of each topic, shape (topics,)."""
@@ -74,6 +70,15 @@ class Heads:
     def commitments_of(self, features: Matrix) -> NDArray[np.float64]:
         """The probability of each commitment, shape (commitments,)."""
         return _probabilities(self.commitment, features)
+
+
+def act_probabilities(head: Network, vectors: Matrix) -> Matrix:
+    """Probabilities, shape (len(vectors), acts + stances): acts are independent, stances add up to 1."""
+    logits = head.logits(vectors)
+    acts = _sigmoid(logits[..., : len(ACTS)]).mean(axis=0)
+    exact = np.exp(logits[..., len(ACTS) :] - logits[..., len(ACTS) :].max(axis=-1, keepdims=True))
+    stances = (exact / exact.sum(axis=-1, keepdims=True)).mean(axis=0)
+    return np.round(np.concatenate([acts, stances], axis=1), 4).astype(np.float32)
 
 
 def _probabilities(network: Network, features: Matrix) -> NDArray[np.float64]:
@@ -88,11 +93,12 @@ def load_heads(raw: bytes | None = None) -> Heads:
     raw = raw or (files("personas.reading") / "model" / ARTEFACT).read_bytes()
     tensors = load(raw)
     return Heads(
-        hashlib.sha256(raw).hexdigest()[:12], *(_network(tensors, name) for name in ("acts", "topic", "commitment"))
+        hashlib.sha256(raw).hexdigest()[:12], *(network_of(tensors, name) for name in ("acts", "topic", "commitment"))
     )
 
 
-def _network(tensors: dict[str, NDArray[np.float32]], name: str) -> Network:
+def network_of(tensors: dict[str, NDArray[np.float32]], name: str) -> Network:
+    """One head of an artefact."""
     count = sum(key.startswith(f"{name}.weight.") for key in tensors)
     layers = tuple((tensors[f"{name}.weight.{n}"], tensors[f"{name}.bias.{n}"]) for n in range(count))
     return Network(tensors[f"{name}.mean"], tensors[f"{name}.scale"], layers)

@@ -23,7 +23,7 @@ from personas.reading.index import CaseIndex, index_of
 from personas.reading.sentences import sentences
 from personas.wording import content_stems
 
-__all__ = ["LocalReader", "Reader", "Turn"]
+__all__ = ["LocalReader", "Reader", "Turn", "after_line"]
 
 Turn = tuple[str, str]
 """The persona's last line ("" if there is none) and the agent's turn."""
@@ -101,7 +101,7 @@ class LocalReader:
         return Reading(
             tuple(
                 self._sentence(
-                    index, Heard(each, vectors[each], vectors[_after(line, each)], line_words, acts[number])
+                    index, Heard(each, vectors[each], vectors[after_line(line, each)], line_words, acts[number])
                 )
                 for number, each in enumerate(said)
             )
@@ -131,7 +131,7 @@ class LocalReader:
         return index
 
 
-def _after(line: str, sentence: str) -> str:
+def after_line(line: str, sentence: str) -> str:
     """An elliptic sentence behind the end of what the persona said before it; others as they are."""
     return f"{line[-LINE_CHARS:]} {sentence}" if line and is_elliptic(sentence) else sentence
 
@@ -139,7 +139,7 @@ def _after(line: str, sentence: str) -> str:
 def _texts(turn: Turn) -> list[str]:
     line, text = turn
     said = sentences(text)[:MAX_SENTENCES]
-    return [*said, *(_after(line, each) for each in said)]
+    return [*said, *(after_line(line, each) for each in said)]
 
 
 def _candidates(ids: Sequence[str], probabilities: Iterable[float]) -> tuple[Candidate, ...]:

@@ -1,0 +1,304 @@
+"""Fine-tunes the upper layers of the packaged encoder for reading; the lower ones stay frozen and are computed once.
+
+One step reads some turns of one case against a sample of its authored texts. The losses, summed: which topics a turn
+asks about and which commitments it makes (binary cross-entropy, and cross-entropy among those of the case, on the
+largest scaled cosine of any sentence with any example), and what sentences do (binary cross-entropy over acts,
+cross-entropy over stances, from a linear layer that is thrown away afterwards).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F  # noqa: N812 (the name the field uses)
+from torch import Tensor, nn
+
+from personas.compiled import CompiledCase
+from personas.reading.acts import Stance
+from personas.reading.heads import ACTS, STANCES
+from personas.reading.reader import after_line
+from personas.reading.sentences import sentences
+from reward_server.reader.dataset import ActRow, Row
+from reward_server.reward_models.minilm import LAYERS, WIDTH, Checkpoint
+from scenarios.turns import quote_of
+
+LOWEST = 3
+"""The first layer that is trained."""
+TURNS_A_STEP = 40
+ASKS, ANSWERS, PROMISES, ACTS_A_STEP = 5, 2, 6, 24
+"""Sampled per step: example questions and answers a topic, examples a commitment, labelled sentences."""
+EPOCHS, RATE = 2, 4e-5
+OPEN_WEIGHT = 0.3
+"""Of an open invitation any of several topics would be apt: it teaches less than a question."""
+HEADS, HEAD_WIDTH, EPSILON = 12, 32, 1e-12
+ABSENT = -30.0
+
+Progress = Callable[[int, int, float], None]
+
+
+class Block(nn.Module):
+    """One transformer layer with the names of the checkpoint, for padded batches."""
+
+    def __init__(self, weights: Mapping[str, Tensor], prefix: str) -> None:
+        super().__init__()
+        self.params = nn.ParameterDict(
+            {name.removeprefix(prefix).replace(".", "/"): nn.Parameter(tensor.clone()) for name, tensor in weights.items() if name.startswith(prefix)}
+        )
+
+    def _linear(self, name: str, x: Tensor) -> Tensor:
+        return F.linear(x, self.params[f"{name}/weight"], self.params[f"{name}/bias"])
+
+    def _norm(self, name: str, x: Tensor) -> Tensor:
+        return F.layer_norm(x, (WIDTH,), self.params[f"{name}/weight"], self.params[f"{name}/bias"], EPSILON)
+
+    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """Hidden states, shape (texts, tokens, width); `mask` is added to the attention scores."""
+        count, length, _ = hidden.shape
+        query, key, value = (
+            self._linear(f"attention/self/{name}", hidden).view(count, length, HEADS, HEAD_WIDTH).transpose(1, 2)
+            for name in ("query", "key", "value")
+        )
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        mixed = mixed.transpose(1, 2).reshape(count, length, WIDTH)
+        hidden = self._norm("attention/output/LayerNorm", hidden + self._linear("attention/output/dense", mixed))
+        widened = F.gelu(self._linear("intermediate/dense", hidden))
+        return self._norm("output/LayerNorm", hidden + self._linear("output/dense", widened))
+
+
+class Tuner(nn.Module):
+    """The encoder, split: frozen lower layers whose results are kept, trainable upper ones."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__()
+        self.weights, self.tokenizer = checkpoint.weights, checkpoint.tokenizer
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(128)
+        self.upper = nn.ModuleList([Block(self.weights, f"encoder.layer.{n}.") for n in range(LOWEST, LAYERS)])
+        self._lower = [Block(self.weights, f"encoder.layer.{n}.").requires_grad_(False) for n in range(LOWEST)]
+        self._kept: dict[str, Tensor] = {}
+
+    @torch.no_grad()
+    def keep(self, texts: Sequence[str]) -> None:
+        """Compute the lower layers of texts once."""
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._kept]
+        for batch in _batches(fresh, lambda text: len(text), 64):
+            ids = [self.tokenizer.encode(text).ids for text in batch]
+            length = max(map(len, ids))
+            padded = torch.tensor([[*row, *[0] * (length - len(row))] for row in ids])
+            hidden = self.weights["embeddings.word_embeddings.weight"][padded]
+            hidden = hidden + self.weights["embeddings.position_embeddings.weight"][:length]
+            hidden = hidden + self.weights["embeddings.token_type_embeddings.weight"][0]
+            norm = (self.weights["embeddings.LayerNorm.weight"], self.weights["embeddings.LayerNorm.bias"])
+            hidden = F.layer_norm(hidden, (WIDTH,), *norm, EPSILON)
+            mask = _mask([len(row) for row in ids], length)
+            for block in self._lower:
+                hidden = block(hidden, mask)
+            for text, row, states in zip(batch, ids, hidden, strict=True):
+                self._kept[text] = states[: len(row)].to(torch.float16)
+
+    def forward(self, texts: Sequence[str]) -> Tensor:
+        """Unit vectors, shape (len(texts), width)."""
+        found: list[Tensor] = []
+        order: list[int] = []
+        for batch in _batches(range(len(texts)), lambda number: len(self._kept[texts[number]]), 96):
+            states = [self._kept[texts[number]] for number in batch]
+            lengths = [len(each) for each in states]
+            hidden = nn.utils.rnn.pad_sequence([each.float() for each in states], batch_first=True)
+            mask = _mask(lengths, max(lengths))
+            for block in self.upper:
+                hidden = block(hidden, mask)
+            present = (mask[:, 0, 0, :, None] == 0).float()
+            found.append(F.normalize((hidden * present).sum(1) / present.sum(1), dim=1))
+            order += batch
+        return torch.cat(found)[torch.tensor(order).argsort()]
+
+    def tuned(self) -> dict[str, Tensor]:
+        """All weights, the trained ones as the artefact will hold them."""
+        trained = {
+            f"encoder.layer.{LOWEST + number}.{name.replace('/', '.')}": value.detach().to(torch.float16).float()
+            for number, block in enumerate(self.upper)
+            for name, value in block.params.items()
+        }
+        return {**self.weights, **trained}
+
+
+def _batches(items: Sequence, length_of: Callable, size: int) -> Iterator[list]:  # type: ignore[type-arg]
+    ordered = sorted(items, key=length_of)
+    for start in range(0, len(ordered), size):
+        yield ordered[start : start + size]
+
+
+def _mask(lengths: Sequence[int], length: int) -> Tensor:
+    beyond = torch.arange(length)[None, :] >= torch.tensor(lengths)[:, None]
+    return beyond[:, None, None, :].float() * -1e9
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """What one case is trained with."""
+
+    case: CompiledCase
+    rows: list[Row] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Anchors:
+    """The authored texts of a step, and whose they are."""
+
+    texts: list[str] = field(default_factory=list)
+    owners: list[int] = field(default_factory=list)
+    kinds: list[int] = field(default_factory=list)
+
+    def add(self, draw: random.Random, kind: int, owner: int, texts: Sequence[str], most: int) -> None:
+        """Some of the texts of one topic or commitment."""
+        for text in draw.sample(texts, min(len(texts), most)):
+            self.texts.append(text)
+            self.owners.append(owner)
+            self.kinds.append(kind)
+
+
+class _Losses(nn.Module):
+    """The scales of the cosines, and the throw-away heads for acts and stances."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.topic = nn.Parameter(torch.tensor([14.0, 8.0, -7.0]))
+        self.promise = nn.Parameter(torch.tensor([14.0, -9.0]))
+        self.acts, self.stances = nn.Linear(WIDTH, len(ACTS)), nn.Linear(WIDTH, len(STANCES))
+
+
+def fine_tune(
+    checkpoint: Checkpoint,
+    scenes: Mapping[tuple[str, str], tuple[CompiledCase, Sequence[Row]]],
+    acts: Sequence[ActRow],
+    *,
+    seed: int = 0,
+    epochs: int = EPOCHS,
+    progress: Progress | None = None,
+) -> dict[str, Tensor]:
+    """The encoder's weights after training; blocking, some ten minutes on two cores for 8,000 turns.
+
+    Args:
+        checkpoint: the packaged encoder.
+        scenes: by collection and scenario, the case and the labelled turns that are read in it.
+        acts: sentences labelled with acts.
+        seed: of all samples.
+        epochs: passes over the turns.
+        progress: is told of step, number of steps and loss.
+    """
+    torch.manual_seed(seed)
+    draw = random.Random(seed)
+    tuner, losses = Tuner(checkpoint), _Losses()
+    tuner.keep([*_texts(scenes), *(row.text for row in acts)])
+    steps = [
+        (key, rows[start : start + TURNS_A_STEP])
+        for _ in range(epochs)
+        for key, (_, of_case) in scenes.items()
+        for rows in [draw.sample(list(of_case), len(of_case))]
+        for start in range(0, len(rows), TURNS_A_STEP)
+    ]
+    draw.shuffle(steps)
+    groups = [
+        {"params": list(tuner.upper.parameters()), "lr": RATE, "weight_decay": 0.01},
+        {"params": [losses.topic, losses.promise], "lr": 3e-2},
+        {"params": [*losses.acts.parameters(), *losses.stances.parameters()], "lr": 1e-2},
+    ]
+    optimizer = torch.optim.AdamW(groups)
+    rates = [group["lr"] for group in groups]
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rates, total_steps=len(steps), pct_start=0.1)
+    for number, (key, rows) in enumerate(steps, 1):
+        loss = _loss(tuner, losses, scenes[key][0], rows, draw.sample(list(acts), min(ACTS_A_STEP, len(acts))), draw)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(tuner.upper.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        if progress is not None:
+            progress(number, len(steps), float(loss.detach()))
+    return tuner.tuned()
+
+
+def _texts(scenes: Mapping[tuple[str, str], tuple[CompiledCase, Sequence[Row]]]) -> Iterator[str]:
+    for case, rows in scenes.values():
+        for topic in case.topics:
+            yield from (*topic.examples, *topic.says, *topic.answers)
+        for commitment in case.commitments:
+            yield from commitment.examples
+        for row in rows:
+            for sentence in sentences(row.turn.turn):
+                yield from (sentence, after_line(row.turn.line, sentence))
+
+
+def _loss(
+    tuner: Tuner, losses: _Losses, case: CompiledCase, rows: Sequence[Row], acts: Sequence[ActRow], draw: random.Random
+) -> Tensor:
+    anchors = _Anchors()
+    for number, topic in enumerate(case.topics):
+        anchors.add(draw, 0, number, topic.examples or topic.says, ASKS)
+        anchors.add(draw, 1, number, topic.answers or topic.says, ANSWERS)
+    for number, commitment in enumerate(case.commitments):
+        anchors.add(draw, 2, number, commitment.examples, PROMISES)
+    said = [(turn, each) for turn, row in enumerate(rows) for each in sentences(row.turn.turn)]
+    texts = [after_line(rows[turn].turn.line, each) for turn, each in said]
+    vectors = tuner([*anchors.texts, *texts, *(row.text for row in acts)])
+    authored, spoken, labelled = vectors.split([len(anchors.texts), len(texts), len(acts)])
+    cosines = spoken @ authored.T
+    itself = torch.tensor([[anchor == each for anchor in anchors.texts] for _, each in said])
+    cosines = cosines.masked_fill(itself, -1.0)
+    turn_of = torch.tensor([turn for turn, _ in said])
+
+    def best(kind: int, size: int) -> Tensor:
+        of_kind = torch.tensor([each == kind for each in anchors.kinds])
+        owners = torch.tensor(anchors.owners)[of_kind].expand(len(said), -1)
+        empty = torch.full((len(said), size), -1.0)
+        return empty.scatter_reduce(1, owners, cosines[:, of_kind], "amax", include_self=False)
+
+    def by_turn(logits: Tensor) -> Tensor:
+        empty = torch.full((len(rows), logits.shape[1]), ABSENT)
+        return empty.scatter_reduce(0, turn_of[:, None].expand_as(logits), logits, "amax")
+
+    topics = losses.topic[0] * best(0, len(case.topics)) + losses.topic[1] * best(1, len(case.topics)) + losses.topic[2]
+    wanted = torch.tensor([[float(topic.id in row.turn.asks) for topic in case.topics] for row in rows])
+    weight = torch.tensor([OPEN_WEIGHT if row.turn.kind == "open" else 1.0 for row in rows])
+    loss = _among(by_turn(topics), wanted, weight)
+    if case.commitments:
+        promises = losses.promise[0] * best(2, len(case.commitments)) + losses.promise[1]
+        made = torch.tensor([[float(c.id in row.turn.commits) for c in case.commitments] for row in rows])
+        loss = loss + 1.5 * _among(by_turn(promises), made, torch.ones(len(rows)))
+    loss = loss + _act_loss(losses, labelled, acts)
+    return loss + _stance_loss(losses, spoken, rows, said)
+
+
+def _among(logits: Tensor, wanted: Tensor, weight: Tensor) -> Tensor:
+    """Each alone, and for turns that have one, all of a case against each other."""
+    alone = (F.binary_cross_entropy_with_logits(logits, wanted, reduction="none").sum(1) * weight).mean()
+    share = wanted / wanted.sum(1, keepdim=True).clamp(min=1)
+    chosen = -(F.log_softmax(logits, dim=1) * share).sum(1) * weight
+    return alone + chosen.sum() / (wanted.sum(1) > 0).sum().clamp(min=1)
+
+
+def _act_loss(losses: _Losses, vectors: Tensor, rows: Sequence[ActRow]) -> Tensor:
+    if not rows:
+        return torch.zeros(())
+    acts = torch.tensor([[float(act.value in row.acts) for act in ACTS] for row in rows])
+    stances = torch.tensor([STANCES.index(Stance(row.stance)) for row in rows])
+    by_act = F.binary_cross_entropy_with_logits(losses.acts(vectors), acts, reduction="none").sum(1).mean()
+    return 0.5 * by_act + 0.3 * F.cross_entropy(losses.stances(vectors), stances)
+
+
+def _stance_loss(losses: _Losses, vectors: Tensor, rows: Sequence[Row], said: Sequence[tuple[int, str]]) -> Tensor:
+    """The stance of sentences whose turn tells it: of near misses of one sentence, and of those that commit."""
+    known: list[tuple[int, int]] = []
+    for number, (turn, sentence) in enumerate(said):
+        row = rows[turn].turn
+        if row.kind == "near_commit" and row.stance and len(sentences(row.turn)) == 1:
+            known.append((number, STANCES.index(Stance(row.stance))))
+        elif any(quote_of(row, name) == sentence for name in row.commits):
+            known.append((number, STANCES.index(Stance.ASSERTED)))
+    if not known:
+        return torch.zeros(())
+    numbers, stances = (torch.tensor(each) for each in zip(*known, strict=True))
+    return 0.3 * F.cross_entropy(losses.stances(vectors[numbers]), stances)
