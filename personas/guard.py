@@ -6,8 +6,8 @@ case file whose harmless lines give a fact away, and any defect of the simulator
 
 from __future__ import annotations
 
-from personas.reading.sentences import sentences
 from personas.compiled import CompiledCase
+from personas.reading.sentences import sentences
 from personas.state import PersonaState
 from personas.wording import grams, normal
 

@@ -6,12 +6,15 @@ carry the content of a fact, and only for facts that may be told now; everything
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from personas.case import Tier
-from personas.compiled import CompiledCase
+from personas.amounts import amounts
+from personas.case import Tier, named_in
+from personas.compiled import CompiledCase, CompiledCommitment
 from personas.hearing import AgentTurn, Asked, Hearing
+from personas.reading.acts import Act, Sentence, Stance
 from personas.state import PersonaState
 from personas.temperament import Temperament
 
@@ -20,7 +23,7 @@ MAX_WITH_REACTION = 6
 """A promise heard beside a question is not passed over: the reaction to it may make the reply this long."""
 
 
-class Act(StrEnum):
+class Kind(StrEnum):
     """One thing a persona can do in a reply."""
 
     NOT_UNDERSTOOD = "not_understood"
@@ -34,10 +37,20 @@ class Act(StrEnum):
     WITHHELD = "withheld"
     ANSWER = "answer"  # the authored answer about something it cannot know
     UNKNOWN = "unknown"
+    ASKS_BACK = "asks_back"  # two topics may be meant
+    ALL_TOLD = "all_told"  # an open invitation, and nothing is left to tell
     REPLY = "reply"
     REPLY_EARLY = "reply_early"
     TOOL_REPLY = "tool_reply"
+    AGREES = "agrees"  # to a proposal that the case says nothing about
+    HESITATES = "hesitates"
+    CONSENTS = "consents"
+    CONFIRMS = "confirms"  # what the agent repeats of it
     FOLLOWING = "following"
+    NO_RUSH = "no_rush"
+    GREETS = "greets"
+    CHATS = "chats"
+    WELCOMES = "welcomes"  # thanks and praise
     WARMED = "warmed"
     NUDGE = "nudge"
     WAIT = "wait"
@@ -46,28 +59,34 @@ class Act(StrEnum):
     LEAVING = "leaving"
 
 
-_TELLING = frozenset({Act.TELL, Act.VOLUNTEER})
-_LAST_WORDS = frozenset({Act.FAREWELL, Act.PARTING, Act.LEAVING})
+_TELLING = frozenset({Kind.TELL, Kind.VOLUNTEER})
+_LAST_WORDS = frozenset({Kind.FAREWELL, Kind.PARTING, Kind.LEAVING})
+_FACTUAL = frozenset({Kind.TELL, Kind.AGAIN, Kind.PARTIAL, Kind.WITHHELD, Kind.CONFIRMS, Kind.ASKS_BACK})
+_REACTIONS = frozenset({Kind.REPLY, Kind.REPLY_EARLY, Kind.TOOL_REPLY})
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An act and what it is about: a topic, a commitment or a tool."""
+    """A kind and what it is about: a topic, a commitment or a tool."""
 
-    act: Act
+    kind: Kind
     about: str = ""
     nth: int = 0
     """How often the same was answered before."""
+    other: str = ""
+    """Where it asks back: the other topic."""
+    plain: bool = False
+    """Said at once, without a small word before it."""
 
 
-def disclosed(moves: tuple[Move, ...]) -> tuple[str, ...]:
+def disclosed(moves: Iterable[Move]) -> tuple[str, ...]:
     """The topics that the moves say for the first time."""
-    return tuple(move.about for move in moves if move.act in _TELLING)
+    return tuple(move.about for move in moves if move.kind in _TELLING)
 
 
-def ends(moves: tuple[Move, ...]) -> bool:
+def ends(moves: Iterable[Move]) -> bool:
     """Whether the persona ends the conversation with these moves."""
-    return any(move.act in _LAST_WORDS for move in moves)
+    return any(move.kind in _LAST_WORDS for move in moves)
 
 
 def decide(
@@ -81,143 +100,246 @@ def decide(
 ) -> tuple[Move, ...]:
     """The moves of a reply. `after` is the state after the turn as far as the agent's words decide it."""
     if after.annoyance >= temperament.patience:
-        return (Move(Act.LEAVING),)
+        return (Move(Kind.LEAVING),)
     if hearing.unclear:
-        return (Move(Act.NOT_UNDERSTOOD),)
+        return (Move(Kind.HURT if hearing.rude else Kind.NOT_UNDERSTOOD),)
+    told_first = _volunteered(case, state)
     answers = _answers(case, temperament, state, hearing)
-    reactions = _reactions(case, state, turn, hearing)
-    # Thanks for praise come at once, everything else after the answer.
+    reactions = _reactions(case, state, turn, hearing, answers)
+    # Thanks for kindness come at once, everything else after the answer.
     body = (*reactions, *answers) if _thanks(hearing, reactions) else (*answers, *reactions)
-    closing = _closing(case, hearing, after, answers, reactions)
+    closing = _closing(case, state, hearing, after, body)
     if closing is not None:
         # Last words follow what was asked for and offered, but no small talk.
-        said_before = _volunteered(case, state) if closing is Act.WAIT else ()
+        said_before = told_first if closing is Kind.WAIT else ()
         return (*_fit(case, (*said_before, *body), MAX_SENTENCES - 1), Move(closing))
     manner = _manner(hearing)
-    told_first = _volunteered(case, state)
-    if not (body or manner or told_first):
-        body = _small_talk(hearing)
-    return _fit(case, (*manner, *told_first, *body), MAX_SENTENCES)
+    # The answer to an invitation, and to a greeting, is what it came to say.
+    small = () if body or manner or (told_first and hearing.invites) else _small_talk(state, hearing)
+    if told_first:
+        small = tuple(move for move in small if move.kind in (Kind.GREETS, Kind.WARMED, Kind.CONSENTS))
+    return _fit(case, (*manner, *small, *told_first, *body), MAX_SENTENCES)
 
 
 def _manner(hearing: Hearing) -> tuple[Move, ...]:
-    if hearing.reading.rude:
-        return (Move(Act.HURT),)
-    return (Move(Act.TOO_MANY),) if hearing.reading.interrogation else ()
+    if hearing.rude:
+        return (Move(Kind.HURT),)
+    return (Move(Kind.TOO_MANY),) if hearing.interrogation else ()
 
 
 def _volunteered(case: CompiledCase, state: PersonaState) -> tuple[Move, ...]:
     """What the opening left out of the things the persona comes to say."""
-    return tuple(Move(Act.VOLUNTEER, topic.id) for topic in case.volunteered if topic.id not in state.said)
+    return tuple(Move(Kind.VOLUNTEER, topic.id) for topic in case.volunteered if topic.id not in state.said)
+
+
+# --- answers to questions and invitations ------------------------------------------------------------------
 
 
 def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
     """Answers in the order asked, no more than the persona tells at once."""
-    pressed = hearing.reading.rude or hearing.reading.interrogation
+    pressed = hearing.rude or hearing.interrogation
     limit = 1 if pressed else temperament.facts_per_turn
     told_first = {move.about for move in _volunteered(case, state)}
-    moves = [_answer(case, state, asked) for asked in hearing.asked if asked.topic_id not in told_first]
+    moves = [_answer(case, state, hearing, asked) for asked in hearing.asked if asked.topic_id not in told_first]
     if pressed:
         # Of many questions the one that can be answered is.
-        moves.sort(key=lambda move: move.act is not Act.TELL)
+        moves.sort(key=lambda move: move.kind is not Kind.TELL)
+    if not hearing.asked and hearing.unsure is not None:
+        return (_asks_back(case, state, *hearing.unsure),)
     kept = moves[:limit]
-    if len(kept) < limit and hearing.unmatched and not any(m.act is Act.UNKNOWN for m in kept):
-        kept.append(Move(Act.UNKNOWN))
+    if len(kept) < limit and _is_stumped(hearing, answering=bool(hearing.asked)):
+        kept.append(Move(Kind.UNKNOWN))
     return tuple(_once(kept))
 
 
-def _once(moves: list[Move]) -> list[Move]:
+def _once(moves: Iterable[Move]) -> Iterator[Move]:
     """Two evasions of the same kind in one breath sound like a machine."""
-    seen: set[Act] = set()
-    kept: list[Move] = []
+    seen: set[Kind] = set()
     for move in moves:
-        if move.act in (Act.TELL, Act.VOLUNTEER) or move.act not in seen:
-            kept.append(move)
-        seen.add(move.act)
-    return kept
+        if move.kind in _TELLING or move.kind not in seen:
+            yield move
+        seen.add(move.kind)
 
 
-def _answer(case: CompiledCase, state: PersonaState, asked: Asked) -> Move:
+def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: Asked) -> Move:
     topic = case.by_id[asked.topic_id]
     times = state.asked.get(topic.id, 0)
     if topic.tier is Tier.UNKNOWN:
-        if times > 1:
-            return Move(Act.TIRED, topic.id)
-        return Move(Act.ANSWER if topic.answer and not times else Act.UNKNOWN, topic.id)
+        kind = Kind.TIRED if times > 1 else Kind.ANSWER if topic.answer and not times else Kind.UNKNOWN
+        return Move(kind, topic.id)
     if not asked.open:
-        return Move(Act.PARTIAL if topic.partial and not times else Act.WITHHELD, topic.id)
+        # A second time, what is private is refused, and what only comes later is put off again.
+        private = times > 0 and topic.tier is Tier.RAPPORT
+        return Move(Kind.PARTIAL if topic.partial and not private else Kind.WITHHELD, topic.id, times)
     if topic.id not in state.said:
-        return Move(Act.TELL, topic.id)
-    return Move(Act.TIRED if times > 1 else Act.AGAIN, topic.id)
+        # Nothing is led in by a small word that is told in trust or in an hour of need.
+        return Move(Kind.TELL, topic.id, plain=topic.tier is Tier.RAPPORT or hearing.reading.any(Act.EMPATHY))
+    return _told_before(hearing, asked, times)
 
 
-def _reactions(case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:
-    """What the persona says to commitments and tool calls: one thing for each kind."""
-    tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
+def _told_before(hearing: Hearing, asked: Asked, times: int) -> Move:
+    if any(s.does(Act.RECAP, Act.CHECK) for s in _saying(hearing, asked.question)):
+        return Move(Kind.CONFIRMS)
+    if asked.repeated and times > 1:
+        return Move(Kind.TIRED, asked.topic_id)
+    return Move(Kind.AGAIN, asked.topic_id, plain=not asked.repeated)
+
+
+def _saying(hearing: Hearing, text: str) -> tuple[Sentence, ...]:
+    return tuple(sentence for sentence in hearing.reading.readable if sentence.text == text)
+
+
+def _asks_back(case: CompiledCase, state: PersonaState, one: str, other: str) -> Move:
+    """Names the two topics it may be about, unless a name would give away that there is something to find out."""
+
+    def may_be_named(name: str) -> bool:
+        topic = case.by_id[name]
+        return topic.label is not None and (topic.id in state.said or topic.tier in (Tier.VOLUNTEERED, Tier.ASKED))
+
+    named = may_be_named(one) and may_be_named(other)
+    return Move(Kind.ASKS_BACK, one, other=other) if named else Move(Kind.ASKS_BACK)
+
+
+_NO_QUESTION = (Act.PROPOSE, Act.SOCIAL, Act.PROCESS, Act.RECAP, Act.GREET, Act.EMPATHY)
+"""What also does this is answered as such: "Shall I book these?" asks for a yes, not for knowledge."""
+
+
+def _is_stumped(hearing: Hearing, *, answering: bool) -> bool:
+    """Whether it is asked something it knows nothing about; beside an answer, only if that is clearly another thing."""
+    if hearing.commitments or hearing.proposal:
+        return False
+    strays = [s for text in hearing.unmatched for s in _saying(hearing, text) if not s.does(*_NO_QUESTION)]
+    return any(not (answering and s.topics) for s in strays)
+
+
+# --- reactions to what the agent offers --------------------------------------------------------------------
+
+
+def _reactions(
+    case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing, answers: tuple[Move, ...]
+) -> tuple[Move, ...]:
+    """What the persona says to commitments, proposals and tool calls: one thing for each kind."""
     by_id = {commitment.id: commitment for commitment in case.commitments}
+    telling = disclosed(answers)
     for heard in hearing.commitments:
         commitment = by_id[heard.commitment_id]
-        act, lines = (Act.REPLY_EARLY, commitment.reply_early) if heard.early else (Act.REPLY, commitment.reply)
+        if heard.early and not set(telling).isdisjoint(named_in(commitment.after)):
+            # It was asked in the same breath: nobody can say that it was not.
+            continue
+        kind, lines = (Kind.REPLY_EARLY, commitment.reply_early) if heard.early else (Kind.REPLY, commitment.reply)
         times = (state.early if heard.early else state.heard).get(commitment.id, 0)
         if times < len(lines):
-            return (Move(act, commitment.id, times),)
+            return (Move(kind, commitment.id, times),)
+    tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
     if tool is not None:
-        return (Move(Act.TOOL_REPLY, tool),)
-    silent = not hearing.asked and not hearing.unmatched
-    return (Move(Act.FOLLOWING),) if silent and (hearing.commitments or turn.tools) else ()
+        return (Move(Kind.TOOL_REPLY, tool),)
+    if answers:
+        return ()
+    if hearing.commitments:
+        return (Move(Kind.AGREES),)
+    if hearing.proposal:
+        return (Move(Kind.HESITATES if _calls_for_thought(case, hearing) else Kind.AGREES),)
+    return (Move(Kind.FOLLOWING),) if turn.tools and not hearing.reading.sentences else ()
+
+
+def _calls_for_thought(case: CompiledCase, hearing: Hearing) -> bool:
+    """Whether a proposal is one that nobody says yes to at once: a choice, or a figure where people haggle."""
+    proposed = [s for s in hearing.reading.readable if s.does(Act.PROPOSE)]
+    haggles = any(commitment.amount is not None for commitment in case.commitments)
+    return any(
+        s.stance is Stance.OPTION or ((haggles or s.stance is Stance.ASKED) and bool(amounts(s.text))) for s in proposed
+    )
 
 
 def _thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
     """Whether what the persona reacts to is kindness."""
-    kind = {heard.commitment_id for heard in hearing.commitments if heard.quote in hearing.reading.empathy}
-    return any(move.act is Act.REPLY and move.about in kind for move in reactions)
+    kind = {
+        heard.commitment_id
+        for heard in hearing.commitments
+        if any(s.does(Act.EMPATHY, Act.COURTESY) for s in _saying(hearing, heard.quote))
+    }
+    return any(move.kind is Kind.REPLY and move.about in kind for move in reactions)
+
+
+# --- the end of the talk, and all that is about nothing in particular ---------------------------------------
 
 
 def _closing(
-    case: CompiledCase, hearing: Hearing, after: PersonaState, answers: tuple[Move, ...], reactions: tuple[Move, ...]
-) -> Act | None:
-    """Whether and how the talk comes to its end: by state, never by a phrase alone."""
-    if hearing.reading.farewell:
+    case: CompiledCase, state: PersonaState, hearing: Hearing, after: PersonaState, body: tuple[Move, ...]
+) -> Kind | None:
+    """Whether and how the talk comes to its end."""
+    if hearing.farewell:
         if after.goals_met is not None or not case.goals:
-            return Act.FAREWELL
-        return Act.PARTING if after.farewells > 1 else Act.WAIT
-    if after.goals_met is None or after.goals_met == after.turn:
+            return Kind.FAREWELL
+        return Kind.PARTING if after.farewells > 1 else Kind.WAIT
+    if state.goals_met is None:
         return None
-    answering = any(move.act in (Act.TELL, Act.PARTIAL, Act.WITHHELD, Act.AGAIN) for move in answers)
-    return None if answering or any(move.act is Act.REPLY for move in reactions) else Act.FAREWELL
+    busy = (
+        any(move.kind in _FACTUAL | {Kind.REPLY, Kind.AGREES, Kind.HESITATES} for move in body)
+        or hearing.checks_in
+        or hearing.empathy is not None
+        or hearing.reading.any(Act.PROCESS)
+        or hearing.rude
+    )
+    return None if busy else Kind.FAREWELL
 
 
-def _small_talk(hearing: Hearing) -> tuple[Move, ...]:
-    if hearing.reading.check_ins:
-        return (Move(Act.FOLLOWING),)
-    return (Move(Act.WARMED if hearing.empathy else Act.NUDGE),)
+def _small_talk(state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+    """A fitting line where nothing was asked and nothing offered that the case has an answer to."""
+    read = hearing.reading
+    first = (Move(Kind.GREETS),) if read.any(Act.GREET) and state.turn == 0 else ()
+    if hearing.invites:
+        return (Move(Kind.ALL_TOLD),)
+    vague = any(s.does(Act.ASK) and not s.does(Act.CHECK, *_NO_QUESTION) for s in read.readable)
+    asked_for = [Move(kind) for kind, wanted in ((Kind.ASKS_BACK, vague), (Kind.CONSENTS, hearing.checks_in)) if wanted]
+    if read.any(Act.EMPATHY):
+        return (Move(Kind.WARMED), *asked_for[:1])
+    if asked_for:
+        return (*first, asked_for[0])
+    for act, kind in (
+        (Act.RECAP, Kind.CONFIRMS),
+        (Act.PROCESS, Kind.NO_RUSH),
+        (Act.INFORM, Kind.FOLLOWING),
+        (Act.PROPOSE, Kind.FOLLOWING),
+        (Act.SOCIAL, Kind.CHATS),
+    ):
+        if read.any(act):
+            return first if first and kind is Kind.FOLLOWING else (*first, Move(kind))
+    if first:
+        return first
+    fallback = Kind.WELCOMES if read.any(Act.COURTESY) else Kind.FOLLOWING
+    # The persona takes up its own matter again only where the agent has nothing to say for the second time.
+    return (Move(Kind.NUDGE),) if state.idle else (Move(fallback),)
 
 
-_REACTIONS = frozenset({Act.REPLY, Act.REPLY_EARLY, Act.TOOL_REPLY})
-_RANK = {Act.VOLUNTEER: 0, Act.HURT: 1, Act.TOO_MANY: 1, Act.REPLY: 2, Act.REPLY_EARLY: 2, Act.TOOL_REPLY: 2}
+# --- length ------------------------------------------------------------------------------------------------
+
+
+_RANK = {Kind.VOLUNTEER: 0, Kind.HURT: 1, Kind.TOO_MANY: 1, Kind.REPLY: 2, Kind.REPLY_EARLY: 2, Kind.TOOL_REPLY: 2}
 
 
 def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int) -> tuple[Move, ...]:
     """Drops the least important moves until the reply is short; the first answer always stays."""
-    first = next((m for m in moves if m.act is Act.TELL), moves[0] if moves else None)
-    reaction = next((m for m in moves if m.act in _REACTIONS), None)
+    first = next((m for m in moves if m.kind is Kind.TELL), moves[0] if moves else None)
+    reaction = next((m for m in moves if m.kind in _REACTIONS), None)
+    by_id = {commitment.id: commitment for commitment in case.commitments}
     if first is not None and reaction is not None:
-        both = sum(_sentences(case, move) for move in {first, reaction})
+        both = sum(_sentences(case, by_id, move) for move in {first, reaction})
         budget = max(budget, min(both, budget + MAX_WITH_REACTION - MAX_SENTENCES))
     kept: set[Move] = set()
-    for move in sorted(moves, key=lambda m: -1 if m is first else _RANK.get(m.act, 3)):
-        length = _sentences(case, move)
+    for move in sorted(moves, key=lambda m: -1 if m is first else _RANK.get(m.kind, 3)):
+        length = _sentences(case, by_id, move)
         if not kept or length <= budget:
             kept.add(move)
             budget -= length
     return tuple(move for move in moves if move in kept)
 
 
-def _sentences(case: CompiledCase, move: Move) -> int:
+def _sentences(case: CompiledCase, commitments: dict[str, CompiledCommitment], move: Move) -> int:
     """How long a move will be at most."""
     topic = case.by_id.get(move.about)
-    if topic is not None and move.act in (Act.TELL, Act.VOLUNTEER, Act.AGAIN):
-        return topic.length + (move.act is Act.AGAIN)
-    if move.act in (Act.REPLY, Act.REPLY_EARLY):
-        return next(c.length for c in case.commitments if c.id == move.about)
+    if topic is not None and move.kind in (Kind.TELL, Kind.VOLUNTEER, Kind.AGAIN):
+        return topic.length + (move.kind is Kind.AGAIN)
+    if move.kind in (Kind.REPLY, Kind.REPLY_EARLY):
+        return commitments[move.about].length
     return 1

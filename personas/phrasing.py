@@ -18,11 +18,12 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from personas.reading.sentences import sentences
 from personas.compiled import CompiledCase
 from personas.guard import LeakError, check_reply
 from personas.marks import agrees, digits_of
 from personas.matcher import Matcher
+from personas.reading.acts import Act
+from personas.reading.sentences import sentences
 from personas.replay import credits_of
 from personas.simulator import Reply
 from personas.state import PersonaState
@@ -118,8 +119,7 @@ class Phrasing:
 
     def cue(self, reply: Reply, heard: str, earlier: Sequence[str]) -> Cue | None:
         """What an author is told; None where the agent's words are not fit to be shown to one."""
-        reading = read_turn(heard)
-        if reading.garbled or reading.meta:
+        if reply.hearing.unclear or reply.hearing.reading.any(Act.META, Act.UNREADABLE):
             return None
         manner = f"{self._temperament.name}: {self._temperament.description}"
         return Cue(self._case.role, manner, tuple(earlier[-MAX_EARLIER:]), heard, reply.text)
@@ -135,23 +135,23 @@ class Phrasing:
             check_reply(self._case, reply.state, text)
         except LeakError:
             return Objection.LEAK
-        if not self._tells_the_same(before, cue, text):
+        if not self._tells_the_same(before, reply, text):
             return Objection.OTHER_TOPICS
         known = (cue.line, cue.heard, *cue.earlier)
         strays = _adds(known, cue.line, text, self._case.common_words) or _distorts(cue.line, text)
         return Objection.OTHER_FACTS if strays or not self._is_about_the_same(cue.line, text) else None
 
-    def _tells_the_same(self, before: PersonaState, cue: Cue, text: str) -> bool:
+    def _tells_the_same(self, before: PersonaState, reply: Reply, text: str) -> bool:
         """Whether replay gives the same credit for both, and nothing that the line tells is missing."""
         topics = tuple(self._case.by_id)
-        line, other = told(self._case, self._matcher, [(cue.line, topics), (text, topics)])
+        line, other = told(self._case, self._matcher, [(reply.text, topics), (text, topics)])
         if not line.keys() <= other.keys():
             return False
         fresh, other_fresh = _unsaid(line, before), _unsaid(other, before)
         if fresh.keys() != other_fresh.keys():
             return False
         # Where more is told than a turn is credited with, those in the case's own words come first.
-        return len(fresh) <= credits_of(read_turn(cue.heard)) or all(
+        return len(fresh) <= credits_of(reply.hearing) or all(
             each.exact == other_fresh[topic].exact for topic, each in fresh.items()
         )
 
@@ -195,10 +195,7 @@ def _part(line: str, text: str) -> Objection | None:
     strays = any(pattern.search(now) and not pattern.search(was) for pattern in (_DRIFT, _META))
     asks = "?" in text and "?" not in line
     loses_itself = bool(_FIRST_PERSON & set(tokens(line))) and not _FIRST_PERSON & set(tokens(text))
-    reading = read_turn(text)
-    if strays or asks or loses_itself or reading.meta or reading.rude > read_turn(line).rude:
-        return Objection.OUT_OF_PART
-    return None
+    return Objection.OUT_OF_PART if strays or asks or loses_itself else None
 
 
 def _adds(known: Sequence[str], line: str, text: str, common: frozenset[str]) -> bool:

@@ -11,9 +11,9 @@ from typing import Literal
 
 from personas.compiled import CompiledCase
 from personas.guard import check_reply
-from personas.hearing import AgentTurn, advance, hear
-from personas.matcher import Matcher
+from personas.hearing import AgentTurn, Hearing, advance, hear
 from personas.moves import Move, decide, disclosed, ends
+from personas.reading.reader import Reader
 from personas.state import PersonaState
 from personas.temperament import Temperament
 from personas.voice import Voice, digest_of, draw
@@ -37,15 +37,17 @@ class Reply:
     state: PersonaState
     disclosed: tuple[str, ...]
     ended: Literal["completed"] | None
+    hearing: Hearing
+    """How it understood the turn."""
 
 
 class Simulator:
     """Plays one case with one temperament."""
 
-    def __init__(self, case: CompiledCase, temperament: Temperament, matcher: Matcher) -> None:
+    def __init__(self, case: CompiledCase, temperament: Temperament, reader: Reader) -> None:
         self._case = case
         self._temperament = temperament
-        self._matcher = matcher
+        self._reader = reader
 
     def open(self, seed: int) -> Opening:
         """The persona speaks first."""
@@ -54,10 +56,14 @@ class Simulator:
         check_reply(self._case, state, text)
         return Opening(text, state)
 
-    def reply(self, state: PersonaState, turn: AgentTurn, seed: int) -> Reply:
-        """The persona's answer; blocking, because the matcher may run a model. `LeakError` is a defect."""
+    def reply(self, state: PersonaState, turn: AgentTurn, seed: int, line: str) -> Reply:
+        """The persona's answer; blocking, because the reader may run a model. `LeakError` is a defect.
+
+        `line` is what the persona said last, in the words in which it was said: short turns are read after it.
+        """
         case = self._case
-        hearing = hear(case, state, turn, self._matcher, self._temperament.reserve)
+        [reading] = self._reader.read(case, [(line, turn.text)])
+        hearing = hear(case, state, turn, reading, self._temperament.reserve)
         heard = advance(case, state, turn, hearing, ())
         moves = decide(case, self._temperament, state, turn, hearing, after=heard)
         told = disclosed(moves)
@@ -66,7 +72,7 @@ class Simulator:
         check_reply(case, after, text)
         ended = ends(moves)
         after = replace(after, ended=ended, lines=(*after.lines, digest_of(text)))
-        return Reply(text, after, told, "completed" if ended else None)
+        return Reply(text, after, told, "completed" if ended else None, hearing)
 
     def _speak(self, moves: tuple[Move, ...], seed: int, after: PersonaState) -> str:
         """The words of the moves, in a wording not used before, or else the one used longest ago."""

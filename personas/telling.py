@@ -14,12 +14,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from personas.reading.sentences import sentences
 from personas.compiled import CompiledCase, CompiledTopic, contains
 from personas.library import load_temperaments
 from personas.marks import agrees, digits_of, doubts
 from personas.matcher import Matcher
 from personas.memory import KEPT_CHARS, Memory
+from personas.reading.sentences import sentences
 from personas.wording import normal, tokens
 
 __all__ = ["Told", "told"]

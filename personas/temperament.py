@@ -31,8 +31,30 @@ class Phrases(BaseModel):
     """The agent was rude."""
     warmed: tuple[Line, ...] = Field(min_length=2)
     """The agent showed empathy and nothing else calls for an answer."""
-    following: tuple[Line, ...] = ()
-    """The agent checks in or offers something the case has no answer to; default: `warmed`."""
+    following: tuple[Line, ...] = Field(min_length=2)
+    """The agent explains or states something."""
+    asks_back: tuple[Line, ...] = Field(min_length=2)
+    """It is not clear what the agent asks about, and the case has no words for what it may be."""
+    which: tuple[Line, ...] = Field(min_length=2)
+    """One of two topics is meant; `{one}` and `{other}` stand for their labels."""
+    all_told: tuple[Line, ...] = Field(min_length=2)
+    """The agent invites the persona to tell, and nothing is left to tell."""
+    agrees: tuple[Line, ...] = Field(min_length=2)
+    """The agent proposes or promises something the case has no answer to."""
+    hesitates: tuple[Line, ...] = Field(min_length=2)
+    """The agent offers a choice or names a figure that the case has no answer to."""
+    consents: tuple[Line, ...] = Field(min_length=2)
+    """The agent asks for leave, or checks whether it is all right."""
+    confirms: tuple[Line, ...] = Field(min_length=2)
+    """The agent repeats what the persona said."""
+    no_rush: tuple[Line, ...] = Field(min_length=2)
+    """The agent talks about the talk itself: a moment's wait, notes, who it is."""
+    greets: tuple[Line, ...] = Field(min_length=2)
+    """The agent says hello."""
+    chats: tuple[Line, ...] = Field(min_length=2)
+    """The agent makes small talk: a friendly word, and back to the matter."""
+    welcomes: tuple[Line, ...] = Field(min_length=2)
+    """The agent thanks or praises."""
     not_understood: tuple[Line, ...] = Field(min_length=2)
     """Empty, garbled, foreign-language or machine-like input."""
     wait: tuple[Line, ...] = Field(min_length=2)
@@ -43,6 +65,11 @@ class Phrases(BaseModel):
     """The agent insists on ending with nothing settled; default: `leaving`."""
     goodbye: tuple[Line, ...] = Field(min_length=2)
     """A friendly end."""
+
+    def of(self, name: str) -> tuple[Line, ...]:
+        """The wordings of a move by its name."""
+        lines: tuple[Line, ...] = getattr(self, name)
+        return lines
 
 
 class Temperament(BaseModel):

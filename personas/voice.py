@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 
-from personas.compiled import CompiledCase
-from personas.moves import Act, Move
+from personas.compiled import CompiledCase, CompiledTopic
+from personas.moves import Kind, Move
 from personas.temperament import Phrases
 from personas.wording import normal, words_of
 
@@ -53,13 +53,12 @@ class Voice:
 
     def speak(self, moves: tuple[Move, ...]) -> str:
         """The reply in one line."""
-        led = False
         parts: list[str] = []
         for i, move in enumerate(moves):
             text = self._word(move)
-            if move.act is Act.TELL and not led and not parts:
-                led, text = True, self._led(text)
-            if i and move.act is Act.UNKNOWN and self._continues(text):
+            if move.kind is Kind.TELL and not i and not move.plain:
+                text = self._led(text)
+            if i and move.kind is Kind.UNKNOWN and self._continues(text):
                 text = self._joined("As for the other thing,", text)
             parts.append(text)
         return " ".join(parts)
@@ -70,22 +69,27 @@ class Voice:
 
     def _word(self, move: Move) -> str:
         topic = self._case.by_id.get(move.about)
-        if topic is not None:
-            if move.act in (Act.TELL, Act.VOLUNTEER):
-                return topic.says[draw(self._seed, f"says|{topic.id}", len(topic.says))]
-            if move.act is Act.AGAIN:
-                return self._again(topic.id)
-            if move.act is Act.PARTIAL and topic.partial:
-                return topic.partial
-            if move.act is Act.ANSWER and topic.answer:
-                return topic.answer
-        if move.act in (Act.REPLY, Act.REPLY_EARLY):
+        own = None if topic is None else self._of_topic(topic, move)
+        if own is not None:
+            return own
+        if move.kind in (Kind.REPLY, Kind.REPLY_EARLY):
             return self._reply(move)
-        return self._pick(self._lines(move), move.act.value)
+        return self._pick(self._lines(move), move.kind.value)
 
-    def _again(self, topic_id: str) -> str:
-        """The fact in another wording than the first time."""
-        topic = self._case.by_id[topic_id]
+    def _of_topic(self, topic: CompiledTopic, move: Move) -> str | None:
+        """The case's words for a topic, where the move takes any."""
+        if move.kind in (Kind.TELL, Kind.VOLUNTEER):
+            return topic.says[draw(self._seed, f"says|{topic.id}", len(topic.says))]
+        if move.kind is Kind.AGAIN:
+            return self._again(topic, plain=move.plain)
+        if move.kind is Kind.PARTIAL and topic.partial:
+            return self._repeated(topic.partial) if move.nth else topic.partial
+        if move.kind is Kind.ASKS_BACK:
+            return self._which(topic, self._case.by_id[move.other])
+        return topic.answer if move.kind is Kind.ANSWER else None
+
+    def _again(self, topic: CompiledTopic, *, plain: bool) -> str:
+        """The fact in another wording than the first time; asked for again by name, the persona says so."""
         if topic.again:
             return topic.again
         first = draw(self._seed, f"says|{topic.id}", len(topic.says))
@@ -93,13 +97,19 @@ class Voice:
         other = next((wording for wording in others if not _ACTION.match(wording)), None)
         if other is None:
             return self._pick(self._phrases.again_tired, "again_tired")
-        return self._joined(self._pick(self._phrases.again, "again"), other)
+        return other if plain else self._repeated(other)
+
+    def _repeated(self, text: str) -> str:
+        return self._joined(self._pick(self._phrases.again, "again"), text)
+
+    def _which(self, one: CompiledTopic, other: CompiledTopic) -> str:
+        return self._pick(self._phrases.which, "which").format(one=one.label, other=other.label)
 
     def _reply(self, move: Move) -> str:
         """Each answer to a commitment once, in an order of the seed's."""
         commitment = next(c for c in self._case.commitments if c.id == move.about)
-        lines = commitment.reply_early if move.act is Act.REPLY_EARLY else commitment.reply
-        return lines[(draw(self._seed, f"{move.act}|{move.about}", len(lines)) + move.nth) % len(lines)]
+        lines = commitment.reply_early if move.kind is Kind.REPLY_EARLY else commitment.reply
+        return lines[(draw(self._seed, f"{move.kind}|{move.about}", len(lines)) + move.nth) % len(lines)]
 
     def _continues(self, text: str) -> bool:
         """Whether a sentence can go on after a comma without changing a name."""
@@ -123,23 +133,16 @@ class Voice:
 
     def _lines(self, move: Move) -> tuple[str, ...]:
         case, phrases = self._case, self._phrases
-        if move.act is Act.TOOL_REPLY:
+        if move.kind is Kind.TOOL_REPLY:
             return case.tool_replies[move.about]
-        return {
-            Act.NOT_UNDERSTOOD: phrases.not_understood,
-            Act.HURT: phrases.hurt,
-            Act.TOO_MANY: phrases.too_many,
-            Act.TIRED: phrases.again_tired,
-            Act.WITHHELD: phrases.withheld,
-            Act.UNKNOWN: case.unknown,
-            Act.FOLLOWING: phrases.following or phrases.warmed,
-            Act.WARMED: phrases.warmed,
-            Act.NUDGE: case.nudges,
-            Act.WAIT: phrases.wait,
-            Act.FAREWELL: case.farewell or phrases.goodbye,
-            Act.LEAVING: phrases.leaving,
-            Act.PARTING: phrases.parting or phrases.leaving,
-        }[move.act]
+        own: dict[Kind, tuple[str, ...]] = {
+            Kind.UNKNOWN: case.unknown,
+            Kind.NUDGE: case.nudges,
+            Kind.TIRED: phrases.again_tired,
+            Kind.FAREWELL: case.farewell or phrases.goodbye,
+            Kind.PARTING: phrases.parting or phrases.leaving,
+        }
+        return own[move.kind] if move.kind in own else phrases.of(move.kind.value)
 
 
 def _first_word(text: str) -> str:
