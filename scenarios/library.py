@@ -100,18 +100,23 @@ class Library:
     digest: str
 
 
-def load_library(root: Path | None = None, only: Iterable[str] | None = None) -> Library:
+def load_library(root: Path | None = None, only: Iterable[str] | None = None, *, turns: bool = True) -> Library:
     """Load all collections below `root` (default: the packaged ones), or only some.
 
-    `only` names collections (`tutoring`) or scenarios (`tutoring/fractions`).
+    Args:
+        root: a folder of collections.
+        only: collections (`tutoring`) or scenarios (`tutoring/fractions`).
+        turns: whether labelled turns lend their sentences to the cases.
     """
-    library, findings = load_sound(root, only)
+    library, findings = load_sound(root, only, turns=turns)
     if findings:
         raise ScenarioError(findings)
     return library
 
 
-def load_sound(root: Path | None = None, only: Iterable[str] | None = None) -> tuple[Library, list[Finding]]:
+def load_sound(
+    root: Path | None = None, only: Iterable[str] | None = None, *, turns: bool = True
+) -> tuple[Library, list[Finding]]:
     """As `load_library`, for authors: leaves out what is broken and says what is wrong with it."""
     root = root or COLLECTIONS
     findings: list[Finding] = []
@@ -123,7 +128,7 @@ def load_sound(root: Path | None = None, only: Iterable[str] | None = None) -> t
             collections[slug] = loaded
     if not collections and not findings:
         findings.append(Finding(str(root), 1, "no collections here: add a folder with a `collection.yaml`"))
-    return _assemble(root, collections), findings
+    return _assemble(root, collections, turns=turns), findings
 
 
 def _wanted(root: Path, only: Iterable[str] | None) -> dict[str, list[str] | None]:
@@ -157,7 +162,7 @@ def oracle_lines(root: Path | None = None) -> dict[str, tuple[str, ...]]:
     return lines
 
 
-def _assemble(root: Path, collections: Mapping[str, LoadedCollection]) -> Library:
+def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns: bool) -> Library:
     public: dict[str, PublicCollection] = {}
     sealed: dict[tuple[str, str], SealedScenario] = {}
     contents: dict[str, Any] = {}
@@ -165,8 +170,7 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection]) -> Librar
         contents[slug] = loaded.document.data
         cards: dict[str, PublicScenario] = {}
         for name, (file, document) in sorted(loaded.scenarios.items()):
-            turns = load_turns(root / slug / f"{name}{SUFFIX}")
-            examples = examples_of(turns)
+            examples = examples_of(load_turns(root / slug / f"{name}{SUFFIX}")) if turns else Examples()
             contents[f"{slug}/{name}"] = [document.data, examples.topics, examples.commitments]
             cards[name] = _public(file)
             sealed[slug, name] = _seal(slug, file, loaded, examples)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from reward_server import __version__
-from reward_server.cli import calibrate, doctor, evaluate, judges, keys, reward_model, scenarios, serve
+from reward_server.cli import calibrate, doctor, evaluate, judges, keys, reader, reward_model, scenarios, serve
 from reward_server.errors import LabsError
 from reward_server.program import IN_A_CHECKOUT, called
 
@@ -40,6 +40,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(judges.app, name="judges")
 app.add_typer(scenarios.app, name="scenarios")
 app.add_typer(reward_model.app, name="reward-model")
+app.add_typer(reader.app, name="reader")
 
 
 def _print_version(wanted: bool) -> None:

@@ -17,16 +17,19 @@ def local_reader(
     shelf: Path | None = None,
     looked_up: Callable[[int, int], None] | None = None,
     batcher: MicroBatcher | None = None,
+    raw: bytes | None = None,
 ) -> LocalReader:
-    """The reader of the packaged artefact; blocking.
+    """The reader of an artefact; blocking.
 
     Args:
         shelf: a folder that keeps the vectors of authored texts between starts.
         looked_up: is told of the hits and misses of the cache of conversation texts.
         batcher: whose threads encode; without one, the calling thread does.
+        raw: the bytes of an artefact; by default the packaged one.
     """
-    encoder = load_reader_encoder()
+    raw = raw or artefact_bytes()
+    encoder = load_reader_encoder(raw)
     batched = None if batcher is None else batcher.over(encoder)
     kept = None if shelf is None else AnchorShelf(shelf)
     embedder = EncoderMatcher(encoder, looked_up=looked_up, shelf=kept, batched=batched)
-    return LocalReader(embedder, load_heads(artefact_bytes()))
+    return LocalReader(embedder, load_heads(raw))

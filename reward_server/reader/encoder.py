@@ -44,9 +44,9 @@ def tuned(checkpoint: Checkpoint, raw: bytes) -> Checkpoint:
     return Checkpoint({**checkpoint.weights, **layers}, checkpoint.tokenizer, f"{checkpoint.version}/reader-{digest}")
 
 
-def load_reader_encoder() -> MiniLmEncoder:
-    """The encoder of the packaged reader, in fp32."""
-    checkpoint = tuned(read_checkpoint(packaged_folder()), artefact_bytes())
+def load_reader_encoder(raw: bytes) -> MiniLmEncoder:
+    """The encoder of an artefact, in fp32."""
+    checkpoint = tuned(read_checkpoint(packaged_folder()), raw)
     return MiniLmEncoder(*checkpoint, MAX_TOKENS)
 
 

@@ -45,7 +45,11 @@ class Block(nn.Module):
     def __init__(self, weights: Mapping[str, Tensor], prefix: str) -> None:
         super().__init__()
         self.params = nn.ParameterDict(
-            {name.removeprefix(prefix).replace(".", "/"): nn.Parameter(tensor.clone()) for name, tensor in weights.items() if name.startswith(prefix)}
+            {
+                name.removeprefix(prefix).replace(".", "/"): nn.Parameter(tensor.clone())
+                for name, tensor in weights.items()
+                if name.startswith(prefix)
+            }
         )
 
     def _linear(self, name: str, x: Tensor) -> Tensor:

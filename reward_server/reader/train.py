@@ -53,7 +53,12 @@ def train(lesson: Lesson, *, seed: int = 0, progress: Progress | None = None) ->
     scenes = {key: (library.vault.open(*key).case, of_case) for key, of_case in by_case.items()}
     packaged = read_checkpoint(packaged_folder())
     weights = fine_tune(packaged, scenes, lesson.acts, seed=seed, progress=progress)
-    return save({**fit_heads(Checkpoint(weights, packaged.tokenizer, "trained"), lesson, rows, seed), **layers_of(weights, LOWEST)})
+    return save(
+        {
+            **fit_heads(Checkpoint(weights, packaged.tokenizer, "trained"), lesson, rows, seed),
+            **layers_of(weights, LOWEST),
+        }
+    )
 
 
 def fit_heads(checkpoint: Checkpoint, lesson: Lesson, rows: Sequence[Row], seed: int) -> dict[str, Tensor]:
@@ -63,7 +68,9 @@ def fit_heads(checkpoint: Checkpoint, lesson: Lesson, rows: Sequence[Row], seed:
     act_rows = [*lesson.acts, *_acts_of_turns(rows), *unreadable([row.text for row in lesson.acts[::UNREADABLE_EACH]])]
     acts = fit_acts(act_rows, embedder.embed([row.text for row in act_rows]), seed=seed)
     head = network_of({name: tensor.numpy() for name, tensor in acts.items()}, "acts")
-    bags = _Bags(embedder, head, {key: index_of(lesson.library.vault.open(*key).case, embedder) for key in {r.key for r in rows}})
+    bags = _Bags(
+        embedder, head, {key: index_of(lesson.library.vault.open(*key).case, embedder) for key in {r.key for r in rows}}
+    )
     topics, promises = bags.of(rows)
     return {**acts, **fit_bags(topics, "topic", seed=seed), **fit_bags(promises, "commitment", seed=seed)}
 
