@@ -54,10 +54,8 @@ from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
-from reward_server.judges.likeness import Likeness
 from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.plugins import load_plugins
-from reward_server.judges.reader import Reader as Shown
 from reward_server.judges.ruler import Ruler
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import LanguageModel
@@ -153,7 +151,6 @@ class _Scoring:
     threads: Executor
     model: LanguageModel | None
     verdicts: VerdictCache
-    shown: Shown
     learned: RewardModelService
     scorer: MeteredScorer
     lineage: Lineage
@@ -175,8 +172,6 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     await _own(stack, _purge_answers(store, ports.clock))
     if ports.own_process:
         await _own(stack, _warm(scoring.library, scoring.reader))
-        if scoring.model is not None:
-            await _own(stack, scoring.shown.warm())
         _settle_heap()
     catalog, vault, model = scoring.library.catalog, scoring.library.vault, scoring.model
     wording = _wording(model, settings, metrics)
@@ -190,9 +185,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         episodes=EpisodeService(
             store=store,
             catalog=catalog,
-            stage=Stage(
-                vault, load_temperaments(), scoring.reader, scoring.matcher, scoring.threads, wording=wording
-            ),
+            stage=Stage(vault, load_temperaments(), scoring.reader, scoring.matcher, scoring.threads, wording=wording),
             scorer=TurnScorer(scoring.scorer),
             idempotency=idempotency,
             clock=ports.clock,
@@ -209,13 +202,13 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             calibrator=Calibrator(shelf, scoring.lineage),
             tie_breaker=None
             if model is None
-            else TieBreaker(PairwiseJudge(model, scoring.verdicts, scoring.shown), vault, metrics),
+            else TieBreaker(PairwiseJudge(model, scoring.verdicts, scoring.reader), vault, metrics),
         ),
         calibrations=shelf,
         rankings=RankingService(
             catalog=catalog,
             scorer=scoring.scorer,
-            ranker=Ranker(scoring.scorer, vault, metrics, None if model is None else Ruler(model, scoring.shown)),
+            ranker=Ranker(scoring.scorer, vault, metrics, None if model is None else Ruler(model, scoring.reader)),
             idempotency=idempotency,
             metrics=metrics,
         ),
@@ -234,18 +227,16 @@ async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metr
     stack.callback(threads.shutdown, cancel_futures=True)
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
-    shown = Shown(Likeness(matcher))
-    stack.callback(shown.close)
     learned = reward_model_service(settings, batcher)
     await learned.active.current()
     guests = Guests(
-        asked=llm_judges(model, settings, verdicts, shown),
+        asked=llm_judges(model, settings, verdicts, reader),
         plugins=await asyncio.to_thread(load_plugins, settings.plugin_names),
         reward_model=lambda: learned.active.at_hand,
     )
     scorer = MeteredScorer(ports.build_scorer(library, matcher, reader, threads, guests), library.vault, metrics)
     lineage = Lineage(library.vault, guests.conversation_judges)
-    return _Scoring(library, matcher, reader, threads, model, verdicts, shown, learned, scorer, lineage)
+    return _Scoring(library, matcher, reader, threads, model, verdicts, learned, scorer, lineage)
 
 
 async def _knowledge(

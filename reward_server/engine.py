@@ -21,12 +21,10 @@ from personas.reading.reader import Reader
 from reward_server.errors import ScenarioError
 from reward_server.judges.base import AskedJudge, ComputedJudge
 from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge
-from reward_server.judges.likeness import Likeness
 from reward_server.judges.llm import LlmJudge
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
 from reward_server.judges.plugins import NO_PLUGINS, Plugins, load_plugins
-from reward_server.judges.reader import Reader as Shown
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
 from reward_server.judges.verdict_cache import VerdictCache
@@ -104,10 +102,10 @@ NO_GUESTS = Guests()
 
 
 def llm_judges(
-    model: LanguageModel | None, settings: Settings, verdicts: VerdictCache, shown: Shown
+    model: LanguageModel | None, settings: Settings, verdicts: VerdictCache, reader: Reader
 ) -> tuple[AskedJudge, ...]:
     """The judges that ask a language model, if there is one."""
-    return () if model is None else (LlmJudge(model, verdicts, settings.llm_samples, shown),)
+    return () if model is None else (LlmJudge(model, verdicts, settings.llm_samples, reader),)
 
 
 def build_scorer(
@@ -178,8 +176,6 @@ class OfflineEngine:
     reader: Reader
     scorer: Scorer
     guests: Guests
-    shown: Shown
-    """What judges that ask a language model are shown."""
 
 
 @contextmanager
@@ -195,13 +191,8 @@ def offline_engine(
     What LLM judges decide is forgotten with the command.
     """
     matcher, reader = matcher or load_matcher(settings), reader or load_reader(settings)
-    shown = Shown(Likeness(matcher))
-    asked = llm_judges(model, settings, VerdictCache(), shown)
+    asked = llm_judges(model, settings, VerdictCache(), reader)
     learned = reward_model_service(settings).active
     guests = Guests(asked=asked, plugins=load_plugins(settings.plugin_names), reward_model=learned.judge)
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
-        try:
-            scorer = build_scorer(library, matcher, reader, threads, guests)
-            yield OfflineEngine(matcher, reader, scorer, guests, shown)
-        finally:
-            shown.close()
+        yield OfflineEngine(matcher, reader, build_scorer(library, matcher, reader, threads, guests), guests)

@@ -135,7 +135,7 @@ async def _measure(
             judges = chosen(seats(engine, settings.llm_samples), names)
             pairwise = None
             if model is not None and PAIRWISE in names and len(entries[0].sides) == 2:
-                pairwise = PairwiseJudge(model, VerdictCache(), engine.shown)
+                pairwise = PairwiseJudge(model, VerdictCache(), engine.reader)
                 judges = Judges(tuple(name for name in judges.criteria if name != PAIRWISE), judges.conversation)
             task = Task(judges, attacked, pairwise)
             with shown(console) as report:

@@ -19,7 +19,7 @@ from personas.phrasing import Cue, Objection
 from reward_server.errors import BudgetExhausted, StoreUnavailable
 from reward_server.judges.prompt import data_line, user_text
 from reward_server.llm.base import MISTAKES, LanguageModel, LlmFailed, Question
-from reward_server.scoring.gates import injects
+from reward_server.scoring.gates import has_markup
 from reward_server.telemetry.logs import get_logger
 from reward_server.telemetry.metrics import Metrics
 
@@ -102,7 +102,7 @@ class Wording:
         return words
 
     async def _attempt(self, cue: Cue | None, check: Check, lab_id: str) -> tuple[Outcome, str | None]:
-        if cue is None or injects(cue.heard):
+        if cue is None or has_markup(cue.heard):
             return Outcome.NOT_ASKED, None
         try:
             async with asyncio.timeout(self._deadline_s):

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
+from personas.reading.plain import plain
+from personas.reading.sentences import sentences
 from personas.replay import Record
 from reward_server.errors import JudgeFailed, LabsError
 from reward_server.scoring.transcript import Transcript
@@ -140,12 +142,19 @@ def verdict(judge: Judge, criterion: Criterion, finding: Finding) -> Verdict:
 
 def cite(transcript: Transcript, turn: int, role: Party, wanted: str) -> Evidence:
     """Evidence whose quote occurs in the transcript: the wanted words, else the beginning of the message."""
-    text = transcript.said_by(role, turn)
-    bare = wanted.rstrip("?").strip()  # a question split out of a longer sentence got its mark from us
-    quote = next((words for words in (wanted, bare) if words and words in text), text)
-    return Evidence(turn, role, quote[:MAX_QUOTE])
+    text, words = _as_read(transcript.said_by(role, turn)), _as_read(wanted)
+    return Evidence(turn, role, (words if words and words in text else text)[:MAX_QUOTE].strip())
 
 
 def occurs(transcript: Transcript, evidence: Iterable[Evidence]) -> bool:
-    """Whether every quote stands where it is said to."""
-    return all(e.quote in transcript.said_by(e.role, e.turn) for e in evidence)
+    """Whether every sentence of every quote stands where it is said to, in plain form."""
+    return all(_stands_in(e.quote, _as_read(transcript.said_by(e.role, e.turn))) for e in evidence)
+
+
+def _stands_in(quote: str, said: str) -> bool:
+    return _as_read(quote) in said or all(_as_read(each) in said for each in sentences(quote) or (quote,))
+
+
+def _as_read(text: str) -> str:
+    """The text in plain form, on one line."""
+    return " ".join(plain(text).split())

@@ -4,23 +4,20 @@ All `judge` criteria of a dimension are asked together, whichever of them a requ
 other checks fall back on, so that a verdict does not depend on the request's weights. The model sees ids that
 mean nothing (c1, c2, …), never the author's.
 
-It is shown what the agent did without what was meant for a judge (`shown`). Leaving words out must not help an agent
-either: a threat, or a word that a question forbids, may stand among them. So where any are left out, everything is
-asked once more with all that was said, and of the two answers the one that is worse for the agent counts. Words for a
-judge that are known as such can neither earn a point nor avert a penalty; others reach the model, as data.
+It is shown what the agent did without talk about the evaluation (`shown`); the rest reaches it as data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reward_server.judges.base import Case, Verdict
+from personas.reading.reader import Reader
+from reward_server.judges.base import Case
 from reward_server.judges.cascade import at_step, check_at
 from reward_server.judges.prompt import JUDGE_RULES, system_text, transcript_json, user_text
-from reward_server.judges.reader import Reader
 from reward_server.judges.reading import JudgeAnswer
-from reward_server.judges.shown import as_shown, is_whole
+from reward_server.judges.shown import as_shown
 from reward_server.judges.verdict_cache import key_of
 from reward_server.llm.base import FailureKind, Question
 from reward_server.scoring.transcript import Transcript
@@ -74,32 +71,15 @@ def inquiries(
     case: Case, criteria: Sequence[Criterion], version: str, temperature: float, reader: Reader | None = None
 ) -> list[Inquiry]:
     """What has to be asked to decide `criteria`; `BodyTooLarge` if the transcript is too long to be sent."""
-    whole = transcript_json(case.transcript)  # refused before it is read, which takes far longer
-    seen = as_shown(case.transcript, (reader or Reader()).over(case.transcript))
+    transcript_json(case.transcript)  # refused before it is read, which takes longer
+    seen = as_shown(case.transcript, case.scenario.case, reader)
+    text = transcript_json(seen)
     groups = [
         group
         for dimension in dict.fromkeys(criterion.dimension for criterion in criteria)
         for group in _groups(case, dimension, [c for c in criteria if c.dimension == dimension])
     ]
-    readings = [(seen, transcript_json(seen))]
-    if not is_whole(seen, case.transcript):
-        readings.append((case.transcript, whole))
-    return [
-        _inquiry(case, group, shown, text, version=version, temperature=temperature)
-        for shown, text in readings
-        for group in groups
-    ]
-
-
-def outcome(answered: Iterable[tuple[Criterion, Verdict]]) -> dict[tuple[str, str], Verdict]:
-    """Verdicts by the names of their questions; where one was asked twice, the answer that is worse for the agent."""
-    found: dict[tuple[str, str], Verdict] = {}
-    for criterion, verdict in answered:
-        first = found.setdefault(name_of(criterion), verdict)
-        gained = (verdict.value or 0.0) - (first.value or 0.0)
-        if gained < 0 if criterion.points > 0 else gained > 0:
-            found[name_of(criterion)] = verdict
-    return found
+    return [_inquiry(case, group, seen, text, version=version, temperature=temperature) for group in groups]
 
 
 def _groups(case: Case, dimension: str, wanted: Sequence[Criterion]) -> list[tuple[Criterion, ...]]:

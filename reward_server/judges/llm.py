@@ -11,21 +11,19 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import structlog
 
+from personas.reading.reader import Reader
 from reward_server.errors import BodyTooLarge, BudgetExhausted, JudgeFailed, Unavailable
 from reward_server.judges.asking import ask_and_read, no_answer, together
 from reward_server.judges.base import Case, Outcome, Verdict
 from reward_server.judges.decision import Sample, decide_by, usable, verdicts_of
-from reward_server.judges.inquiry import Inquiry, inquiries, name_of, outcome
+from reward_server.judges.inquiry import Inquiry, inquiries, name_of
 from reward_server.judges.preflight import condemned, offence_in
 from reward_server.judges.prompt import PROMPT_VERSION
-from reward_server.judges.reader import Reader
 from reward_server.judges.reading import JudgeAnswer, read_answers
-from reward_server.judges.shown import as_said
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.judges.weighting import likelihoods
 from reward_server.llm.base import NO_LOGPROBS_HINT, Answer, FailureKind, LanguageModel, LlmFailed, Question
@@ -43,7 +41,7 @@ class LlmJudge:
     def __init__(
         self, model: LanguageModel, cache: VerdictCache, samples: int = 1, reader: Reader | None = None
     ) -> None:
-        """Ask `model` about what `reader` leaves of a transcript; without one, patterns alone do."""
+        """Ask `model`; what `reader` takes for talk about the evaluation is not shown to it."""
         if samples < 1:
             raise ValueError("a judge is asked at least once")
         self._model = model
@@ -51,15 +49,14 @@ class LlmJudge:
         self._samples = samples
         self._weighs = model.has_logprobs
         self._secret = secrets.token_bytes(32)
-        self._reader = reader or Reader()
+        self._reader = reader
 
     @property
     def version(self) -> str:
-        """Model, prompt, samples, what knows pleas, and the weighting of every verdict: without it there is none."""
+        """Model, prompt, samples, reader, and the weighting of every verdict: without it there is none."""
         weighting = "logprobs" if self._weighs else "answers"
-        return (
-            f"{self._model.version};prompt={PROMPT_VERSION};k={self._samples};pleas={self._reader.version};{weighting}"
-        )
+        reader = "none" if self._reader is None else self._reader.version
+        return f"{self._model.version};prompt={PROMPT_VERSION};k={self._samples};reader={reader};{weighting}"
 
     async def decide(self, cases: Sequence[tuple[Case, Sequence[Criterion]]]) -> list[Outcome]:
         """Per case the verdicts in the order of its criteria, or its failure; all cases at once."""
@@ -86,14 +83,13 @@ class LlmJudge:
         offence = await asyncio.to_thread(offence_in, case.transcript)
         if offence is not None:
             return tuple(condemned(criterion, offence, self.name) for criterion in criteria)
-        asked = await self._reader.aside(inquiries, case, criteria, self.version, self._temperature, self._reader)
+        asked = await asyncio.to_thread(inquiries, case, criteria, self.version, self._temperature, self._reader)
         decisions = await together([self._decision(case, inquiry) for inquiry in asked])
-        answered: list[tuple[Criterion, Verdict]] = []
+        found: dict[tuple[str, str], Verdict] = {}
         for inquiry, decision in zip(asked, decisions, strict=True):
             verdicts = verdicts_of(decision, inquiry.criteria, self.name, self.version)
-            answered += zip(inquiry.criteria, verdicts, strict=True)
-        found = outcome(answered)
-        return tuple(_to_the_letter(case, found[name_of(criterion)]) for criterion in criteria)
+            found |= zip(map(name_of, inquiry.criteria), verdicts, strict=True)
+        return tuple(found[name_of(criterion)] for criterion in criteria)
 
     @property
     def _temperature(self) -> float:
@@ -120,11 +116,6 @@ class LlmJudge:
             return question, lambda answer: _read(answer, inquiry, weighs=self._weighs)
 
         return await ask_and_read(self._model, put, lab_id=case.lab_id, sample=number)
-
-
-def _to_the_letter(case: Case, verdict: Verdict) -> Verdict:
-    """The verdict with its quotes as they were said; models quote what they were shown."""
-    return replace(verdict, evidence=tuple(as_said(case.transcript, each) for each in verdict.evidence))
 
 
 def _read(answer: Answer, inquiry: Inquiry, *, weighs: bool) -> Sample:

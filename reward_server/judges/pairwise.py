@@ -3,9 +3,6 @@
 Models prefer a position (LLMBar, Zeng et al. 2024: consistency of some is below 50 %), so one order alone measures
 where a conversation stood. The pair is asked in an order of its own, by the transcripts' digests: swapping the
 arguments swaps the result and nothing else. It breaks ties of `/compare`; it never makes a number.
-
-Of a conversation with words for a judge (`shown`) there are two readings: what is left, and all that was said. It is
-compared in both, and counts by the one in which it does worse, so that leaving words out never helps it.
 """
 
 from __future__ import annotations
@@ -19,12 +16,12 @@ from typing import Any, Literal
 
 import structlog
 
+from personas.reading.reader import Reader
 from reward_server.judges.asking import ask_and_read, no_answer, together
 from reward_server.judges.preflight import offence_in
 from reward_server.judges.prompt import PAIR_RULES, PROMPT_VERSION, system_text, transcript_json, user_text
-from reward_server.judges.reader import Reader
 from reward_server.judges.reading import PairAnswer, read_pair
-from reward_server.judges.shown import as_shown, is_whole
+from reward_server.judges.shown import as_shown
 from reward_server.judges.verdict_cache import VerdictCache, key_of
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
@@ -35,7 +32,6 @@ MAX_TOKENS = 2048
 
 Winner = Literal["a", "b", "tie"]
 Label = Literal["X", "Y", "neither"]
-_GAIN_OF_A: dict[Winner, int] = {"a": 1, "tie": 0, "b": -1}
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +60,7 @@ class PairwiseJudge:
         self._model = model
         self._cache = cache
         self._secret = secrets.token_bytes(32)
-        self._reader = reader or Reader()
+        self._reader = reader
 
     async def compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
@@ -88,24 +84,11 @@ class PairwiseJudge:
     async def _compare(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], a: Transcript, b: Transcript, lab_id: str
     ) -> Preference:
-        whole_a, whole_b = await asyncio.to_thread(
-            lambda: (_Reading(a, transcript_json(a)), _Reading(b, transcript_json(b)))
-        )
-        readings_a, readings_b = await self._reader.aside(
-            lambda: (_readings(whole_a, self._reader), _readings(whole_b, self._reader))
-        )
-        system = _system(scenario, criteria)
-        found = await together(
-            [self._prefer(scenario, system, one, other, lab_id) for one in readings_a for other in readings_b]
-        )
-        rows = [found[start : start + len(readings_b)] for start in range(0, len(found), len(readings_b))]
-        return Preference(_by_the_worse(rows), consistent=all(each.consistent for each in found))
-
-    async def _prefer(self, scenario: SealedScenario, system: str, a: _Reading, b: _Reading, lab_id: str) -> Preference:
-        """What both orders say of two readings; asked once, and kept."""
-        if a.text == b.text:
+        one, other = await asyncio.to_thread(lambda: [_shown(each, scenario, self._reader) for each in (a, b)])
+        if one.text == other.text:
             return Preference("tie", consistent=True)
-        first, second = sorted((a, b), key=_digest)
+        system = _system(scenario, criteria)
+        first, second = sorted((one, other), key=_digest)
         key = key_of(
             {
                 "what": "preference",
@@ -124,7 +107,7 @@ class PairwiseJudge:
         said = [{"X": x, "Y": y}.get(label) for label, (x, y) in zip(labels, orders, strict=True)]
         if said[0] is not said[1]:
             return Preference("tie", consistent=False)
-        return Preference("tie" if said[0] is None else "a" if said[0] is a else "b", consistent=True)
+        return Preference("tie" if said[0] is None else "a" if said[0] is one else "b", consistent=True)
 
     async def _ask(self, system: str, shown: tuple[_Reading, _Reading], lab_id: str, number: int) -> Label:
         """The label of the better one in this order."""
@@ -148,24 +131,10 @@ class PairwiseJudge:
         return await ask_and_read(self._model, put, lab_id=lab_id, sample=number)
 
 
-def _readings(whole: _Reading, reader: Reader) -> tuple[_Reading, ...]:
-    """The transcript as it is shown, and, where words were left out of that, as it was said."""
-    shown = as_shown(whole.transcript, reader.over(whole.transcript))
-    left = _Reading(shown, transcript_json(shown))
-    return (left,) if is_whole(shown, whole.transcript) else (left, whole)
-
-
-def _by_the_worse(rows: Sequence[Sequence[Preference]]) -> Winner:
-    """The winner where each side counts by its worse reading; `rows` has one per reading of a, with all those of b.
-
-    Nobody wins where it depends on which side is looked at first: then no reading is the worse one in every company.
-    """
-    gains = [[_GAIN_OF_A[each.winner] for each in row] for row in rows]
-    worst_of_a = min(max(row) for row in gains)
-    worst_of_b = max(min(column) for column in zip(*gains, strict=True))
-    if worst_of_a != worst_of_b:
-        return "tie"
-    return next(winner for winner, gain in _GAIN_OF_A.items() if gain == worst_of_a)
+def _shown(transcript: Transcript, scenario: SealedScenario, reader: Reader | None) -> _Reading:
+    transcript_json(transcript)  # refused before it is read, which takes longer
+    shown = as_shown(transcript, scenario.case, reader)
+    return _Reading(shown, transcript_json(shown))
 
 
 def _offends(*transcripts: Transcript) -> bool:

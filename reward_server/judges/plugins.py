@@ -26,7 +26,7 @@ import structlog
 from reward_server.errors import ConfigurationError, JudgeFailed, LabsError
 from reward_server.judges.base import AskedJudge, Case, ComputedJudge, Finding, Outcome, Status, Verdict, verdict
 from reward_server.judges.estimate import ConversationJudge, Estimate
-from reward_server.judges.soundness import earned, is_sound
+from reward_server.judges.soundness import is_sound
 from scenarios.schema import Criterion
 from scenarios.spelling import meant
 
@@ -151,7 +151,7 @@ class _Plugged:
             found = verdict(self, criterion, given)
         if not isinstance(found, Verdict) or not _is_well_formed(case, criterion, found):
             raise self.failed("NoVerdict")
-        return replace(earned(case, criterion, found), judge=self.name, judge_version=self.version)
+        return replace(found, judge=self.name, judge_version=self.version)
 
     def failed(self, reason: str) -> JudgeFailed:
         """The failure, told to the operator by kind alone: a message may quote the conversation."""

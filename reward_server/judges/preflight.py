@@ -1,9 +1,8 @@
 """What is decided about a transcript before a language model is asked anything about it.
 
-A transcript that talks to its scorer, or that is no conversation, is never sent: a model that was never asked
-cannot be talked into anything. What would earn points is not met and what would cost points is, on the
-offending line, so that addressing the judge in words that the patterns know never raises a reward, whatever the
-request's weights and gates.
+A transcript that holds the markup of a chat template or a verdict, or that is no conversation, is never sent: a model
+that was never asked cannot be talked into anything. What would earn points is not met and what would cost points is,
+on the offending line, whatever the request's weights and gates.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ from reward_server.errors import BodyTooLarge
 from reward_server.judges.base import MAX_QUOTE, Evidence, Status, Verdict
 from reward_server.judges.prompt import TOO_LONG
 from reward_server.judges.shown import MAX_SAID, size_of
-from reward_server.scoring.gates import injects, is_degenerate, tool_texts
+from reward_server.scoring.gates import has_markup, is_degenerate, tool_texts
 from reward_server.scoring.transcript import Transcript
 from scenarios.schema import Criterion
 
-VERSION = "preflight/1"
+VERSION = "preflight/2"
 
 
 def offence_in(transcript: Transcript) -> Evidence | None:
-    """The first agent line that speaks to the scorer, else the first line of what is no conversation.
+    """The first agent line with such markup, else the first line of what is no conversation.
 
     Raises:
         BodyTooLarge: it has more than `MAX_SAID` characters, and was not looked through.
@@ -28,10 +27,10 @@ def offence_in(transcript: Transcript) -> Evidence | None:
     if size_of(transcript) > MAX_SAID:
         raise BodyTooLarge(TOO_LONG)
     for number, turn in enumerate(transcript.turns, 1):
-        if injects(turn.agent):
-            line = next((each for each in turn.agent.splitlines() if injects(each)), turn.agent)
+        if has_markup(turn.agent):
+            line = next((each for each in turn.agent.splitlines() if has_markup(each)), turn.agent)
             return Evidence(number, "agent", line[:MAX_QUOTE])
-        if any(map(injects, tool_texts(turn))):
+        if any(map(has_markup, tool_texts(turn))):
             return Evidence(number, "agent", turn.agent[:MAX_QUOTE])
     if is_degenerate(transcript):
         return Evidence(1, "agent", transcript.turns[0].agent[:MAX_QUOTE] if transcript.turns else "")

@@ -5,24 +5,18 @@ Lint lets it pay only beside facts, and only turns that bring something new coun
 
 from __future__ import annotations
 
-import re
-
 from personas.reading.acts import Act
 from personas.reading.plain import plain
 from personas.replay import TurnRecord
 from reward_server.judges.base import NOT_MET, Case, Finding, Verdict, cite, verdict
 from scenarios.schema import Criterion, LengthCheck
 
-_LETTERS = re.compile(r"[^\W\d_]+")
-_LONGEST = 30
-"""Characters of a word, or of most addresses."""
-
 
 class RuleJudge:
     """Decides the checks that are counts."""
 
     name = "rule"
-    version = "5"
+    version = "6"
     kinds = frozenset({"length"})
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -41,12 +35,13 @@ def _length(case: Case, check: LengthCheck) -> Finding:
     return Finding(1.0, tuple(cite(case.transcript, turn, "agent", "") for turn in shown))
 
 
-def _words_in(token: str) -> int:
-    """One, or as many as were tied together where it is longer than a word or an address is."""
-    return max(1, len(_LETTERS.findall(token))) if len(token) > _LONGEST else 1
-
-
 def _fits(turn: TurnRecord, check: LengthCheck) -> bool:
-    words = sum(map(_words_in, plain(turn.agent_text).split()))
-    asked = sum(sentence.does(Act.ASK) for sentence in turn.hearing.reading.readable)
-    return check.min_words <= words <= check.max_words and (check.max_questions is None or asked <= check.max_questions)
+    if not check.min_words <= len(plain(turn.agent_text).split()) <= check.max_words:
+        return False
+    return check.max_questions is None or _questions(turn) <= check.max_questions
+
+
+def _questions(turn: TurnRecord) -> int:
+    """Sentences that ask, or topics asked about where these are more."""
+    sentences = sum(each.does(Act.ASK) for each in turn.hearing.reading.readable)
+    return max(sentences, sum(not asked.invited for asked in turn.hearing.asked))

@@ -7,30 +7,27 @@ is the reverse of the first, and the two are averaged, so that a preference for 
 drawn from what the members say, not from how they were sent. Every member stands under an id made for that one
 prompt. An answer that does not score each id exactly once, with a number in [0, 1], is asked for once more; a
 failure stays a failure.
-
-Where words for a judge were left out of members (`shown`), the group is asked about a second time, with all that these
-said. That reading can only lower their scores (`_by_the_worse`), and it changes nobody else's.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
 import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Protocol
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
+from personas.reading.reader import Reader
 from reward_server.judges.asking import ask_and_read, no_answer, together
 from reward_server.judges.prompt import EVIDENCE_RULES, data_line, system_text, turns_of, user_text
-from reward_server.judges.reader import Reader
-from reward_server.judges.shown import as_shown, is_whole
+from reward_server.judges.shown import as_shown
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
 from reward_server.scoring.transcript import Transcript
 from scenarios.library import SealedScenario
@@ -39,7 +36,7 @@ from scenarios.schema import Criterion
 MAX_GROUP = 400_000
 """Characters of all conversations of a group; about 100,000 tokens."""
 MAX_SAID = 2 * MAX_GROUP
-"""Characters of all different turns of its agents that are looked through for words for a judge."""
+"""Characters of all different turns of its agents that are read."""
 TOKENS_A_MEMBER = 160
 TOKENS_TO_SPARE = 512
 BEGINNING = "beginning"
@@ -102,26 +99,21 @@ class Ruler:
 
     def __init__(self, model: LanguageModel, reader: Reader | None = None) -> None:
         self._model = model
-        self._reader = reader or Reader()
+        self._reader = reader
         self._secret = secrets.token_bytes(32)
 
     async def relative(
         self, scenario: SealedScenario, criteria: Sequence[Criterion], group: Mapping[str, Transcript], lab_id: str
     ) -> Mapping[str, float]:
-        """The mean of two orders, of two readings the worse; see `GroupJudge`."""
+        """The mean of two orders; see `GroupJudge`."""
         order = shuffled(group)
         try:
-            readings = await self._reader.aside(_readings, scenario, criteria, group, lab_id, self._reader)
-            shown, *whole = await together([self._mean(each, order) for each in readings.matters])
+            matter = await asyncio.to_thread(_read_matter, scenario, criteria, group, lab_id, self._reader)
+            forth, back = await together([self._ask(matter, shown) for shown in (order, order[::-1])])
         except LlmFailed as failure:
             kind = failure.kind.value
             log.warning("judge_failed", scenario=scenario.name, provider=self._model.name, kind=kind)
             raise no_answer(failure) from None
-        return _by_the_worse(shown, whole[0], readings.cut) if whole else shown
-
-    async def _mean(self, matter: _Matter, order: Sequence[str]) -> Mapping[str, float]:
-        """The mean of two orders of one reading."""
-        forth, back = await together([self._ask(matter, shown) for shown in (order, order[::-1])])
         return {digest: (forth[digest] + back[digest]) / 2 for digest in order}
 
     async def _ask(self, matter: _Matter, order: Sequence[str]) -> Mapping[str, float]:
@@ -150,7 +142,7 @@ class Ruler:
 
     def _ids(self, matter: _Matter, order: Sequence[str], mistake: FailureKind | None) -> Mapping[str, str]:
         """Ids in the order of one question; they tell no places, and nobody can write them into a conversation."""
-        salt = json.dumps([matter.is_whole, *order, mistake])
+        salt = json.dumps([*order, mistake])
 
         def keyed(digest: str) -> str:
             return hmac.new(self._secret, f"{salt}\0{digest}".encode(), hashlib.sha256).hexdigest()
@@ -162,25 +154,14 @@ class Ruler:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Matter:
-    """What is asked about, whatever the order: one reading of the group."""
+    """What is asked about, whatever the order."""
 
     system: str
-    is_whole: bool
-    """Whether it has all that was said, although a model would be shown less."""
     shared: str
     """How all conversations begin; empty where they do not."""
     rests: Mapping[str, str]
     """How each goes on, by digest."""
     lab_id: str
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class _Readings:
-    """The group as it is shown, and, where words were left out of any member, with all that was said."""
-
-    matters: tuple[_Matter, ...]
-    cut: Set[str]
-    """The members, by digest, of which words were left out."""
 
 
 def digest_of(transcript: Transcript) -> str:
@@ -197,47 +178,31 @@ def shuffled(digests: Mapping[str, object]) -> list[str]:
     return sorted(digests, key=lambda digest: hashlib.sha256(f"{seed}|{digest}".encode()).digest())
 
 
-def _readings(
+def _read_matter(
     scenario: SealedScenario,
     criteria: Sequence[Criterion],
     group: Mapping[str, Transcript],
     lab_id: str,
-    reader: Reader,
-) -> _Readings:
+    reader: Reader | None,
+) -> _Matter:
+    """The group as a model is shown it; `LlmFailed` where it is too large."""
     said = {turn.agent for transcript in group.values() for turn in transcript.turns}
     if sum(map(len, said)) > MAX_SAID:
         raise LlmFailed(FailureKind.TOO_LARGE)
     system = system_text(RULES, scenario.card, "What matters:", _items(criteria))
     _matter(system, group, lab_id)  # what does not fit into a question is refused before it is read
-    read = cache(reader)  # members begin alike: long turns, which are remembered nowhere, are read once
-    shown = {digest: as_shown(transcript, reader.over(transcript, read)) for digest, transcript in group.items()}
-    cut = {digest for digest, transcript in group.items() if not is_whole(shown[digest], transcript)}
-    whole = {digest: group[digest] if digest in cut else each for digest, each in shown.items()}
-    readings = [_matter(system, shown, lab_id)]
-    if cut:
-        readings.append(_matter(system, whole, lab_id, is_whole=True))
-    return _Readings(tuple(readings), cut)
+    shown = {digest: as_shown(transcript, scenario.case, reader) for digest, transcript in group.items()}
+    return _matter(system, shown, lab_id)
 
 
-def _matter(system: str, group: Mapping[str, Transcript], lab_id: str, *, is_whole: bool = False) -> _Matter:
+def _matter(system: str, group: Mapping[str, Transcript], lab_id: str) -> _Matter:
     told = {digest: turns_of(transcript) for digest, transcript in group.items()}
     common = _common([[data_line([turn]) for turn in turns] for turns in told.values()])
     shared = data_line(next(iter(told.values()))[:common]) if common else ""
     rests = {digest: data_line(turns[common:]) for digest, turns in told.items()}
     if len(shared) + sum(map(len, rests.values())) > MAX_GROUP:
         raise LlmFailed(FailureKind.TOO_LARGE)
-    return _Matter(system, is_whole, shared, rests, lab_id)
-
-
-def _by_the_worse(shown: Mapping[str, float], whole: Mapping[str, float], cut: Set[str]) -> dict[str, float]:
-    """The scores of the group as shown; for members of which words were left out, the worse of both readings.
-
-    Scores are relative, so those of the second reading count less what it was more generous to anybody else: such a
-    member leads a member that had nothing left out by no more than either reading says.
-    """
-    generous = max((whole[digest] - score for digest, score in shown.items() if digest not in cut), default=0.0)
-    worse = {digest: max(0.0, min(shown[digest], whole[digest] - max(0.0, generous))) for digest in cut}
-    return {**shown, **worse}
+    return _Matter(system, shared, rests, lab_id)
 
 
 def _common(conversations: Sequence[Sequence[str]]) -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import isfinite
 
 from reward_server.judges.base import Case, Status, Verdict, occurs
-from reward_server.judges.shown import is_evidence
 from scenarios.schema import Criterion
 
 
@@ -24,13 +22,3 @@ def is_sound(case: Case, criterion: Criterion, verdict: object) -> bool:
         return verdict.status is Status.UNMET
     fits = verdict.status is (Status.MET if verdict.value == 1.0 else Status.PARTIAL)
     return fits and bool(verdict.evidence) and occurs(case.transcript, verdict.evidence)
-
-
-def earned(case: Case, criterion: Criterion, verdict: Verdict) -> Verdict:
-    """A sound verdict, or, where it would earn points on nothing but words that were meant for a judge, unmet.
-
-    Unmet and no failure, as whatever lacks evidence: else an agent could make a judge fail by praising itself.
-    """
-    if criterion.points <= 0 or not verdict.value or any(is_evidence(case.transcript, e) for e in verdict.evidence):
-        return verdict
-    return replace(verdict, status=Status.UNMET, value=0.0, evidence=())

@@ -25,7 +25,7 @@ class StateJudge:
     """Decides the checks that are facts about the conversation."""
 
     name = "state"
-    version = "3"
+    version = "5"
     kinds = frozenset({"elicited", "committed", "tool", "conduct", "pace"})
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -83,13 +83,13 @@ def _cite_disclosures(case: Case, found: Sequence[Disclosure]) -> tuple[Evidence
 
 
 def _committed(case: Case, criterion: Criterion, check: CommittedCheck) -> Finding:
-    """What earns is said clearly, and when what is given was known; what costs is found wherever it stands."""
+    """What earns is said clearly, and when what is given was known; what costs is the agent's own binding word."""
     earns = criterion.points > 0
     heard = [
         [
             one
             for one in case.record.commitments.get(name, ())
-            if not earns or (one.clear and all_hold(criterion.given, one.spoken_before))
+            if (one.clear and all_hold(criterion.given, one.spoken_before) if earns else one.binding)
         ]
         for name in check.any_of
     ]

@@ -12,43 +12,14 @@ import hashlib
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from copy import copy
-from functools import cache
-from importlib.resources import files
 from typing import Any, Protocol
 
 import structlog
 
-from personas import tables
 from reward_server.errors import LabsError, Unavailable
 from reward_server.judges.verdict_memory import VerdictMemory
 from reward_server.llm.single_flight import SingleFlight
-
-DECIDING: Mapping[str, tuple[str, ...]] = {
-    "reward_server.judges": (
-        *("prompt", "inquiry", "shown", "pleading", "asking", "reading", "weighting", "decision", "preflight"),
-        *("likeness", "reader", "pairwise", "base"),
-    ),
-    "reward_server.llm": ("answers",),
-    "reward_server.scoring": ("gates", "judge_talk", "transcript"),
-    "personas": (
-        *(
-            "acts",
-            "clauses",
-            "disguise",
-            "english",
-            "idle",
-            "joints",
-            "legible",
-            "lexicon",
-            "manners",
-            "meant",
-            "noise",
-            "respelling",
-        ),
-        *("rudeness", "wording"),
-    ),
-}
-"""The modules, by package, whose program text makes a transcript a question, and an answer a decision."""
+from reward_server.scoring.revisions import asking_digest
 
 log = structlog.get_logger(__name__)
 
@@ -67,9 +38,9 @@ class VerdictStore(Protocol):
 
 
 def key_of(parts: Mapping[str, Any]) -> str:
-    """The key of a decision that depends on `parts` (JSON types), on our program, and on nothing else."""
+    """The key of a decision that depends on `parts` (JSON types), on revisions of our program, and on nothing else."""
     canonical = json.dumps(
-        {**parts, "program": _program()}, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+        {**parts, "program": asking_digest()}, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
     )
     return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -146,17 +117,6 @@ class VerdictCache:
             log.warning("verdict_not_kept")
             return None
         return stored
-
-
-@cache
-def _program() -> str:
-    """A hash over the text of the modules that decide, and over their tables.
-
-    A version to be raised by hand would be forgotten one day.
-    """
-    modules = [files(package) / f"{name}.py" for package, names in DECIDING.items() for name in names]
-    texts = [module.read_text(encoding="utf-8") for module in modules]
-    return hashlib.sha256("\0".join((*texts, tables.digest())).encode()).hexdigest()
 
 
 def _read(text: str | None) -> Any:

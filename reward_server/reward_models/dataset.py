@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.conversation import Conversation, Reads
-from reward_server.reward_models.robust_reading import by_answers, is_answered, read
+from reward_server.reward_models.segments import by_answers, is_answered, read
 from scenarios.spelling import counted
 
 OVERALL = "score"
@@ -217,7 +217,7 @@ def grouped(dataset: Dataset) -> Dataset:
 
 
 def notes_on_reading(dataset: Dataset, reads: Reads) -> Iterator[str]:
-    """Notes where rows cannot be told apart by what is read of them (`robust_reading`)."""
+    """Notes where rows cannot be told apart by what is read of them (`segments`)."""
     unanswered = sum(
         by_answers(row.conversation, reads) and not is_answered(row.conversation) for row in dataset.labelled
     )

@@ -1,6 +1,6 @@
 """What learned judges know of a conversation: vectors of its sentences and counts of its words, by who said them when.
 
-Sentences are encoded one by one as `robust_reading` reads them and kept, so in an episode only what is new is encoded.
+Sentences are encoded one by one as `segments` reads them and kept, so in an episode only what is new is encoded.
 Who said a sentence, and where, is told by the block of features it enters; where an agent is known by the answers it
 got, its own sentences enter one that can only cost (`misconduct`). A row depends on its own conversation
 alone: there is no padding, and there are no batch statistics.
@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from personas.memory import Memory
 from personas.wording import tokens
-from reward_server.reward_models import misconduct, robust_reading, wordings
+from reward_server.reward_models import misconduct, segments, wordings
 from reward_server.reward_models.conversation import Conversation, Reads
 from reward_server.reward_models.encoder import AwaitableEncoder, TextEncoder, Vectors, meaning_width
-from reward_server.reward_models.robust_reading import Message
+from reward_server.reward_models.segments import Message
 from reward_server.reward_models.wordings import Heard
 
 __all__ = ["ConversationFeaturiser"]
@@ -108,7 +108,7 @@ class ConversationFeaturiser:
     def version(self) -> str:
         """Changes whenever a feature may."""
         constants = (
-            robust_reading.VERSION,
+            segments.VERSION,
             wordings.COMMON,
             wordings.MARKS,
             wordings.BUCKETS,
@@ -172,12 +172,12 @@ class ConversationFeaturiser:
                 self._remember(missing, await self._encoder.encoded(missing))
 
     def _read(self, conversation: Conversation) -> _Read:
-        by_answers = robust_reading.by_answers(conversation, self._reads)
-        remarks = robust_reading.remarks(conversation) if by_answers else ()
-        is_too_much = len(remarks) > robust_reading.MAX_REMARKS
+        by_answers = segments.by_answers(conversation, self._reads)
+        remarks = segments.remarks(conversation) if by_answers else ()
+        is_too_much = len(remarks) > segments.MAX_REMARKS
         return _Read(
-            messages=robust_reading.read(conversation, self._reads),
-            scenario=robust_reading.sentences(conversation.scenario),
+            messages=segments.read(conversation, self._reads),
+            scenario=segments.sentences(conversation.scenario),
             remarks=() if is_too_much else remarks,
             is_too_much=is_too_much,
         )

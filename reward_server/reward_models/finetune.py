@@ -25,7 +25,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from reward_server.errors import UnusableModel
-from reward_server.reward_models import robust_reading
+from reward_server.reward_models import segments
 from reward_server.reward_models.conversation import Conversation, Reads
 from reward_server.reward_models.dataset import Dataset
 from reward_server.reward_models.encoder import MODEL, PACKAGED, EncoderUnavailable, Precision, TextEncoder
@@ -307,7 +307,7 @@ def is_packaged(base: str) -> bool:
 
 def _texts(conversation: Conversation, reads: Reads) -> _Texts:
     """What the persona said, what the agent said, and the agent's last turn, as learned judges read them."""
-    messages = robust_reading.read(conversation, reads)
+    messages = segments.read(conversation, reads)
     said = {"agent": "", "persona": ""}
     last = ""
     for message in messages:

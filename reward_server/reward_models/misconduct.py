@@ -1,6 +1,6 @@
 """What an agent's own words can cost in a scenario: how much they are like remarks that serve nobody.
 
-There an agent earns by the answers it gets (`robust_reading`). What it says itself is read, too, but can only lower
+There an agent earns by the answers it gets (`segments`). What it says itself is read, too, but can only lower
 a value: a feature is the largest likeness of any of its sentences to one sample remark, so that more words raise
 features and never lower one, and heads give these features no positive weight (`training`). Text that is added for a
 judge can then cost, and never pay; and conduct that the other party lets pass is seen.

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from personas.acts import split_sentences
-from personas.disguise import undisguised
 from personas.memory import remembered
+from personas.reading.plain import plain
+from personas.reading.sentences import sentences
 from personas.wording import normal
 from scenarios.schema import Family, Rubric
 
@@ -30,13 +30,6 @@ class Cleared:
     text: str
     recited: int
     """Sentences that were taken out."""
-    taken: str = ""
-    """Those sentences, one a line."""
-
-    @property
-    def with_costs(self) -> str:
-        """The text, and what was taken out in a block of code: there it earns nothing, but an insult costs."""
-        return f"{self.text}\n```\n{self.taken}\n```" if self.taken else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +49,9 @@ def without_echoes(rubric: Rubric, text: str) -> Cleared:
     lines = [line for line in recital.lines if line in said]
     if not lines and not recital.names.search(text):
         return Cleared(text, 0)
-    sentences = split_sentences(text)
-    kept = [sentence for sentence in sentences if not _is_echo(sentence, lines, recital.names)]
-    taken = [sentence for sentence in sentences if _is_echo(sentence, lines, recital.names)]
-    return Cleared(" ".join(kept), len(taken), "\n".join(taken))
+    spoken = sentences(text)
+    kept = [sentence for sentence in spoken if not _is_echo(sentence, lines, recital.names)]
+    return Cleared("\n".join(kept), len(spoken) - len(kept))
 
 
 def _is_echo(sentence: str, lines: Sequence[str], names: re.Pattern[str]) -> bool:
@@ -101,4 +93,4 @@ def _recital_of(same: _Same) -> _Recital:
 @remembered(8192, longest=10_000)
 def _said(text: str) -> str:
     """The words of a text as a reader sees them, with a space at both ends, so that whole words are found."""
-    return normal(undisguised(text))
+    return normal(plain(text))

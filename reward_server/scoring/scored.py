@@ -13,6 +13,9 @@ from reward_server.judges.base import Verdict
 from reward_server.scoring.gates import Gate
 from scenarios.schema import Rubric
 
+FAILURE_CRITERION = "failure_criterion"
+"""The kind of a cap that a failure criterion of the rubric brought; the other kinds are the names of gates."""
+
 
 @dataclass(frozen=True, slots=True)
 class Moments:
@@ -37,6 +40,8 @@ class Scored:
     coverage: float
     """Share of the positive points in play that was decided."""
     moments: Mapping[str, Moments]
+    capped_by: tuple[str, ...] = ()
+    """The kinds of caps that lowered the reward: `failure_criterion`, or names of gates."""
     scoring_version: str = ""
     """Of the judges that made it, whatever is active by now."""
     uncertainty: float | None = None

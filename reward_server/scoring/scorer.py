@@ -17,12 +17,12 @@ from typing import Protocol, runtime_checkable
 
 import structlog
 
-from personas.conduct import Acts
+from personas.compiled import CompiledCase
 from personas.hearing import AgentTurn
 from personas.matcher import Matcher
-from personas.replay import Exchange, Record, replay
+from personas.reading.reader import Reader, Turn
+from personas.replay import Acts, Exchange, Record, replay, turns_of
 from personas.temperament import Temperament
-from personas.understanding import not_yet_understood
 from reward_server.errors import (
     CollectionNotFound,
     InvalidRewardConfig,
@@ -52,7 +52,7 @@ from reward_server.scoring.estimates import (
     way_out,
 )
 from reward_server.scoring.gates import Gate, closed_gates
-from reward_server.scoring.scored import Scored, Unscored, moments_of
+from reward_server.scoring.scored import FAILURE_CRITERION, Scored, Unscored, moments_of
 from reward_server.scoring.transcript import Transcript
 from reward_server.scoring.version import scoring_version
 from scenarios.library import Library, SealedScenario
@@ -83,10 +83,13 @@ class ScoreRequest:
 
 @runtime_checkable
 class Prefetching(Protocol):
-    """A matcher that can be told early what it will be asked."""
+    """A reader that can be told early what it will read."""
+
+    def texts(self, case: CompiledCase, turns: Sequence[Turn]) -> list[str]:
+        """What reading the turns will embed, known turns left out."""
 
     async def prefetched(self, texts: Sequence[str]) -> None:
-        """Encode texts that will be compared soon."""
+        """Embed texts that will be read soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +129,13 @@ class Scorer:
         threads: Executor,
         temperaments: Mapping[str, Temperament] | None = None,
         *,
+        reader: Reader,
         conversation_judges: Snapshot = _nobody,
     ) -> None:
         self._library = library
         self._matcher = matcher
-        self._prefetching = matcher if isinstance(matcher, Prefetching) else None
+        self._reader = reader
+        self._prefetching = reader if isinstance(reader, Prefetching) else None
         self._panel = panel
         self._threads = threads
         self._temperaments = temperaments or {}
@@ -172,7 +177,9 @@ class Scorer:
         async def compute(part: Sequence[ScoreRequest]) -> list[_Open | Scored | Unscored]:
             if self._prefetching is not None:
                 async with turnstile:
-                    fresh = await loop.run_in_executor(self._threads, self._fresh_sentences, part, panelists)
+                    fresh = await loop.run_in_executor(
+                        self._threads, self._fresh_texts, self._prefetching, part, panelists
+                    )
                 if fresh:
                     # Awaited, so that the texts of all callers share batches and no scoring thread waits for them.
                     await self._prefetching.prefetched(fresh)
@@ -188,7 +195,14 @@ class Scorer:
         judges = self._snapshot()
         versions = {name: judge.version for name, judge in judges.items()}
         if versions != self._seated[0]:
-            version = scoring_version(self._library, self._matcher, self._panel, self._temperaments, versions)
+            version = scoring_version(
+                self._library,
+                self._reader,
+                self._matcher,
+                self._panel,
+                self._temperaments,
+                conversation_judges=versions,
+            )
             self._seated = versions, version
         return Panelists(judges, self._seated[1])
 
@@ -208,14 +222,14 @@ class Scorer:
     def _compute(self, requests: Sequence[ScoreRequest], panelists: Panelists) -> list[_Open | Scored | Unscored]:
         return [self._attempt(request, panelists) for request in requests]
 
-    def _fresh_sentences(self, requests: Sequence[ScoreRequest], panelists: Panelists) -> list[str]:
-        """The sentences of all transcripts that are new to the matcher."""
-        sentences: list[str] = []
+    def _fresh_texts(self, reader: Prefetching, requests: Sequence[ScoreRequest], panelists: Panelists) -> list[str]:
+        """What reading the transcripts will embed."""
+        texts: list[str] = []
         for request in (each for each in requests if self._is_replayed(each, panelists.judges)):
             with suppress(LabsError):  # which `_attempt` will meet again
-                case = self._open(request.collection, request.scenario).case
-                sentences += not_yet_understood(case, self._matcher, [turn.agent for turn in request.transcript.turns])
-        return sentences
+                case, transcript = self._sealed(request).case, request.transcript
+                texts += reader.texts(case, turns_of(transcript.opening, transcript.exchanges()))
+        return list(dict.fromkeys(texts))
 
     def _attempt(self, request: ScoreRequest, panelists: Panelists) -> _Open | Scored | Unscored:
         try:
@@ -250,10 +264,10 @@ class Scorer:
         exchanges = transcript.exchanges()
         cleared = [without_echoes(scenario.secrets.rubric, exchange.agent.text) for exchange in exchanges]
         heard = [
-            Exchange(AgentTurn(clear.with_costs, exchange.agent.tools), exchange.persona)
+            Exchange(AgentTurn(clear.text, exchange.agent.tools), exchange.persona)
             for exchange, clear in zip(exchanges, cleared, strict=True)
         ]
-        record = replay(scenario.case, transcript.opening, heard, self._matcher, scenario.card.max_turns)
+        record = replay(scenario.case, transcript.opening, heard, self._reader, self._matcher, scenario.card.max_turns)
         return record, sum(clear.recited for clear in cleared)
 
     def _composite(self, request: ScoreRequest) -> Composite:
@@ -349,7 +363,8 @@ def _total(
     values |= {name: _heard(estimate, gated=bool(half.gates)) for name, estimate in estimates.items()}
     whole = combine(half.composite, values)
     value = _cautious(half, values) if half.config.risk_aversion else whole.value
-    reward = min(value, *total.caps, *(gate.cap for gate in half.gates), 1.0)
+    limits = [*((FAILURE_CRITERION, cap) for cap in total.caps), *((gate.name, gate.cap) for gate in half.gates)]
+    reward = min(value, *(cap for _, cap in limits), 1.0)
     ordered = tuple(verdicts[criterion.id] for criterion in half.criteria)
     return Scored(
         reward=round(reward, 4),
@@ -357,6 +372,7 @@ def _total(
         verdicts=ordered,
         caps=total.caps,
         gates=half.gates,
+        capped_by=tuple(dict.fromkeys(kind for kind, cap in limits if cap < value)),
         abstained=tuple(v.criterion_id for v in ordered if v.status is Status.ABSTAINED),
         coverage=round(total.coverage, 4),
         moments=moments_of(rubric, verdicts),
