@@ -67,10 +67,7 @@ def load_turns(path: Path) -> tuple[LabelledTurn, ...]:
 def _read(path: Path, number: int, line: str) -> LabelledTurn:
     try:
         row: dict[str, Any] = json.loads(line)
-        if unknown := set(row) - _KEYS:
-            raise ValueError(f"unknown key `{min(unknown)}`")
-        if row["kind"] not in KINDS:
-            raise ValueError(f"unknown kind `{row['kind']}`")
+        _check(row)
         said = [text for role, text in row.get("before", ()) if role == "persona"]
         return LabelledTurn(
             turn=row["turn"],
@@ -88,6 +85,13 @@ def _read(path: Path, number: int, line: str) -> LabelledTurn:
     except (KeyError, TypeError, ValueError) as error:
         reason = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path.name}, line {number}: {reason}") from None
+
+
+def _check(row: Mapping[str, Any]) -> None:
+    if unknown := set(row) - _KEYS:
+        raise ValueError(f"unknown key `{min(unknown)}`")
+    if row["kind"] not in KINDS:
+        raise ValueError(f"unknown kind `{row['kind']}`")
 
 
 def quote_of(turn: LabelledTurn, commitment: str) -> str | None:

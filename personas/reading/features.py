@@ -50,7 +50,8 @@ def _leads(column: Matrix) -> Matrix:
     if len(column) < 2:
         return column
     first, second = np.sort(column)[::-1][:2]
-    return column - np.where(column == first, second, first)
+    lead: Matrix = column - np.where(column == first, second, first)
+    return lead
 
 
 def _likenesses(heard: Heard, group: Group) -> list[float]:

@@ -22,8 +22,7 @@ def sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text in order, in plain form; items of a list and lines are sentences of their own."""
     pieces: list[str] = []
     glue = False
-    for piece in map(str.strip, _BREAK.split(plain(text))):
-        piece = _BULLET.sub("", piece)
+    for piece in (_BULLET.sub("", each.strip()) for each in _BREAK.split(plain(text))):
         if not any(map(str.isalnum, piece)):
             glue = False
             continue

@@ -79,7 +79,7 @@ def borrowed(library: Library, rows: Sequence[Row], seed: int, each: int = BORRO
 
     A case of the same collection holds nothing about a question if its topic is a shared one that the case lacks.
     """
-    draw = random.Random(seed)
+    draw = random.Random(seed)  # noqa: S311 (a sample, no secret)
     shared = {key: _shared_topics(library, key) for key in library.vault.names()}
     asking = [row for row in rows if row.turn.kind == "specific" and not row.turn.line]
     for key, own in shared.items():
@@ -98,7 +98,8 @@ def borrowed(library: Library, rows: Sequence[Row], seed: int, each: int = BORRO
 
 def _shared_topics(library: Library, key: tuple[str, str]) -> Mapping[str, str]:
     persona = library.vault.open(*key).secrets.persona
-    return {item.id: item.topic for item in (*persona.facts, *persona.denials) if item.topic}
+    facts = {fact.id: fact.topic for fact in persona.facts if fact.topic}
+    return facts | {denial.id: denial.topic for denial in persona.denials if denial.topic}
 
 
 def case_of(library: Library, row: Row) -> CompiledCase:

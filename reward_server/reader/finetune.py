@@ -44,13 +44,9 @@ class Block(nn.Module):
 
     def __init__(self, weights: Mapping[str, Tensor], prefix: str) -> None:
         super().__init__()
-        self.params = nn.ParameterDict(
-            {
-                name.removeprefix(prefix).replace(".", "/"): nn.Parameter(tensor.clone())
-                for name, tensor in weights.items()
-                if name.startswith(prefix)
-            }
-        )
+        own = {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
+        # A parameter may have no dot in its name.
+        self.params = nn.ParameterDict({name.replace(".", "/"): nn.Parameter(own[name].clone()) for name in own})
 
     def _linear(self, name: str, x: Tensor) -> Tensor:
         return F.linear(x, self.params[f"{name}/weight"], self.params[f"{name}/bias"])
@@ -88,7 +84,7 @@ class Tuner(nn.Module):
     def keep(self, texts: Sequence[str]) -> None:
         """Compute the lower layers of texts once."""
         fresh = [text for text in dict.fromkeys(texts) if text not in self._kept]
-        for batch in _batches(fresh, lambda text: len(text), 64):
+        for batch in _batches(fresh, len, 64):
             ids = [self.tokenizer.encode(text).ids for text in batch]
             length = max(map(len, ids))
             padded = torch.tensor([[*row, *[0] * (length - len(row))] for row in ids])
@@ -122,9 +118,11 @@ class Tuner(nn.Module):
     def tuned(self) -> dict[str, Tensor]:
         """All weights, the trained ones as the artefact will hold them."""
         trained = {
-            f"encoder.layer.{LOWEST + number}.{name.replace('/', '.')}": value.detach().to(torch.float16).float()
+            f"encoder.layer.{LOWEST + number}.{name.removeprefix('params.').replace('/', '.')}": value.detach()
+            .to(torch.float16)
+            .float()
             for number, block in enumerate(self.upper)
-            for name, value in block.params.items()
+            for name, value in block.named_parameters()
         }
         return {**self.weights, **trained}
 
@@ -194,7 +192,7 @@ def fine_tune(
         progress: is told of step, number of steps and loss.
     """
     torch.manual_seed(seed)
-    draw = random.Random(seed)
+    draw = random.Random(seed)  # noqa: S311 (samples, no secrets)
     tuner, losses = Tuner(checkpoint), _Losses()
     tuner.keep([*_texts(scenes), *(row.text for row in acts)])
     steps = [
@@ -211,8 +209,7 @@ def fine_tune(
         {"params": [*losses.acts.parameters(), *losses.stances.parameters()], "lr": 1e-2},
     ]
     optimizer = torch.optim.AdamW(groups)
-    rates = [group["lr"] for group in groups]
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rates, total_steps=len(steps), pct_start=0.1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, [RATE, 3e-2, 1e-2], total_steps=len(steps), pct_start=0.1)
     for number, (key, rows) in enumerate(steps, 1):
         loss = _loss(tuner, losses, scenes[key][0], rows, draw.sample(list(acts), min(ACTS_A_STEP, len(acts))), draw)
         optimizer.zero_grad()
@@ -236,7 +233,7 @@ def _texts(scenes: Mapping[tuple[str, str], tuple[CompiledCase, Sequence[Row]]])
                 yield from (sentence, after_line(row.turn.line, sentence))
 
 
-def _loss(
+def _loss(  # noqa: PLR0917 (one step's whole material)
     tuner: Tuner, losses: _Losses, case: CompiledCase, rows: Sequence[Row], acts: Sequence[ActRow], draw: random.Random
 ) -> Tensor:
     anchors = _Anchors()

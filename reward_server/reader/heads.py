@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -71,7 +72,10 @@ def fit_bags(bags: Sequence[Bag], name: str, *, epochs: int = 25, width: int = 3
             start += size
         return total / len(batch)
 
-    nets = [_trained(rows.shape[1], 1, width, len(data), loss, epochs, seed + member) for member in range(MEMBERS)]
+    def build() -> HeadNet:
+        return HeadNet(rows.shape[1], 1, width, dropout=0.1)
+
+    nets = [_trained(build, loss, len(data), epochs, seed + member) for member in range(MEMBERS)]
     return _tensors(name, nets, mean, scale)
 
 
@@ -88,8 +92,10 @@ def fit_acts(rows: Sequence[ActRow], vectors: Matrix, *, epochs: int = 30, seed:
         by_act = F.binary_cross_entropy_with_logits(logits[:, : len(ACTS)], acts[picked], reduction="sum")
         return (by_act + F.cross_entropy(logits[:, len(ACTS) :], stances[picked], reduction="sum")) / len(chosen)
 
-    outputs = len(ACTS) + len(STANCES)
-    nets = [_trained(x.shape[1], outputs, 64, len(rows), loss, epochs, seed + member, 0.3) for member in range(MEMBERS)]
+    def build() -> HeadNet:
+        return HeadNet(x.shape[1], len(ACTS) + len(STANCES), width=64, dropout=0.3)
+
+    nets = [_trained(build, loss, len(rows), epochs, seed + member) for member in range(MEMBERS)]
     return _tensors("acts", nets, mean, scale)
 
 
@@ -97,10 +103,14 @@ def _standard(rows: Matrix) -> tuple[Matrix, Matrix]:
     return rows.mean(axis=0).astype(np.float32), (rows.std(axis=0) + 1e-3).astype(np.float32)
 
 
-def _trained(inputs, outputs, width, size, loss, epochs, seed, dropout=0.1) -> HeadNet:  # type: ignore[no-untyped-def]
+Loss = Callable[[HeadNet, Sequence[int]], Tensor]
+
+
+def _trained(build: Callable[[], HeadNet], loss: Loss, size: int, epochs: int, seed: int) -> HeadNet:
+    """One network trained on rows 0 to `size`; the seed decides its start and the order."""
     torch.manual_seed(seed)
-    draw = random.Random(seed)
-    net = HeadNet(inputs, outputs, width, dropout)
+    draw = random.Random(seed)  # noqa: S311 (samples, no secrets)
+    net = build()
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=1e-2)
     batches = -(-size // BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=epochs * batches)
@@ -108,7 +118,7 @@ def _trained(inputs, outputs, width, size, loss, epochs, seed, dropout=0.1) -> H
         order = draw.sample(range(size), size)
         for start in range(0, size, BATCH):
             optimizer.zero_grad()
-            loss(net, order[start : start + BATCH]).backward()
+            loss(net, order[start : start + BATCH]).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
     return net.eval()
@@ -117,7 +127,7 @@ def _trained(inputs, outputs, width, size, loss, epochs, seed, dropout=0.1) -> H
 def _tensors(name: str, nets: Sequence[HeadNet], mean: Matrix, scale: Matrix) -> dict[str, Tensor]:
     found = {f"{name}.mean": torch.from_numpy(mean), f"{name}.scale": torch.from_numpy(scale)}
     for number in range(len(nets[0].layers)):
-        layers = [net.layers[number] for net in nets]
+        layers = [cast(nn.Linear, net.layers[number]) for net in nets]
         found[f"{name}.weight.{number}"] = torch.stack([layer.weight.detach() for layer in layers]).contiguous()
         found[f"{name}.bias.{number}"] = torch.stack([layer.bias.detach() for layer in layers]).contiguous()
     return found
@@ -129,7 +139,7 @@ _LEET = str.maketrans("aeiost", "4310$7")
 
 def unreadable(texts: Sequence[str], seed: int = 0) -> list[ActRow]:
     """Sentences that no person could follow, made from readable ones: what the reader learns to refuse."""
-    draw = random.Random(seed)
+    draw = random.Random(seed)  # noqa: S311 (samples, no secrets)
     ways = (_without_vowels, _leet, _spaced, _reversed_words, _shuffled_letters, _encoded, _keywords)
     return [ActRow("", way(text, draw), frozenset({Act.UNREADABLE.value}), "none") for text in texts for way in ways]
 

@@ -68,9 +68,9 @@ def fit_heads(checkpoint: Checkpoint, lesson: Lesson, rows: Sequence[Row], seed:
     act_rows = [*lesson.acts, *_acts_of_turns(rows), *unreadable([row.text for row in lesson.acts[::UNREADABLE_EACH]])]
     acts = fit_acts(act_rows, embedder.embed([row.text for row in act_rows]), seed=seed)
     head = network_of({name: tensor.numpy() for name, tensor in acts.items()}, "acts")
-    bags = _Bags(
-        embedder, head, {key: index_of(lesson.library.vault.open(*key).case, embedder) for key in {r.key for r in rows}}
-    )
+    keys = {row.key for row in rows}
+    indexes = {key: index_of(lesson.library.vault.open(*key).case, embedder) for key in keys}
+    bags = _Bags(embedder, head, indexes)
     topics, promises = bags.of(rows)
     return {**acts, **fit_bags(topics, "topic", seed=seed), **fit_bags(promises, "commitment", seed=seed)}
 
