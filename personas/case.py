@@ -75,7 +75,7 @@ class Fact(PrivateModel):
     """One atomic thing that is true in the case."""
 
     id: Identifier
-    tier: Tier
+    tier: Tier = Tier.ASKED
     says: tuple[Line, ...] = Field(min_length=1, max_length=6)
     """Complete wordings, each a sentence or two in the persona's voice; chosen by seed.
     For tier `unknown`: the hidden truth, used by the leak guard only."""

@@ -16,9 +16,12 @@ from typing import Any
 
 from personas.case import Topic
 from personas.compiled import CompiledCase, Examples, compile_case
-from scenarios.lint import COLLECTION_FILE, COLLECTIONS, LoadedCollection, load_collection
-from scenarios.schema import CollectionCard, ScenarioCard, ScenarioFile, ScenarioSecrets
-from scenarios.turns import SUFFIX, examples_of, load_turns
+from scenarios.agents import SUFFIX as AGENTS
+from scenarios.agents import load_agents
+from scenarios.lint import COLLECTIONS, LoadedCollection, is_scenario, load_collection
+from scenarios.schema import CollectionCard, NaturalAgents, ScenarioCard, ScenarioFile, ScenarioSecrets
+from scenarios.turns import SUFFIX as TURNS
+from scenarios.turns import LabelledTurn, examples_of, load_turns
 from scenarios.yamlfile import Finding, ScenarioError, load
 
 
@@ -152,7 +155,7 @@ def oracle_lines(root: Path | None = None) -> dict[str, tuple[str, ...]]:
     """What the oracles of all readable scenarios say, by scenario name; broken files are left out."""
     lines: dict[str, tuple[str, ...]] = {}
     for path in sorted((root or COLLECTIONS).glob("*/*.yaml")):
-        if path.name == COLLECTION_FILE:
+        if not is_scenario(path):
             continue
         try:
             file, _ = load(path, ScenarioFile)
@@ -160,6 +163,24 @@ def oracle_lines(root: Path | None = None) -> dict[str, tuple[str, ...]]:
             continue
         lines[f"{path.parent.name}/{path.stem}"] = tuple(step.say for step in file.private.exam.oracle)
     return lines
+
+
+def natural_agents(library: Library, root: Path | None = None) -> dict[str, NaturalAgents]:
+    """The natural agents of the scenarios that have some, by scenario name."""
+    found: dict[str, NaturalAgents] = {}
+    for collection, scenario in library.vault.names():
+        path = (root or COLLECTIONS) / collection / f"{scenario}{AGENTS}"
+        if agents := load_agents(path, library.vault.open(collection, scenario).card):
+            found[f"{collection}/{scenario}"] = agents
+    return found
+
+
+def labelled_turns(library: Library, root: Path | None = None) -> dict[str, tuple[LabelledTurn, ...]]:
+    """The labelled turns of each scenario, by scenario name."""
+    return {
+        f"{collection}/{scenario}": load_turns((root or COLLECTIONS) / collection / f"{scenario}{TURNS}")
+        for collection, scenario in library.vault.names()
+    }
 
 
 def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns: bool) -> Library:
@@ -170,7 +191,7 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
         contents[slug] = loaded.document.data
         cards: dict[str, PublicScenario] = {}
         for name, (file, document) in sorted(loaded.scenarios.items()):
-            examples = examples_of(load_turns(root / slug / f"{name}{SUFFIX}")) if turns else Examples()
+            examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else Examples()
             contents[f"{slug}/{name}"] = [document.data, examples.topics, examples.commitments]
             cards[name] = _public(file)
             sealed[slug, name] = _seal(slug, file, loaded, examples)

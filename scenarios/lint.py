@@ -13,9 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from personas.lint import lint_case
+from scenarios.agents import SUFFIX as AGENTS
+from scenarios.agents import load_agents
 from scenarios.rules import Loc, Remark, all_remarks, final_tools
 from scenarios.schema import CollectionFile, ScenarioFile
 from scenarios.spelling import counted, meant
+from scenarios.turns import SUFFIX as TURNS
+from scenarios.turns import load_turns
 from scenarios.yamlfile import Document, Finding, ScenarioError, load
 
 COLLECTIONS = Path(__file__).parent / "collections"
@@ -41,7 +45,7 @@ def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[Lo
     findings += [document.finding(r.loc, r.message) for r in _collection_remarks(file, folder)]
     loaded = LoadedCollection(file, document)
     wanted = None if only is None else set(only)
-    paths = [p for p in sorted(folder.glob("*.y*ml")) if p.name != COLLECTION_FILE]
+    paths = [p for p in sorted(folder.glob("*.y*ml")) if is_scenario(p)]
     for path in paths:
         if wanted is not None and path.stem not in wanted:
             continue
@@ -51,13 +55,40 @@ def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[Lo
         found = load_scenario(path, file)
         if isinstance(found, list):
             findings += found
-        else:
-            loaded.scenarios[path.stem] = found
+            continue
+        loaded.scenarios[path.stem] = found
+        findings += _beside(path, found[0])
     there = {path.stem for path in paths}
     for slug in sorted((wanted or set()) - there):
         told = f"there is no such scenario: check the name.{meant(slug, there)}".removesuffix(".")
         findings.append(Finding(_name(folder / f"{slug}.yaml"), 1, told))
     return loaded, findings
+
+
+def is_scenario(path: Path) -> bool:
+    """Whether a YAML file of a collection folder is a scenario."""
+    return path.name != COLLECTION_FILE and not path.name.endswith(AGENTS)
+
+
+def _beside(path: Path, file: ScenarioFile) -> list[Finding]:
+    """What is wrong in the files that lie beside a scenario: its agents and its labelled turns."""
+    agents, turns = path.with_suffix(AGENTS), path.with_suffix(TURNS)
+    findings: list[Finding] = []
+    try:
+        load_agents(agents, file.public, _name(agents))
+    except ScenarioError as error:
+        findings += error.findings
+    try:
+        labelled = load_turns(turns)
+    except ValueError as error:
+        return [*findings, Finding(_name(turns), 1, f"{error}: correct the line")]
+    persona = file.private.persona
+    topics = {each.id for each in (*persona.facts, *persona.denials)}
+    commitments = {each.id for each in persona.commitments}
+    for number, turn in enumerate(labelled, 1):
+        for name in (*(set(turn.asks) - topics), *(set(turn.commits) - commitments)):
+            findings.append(Finding(_name(turns), number, f"the case has no `{name}`: correct the label"))
+    return findings
 
 
 def load_scenario(path: Path, collection: CollectionFile) -> tuple[ScenarioFile, Document] | list[Finding]:

@@ -7,14 +7,14 @@ bad one is found out by the exam, by playing. Remarks name ids and never quote t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jsonschema
 
-from personas.case import Tier
+from personas.case import Needs, Tier, named_in
+from personas.wording import normal
 from scenarios.patterns import pattern_problem
 from scenarios.schema import Check, CollectionFile, Criterion, Family, ScenarioFile, Tool, ToolCheck
 
@@ -73,7 +73,6 @@ def all_remarks(file: ScenarioFile, collection: CollectionFile) -> list[Remark]:
         *_references(file, names),
         *_paid_for(file),
         *_fallbacks(file),
-        *_patterns(file),
         *_similar(file),
         *_tools(file, names),
         *_goals(file),
@@ -180,7 +179,7 @@ def _fallbacks(file: ScenarioFile) -> Iterator[Remark]:
 
 def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
     for i, criterion in enumerate(file.private.rubric.criteria):
-        yield from _earnable(criterion.given, names, (*_CRITERIA, i, "given"))
+        yield from _earnable(named_in(criterion.given), names, (*_CRITERIA, i, "given"))
     for loc, check in _checks(file):
         if check.elicited:
             yield from _earnable(check.elicited.facts, names, (*loc, "elicited", "facts"))
@@ -189,13 +188,11 @@ def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
         if check.committed:
             here: Loc = (*loc, "committed")
             yield from _known(check.committed.any_of, names.commitments, "commitment", (*here, "any_of"))
-            yield from _known(check.committed.after, names.sayable, "sayable fact or denial", (*here, "after"))
-            yield from _known(check.committed.before, names.sayable, "sayable fact or denial", (*here, "before"))
+            yield from _sayable(check.committed.after, check.committed.before, names, here)
         if check.tool:
             here = (*loc, "tool")
             yield from _known((check.tool.tool,), names.tools, "tool", (*here, "tool"))
-            yield from _known(check.tool.after, names.sayable, "sayable fact or denial", (*here, "after"))
-            yield from _known(check.tool.before, names.sayable, "sayable fact or denial", (*here, "before"))
+            yield from _sayable(check.tool.after, check.tool.before, names, here)
             yield from _tool_values(check.tool, names, here)
 
 
@@ -206,6 +203,11 @@ def _earnable(ids: Iterable[str], names: Names, loc: Loc) -> Iterator[Remark]:
             yield Remark(loc, f"`{name}` has tier `{tier}`, so no question can earn it: refer to an asked one")
         elif name not in names.earnable:
             yield Remark(loc, f"there is no fact or denial `{name}`: correct the id")
+
+
+def _sayable(after: Needs, before: Needs, names: Names, loc: Loc) -> Iterator[Remark]:
+    for key, needs in (("after", after), ("before", before)):
+        yield from _known(named_in(needs), names.sayable, "sayable fact or denial", (*loc, key))
 
 
 def _known(ids: Iterable[str], known: Iterable[str], what: str, loc: Loc) -> Iterator[Remark]:
@@ -229,27 +231,11 @@ def _tool_values(check: ToolCheck, names: Names, loc: Loc) -> Iterator[Remark]:
     for field in check.contains:
         if field not in properties:
             yield Remark((*loc, "contains"), f"`{tool.id}` has no input field `{field}`: correct the field")
+        if not all(normal(phrase).strip() for phrase in check.contains[field]):
+            yield Remark((*loc, "contains"), f"`{field}` names no word: give words that one may find there")
 
 
-# --- patterns and exemplars -----------------------------------------------------------------------
-
-
-def _patterns(file: ScenarioFile) -> Iterator[Remark]:
-    for loc, patterns in _pattern_lists(file):
-        for j, pattern in enumerate(patterns):
-            problem = pattern_problem(pattern)
-            if problem:
-                yield Remark((*loc, j), problem)
-
-
-def _pattern_lists(file: ScenarioFile) -> Iterator[tuple[Loc, tuple[str, ...]]]:
-    for loc, check in _checks(file):
-        if check.says:
-            yield (*loc, "says", "any"), check.says.any
-            yield (*loc, "says", "all"), check.says.all
-        if check.tool:
-            for field, patterns in check.tool.contains.items():
-                yield (*loc, "tool", "contains", field), patterns
+# --- exemplars ------------------------------------------------------------------------------------
 
 
 def _similar(file: ScenarioFile) -> Iterator[Remark]:
@@ -321,19 +307,17 @@ def _goals(file: ScenarioFile) -> Iterator[Remark]:
 
 
 def _scripts(file: ScenarioFile, names: Names) -> Iterator[Remark]:
-    exam = file.private.exam
-    for script, steps in (("oracle", exam.oracle), ("careless", exam.careless)):
-        loc: Loc = ("private", "exam", script)
-        if len(steps) > file.public.max_turns:
-            yield Remark(loc, f"{len(steps)} steps do not fit into {file.public.max_turns} turns: shorten the script")
-        for i, step in enumerate(steps):
-            for j, call in enumerate(step.tools):
-                problem = call_problem(call, names.tools)
-                if problem:
-                    yield Remark((*loc, i, "tools", j), problem)
-    repeated = [say for say, n in Counter(step.say for step in exam.oracle).items() if n > 1]
-    if repeated:
-        yield Remark(("private", "exam", "oracle"), "the oracle says the same line twice: an excellent agent does not")
+    steps = file.private.exam.oracle
+    loc: Loc = ("private", "exam", "oracle")
+    if len(steps) > file.public.max_turns:
+        yield Remark(loc, f"{len(steps)} steps do not fit into {file.public.max_turns} turns: shorten the script")
+    for i, step in enumerate(steps):
+        for j, call in enumerate(step.tools):
+            problem = call_problem(call, names.tools)
+            if problem:
+                yield Remark((*loc, i, "tools", j), problem)
+    if len({step.say for step in steps}) < len(steps):
+        yield Remark(loc, "the oracle says the same line twice: an excellent agent does not")
 
 
 def call_problem(call: Mapping[str, Any], tools: Mapping[str, Tool]) -> str | None:

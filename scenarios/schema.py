@@ -309,12 +309,20 @@ class ScriptStep(PrivateModel):
 
 
 class Exam(PrivateModel):
-    """Scripts `labs scenarios check` plays; the other scripted agents are derived from the oracle."""
+    """The author's script, which `labs scenarios check` plays beside the natural agents (`NaturalAgents`)."""
 
     oracle: tuple[ScriptStep, ...] = Field(min_length=3, max_length=50)
-    """An excellent agent: reaches at least 0.85 with every temperament of the case."""
-    careless: tuple[ScriptStep, ...] = Field(min_length=1, max_length=10)
-    """Jumps to the conclusion without finding out; stays at or below 0.30."""
+    """Shows that the rubric can be met: reaches at least 0.85 with every temperament of the case."""
+
+
+class NaturalAgents(PrivateModel):
+    """`<slug>.agents.yaml`: agents whose lines were written without sight of the asks and the rubric."""
+
+    excellent: tuple[ScriptStep, ...] = Field(min_length=3, max_length=50)
+    ok: tuple[ScriptStep, ...] = Field(min_length=1, max_length=50)
+    """Does part of the work, in few words."""
+    poor: tuple[ScriptStep, ...] = Field(min_length=1, max_length=50)
+    """Polite, and no use: does not find out, or decides wrongly."""
 
 
 class ToolSecrets(PrivateModel):
