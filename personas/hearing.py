@@ -22,12 +22,16 @@ __all__ = ["AgentTurn", "Asked", "Heard", "Hearing", "PersonaState", "advance", 
 
 ASKED = 0.40
 """A sentence asks about a topic from this probability on; beside a likelier one, from `ALSO_ASKED` on."""
-ALSO_ASKED = 0.55
-UNSURE = 0.15
+ALSO_ASKED = 0.30
+UNSURE = 0.20
 """From here on the persona asks back which of two topics is meant; below, it is asked about something else."""
+BY_NAME = 0.80
+"""Only so clear a question is taken for one that was asked before: others may be about something next to it."""
 TOLD_ALREADY = 0.25
 """A told topic gives way to an untold one of at least this probability: people go on, they rarely ask again."""
-MADE = 0.50
+MADE = 0.40
+LIKELY_MADE = 0.02
+"""Enough for the likeliest commitment of a sentence that proposes something."""
 BINDING = 0.80
 """A commitment that costs the agent has to be this clear, and asserted."""
 TOPICS_A_SENTENCE = 2
@@ -35,6 +39,8 @@ QUESTIONS_A_TURN = 3
 """More topics asked about in one turn are an interrogation."""
 LEGIBLE = 0.5
 """A turn of which less can be read is not understood."""
+APT = 0.08
+"""A topic that an open invitation may be about."""
 STORIES = 3
 """So many open invitations are answered with something new."""
 SAME_PHRASE = 0.67
@@ -135,9 +141,7 @@ class Hearing:
         return self.reading.readable
 
 
-def hear(
-    case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Reading, reserve: float = 0.0
-) -> Hearing:
+def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Reading, reserve: float = 0.0) -> Hearing:
     """What the persona hears in a turn that was read."""
     unclear = _unclear(reading, turn)
     spoken = reading.readable
@@ -149,16 +153,20 @@ def hear(
     interrogation = len({each.id for topics in found.values() for each in topics}) > QUESTIONS_A_TURN
     rapport = _rapport(state, empathy, rude=rude, interrogation=interrogation)
     asked: dict[str, Asked] = {}
+    restated = {s.text for s in spoken if s.does(Act.RECAP, Act.CHECK)}
     for sentence, topics in found.items():
         for each in topics:
             if each.id not in asked:
                 topic = case.by_id[each.id]
-                repeated = topic.id in state.said and state.asked.get(topic.id, 0) > 0
+                again = each.confidence >= BY_NAME and sentence not in restated
+                repeated = again and topic.id in state.said and state.asked.get(topic.id, 0) > 0
                 is_open = gate_open(topic, state, rapport, reserve)
                 asked[topic.id] = Asked(topic.id, sentence, each.confidence, is_open, repeated)
     invites = any(s.does(Act.INVITE) for s in spoken)
     if invites and not asked:
         asked = {each.topic_id: each for each in _invited(case, state, spoken, rapport, reserve)}
+    elif empathy and not asked:
+        asked = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)}
     heard = tuple(_commitments(case, state, spoken))
     strays = tuple(s.text for s in spoken if _is_stray(s, found[s.text]))
     unsure = next((pair for s in spoken if (pair := _between(s, found[s.text])) is not None), None)
@@ -190,9 +198,7 @@ def _topics(sentence: Sentence, state: PersonaState) -> Iterator[Candidate]:
         return
     likely = [each for each in sentence.topics if each.confidence >= ASKED]
     if likely and likely[0].id in state.said:
-        fresh = next(
-            (c for c in sentence.topics if c.id not in state.said and c.confidence >= TOLD_ALREADY), None
-        )
+        fresh = next((c for c in sentence.topics if c.id not in state.said and c.confidence >= TOLD_ALREADY), None)
         if fresh is not None:
             likely = [fresh, *(each for each in likely if each.id != fresh.id and each.id not in state.said)]
     for number, each in enumerate(likely[:TOPICS_A_SENTENCE]):
@@ -203,13 +209,34 @@ def _topics(sentence: Sentence, state: PersonaState) -> Iterator[Candidate]:
 def _invited(
     case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence], rapport: float, reserve: float
 ) -> Iterator[Asked]:
-    """What an open invitation brings out: the next thing that the persona would tell, in the order of the case."""
+    """What an open invitation brings out: the things the persona would tell next; two at first, then one.
+
+    Those that the invitation is about come first, then what the persona came to say, then the rest of its story in
+    the order of the case.
+    """
     if state.stories >= STORIES:
         return
-    quote = next(s.text for s in spoken if s.does(Act.INVITE))
-    closed = (t for t in case.topics if t.tier is Tier.ASKED and t.id not in state.said and t.in_story)
-    for topic in [t for t in closed if gate_open(t, state, rapport, reserve)][:1]:
-        yield Asked(topic.id, quote, 0.0, open=True, repeated=False, invited=True)
+    inviting = [s for s in spoken if s.does(Act.INVITE)]
+    likely = {c.id: c.confidence for s in inviting for c in s.topics if c.confidence >= APT}
+    ready = [t for t in case.topics if t.in_story and t.id not in state.said and gate_open(t, state, rapport, reserve)]
+    fitting = [t for t in ready if t.tier in (Tier.ASKED, Tier.VOLUNTEERED) or t.id in likely]
+    ranked = sorted(fitting, key=lambda t: (-likely.get(t.id, 0.0), t.tier is not Tier.VOLUNTEERED))
+    # What trust opens comes on top: a reserve closes it, and may not put something else in its place.
+    trusted = [t for t in ranked if t.tier is Tier.RAPPORT]
+    plain = [t for t in ranked if t.tier is not Tier.RAPPORT]
+    for topic in (*trusted, *plain[: 1 if state.stories else 2]):
+        yield Asked(topic.id, inviting[0].text, likely.get(topic.id, 0.0), open=True, repeated=False, invited=True)
+
+
+def _taken_up_again(
+    case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence], rapport: float, reserve: float
+) -> Iterator[Asked]:
+    """What the persona was asked before, held back, and says now that it has met with sympathy."""
+    quote = next(s.text for s in spoken if s.does(Act.EMPATHY))
+    for topic in case.topics:
+        held_back = topic.tier is Tier.RAPPORT and topic.id in state.asked and topic.id not in state.said
+        if held_back and gate_open(topic, state, rapport, reserve):
+            yield Asked(topic.id, quote, 0.0, open=True, repeated=False, invited=True)
 
 
 def _is_stray(sentence: Sentence, topics: list[Candidate]) -> bool:
@@ -230,9 +257,9 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
     by_id = {commitment.id: commitment for commitment in case.commitments}
     best: dict[str, tuple[Candidate, Sentence]] = {}
     for sentence in spoken:
-        for each in sentence.commitments:
-            commitment = by_id[each.id]
-            if each.confidence < MADE or not _may_make(commitment, sentence):
+        for number, each in enumerate(sentence.commitments):
+            likely = number == 0 and each.confidence >= LIKELY_MADE and sentence.does(Act.PROPOSE)
+            if not (each.confidence >= MADE or likely) or not _may_make(by_id[each.id], sentence):
                 continue
             if each.id not in best or each.confidence > best[each.id][0].confidence:
                 best[each.id] = each, sentence

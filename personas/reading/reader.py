@@ -28,7 +28,7 @@ __all__ = ["LocalReader", "Reader", "Turn", "after_line"]
 Turn = tuple[str, str]
 """The persona's last line ("" if there is none) and the agent's turn."""
 
-FLOOR = 0.05
+FLOOR = 0.02
 """Candidates below this are not worth naming."""
 ACT = 0.5
 MAX_SENTENCES = 40
