@@ -31,8 +31,10 @@ from reward_server.api.auth import Gatekeeper
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
+from reward_server.api.readiness import OK, Readiness
 from reward_server.api.routes import calibrations, catalog, episodes, evaluate, operations, rank, reward_models
 from reward_server.clock import Clock, SystemClock
+from reward_server.coordination.fair_threads import FairThreads
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import pepper_of
@@ -67,6 +69,7 @@ from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 from reward_server.telemetry.logs import configure_logging, get_logger
+from reward_server.telemetry.loop_lag import LoopLag
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Library
 
@@ -140,7 +143,7 @@ class _Scoring:
 
     library: Library
     matcher: Matcher
-    threads: Executor
+    threads: FairThreads
     model: LanguageModel | None
     verdicts: VerdictCache
     reader: Reader
@@ -163,6 +166,8 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     idempotency = Idempotency(store, ports.clock, outliving)
     shelf = CalibrationShelf(settings.calibrations)
     await _own(stack, _purge_answers(store, ports.clock))
+    loop_lag = LoopLag(metrics.loop_lag.set)
+    await _own(stack, loop_lag.watch())
     if ports.own_process:
         await _own(stack, _warm(scoring.library, scoring.matcher))
         if scoring.model is not None:
@@ -209,7 +214,15 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         ),
         reward_models=scoring.learned,
         metrics=metrics,
-        encoder_version=scoring.matcher.version,
+        readiness=Readiness(
+            store,
+            scoring.threads,
+            loop_lag,
+            fixed={
+                "encoder": OK if scoring.matcher.version else "missing",
+                "scenarios": OK if catalog.collections else "missing",
+            },
+        ),
     )
 
 
@@ -218,7 +231,7 @@ async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metr
     batcher = MicroBatcher(usable(settings.scoring_threads))
     stack.push_async_callback(asyncio.to_thread, batcher.close)
     library, matcher = await _knowledge(settings, ports, metrics, batcher)
-    threads = ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring")
+    threads = FairThreads(settings.scoring_threads)
     stack.callback(threads.shutdown, cancel_futures=True)
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))

@@ -17,7 +17,9 @@ from reward_server.api.auth import Gatekeeper
 from reward_server.api.body import parse, read_body
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.errors import json_response
+from reward_server.api.readiness import Readiness
 from reward_server.clock import Clock
+from reward_server.coordination.fair_threads import work_for
 from reward_server.coordination.lab import Lab
 from reward_server.episodes.service import EpisodeService
 from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLimited, Unavailable
@@ -35,6 +37,8 @@ M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 Body = dict[str, Any]
 MAX_IDEMPOTENCY_KEY_CHARACTERS = 255
+ADMITTED = "admitted"
+"""In the state of a request: somebody who may ask asks."""
 
 _bearer = HTTPBearer(auto_error=False, scheme_name="ApiKey", description="An API key: `lab_…`.")
 
@@ -55,7 +59,7 @@ class Services:
     calibrations: CalibrationShelf
     reward_models: RewardModelService
     metrics: Metrics
-    encoder_version: str
+    readiness: Readiness
 
 
 def services_of(request: Request) -> Services:
@@ -73,6 +77,8 @@ async def admit(
     services = services_of(request)
     admission = await services.gatekeeper.admit(credentials.credentials if credentials else None)
     request.state.trace["lab"] = admission.lab.lab_id
+    work_for(admission.lab.lab_id)
+    request.scope["state"][ADMITTED] = True
     await services.reward_models.active.current()  # a model that was activated elsewhere serves from this request on
     decision = admission.decision
     if decision is not None:

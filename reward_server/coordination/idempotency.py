@@ -56,10 +56,15 @@ class Outliving:
         return await asyncio.shield(self.start(work))
 
     async def drain(self, timeout_s: float) -> int:
-        """Wait for what is running; how much was still running after the timeout."""
+        """Wait for what is running, and stop what still is after the timeout; how much that was."""
         if not self._tasks:
             return 0
         _, running = await asyncio.wait(self._tasks, timeout=timeout_s)
+        for task in running:
+            task.cancel()
+        if running:
+            log.warning("work_given_up", count=len(running))
+            await asyncio.wait(running)
         return len(running)
 
     def _done(self, task: asyncio.Task[Any]) -> None:
