@@ -34,10 +34,12 @@ from reward_server.api.cursor import CursorCodec
 from reward_server.api.readiness import OK, Readiness
 from reward_server.api.routes import calibrations, catalog, episodes, evaluate, operations, rank, reward_models
 from reward_server.clock import Clock, SystemClock
+from reward_server.coordination.compute_budget import ComputeBudget
 from reward_server.coordination.fair_threads import FairThreads
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import pepper_of
+from reward_server.coordination.places import LabPlaces
 from reward_server.coordination.rate_limiter import RateLimiter
 from reward_server.engine import Guests, build_scorer, llm_judges, load_matcher, load_scenarios, reward_model_service
 from reward_server.episodes.scores import TurnScorer
@@ -74,6 +76,7 @@ from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Library
 
 PURGE_EVERY_S = 3600.0
+SWITCH_S = 0.001
 WORDING_SHARE = 0.25
 """Of the time to answer a turn, the most that is spent on words; judges may need the rest."""
 VERDICT_LIFETIME = timedelta(days=365)
@@ -161,7 +164,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     keys = KeyRing(store, ports.clock, pepper)
     open_access = may_be_open(settings, keyless=await keys.is_empty())
     scoring = await _scoring(stack, settings, ports, metrics, store)
-    outliving = Outliving()
+    outliving = Outliving(settings.batch_deadline_s)
     stack.push_async_callback(outliving.drain, settings.drain_s)
     idempotency = Idempotency(store, ports.clock, outliving)
     shelf = CalibrationShelf(settings.calibrations)
@@ -214,6 +217,8 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         ),
         reward_models=scoring.learned,
         metrics=metrics,
+        places=LabPlaces(settings.max_concurrency),
+        compute=ComputeBudget(),
         readiness=Readiness(
             store,
             scoring.threads,
@@ -338,7 +343,11 @@ def _yield_to_others() -> None:
 
 
 def _settle_heap() -> None:
-    """Keep what lives as long as the process out of garbage collection: half the cost of a validation."""
+    """Keep what lives as long as the process out of garbage collection: half the cost of a validation.
+
+    And let threads that read long texts hand the interpreter over sooner: a turn takes it a dozen times.
+    """
+    sys.setswitchinterval(SWITCH_S)
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)

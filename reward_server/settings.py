@@ -87,7 +87,7 @@ class Settings(BaseSettings):
         default="", max_length=2000, description="Judge plug-ins to load: names of entry points, comma-separated."
     )
 
-    max_body_mb: float = Field(default=16.0, gt=0.0, le=1024.0, description="Largest request body, in megabytes.")
+    max_body_mb: float = Field(default=8.0, gt=0.0, le=1024.0, description="Largest request body, in megabytes.")
     max_concurrency: int = Field(default=256, ge=1, le=100_000, description="Requests in work before 503.")
     max_connections: int = Field(default=4096, ge=1, le=1_000_000, description="Open connections.")
     max_connections_per_address: int = Field(

@@ -20,6 +20,7 @@ from fastapi import Response
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from reward_server.api.context import ON_LEAVING
 from reward_server.api.errors import error_response
 from reward_server.coordination.rate_limiter import Decision
 from reward_server.errors import LabsError, Overloaded, StoreUnavailable
@@ -120,6 +121,9 @@ class _Exchange:
         if self._has_place:
             self._has_place = False
             self._boundary.leave_place()
+            leaving = self._state.get(ON_LEAVING)
+            if leaving is not None:
+                leaving()
 
     async def _answer(self) -> None:
         try:

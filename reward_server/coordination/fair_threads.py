@@ -2,7 +2,8 @@
 
 Work is taken in short turns. What has had its turn while others wait pauses where it may (`personas.breath`) and goes
 on later, so a lab's long transcripts hold nobody up for longer than a moment, and the lab's own short work neither.
-Work that nobody wants any more (its future was cancelled) is not begun, or ends at its next pause.
+Work that nobody wants any more (its future was cancelled) is not begun, or ends at its next pause. Where work does not
+pause for long, a lab that has none going is given a thread beyond the number: the system shares the time out then.
 
 An executor like any other; whose work it is says the context in which it is handed in (`working_for`).
 """
@@ -25,6 +26,8 @@ from personas.breath import pauses_by
 NOBODY = "-"
 """Whose work it is where nothing is said."""
 TURN_S = 0.02
+OVERDUE_S = 0.1
+"""Work that has not paused for so long holds its place, but keeps no other lab out."""
 BEGUN_PER_LAB = 8
 """So many pieces of work of one lab take turns with each other; the rest waits until one is done."""
 
@@ -62,6 +65,8 @@ class _Work(Future[Any]):
         self.began_s: float | None = None
         """When it had its first turn."""
         self.waits_since = 0.0
+        self.turn_s = 0.0
+        """When its present turn began."""
 
     def cancel(self) -> bool:
         """Nobody wants it any more."""
@@ -105,7 +110,10 @@ class FairThreads(Executor):
         self._lock = threading.Lock()
         self._labs: dict[str, _Lab] = {}
         """Those with work; others are forgotten."""
-        self._running = 0
+        self._running: set[_Work] = set()
+        self._held_up = threading.Event()
+        """Set while somebody is ready who has no turn."""
+        self._watching = False
         self._idle: deque[_Worker] = deque()
         self._numbers = itertools.count()
         self._open = True
@@ -136,6 +144,7 @@ class FairThreads(Executor):
             everything = [work for lab in self._labs.values() for work in (*lab.fresh, *lab.paused)]
             idle = list(self._idle)
             self._idle.clear()
+            self._held_up.set()
         if cancel_futures:
             for work in everything:
                 work.cancel()
@@ -158,31 +167,63 @@ class FairThreads(Executor):
     # --- with the lock ------------------------------------------------------------------------------
 
     def _hand_out(self) -> None:
-        while self._running < self._threads:
-            ready = [lab for lab in self._labs.values() if lab.is_ready]
-            if not ready:
-                return
-            lab = min(ready, key=lambda each: each.used_s)
-            work = lab.next()
-            assert work is not None
-            self._clock_s = max(self._clock_s, lab.used_s)
-            self._running += 1
-            lab.served_s = time.monotonic()
-            if work.began_s is not None:
-                work.goes_on.set()
-                continue
-            work.began_s = lab.served_s
-            worker = self._idle.popleft() if self._idle else _Worker(self, f"{self._name}-{next(self._numbers)}")
-            worker.take(work)
+        while len(self._running) < self._threads and self._begin(self._ready()):
+            pass
+        self._lend()
+
+    def _ready(self) -> list[_Lab]:
+        return [lab for lab in self._labs.values() if lab.is_ready]
+
+    def _lend(self) -> None:
+        """A thread more for each lab that waits for others' work that does not pause; as many again at most."""
+        waiting = self._ready()
+        if not waiting:
+            self._held_up.clear()
+            return
+        now = time.monotonic()
+        overdue = sum(now - work.turn_s > OVERDUE_S for work in self._running)
+        served = {id(work.lab) for work in self._running}
+        while len(self._running) < self._threads + min(overdue, self._threads):
+            if not self._begin([lab for lab in waiting if id(lab) not in served and lab.is_ready]):
+                break
+        self._held_up.set()
+        if not self._watching and self._open:
+            self._watching = True
+            threading.Thread(target=self._watch, name=f"{self._name}-watch", daemon=True).start()
+
+    def _begin(self, ready: list[_Lab]) -> bool:
+        """Give the one with the least time used a turn, if there is one."""
+        lab = min(ready, key=lambda each: each.used_s, default=None)
+        work = lab.next() if lab is not None else None
+        if lab is None or work is None:
+            return False
+        self._clock_s = max(self._clock_s, lab.used_s)
+        self._running.add(work)
+        work.turn_s = lab.served_s = time.monotonic()
+        if work.began_s is not None:
+            work.goes_on.set()
+            return True
+        work.began_s = work.turn_s
+        worker = self._idle.popleft() if self._idle else _Worker(self, f"{self._name}-{next(self._numbers)}")
+        worker.take(work)
+        return True
 
     def _turn_ends(self, work: _Work, used_s: float) -> None:
         work.lab.used_s += used_s
         work.lab.served_s = time.monotonic()
-        self._running -= 1
+        self._running.discard(work)
 
     def _forget_if_done(self, lab: _Lab) -> None:
         if not (lab.fresh or lab.paused or lab.begun):
             self._labs = {name: each for name, each in self._labs.items() if each is not lab}
+
+    def _watch(self) -> None:
+        """Look after those who wait for work that does not pause: nothing else would tell."""
+        while self._open:
+            self._held_up.wait()
+            time.sleep(OVERDUE_S / 2)
+            with self._lock:
+                self._lend()
 
     # --- in a thread of ours --------------------------------------------------------------------------
 
@@ -227,6 +268,7 @@ class FairThreads(Executor):
         with self._lock:
             if not any(lab.is_ready for lab in self._labs.values()):
                 work.lab.used_s += used
+                work.turn_s = time.monotonic()
                 self._here.since = time.thread_time()
                 return
             work.goes_on.clear()

@@ -89,6 +89,18 @@ def test_a_lab_with_much_work_does_not_come_before_one_with_little() -> None:
     assert max(i for i, name in enumerate(order) if name == "zenith") < 16
 
 
+def test_work_that_never_pauses_keeps_no_other_lab_out_but_its_own(one: FairThreads) -> None:
+    hold = threading.Event()
+    with working_for("acme"):
+        stuck, behind = one.submit(hold.wait, WAIT_S), one.submit(lambda: "behind")
+    with working_for("zenith"):
+        assert one.submit(lambda: "short").result(WAIT_S) == "short"
+    assert not behind.done()
+    hold.set()
+    assert stuck.result(WAIT_S)
+    assert behind.result(WAIT_S) == "behind"
+
+
 def test_work_that_is_given_up_ends_at_its_next_pause(one: FairThreads) -> None:
     held = Held()
     future = one.submit(held)
@@ -136,8 +148,7 @@ def test_how_long_somebody_waits_is_known(one: FairThreads) -> None:
     hold = threading.Event()
     assert one.waiting_s == 0.0
     busy = one.submit(hold.wait, WAIT_S)
-    with working_for("zenith"):
-        waiting = one.submit(lambda: None)
+    waiting = one.submit(lambda: None)
     time.sleep(0.01)
     assert one.waiting_s >= 0.01
     hold.set()
