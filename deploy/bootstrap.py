@@ -33,6 +33,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LOG_LINES_SHOWN = 20
 OURS = ".made-by-labs"
+TEST_HELP = """usage: ./labs test [--all] [pytest arguments]
+
+Without arguments: format, lint, import rules, types and the tests.
+With arguments: pytest with them, for example ./labs test tests/scoring -k caps
+--all: the tests marked slow, too, which are left out otherwise; CI runs ./labs test --all"""
 
 
 def fail(message: str) -> None:
@@ -164,17 +169,21 @@ def build(venv: Path, wanted: list[str], *, dev: bool) -> None:
 
 
 def test_commands(python: Path, arguments: list[str]) -> list[list[str]]:
-    """The whole check: format, lint, import rules, types, tests. With arguments: those tests alone."""
+    """The whole check: format, lint, import rules, types, tests. With arguments: those tests alone.
+
+    Tests marked slow run with `--all` only; an `-m` among the arguments has the last word.
+    """
     bin_ = python.parent
-    pytest = [str(python), "-m", "pytest", "-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile"]
-    if arguments:
-        return [[str(python), "-m", "pytest", *arguments]]
+    chosen = [argument for argument in arguments if argument != "--all"]
+    pytest = [str(python), "-m", "pytest", *([] if "--all" in arguments else ["-m", "not slow"])]
+    if chosen:
+        return [[*pytest, *chosen]]
     return [
         [str(bin_ / "ruff"), "format", "--check", "."],
         [str(bin_ / "ruff"), "check", "."],
         [str(bin_ / "lint-imports")],
         [str(python), "-m", "mypy"],
-        [*pytest, "-q"],
+        [*pytest, "-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile", "-q"],
     ]
 
 
@@ -196,8 +205,7 @@ def main(arguments: list[str]) -> int:
     """`labs test …` checks the checkout, `labs learner …` is the learner, all else is the server's CLI."""
     if arguments[:1] == ["test"]:
         if arguments[1:] in (["--help"], ["-h"]):
-            print("usage: ./labs test [pytest arguments]\n\nWithout arguments: format, lint, import rules, types and")
-            print("the whole suite. With arguments: pytest with them, for example ./labs test tests/scoring -k caps")
+            print(TEST_HELP)
             return 0
         return run_tests(prepare(dev=True), arguments[1:])
     python = prepare(dev=False)

@@ -13,6 +13,8 @@ from functools import lru_cache, wraps
 from threading import Lock
 from typing import Generic, TypeVar
 
+from personas.breath import breathe
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -59,6 +61,7 @@ def remembered(size: int, longest: int = KEPT_CHARS) -> Callable[[Callable[[str]
 
         @wraps(function)
         def recalled(text: str) -> V:
+            breathe()
             return kept(text) if len(text) <= longest else function(text)
 
         return recalled

@@ -31,11 +31,15 @@ from reward_server.api.auth import Gatekeeper
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
+from reward_server.api.readiness import OK, Readiness
 from reward_server.api.routes import calibrations, catalog, episodes, evaluate, operations, rank, reward_models
 from reward_server.clock import Clock, SystemClock
+from reward_server.coordination.compute_budget import ComputeBudget
+from reward_server.coordination.fair_threads import FairThreads
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import pepper_of
+from reward_server.coordination.places import LabPlaces
 from reward_server.coordination.rate_limiter import RateLimiter
 from reward_server.engine import (
     Guests,
@@ -73,10 +77,12 @@ from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 from reward_server.telemetry.logs import configure_logging, get_logger
+from reward_server.telemetry.loop_lag import LoopLag
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Library
 
 PURGE_EVERY_S = 3600.0
+SWITCH_S = 0.001
 WORDING_SHARE = 0.25
 """Of the time to answer a turn, the most that is spent on words; judges may need the rest."""
 VERDICT_LIFETIME = timedelta(days=365)
@@ -148,7 +154,7 @@ class _Scoring:
     library: Library
     matcher: Matcher
     reader: Reader
-    threads: Executor
+    threads: FairThreads
     model: LanguageModel | None
     verdicts: VerdictCache
     learned: RewardModelService
@@ -165,11 +171,13 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     keys = KeyRing(store, ports.clock, pepper)
     open_access = may_be_open(settings, keyless=await keys.is_empty())
     scoring = await _scoring(stack, settings, ports, metrics, store)
-    outliving = Outliving()
+    outliving = Outliving(settings.batch_deadline_s)
     stack.push_async_callback(outliving.drain, settings.drain_s)
     idempotency = Idempotency(store, ports.clock, outliving)
     shelf = CalibrationShelf(settings.calibrations)
     await _own(stack, _purge_answers(store, ports.clock))
+    loop_lag = LoopLag(metrics.loop_lag.set)
+    await _own(stack, loop_lag.watch())
     if ports.own_process:
         await _own(stack, _warm(scoring.library, scoring.reader))
         _settle_heap()
@@ -214,7 +222,17 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         ),
         reward_models=scoring.learned,
         metrics=metrics,
-        encoder_version=scoring.matcher.version,
+        places=LabPlaces(settings.max_concurrency),
+        compute=ComputeBudget(),
+        readiness=Readiness(
+            store,
+            scoring.threads,
+            loop_lag,
+            fixed={
+                "encoder": OK if scoring.matcher.version else "missing",
+                "scenarios": OK if catalog.collections else "missing",
+            },
+        ),
     )
 
 
@@ -223,7 +241,7 @@ async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metr
     batcher = MicroBatcher(usable(settings.scoring_threads))
     stack.push_async_callback(asyncio.to_thread, batcher.close)
     library, matcher, reader = await _knowledge(settings, ports, metrics, batcher)
-    threads = ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring")
+    threads = FairThreads(settings.scoring_threads)
     stack.callback(threads.shutdown, cancel_futures=True)
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
@@ -330,7 +348,11 @@ def _yield_to_others() -> None:
 
 
 def _settle_heap() -> None:
-    """Keep what lives as long as the process out of garbage collection: half the cost of a validation."""
+    """Keep what lives as long as the process out of garbage collection: half the cost of a validation.
+
+    And let threads that read long texts hand the interpreter over sooner: a turn takes it a dozen times.
+    """
+    sys.setswitchinterval(SWITCH_S)
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)

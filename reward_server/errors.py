@@ -22,9 +22,12 @@
     │   │   ├── TurnInProgress          turn_in_progress
     │   │   └── CalibrationMismatch     calibration_mismatch
     │   ├── BodyTooLarge            body_too_large
+    │   │   └── TooMuchText             too_much_text
     │   ├── BodyTooSlow             body_too_slow
     │   └── RateLimited             rate_limited (+ retry_after_s)
-    │       └── BudgetExhausted         budget_exhausted: the lab's tokens or money of the day
+    │       ├── BudgetExhausted         budget_exhausted: the lab's tokens or money of the day
+    │       ├── ComputeExhausted        compute_exhausted: the lab's characters to read a minute
+    │       └── TooManyAtOnce           too_many_at_once: the lab's requests in work
     ├── ProviderFailed              provider_failed: something we asked did not answer usefully
     │   ├── JudgeFailed                 judge_failed (+ retry_after_s, where known)
     │   └── PersonaFailed               persona_failed
@@ -227,6 +230,13 @@ class BodyTooLarge(ClientError):
     default_message = "The request body is too large."
 
 
+class TooMuchText(BodyTooLarge):
+    """The conversations of a request are longer than can be read in time."""
+
+    code = "too_much_text"
+    default_message = "The conversations of this request are too long."
+
+
 class BodyTooSlow(ClientError):
     """The body did not arrive in time."""
 
@@ -250,6 +260,20 @@ class BudgetExhausted(RateLimited):
 
     code = "budget_exhausted"
     default_message = "This lab has used up its budget for language-model judges for today."
+
+
+class ComputeExhausted(RateLimited):
+    """The lab had more read than its plan allows in a minute."""
+
+    code = "compute_exhausted"
+    default_message = "This lab has had more text read than its plan allows in a minute."
+
+
+class TooManyAtOnce(RateLimited):
+    """The lab has as many requests in work as it may."""
+
+    code = "too_many_at_once"
+    default_message = "This lab has too many requests in work at once."
 
 
 # --- our side -----------------------------------------------------------------------------------

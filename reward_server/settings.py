@@ -87,8 +87,12 @@ class Settings(BaseSettings):
         default="", max_length=2000, description="Judge plug-ins to load: names of entry points, comma-separated."
     )
 
-    max_body_mb: float = Field(default=16.0, gt=0.0, le=1024.0, description="Largest request body, in megabytes.")
+    max_body_mb: float = Field(default=8.0, gt=0.0, le=1024.0, description="Largest request body, in megabytes.")
     max_concurrency: int = Field(default=256, ge=1, le=100_000, description="Requests in work before 503.")
+    max_connections: int = Field(default=4096, ge=1, le=1_000_000, description="Open connections.")
+    max_connections_per_address: int = Field(
+        default=512, ge=1, le=1_000_000, description="Open connections from one address; behind a proxy all have one."
+    )
     scoring_threads: int = Field(default=2, ge=1, le=256, description="Threads that score conversations.")
     body_deadline_s: Seconds = Field(default=10.0, description="Time a client has to send a body.")
     request_deadline_s: Seconds = Field(default=60.0, description="Time to answer a turn or an evaluation.")

@@ -4,7 +4,7 @@ Needs pydantic and httpx2, nothing else of this repository. The contract's types
 `trainer_client.wire`.
 """
 
-from trainer_client.agent import Agent, AgentReply, BatchAgent, ChatMessage
+from trainer_client.agent import Agent, AgentReply, BatchAgent, ChatMessage, ChatToolCall
 from trainer_client.async_client import AsyncLabsClient
 from trainer_client.batch import BatchOutcome, FailedItem, ScoredItem
 from trainer_client.client import LabsClient
@@ -19,6 +19,7 @@ from trainer_client.errors import (
     HistoryMismatch,
     IdempotencyMismatch,
     LabsError,
+    MalformedAnswer,
     NotFound,
     PayloadTooLarge,
     ProviderFailed,
@@ -29,20 +30,27 @@ from trainer_client.errors import (
     Unavailable,
     Unscored,
 )
-from trainer_client.retry import RetryPolicy
+from trainer_client.exchange import RawResponse
+from trainer_client.paging import AsyncPage, AsyncPages, Page
+from trainer_client.retry import NOT_GIVEN, RetryPolicy
 from trainer_client.rollout import Rollout, RolloutError, Rollouts, play, play_async
 from trainer_client.scaling import AdaptiveScaler, NotWarmError
+from trainer_client.version import __version__
 
 __all__ = [
+    "NOT_GIVEN",
     "AdaptiveScaler",
     "Agent",
     "AgentReply",
     "AsyncLabsClient",
+    "AsyncPage",
+    "AsyncPages",
     "BadRequest",
     "BatchAgent",
     "BatchOutcome",
     "BudgetExhausted",
     "ChatMessage",
+    "ChatToolCall",
     "Conflict",
     "ConnectionFailed",
     "DeadlineExceeded",
@@ -53,11 +61,14 @@ __all__ = [
     "IdempotencyMismatch",
     "LabsClient",
     "LabsError",
+    "MalformedAnswer",
     "NotFound",
     "NotWarmError",
+    "Page",
     "PayloadTooLarge",
     "ProviderFailed",
     "RateLimited",
+    "RawResponse",
     "RetryPolicy",
     "Rollout",
     "RolloutError",
@@ -68,6 +79,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Unscored",
+    "__version__",
     "play",
     "play_async",
 ]

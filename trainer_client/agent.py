@@ -1,24 +1,42 @@
 """What may play an agent: any "messages in, text out" callable, and how it is called.
 
 The agent sees the chat-template convention: itself as `assistant`, the persona as `user`. A plain
-function runs in a thread, a coroutine function is awaited, a `BatchAgent` gets all conversations
-that wait at that moment in one call.
+function runs in a thread of a pool as large as the concurrency, a coroutine function is awaited, a
+`BatchAgent` gets all conversations that wait at that moment in one call, in a thread of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, NotRequired, Protocol, TypedDict, TypeVar
 
 from pydantic import ValidationError
 
 from trainer_client.wire import Message, ToolCall
 
-ChatMessage = dict[str, Any]
-"""`{"role", "content", "tool_calls"?}`, as chat templates take it."""
+T = TypeVar("T")
+
+
+class ChatToolCall(TypedDict):
+    """A tool call in a message."""
+
+    name: str
+    type: NotRequired[str]
+    input: dict[str, Any]
+
+
+class ChatMessage(TypedDict):
+    """A message as chat templates take it; a plain `dict` when the program runs."""
+
+    role: str
+    content: str
+    tool_calls: NotRequired[list[ChatToolCall]]
 
 
 @dataclass(frozen=True)
@@ -32,8 +50,13 @@ class AgentReply:
         """As it is sent to the server, and kept in the history."""
         message: ChatMessage = {"role": "assistant", "content": self.content}
         if self.tool_calls:
-            message["tool_calls"] = [call.model_dump(exclude_none=True) for call in self.tool_calls]
+            message["tool_calls"] = [_tool_call(call) for call in self.tool_calls]
         return message
+
+
+def _tool_call(call: ToolCall) -> ChatToolCall:
+    plain: ChatToolCall = {"name": call.name, "input": call.input}
+    return plain if call.type is None else {"name": call.name, "type": call.type, "input": call.input}
 
 
 ReplyLike = str | AgentReply | Message | Mapping[str, Any]
@@ -64,13 +87,13 @@ class AgentRunner(Protocol):
         ...
 
 
-def runner_for(agent: Agent) -> AgentRunner:
-    """The runner that fits the kind of agent."""
+def runner_for(agent: Agent, concurrency: int) -> AgentRunner:
+    """The runner that fits the kind of agent, for so many conversations at once."""
     if isinstance(agent, BatchAgent):
         return _BatchRunner(agent)
     if not callable(agent):
         raise TypeError("an agent must be callable: messages in, text out")
-    return _SingleRunner(agent)
+    return _SingleRunner(agent, concurrency)
 
 
 def as_reply(value: ReplyLike) -> AgentReply:
@@ -90,18 +113,35 @@ def as_reply(value: ReplyLike) -> AgentReply:
 
 
 class _SingleRunner:
-    def __init__(self, agent: SyncAgent | AsyncAgent) -> None:
+    def __init__(self, agent: SyncAgent | AsyncAgent, concurrency: int) -> None:
         self._agent = agent
+        # A pool of its own: the loop's default one has a handful of threads on a small machine, whatever was asked for.
+        self._threads = _Threads(concurrency)
         call = getattr(agent, "__call__", None)  # noqa: B004 - an object with an async __call__ is one too
         self._is_async = inspect.iscoroutinefunction(agent) or inspect.iscoroutinefunction(call)
 
     async def __call__(self, messages: list[ChatMessage]) -> AgentReply:
-        value = self._agent(messages) if self._is_async else await asyncio.to_thread(self._agent, messages)
+        value = self._agent(messages) if self._is_async else await self._threads.run(self._agent, messages)
         # A plain function may still return an awaitable (a partial, a lambda around a coroutine function).
         return as_reply(await value if inspect.isawaitable(value) else value)
 
     async def aclose(self) -> None:
-        return None
+        self._threads.close()
+
+
+class _Threads:
+    """Threads for the agent's own code, made as they are needed."""
+
+    def __init__(self, count: int) -> None:
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="labs-agent")
+
+    async def run(self, function: Callable[..., T], *args: Any) -> T:
+        call = partial(contextvars.copy_context().run, function, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+    def close(self) -> None:
+        # An agent that is still thinking is not waited for: nobody wants its answer any more.
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _BatchRunner:
@@ -109,6 +149,7 @@ class _BatchRunner:
 
     def __init__(self, agent: BatchAgent) -> None:
         self._agent = agent
+        self._threads = _Threads(1)
         self._waiting: list[tuple[list[ChatMessage], asyncio.Future[AgentReply]]] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -123,12 +164,13 @@ class _BatchRunner:
         if self._worker is not None and not self._worker.done():
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
+        self._threads.close()
 
     async def _work(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting[: self._agent.max_batch], self._waiting[self._agent.max_batch :]
             try:
-                replies = await asyncio.to_thread(self._agent.answer, [messages for messages, _ in batch])
+                replies = await self._threads.run(self._agent.answer, [messages for messages, _ in batch])
                 if len(replies) != len(batch):
                     raise TypeError(f"the agent answered {len(replies)} of {len(batch)} conversations")  # noqa: TRY301
                 answers = [as_reply(reply) for reply in replies]

@@ -1,4 +1,4 @@
-"""What `batch_evaluate` returns: one outcome for the whole list, however many requests it took.
+"""What the batch calls return: one outcome for the whole list, however many requests it took.
 
 An item that was not scored is a `FailedItem`: it has a reason and no reward, and asking it for one
 raises. Nothing here averages over failures.
@@ -10,9 +10,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
-from trainer_client.calls import ItemLike
-from trainer_client.errors import LabsError, ServerError, Unscored
-from trainer_client.wire import MAX_BATCH_ITEMS, BatchError, BatchItem, BatchResponse, EvaluationMetadata, Window
+from trainer_client.calls import ItemLike, TurnLike
+from trainer_client.errors import LabsError, MalformedAnswer, Unscored
+from trainer_client.wire import (
+    MAX_BATCH_ITEMS,
+    BatchError,
+    BatchItem,
+    BatchResponse,
+    BatchTurnsResponse,
+    EvaluationMetadata,
+    FailedTurn,
+    PlayedTurn,
+    TurnItem,
+    Window,
+)
 
 T = TypeVar("T")
 
@@ -114,13 +125,40 @@ def join(parts: Sequence[Part]) -> BatchOutcome:
     )
 
 
+@dataclass(frozen=True)
+class TurnsPart:
+    """One request's share of many turns, and what came of them."""
+
+    items: Sequence[TurnLike]
+    answer: BatchTurnsResponse | LabsError
+
+
+def join_turns(parts: Sequence[TurnsPart]) -> list[PlayedTurn | FailedTurn]:
+    """Put the parts together. A part that failed for good yields failed turns, unless none succeeded."""
+    failures = [part.answer for part in parts if isinstance(part.answer, LabsError)]
+    if failures and len(failures) == len(parts):
+        raise failures[0]
+    return [result for part in parts for result in _turns(part)]
+
+
+def _turns(part: TurnsPart) -> Iterator[PlayedTurn | FailedTurn]:
+    answer = part.answer
+    names = [item.episode_id if isinstance(item, TurnItem) else str(item["episode_id"]) for item in part.items]
+    if isinstance(answer, LabsError):
+        yield from (FailedTurn(episode_id=name, message=answer.message, code=answer.code) for name in names)
+        return
+    if [result.episode_id for result in answer.results] != names:
+        raise MalformedAnswer("The server answered other episodes than were sent.", code="malformed_answer")
+    yield from answer.results
+
+
 def _results(part: Part) -> Iterator[ScoredItem | FailedItem]:
     if isinstance(part.answer, LabsError):
         for item in part.items:
             yield FailedItem(id=_id_of(item), code=part.answer.code, message=part.answer.message)
         return
     if len(part.answer.results) != len(part.items):
-        raise ServerError("The server answered another number of items than were sent.", code="malformed_answer")
+        raise MalformedAnswer("The server answered another number of items than were sent.", code="malformed_answer")
     for result in part.answer.results:
         if isinstance(result, BatchError):
             yield FailedItem(id=result.id, code=result.code, message=result.message)

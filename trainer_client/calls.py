@@ -15,10 +15,14 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
-from trainer_client.errors import BadRequest, ServerError
+from trainer_client.errors import BadRequest, MalformedAnswer
 from trainer_client.wire import (
+    BatchEpisodesRequest,
+    BatchEpisodesResponse,
     BatchItem,
     BatchResponse,
+    BatchTurnsRequest,
+    BatchTurnsResponse,
     CalibrationList,
     CatalogResponse,
     CollectionResponse,
@@ -35,8 +39,11 @@ from trainer_client.wire import (
     RankRequest,
     RankResponse,
     RewardConfig,
+    RewardModelList,
+    RewardModelResponse,
     Role,
     ScenarioResponse,
+    TurnItem,
     TurnRequest,
     TurnResponse,
 )
@@ -45,6 +52,7 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 RequestT = TypeVar("RequestT", bound=BaseModel)
 MessageLike = Message | Mapping[str, Any]
 ItemLike = BatchItem | Mapping[str, Any]
+TurnLike = TurnItem | Mapping[str, Any]
 RewardConfigLike = RewardConfig | Mapping[str, Any]
 
 
@@ -67,11 +75,11 @@ class Call(Generic[AnswerT]):
         return headers
 
     def read(self, body: bytes, request_id: str | None) -> AnswerT:
-        """Parse a success; anything but the contract's shape is a `ServerError`."""
+        """Parse a success; anything but the contract's shape is a `MalformedAnswer`."""
         try:
             return self.answer.model_validate(json.loads(body))
         except (ValueError, RecursionError) as error:
-            raise ServerError(
+            raise MalformedAnswer(
                 f"The server's answer to {self.method} {self.path} is not what the contract says.",
                 code="malformed_answer",
                 status=200,
@@ -94,9 +102,20 @@ def collection(slug: str) -> Call[CollectionResponse]:
     return Call("GET", f"/collections/{_segment(slug)}", CollectionResponse)
 
 
-def calibrations() -> Call[CalibrationList]:
+def calibrations(*, limit: int | None = None, cursor: str | None = None) -> Call[CalibrationList]:
     """GET /calibrations."""
-    return Call("GET", "/calibrations", CalibrationList)
+    return Call("GET", "/calibrations", CalibrationList, query=_query(limit=limit, cursor=cursor))
+
+
+def reward_models(*, limit: int | None = None, cursor: str | None = None) -> Call[RewardModelList]:
+    """GET /reward-models."""
+    return Call("GET", "/reward-models", RewardModelList, query=_query(limit=limit, cursor=cursor))
+
+
+def activate_reward_model(reward_model_id: str) -> Call[RewardModelResponse]:
+    """POST /reward-models/{id}/activate."""
+    path = f"/reward-models/{_segment(reward_model_id)}/activate"
+    return Call("POST", path, RewardModelResponse, idempotency_key=new_key())
 
 
 def scenario(collection_slug: str, slug: str) -> Call[ScenarioResponse]:
@@ -118,22 +137,48 @@ def create_episode(
     idempotency_key: str | None = None,
 ) -> Call[CreateEpisodeResponse]:
     """POST /episodes."""
-    config = {
-        "seed": seed,
-        "max_turns": max_turns,
-        "observation_role": observation_role,
-        "persona_slug": persona,
-        "metadata": None if metadata is None else dict(metadata),
-    }
     request = _checked(
         CreateEpisodeRequest,
         collection_slug=collection_slug,
         scenario_slug=scenario_slug,
         score_turns=score_turns,
-        config={name: value for name, value in config.items() if value is not None} or None,
+        config=_config(seed, max_turns, observation_role, persona, metadata),
         reward_config=reward_config,
     )
     return _post("/episodes", request, CreateEpisodeResponse, idempotency_key)
+
+
+def batch_episodes(
+    collection_slug: str,
+    scenario_slug: str,
+    count: int,
+    *,
+    seed: int | None = None,
+    max_turns: int | None = None,
+    observation_role: Role | None = None,
+    persona: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    score_turns: bool = True,
+    reward_config: RewardConfigLike | None = None,
+    idempotency_key: str | None = None,
+) -> Call[BatchEpisodesResponse]:
+    """POST /batch/episodes, a group."""
+    request = _checked(
+        BatchEpisodesRequest,
+        collection_slug=collection_slug,
+        scenario_slug=scenario_slug,
+        count=count,
+        score_turns=score_turns,
+        config=_config(seed, max_turns, observation_role, persona, metadata),
+        reward_config=reward_config,
+    )
+    return _post("/batch/episodes", request, BatchEpisodesResponse, idempotency_key)
+
+
+def batch_turns(items: Sequence[TurnLike], idempotency_key: str | None = None) -> Call[BatchTurnsResponse]:
+    """POST /batch/turns."""
+    request = _checked(BatchTurnsRequest, items=list(items))
+    return _post("/batch/turns", request, BatchTurnsResponse, idempotency_key)
 
 
 def turn(
@@ -167,8 +212,7 @@ def list_episodes(
     status: str | None = None,
 ) -> Call[EpisodeList]:
     """GET /episodes."""
-    given = {"limit": limit, "cursor": cursor, "collection_slug": collection_slug, "status": status}
-    query = {name: str(value) for name, value in given.items() if value is not None}
+    query = _query(limit=limit, cursor=cursor, collection_slug=collection_slug, status=status)
     return Call("GET", "/episodes", EpisodeList, query=query)
 
 
@@ -251,6 +295,27 @@ def rank(
 def _post(path: str, request: BaseModel, answer: type[AnswerT], key: str | None) -> Call[AnswerT]:
     body = _encoded(request.model_dump(exclude_none=True))
     return Call("POST", path, answer, body=body, idempotency_key=key or new_key())
+
+
+def _query(**given: object) -> dict[str, str]:
+    return {name: str(value) for name, value in given.items() if value is not None}
+
+
+def _config(
+    seed: int | None,
+    max_turns: int | None,
+    observation_role: Role | None,
+    persona: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> dict[str, Any] | None:
+    given = {
+        "seed": seed,
+        "max_turns": max_turns,
+        "observation_role": observation_role,
+        "persona_slug": persona,
+        "metadata": None if metadata is None else dict(metadata),
+    }
+    return {name: value for name, value in given.items() if value is not None} or None
 
 
 def _encoded(content: Mapping[str, Any]) -> bytes:

@@ -1,62 +1,90 @@
-"""The synchronous client. Safe to share between threads; close it, or use it in a `with` block."""
+"""The synchronous client. Safe to share between threads; close it, or use it in a `with` block.
+
+Made from `async_client.py` by `unasync`: edit that one.
+"""
 
 from __future__ import annotations
 
 import copy
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 import httpx2
 
 from trainer_client import batch, calls
-from trainer_client.calls import AnswerT, Call, ItemLike, MessageLike, RewardConfigLike
+from trainer_client.calls import AnswerT, Call, ItemLike, MessageLike, RewardConfigLike, TurnLike
 from trainer_client.connection import Connection, resolve_connection
 from trainer_client.errors import LabsError, PayloadTooLarge
-from trainer_client.exchange import answer_of, attempt_timed_out, client_headers, limits, transport_failure
-from trainer_client.retry import Attempts, RetryPolicy
+from trainer_client.exchange import RawResponse, answer_of, request_of
+from trainer_client.paging import Page
+from trainer_client.raw import RawCalls
+from trainer_client.retry import NOT_GIVEN, Attempts, NotGiven, RetryPolicy
+from trainer_client.transport import SyncSleep, SyncWire
 from trainer_client.wire import (
-    CalibrationList,
+    CalibrationSummary,
     CatalogResponse,
     CollectionResponse,
     CompareResponse,
     CreateEpisodeResponse,
-    EpisodeList,
     EpisodeResponse,
     EvaluateResponse,
+    FailedTurn,
+    PlayedTurn,
     RankResponse,
+    RewardModelResponse,
+    RewardModelSummary,
     Role,
     ScenarioResponse,
+    StartedEpisode,
     TurnResponse,
 )
 
 
 class LabsClient:
-    """Typed calls of the Labs API, retried where that is safe."""
+    """Typed calls of the Labs API, retried where that is safe.
+
+    Args:
+        base_url: Default: LABS_URL, else the server on this machine.
+        api_key: Default: LABS_API_KEY.
+        timeout: Seconds one attempt may take (60). None: no limit.
+        max_retries: How often a call is sent again after a failure that may pass (7).
+        default_headers: Sent with every request.
+        http_client: Your own client, for proxies, certificates or hooks. `close` closes it.
+        retry: All limits of a call at once; `timeout` and `max_retries` change two of them.
+        max_connections: Of the pool this client makes.
+        transport: What the client it makes sends over, for tests.
+        sleep: How it waits, for tests.
+    """
 
     def __init__(
         self,
         base_url: str | None = None,
         api_key: str | None = None,
         *,
+        timeout: float | NotGiven | None = NOT_GIVEN,
+        max_retries: int | None = None,
+        default_headers: Mapping[str, str] | None = None,
+        http_client: httpx2.Client | None = None,
         retry: RetryPolicy | None = None,
         max_connections: int = 64,
         transport: httpx2.BaseTransport | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: SyncSleep | None = None,
     ) -> None:
         self._connection = resolve_connection(base_url, api_key)
-        self._retry = retry or RetryPolicy()
+        self._retry = (retry or RetryPolicy()).changed(timeout, max_retries)
+        self._headers = httpx2.Headers(default_headers)
         self._random = random.Random()  # noqa: S311 - jitter, no secret
-        self._sleep = sleep
-        self._http = httpx2.Client(
-            base_url=self._connection.url,
-            headers=client_headers(self._connection),
-            limits=limits(max_connections),
-            trust_env=not self._connection.loopback,
+        self._wire = SyncWire(
+            max_connections=max_connections,
+            loopback=self._connection.loopback,
             transport=transport,
+            http_client=http_client,
+            sleep=sleep,
         )
 
     def __repr__(self) -> str:
@@ -71,8 +99,8 @@ class LabsClient:
         self.close()
 
     def close(self) -> None:
-        """Close the pool."""
-        self._http.close()
+        """Close the pool, also of an `http_client` that was given."""
+        self._wire.close()
 
     @property
     def connection(self) -> Connection:
@@ -84,11 +112,51 @@ class LabsClient:
         """The limits of each call."""
         return self._retry
 
-    def within(self, deadline_s: float) -> Self:
-        """The same client and pool, with another deadline for each whole call."""
+    @property
+    def default_headers(self) -> httpx2.Headers:
+        """What is sent with every request besides the client's own."""
+        return self._headers
+
+    @property
+    def max_connections(self) -> int:
+        """Of the pool."""
+        return self._wire.max_connections
+
+    @property
+    def http_client(self) -> httpx2.Client:
+        """The pool."""
+        return self._wire.http
+
+    @property
+    def has_own_transport(self) -> bool:
+        """Whether the caller said how requests travel."""
+        return self._wire.is_callers
+
+    def with_options(
+        self,
+        *,
+        timeout: float | NotGiven | None = NOT_GIVEN,
+        max_retries: int | None = None,
+        deadline_s: float | NotGiven | None = NOT_GIVEN,
+        default_headers: Mapping[str, str] | None = None,
+        api_key: str | None = None,
+    ) -> Self:
+        """The same client and pool with other options: `client.with_options(timeout=5).evaluate(...)`.
+
+        `deadline_s` is how long a whole call may take, retries included. Headers are added to those of the client.
+        """
         other = copy.copy(self)
-        other._retry = replace(self._retry, deadline_s=deadline_s)
+        other._retry = self._retry.changed(timeout, max_retries, deadline_s)
+        other._headers = httpx2.Headers({**self._headers, **httpx2.Headers(default_headers)})
+        if api_key is not None:
+            key = resolve_connection(self._connection.url, api_key).api_key
+            other._connection = replace(self._connection, api_key=key)
         return other
+
+    @property
+    def with_raw_response(self) -> RawCalls:
+        """The same calls, each giving status, headers and body beside the typed answer (`parse()`)."""
+        return RawCalls(self._exchange)
 
     # --- the catalog ---------------------------------------------------------------------------
 
@@ -104,9 +172,17 @@ class LabsClient:
         """One scenario."""
         return self._send(calls.scenario(collection_slug, slug))
 
-    def calibrations(self) -> CalibrationList:
+    def calibrations(self, *, limit: int | None = None, cursor: str | None = None) -> Page[CalibrationSummary]:
         """The scales on which `reward_config.calibration` can show a reward."""
-        return self._send(calls.calibrations())
+        return Page[CalibrationSummary].of(self._send, calls.calibrations(limit=limit, cursor=cursor))
+
+    def reward_models(self, *, limit: int | None = None, cursor: str | None = None) -> Page[RewardModelSummary]:
+        """The learned reward models of the server, newest first."""
+        return Page[RewardModelSummary].of(self._send, calls.reward_models(limit=limit, cursor=cursor))
+
+    def activate_reward_model(self, reward_model_id: str) -> RewardModelResponse:
+        """Let a learned model serve from now on; takes an operator's key, and changes the scoring version."""
+        return self._send(calls.activate_reward_model(reward_model_id))
 
     # --- episodes ------------------------------------------------------------------------------
 
@@ -171,15 +247,57 @@ class LabsClient:
         cursor: str | None = None,
         collection_slug: str | None = None,
         status: str | None = None,
-    ) -> EpisodeList:
-        """One page of this lab's episodes."""
-        return self._send(
-            calls.list_episodes(limit=limit, cursor=cursor, collection_slug=collection_slug, status=status)
-        )
+    ) -> Page[EpisodeResponse]:
+        """This lab's episodes, newest first: all of them to go over, or page by page of at most `limit`."""
+        call = calls.list_episodes(limit=limit, cursor=cursor, collection_slug=collection_slug, status=status)
+        return Page[EpisodeResponse].of(self._send, call)
 
     def delete_episode(self, episode_id: str) -> EpisodeResponse:
         """End an episode."""
         return self._send(calls.delete_episode(episode_id))
+
+    # --- many episodes in one request ----------------------------------------------------------
+
+    def batch_episodes(
+        self,
+        collection_slug: str,
+        scenario_slug: str,
+        count: int,
+        *,
+        seed: int | None = None,
+        max_turns: int | None = None,
+        observation_role: Role | None = None,
+        persona: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        score_turns: bool = True,
+        reward_config: RewardConfigLike | None = None,
+        idempotency_key: str | None = None,
+    ) -> list[StartedEpisode]:
+        """Start a group of up to 100 episodes that share persona and seed: all of them, or an error."""
+        answer = self._send(
+            calls.batch_episodes(
+                collection_slug,
+                scenario_slug,
+                count,
+                seed=seed,
+                max_turns=max_turns,
+                observation_role=observation_role,
+                persona=persona,
+                metadata=metadata,
+                score_turns=score_turns,
+                reward_config=reward_config,
+                idempotency_key=idempotency_key,
+            )
+        )
+        return answer.episodes
+
+    def batch_turns(self, items: Sequence[TurnLike]) -> list[PlayedTurn | FailedTurn]:
+        """One step of any number of episodes, in the order of the items `{"episode_id", "messages", ...}`.
+
+        Sent in requests of at most 100. A turn that failed has a `code` and no reward.
+        """
+        jobs = [partial(self._turns, chunk) for chunk in batch.split(items)]
+        return batch.join_turns(self._wire.each(jobs))
 
     # --- scoring -------------------------------------------------------------------------------
 
@@ -211,7 +329,8 @@ class LabsClient:
 
     def batch_evaluate(self, items: Sequence[ItemLike]) -> batch.BatchOutcome:
         """Score any number of conversations; sent in requests of at most 100."""
-        return batch.join([part for chunk in batch.split(items) for part in self._parts(chunk)])
+        jobs = [partial(self._parts, chunk) for chunk in batch.split(items)]
+        return batch.join([part for parts in self._wire.each(jobs) for part in parts])
 
     def compare(
         self,
@@ -273,33 +392,25 @@ class LabsClient:
                 raise
             return [batch.Part(items, error)]
 
+    def _turns(self, items: Sequence[TurnLike]) -> batch.TurnsPart:
+        try:
+            return batch.TurnsPart(items, self._send(calls.batch_turns(items)))
+        except LabsError as error:
+            if not error.retryable:
+                raise
+            return batch.TurnsPart(items, error)
+
     def _send(self, call: Call[AnswerT]) -> AnswerT:
+        return (self._exchange(call)).parse()
+
+    def _exchange(self, call: Call[AnswerT]) -> RawResponse[AnswerT]:
+        sent = request_of(call, self._connection, self._headers)
         attempts = Attempts(self._retry, time.monotonic, self._random)
         while True:
-            timeout_s = attempts.timeout_s()
             try:
-                return self._attempt(call, timeout_s)
+                received = self._wire.attempt(sent, attempts.timeout_s())
+                return answer_of(call, received, attempts.failures)
             except LabsError as failure:
+                failure.host = self._connection.host
                 pause_s = attempts.pause_s(failure)
-            self._sleep(pause_s)
-
-    def _attempt(self, call: Call[AnswerT], timeout_s: float) -> AnswerT:
-        ends_at = time.monotonic() + timeout_s
-        body = bytearray()
-        try:
-            with self._http.stream(
-                call.method,
-                call.path,
-                params=call.query or None,
-                content=call.body,
-                headers=call.headers(),
-                timeout=timeout_s,
-            ) as response:
-                # The library's timeout is per read: a server that drips bytes is stopped here.
-                for chunk in response.iter_bytes():
-                    body += chunk
-                    if time.monotonic() > ends_at:
-                        raise attempt_timed_out(call)
-        except (httpx2.TransportError, httpx2.DecodingError) as error:
-            raise transport_failure(error, call) from None
-        return answer_of(call, response.status_code, response.headers, bytes(body))
+            self._wire.sleep(pause_s)

@@ -21,6 +21,8 @@ class Connection:
     url: str
     """Base of all calls, with `/api/v1` and without a trailing slash."""
     api_key: str | None = field(repr=False)
+    host: str
+    """Host and port, for messages."""
     loopback: bool
     """True: proxies of the environment are not asked for a server on this machine."""
 
@@ -36,4 +38,6 @@ def resolve_connection(base_url: str | None = None, api_key: str | None = None) 
     key = (api_key if api_key is not None else os.environ.get("LABS_API_KEY", "")).strip()
     if key and not (key.isascii() and key.isprintable() and " " not in key):
         raise ValueError("the API key has characters that no key has; check LABS_API_KEY")
-    return Connection(url=url + _API_PREFIX, api_key=key or None, loopback=parts.hostname in _LOOPBACK)
+    return Connection(
+        url=url + _API_PREFIX, api_key=key or None, host=parts.netloc, loopback=parts.hostname in _LOOPBACK
+    )

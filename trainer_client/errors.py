@@ -9,18 +9,20 @@
     ├── NotFound              404 (also an expired episode)
     ├── Conflict              409
     │   ├── HistoryMismatch       the messages differ from the server's log
-    │   ├── TurnInProgress        another turn of the episode is being answered
+    │   ├── TurnInProgress        another turn of the episode is being answered (retried)
     │   └── IdempotencyMismatch   a key used again with another body
     ├── RateLimited           429      (retried)
     │   └── BudgetExhausted       the lab's language-model budget of the day is used up (not retried)
     ├── ProviderFailed        502      (retried)
     ├── Unavailable           503, 504 (retried)
-    ├── ServerError           500, or an answer that is not the contract's
+    ├── ServerError           500 and the like (retried)
+    │   └── MalformedAnswer       an answer that is not the contract's (not retried)
     ├── ConnectionFailed      no answer: refused, reset, broken off (retried)
-    ├── DeadlineExceeded      no answer in time (an attempt is retried, the call's own deadline is not)
+    ├── DeadlineExceeded      no answer in time, or 408 (an attempt is retried, the call's own deadline is not)
     └── Unscored              a reward was asked of an item or episode that has none
 
-Each carries `code` (a stable snake_case word), and `status` and `request_id` where the server answered.
+Each carries `code` (a stable snake_case word), `host` where a server was asked, and `status` and `request_id` where it
+answered. All of them pickle and copy, so they come out of worker processes as they went in.
 """
 
 # The names are the contract's words; they are all under `LabsError`, which says that they are errors.
@@ -30,11 +32,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
 from trainer_client.wire import ErrorDetail, ErrorEnvelope
+
+REASONS_SHOWN = 3
 
 
 class LabsError(Exception):
@@ -60,6 +64,12 @@ class LabsError(Exception):
         self.request_id = request_id
         self.errors = errors
         self.retry_after_s = retry_after_s
+        self.host: str | None = None
+        """Host and port of the server that was asked; set by the client that asked it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with the message alone, which a class with a required `code` refuses.
+        return _restored, (type(self), self.message), self.__dict__
 
     def __str__(self) -> str:
         where = [self.code]
@@ -67,7 +77,23 @@ class LabsError(Exception):
             where.append(f"HTTP {self.status}")
         if self.request_id:
             where.append(self.request_id)
-        return f"{self.message} [{', '.join(where)}]"
+        if self.host and self.host not in self.message:
+            where.append(self.host)
+        return f"{self.message}{self._reasons()} [{', '.join(where)}]"
+
+    def _reasons(self) -> str:
+        """What is wrong with the request, as far as the message does not say it."""
+        reasons = [f"{'.'.join(map(str, each.loc))}: {each.msg}" for each in self.errors]
+        new = [reason for reason in reasons if reason not in self.message]
+        if not new:
+            return ""
+        more = f"; and {len(new) - REASONS_SHOWN} more" if len(new) > REASONS_SHOWN else ""
+        return f" ({'; '.join(new[:REASONS_SHOWN])}{more})"
+
+
+def _restored(kind: type[LabsError], message: str) -> LabsError:
+    """An error without its fields, which pickle sets next."""
+    return kind.__new__(kind, message)
 
 
 class BadRequest(LabsError):
@@ -103,7 +129,9 @@ class HistoryMismatch(Conflict):
 
 
 class TurnInProgress(Conflict):
-    """Another turn of the same episode is being answered."""
+    """Another turn of the same episode is being answered: it can be asked for again soon."""
+
+    retryable = True
 
 
 class IdempotencyMismatch(Conflict):
@@ -135,7 +163,15 @@ class Unavailable(LabsError):
 
 
 class ServerError(LabsError):
-    """The server failed, or answered something outside the contract."""
+    """The server failed."""
+
+    retryable = True
+
+
+class MalformedAnswer(ServerError):
+    """The answer is not what the contract says; asking again would bring it again."""
+
+    retryable = False
 
 
 class ConnectionFailed(LabsError):
@@ -159,6 +195,7 @@ _BY_STATUS: dict[int, type[LabsError]] = {
     401: Unauthenticated,
     403: Forbidden,
     404: NotFound,
+    408: DeadlineExceeded,
     409: Conflict,
     413: PayloadTooLarge,
     429: RateLimited,

@@ -5,8 +5,13 @@ Holds what the sync and async drivers share so that they cannot drift apart; doe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, Generic
 
 import httpx2
 
@@ -14,18 +19,71 @@ from trainer_client.calls import AnswerT, Call
 from trainer_client.connection import Connection
 from trainer_client.errors import ConnectionFailed, DeadlineExceeded, LabsError, error_from_answer
 from trainer_client.retry import parse_retry_after
+from trainer_client.version import __version__
 
-USER_AGENT = "labs-trainer-client/0.1"
+USER_AGENT = f"labs-trainer-client/{__version__}"
 # Servers commonly close idle connections after 5 s; letting go a little earlier avoids racing them.
 KEEPALIVE_S = 4.0
 
 
-def client_headers(connection: Connection) -> dict[str, str]:
-    """Headers of every request."""
-    headers = {"Accept": "application/json", "User-Agent": USER_AGENT}
+@dataclass(frozen=True)
+class Sent:
+    """One request as it goes out."""
+
+    method: str
+    url: str
+    host: str
+    headers: httpx2.Headers = field(repr=False)
+    query: Mapping[str, str] | None = None
+    body: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Received:
+    """What came back, whatever its status."""
+
+    status: int
+    headers: httpx2.Headers = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class RawResponse(Generic[AnswerT]):
+    """A success with its HTTP side: what `with_raw_response` gives."""
+
+    status_code: int
+    headers: httpx2.Headers
+    content: bytes = field(repr=False)
+    retries_taken: int
+    _answer: AnswerT = field(repr=False)
+
+    @property
+    def request_id(self) -> str | None:
+        """The server's name for the request, for its log."""
+        return self.headers.get("x-request-id")
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.content.decode()
+
+    def json(self) -> Any:
+        """The body as plain JSON types."""
+        return json.loads(self.content)
+
+    def parse(self) -> AnswerT:
+        """The typed answer."""
+        return self._answer
+
+
+def request_of(call: Call[AnswerT], connection: Connection, default_headers: httpx2.Headers) -> Sent:
+    """The request of a call: the client's headers, then the caller's own, then the call's."""
+    headers = httpx2.Headers({"Accept": "application/json", "User-Agent": USER_AGENT})
     if connection.api_key is not None:
         headers["Authorization"] = f"Bearer {connection.api_key}"
-    return headers
+    headers.update(default_headers)
+    headers.update(call.headers())
+    return Sent(call.method, connection.url + call.path, connection.host, headers, call.query or None, call.body)
 
 
 def limits(max_connections: int) -> httpx2.Limits:
@@ -35,22 +93,65 @@ def limits(max_connections: int) -> httpx2.Limits:
     )
 
 
-def answer_of(call: Call[AnswerT], status: int, headers: Mapping[str, str], body: bytes) -> AnswerT:
-    """The typed answer, or the error the server sent."""
-    if status == 200:
-        return call.read(body, headers.get("x-request-id"))
+def answer_of(call: Call[AnswerT], received: Received, retries_taken: int) -> RawResponse[AnswerT]:
+    """The answer, parsed, or the error the server sent."""
+    headers = received.headers
+    if received.status == 200:
+        answer = call.read(received.body, headers.get("x-request-id"))
+        return RawResponse(received.status, headers, received.body, retries_taken, answer)
     retry_after_s = parse_retry_after(headers.get("retry-after"), datetime.now(UTC))
-    raise error_from_answer(status, headers, body, retry_after_s)
+    raise error_from_answer(received.status, headers, received.body, retry_after_s)
 
 
-def transport_failure(error: httpx2.TransportError | httpx2.DecodingError, call: Call[AnswerT]) -> LabsError:
-    """The error of an attempt that got no answer. Its text names the kind of failure, not the address."""
-    what = f"{call.method} {call.path}"
+def transport_failure(error: httpx2.TransportError | httpx2.DecodingError, sent: Sent) -> LabsError:
+    """The error of an attempt that got no answer; its text says where, and what went wrong."""
     if isinstance(error, httpx2.TimeoutException):
-        return attempt_timed_out(call)
-    return ConnectionFailed(f"{what} got no answer: {type(error).__name__}.", code="connection_failed")
+        return attempt_timed_out(sent)
+    return ConnectionFailed(
+        f"{_what(sent)} got no answer from {sent.host}: {_reason(error)}.", code="connection_failed"
+    )
 
 
-def attempt_timed_out(call: Call[AnswerT]) -> DeadlineExceeded:
+def attempt_timed_out(sent: Sent) -> DeadlineExceeded:
     """The error of an attempt that took too long."""
-    return DeadlineExceeded(f"{call.method} {call.path} was not answered in time.", code="timeout")
+    return DeadlineExceeded(f"{_what(sent)} was not answered in time by {sent.host}.", code="timeout")
+
+
+def _what(sent: Sent) -> str:
+    return f"{sent.method} {httpx2.URL(sent.url).path}"
+
+
+def _reason(error: BaseException) -> str:
+    """The failure in words; the library's own text is the last resort, as it may be empty."""
+    chain = list(_chain(error))
+    for link in chain:
+        match link:
+            case socket.gaierror():
+                return "its name cannot be resolved (check the address)"
+            case ssl.SSLCertVerificationError():
+                return f"its certificate is not trusted ({link.verify_message})"
+            case ssl.SSLError():
+                return f"no TLS connection could be made ({link.args[-1]}; check http or https)"
+            case ConnectionRefusedError():
+                return "the connection was refused (is the server running there?)"
+            case ConnectionResetError() | BrokenPipeError() | httpx2.RemoteProtocolError():
+                return "the connection was broken off"
+    texts = [str(link).strip().splitlines()[0] for link in chain if str(link).strip()]
+    return f"{type(error).__name__}: {texts[0]}" if texts else type(error).__name__
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it came from, groups opened."""
+    pending: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while pending:
+        link = pending.pop(0)
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        pending += [
+            *(link.exceptions if isinstance(link, BaseExceptionGroup) else ()),
+            link.__cause__,
+            link.__context__,
+        ]

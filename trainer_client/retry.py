@@ -10,10 +10,23 @@ from __future__ import annotations
 import email.utils
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from enum import Enum
 
 from trainer_client.errors import DeadlineExceeded, LabsError
+
+
+class NotGiven(Enum):
+    """What an argument is that was left out, where None means something."""
+
+    NOT_GIVEN = "not given"
+
+    def __repr__(self) -> str:
+        return "NOT_GIVEN"
+
+
+NOT_GIVEN = NotGiven.NOT_GIVEN
 
 
 @dataclass(frozen=True)
@@ -22,8 +35,8 @@ class RetryPolicy:
 
     attempts: int = 8
     """How often a request is sent at most."""
-    attempt_timeout_s: float = 60.0
-    """How long one attempt may take, from connecting to the last byte."""
+    attempt_timeout_s: float | None = 60.0
+    """How long one attempt may take, from connecting to the last byte. None: as long as the whole call."""
     deadline_s: float | None = 300.0
     """How long the whole call may take, pauses included. None: no limit."""
     first_pause_s: float = 0.2
@@ -34,10 +47,26 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise ValueError("attempts must be at least 1")
-        if self.attempt_timeout_s <= 0 or (self.deadline_s is not None and self.deadline_s <= 0):
+        if any(limit is not None and limit <= 0 for limit in (self.attempt_timeout_s, self.deadline_s)):
             raise ValueError("timeouts must be positive")
         if self.first_pause_s < 0 or self.longest_pause_s < 0:
             raise ValueError("pauses cannot be negative")
+
+    def changed(
+        self,
+        timeout: float | NotGiven | None = NOT_GIVEN,
+        max_retries: int | None = None,
+        deadline_s: float | NotGiven | None = NOT_GIVEN,
+    ) -> RetryPolicy:
+        """The same with other limits. A longer `timeout` stretches the deadline, so that every attempt may use it."""
+        policy = self if max_retries is None else replace(self, attempts=max_retries + 1)
+        if not isinstance(timeout, NotGiven):
+            policy = replace(policy, attempt_timeout_s=timeout)
+            if timeout is None:
+                policy = replace(policy, deadline_s=None)
+            elif policy.deadline_s is not None:
+                policy = replace(policy, deadline_s=max(policy.deadline_s, timeout * policy.attempts))
+        return policy if isinstance(deadline_s, NotGiven) else replace(policy, deadline_s=deadline_s)
 
 
 class Attempts:
@@ -50,14 +79,20 @@ class Attempts:
         self._failures = 0
         self._ends_at = None if policy.deadline_s is None else clock() + policy.deadline_s
 
-    def timeout_s(self) -> float:
+    @property
+    def failures(self) -> int:
+        """How often it failed so far."""
+        return self._failures
+
+    def timeout_s(self) -> float | None:
         """Seconds the next attempt may take; raises when the call's deadline has passed."""
         if self._ends_at is None:
             return self._policy.attempt_timeout_s
         left = self._ends_at - self._clock()
         if left <= 0:
             raise DeadlineExceeded("The call's deadline has passed.", code="deadline_exceeded")
-        return min(self._policy.attempt_timeout_s, left)
+        longest = self._policy.attempt_timeout_s
+        return left if longest is None else min(longest, left)
 
     def pause_s(self, failure: LabsError) -> float:
         """Seconds to wait before the next attempt; raises `failure` when there is to be none."""

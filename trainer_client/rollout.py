@@ -3,22 +3,29 @@
 An episode that failed (the server, a provider, the agent itself) comes back as errored, with the
 reason and no reward: nothing here turns a failure into a number. Where not one episode could be
 started, for one reason that will not pass by itself, that reason is raised instead. The persona is
-mapped to the `user` role and the agent to `assistant`, whatever roles the server uses.
+mapped to the `user` role and the agent to `assistant`, whatever roles the server uses. Episodes that
+nobody will go on with, because the agent failed or the whole was cancelled, are ended on the server.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from trainer_client.agent import Agent, AgentRunner, ChatMessage, runner_for
 from trainer_client.async_client import AsyncLabsClient
+from trainer_client.bridge import async_like, run_to_end
 from trainer_client.calls import RewardConfigLike
 from trainer_client.client import LabsClient
 from trainer_client.errors import ConnectionFailed, DeadlineExceeded, LabsError, Unscored
 from trainer_client.wire import CreateEpisodeResponse, ToolDefinition
+
+ABANDON_WITHIN_S = 5.0
+"""How long ending an episode that nobody will go on with may take."""
 
 SystemPrompt = str | Callable[[CreateEpisodeResponse], str | None] | None
 
@@ -161,7 +168,7 @@ async def play_async(
     if concurrency < 1:
         raise ValueError("concurrency must be at least 1")
     room = asyncio.Semaphore(concurrency)
-    runner = runner_for(agent)
+    runner = runner_for(agent, concurrency)
     logs = [_Log() for _ in wanted]
     done = 0
 
@@ -199,10 +206,13 @@ def play(
     system: SystemPrompt = None,
     progress: Progress | None = None,
 ) -> Rollouts:
-    """`play_async` for a program without an event loop; opens its own connections to the same server."""
+    """`play_async` for a program that does not `await`; opens its own connections to the same server.
+
+    It may be called where an event loop runs, as in a notebook: it then works in a thread, and the loop waits.
+    """
 
     async def run() -> Rollouts:
-        async with AsyncLabsClient.like(client) as other:
+        async with async_like(client, connections=concurrency) as other:
             return await play_async(
                 other,
                 agent,
@@ -220,7 +230,7 @@ def play(
             )
 
     try:
-        return asyncio.run(run())
+        return run_to_end(run)
     except LabsError as error:
         # The server's reason is the last line; the way it took through this package says nothing to a trainer.
         raise error.with_traceback(None) from None
@@ -241,6 +251,10 @@ async def _played(
     except LabsError as failure:
         log.failure = failure
         error = RolloutError(failure.code, failure.message)
+    except asyncio.CancelledError:
+        if log.episode_id is not None and log.terminal_reason is None:
+            await _abandon(client, log.episode_id)
+        raise
     if error is not None and log.episode_id is not None and log.terminal_reason is None:
         await _abandon(client, log.episode_id)
     return Rollout(
@@ -260,17 +274,8 @@ async def _played(
 async def _play(
     client: AsyncLabsClient, runner: AgentRunner, plan: EpisodePlan, seed: int | None, log: _Log
 ) -> RolloutError | None:
-    episode = await client.create_episode(
-        plan.collection,
-        plan.scenario,
-        seed=seed,
-        max_turns=plan.max_turns,
-        observation_role="user",
-        persona=plan.persona,
-        metadata=plan.metadata,
-        reward_config=plan.reward_config,
-    )
-    log.episode_id, log.tools = episode.episode_id, tuple(episode.tools)
+    episode = await _begin(client, plan, seed, log)
+    log.tools = tuple(episode.tools)
     system = plan.system(episode) if callable(plan.system) else plan.system
     if system is not None:
         log.messages.append({"role": "system", "content": system})
@@ -278,13 +283,14 @@ async def _play(
     log.messages.append({"role": "user", "content": observation})
     while log.terminal_reason is None:
         try:
-            reply = await runner([dict(message) for message in log.messages])
+            reply = await runner(copy.deepcopy(log.messages))
         except Exception as error:  # noqa: BLE001 - the agent is the trainer's code: its failure is this episode's
             return RolloutError("agent_failed", f"The agent failed: {type(error).__name__}: {error}")
         # The persona's last line goes along: should our view and the server's log differ, the server says so.
         answer = await client.turn(episode.episode_id, [{"role": "user", "content": observation}, reply.message()])
         observation = answer.observation.content
-        log.messages += [reply.message(), {"role": "user", "content": observation}]
+        log.messages.append(reply.message())
+        log.messages.append({"role": "user", "content": observation})
         log.rewards.append(answer.reward)
         log.scores = answer.scores
         if answer.episode_complete:
@@ -292,6 +298,30 @@ async def _play(
     if log.terminal_reason == "error":
         return RolloutError("episode_error", "The server ended the episode with an error.")
     return None
+
+
+async def _begin(client: AsyncLabsClient, plan: EpisodePlan, seed: int | None, log: _Log) -> CreateEpisodeResponse:
+    creating = asyncio.create_task(
+        client.create_episode(
+            plan.collection,
+            plan.scenario,
+            seed=seed,
+            max_turns=plan.max_turns,
+            observation_role="user",
+            persona=plan.persona,
+            metadata=plan.metadata,
+            reward_config=plan.reward_config,
+        )
+    )
+    try:
+        episode = await asyncio.shield(creating)
+    except asyncio.CancelledError:
+        # The server may have begun it already: only with its answer is there an episode that can be ended.
+        with contextlib.suppress(TimeoutError, LabsError):
+            log.episode_id = (await asyncio.wait_for(creating, ABANDON_WITHIN_S)).episode_id
+        raise
+    log.episode_id = episode.episode_id
+    return episode
 
 
 def _raise_if_none_could_start(logs: Sequence[_Log], url: str) -> None:
@@ -308,10 +338,8 @@ def _raise_if_none_could_start(logs: Sequence[_Log], url: str) -> None:
 
 async def _abandon(client: AsyncLabsClient, episode_id: str) -> None:
     """End an episode nobody will continue; that it failed already is what the caller reports."""
-    try:
-        await client.within(5.0).delete_episode(episode_id)
-    except LabsError:
-        return
+    with contextlib.suppress(LabsError):
+        await client.with_options(deadline_s=ABANDON_WITHIN_S).delete_episode(episode_id)
 
 
 def _seeds(episodes: int | None, seeds: Sequence[int] | None) -> list[int | None]:

@@ -3,11 +3,17 @@
 The framework's own body handling is not used: it builds every object twice and answers 422. NUL is
 refused here; lone surrogates and bottomless nesting by the JSON parser; numbers out of range by the
 wire types. NaN and infinities are no JSON, also where a wire type would not look at them.
+
+Building values costs far more than receiving bytes, so bodies are bounded in values as well as in bytes, before they
+are parsed; large ones are parsed in a thread, and no more problems are looked for than are told.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -18,9 +24,27 @@ from reward_server.api.errors import invalid
 from reward_server.errors import BodyTooLarge, BodyTooSlow, FieldProblem, InvalidRequest
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 _NUL_ESCAPE = b"\\u0000"
 _SUSPICIOUS = (_NUL_ESCAPE, b"NaN", b"Infinity")
 """What a body has to hold to hold what models let pass in fields that they ignore. Text may hold it, too."""
+_SEPARATORS = (b",", b"[", b"{")
+_TEXT_OR_SEPARATOR = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[,\[{]', re.DOTALL)
+LARGE_BYTES = 64_000
+"""From here on a body is worth a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a door takes: bytes, and values, as separators outside of text."""
+
+    megabytes: float
+    values: int
+
+
+FORM = Limit(0.25, 5_000)
+CONVERSATION = Limit(4.0, 40_000)
+CONVERSATIONS = Limit(8.0, 200_000)
 
 
 async def read_body(request: Request, *, limit_bytes: int, deadline_s: float) -> bytes:
@@ -41,6 +65,16 @@ async def read_body(request: Request, *, limit_bytes: int, deadline_s: float) ->
     except TimeoutError:
         raise BodyTooSlow from None
     return b"".join(chunks)
+
+
+async def off_the_loop(work: Callable[[bytes], T], body: bytes, limit: Limit) -> T:
+    """What `work` makes of a body that holds no more values than it may; `InvalidRequest` for one that does."""
+
+    def checked() -> T:
+        _require_few_values(body, limit.values)
+        return work(body)
+
+    return checked() if len(body) < LARGE_BYTES else await asyncio.to_thread(checked)
 
 
 def parse(model: type[M], body: bytes) -> M:
@@ -93,3 +127,14 @@ def _require_json(request: Request) -> None:
         raise InvalidRequest("The body must be JSON, sent with the header Content-Type: application/json.")
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise InvalidRequest("Compressed bodies are not accepted.")
+
+
+def _require_few_values(body: bytes, most: int) -> None:
+    if sum(map(body.count, _SEPARATORS)) <= most:
+        return
+    # Prose has commas, too: only now is it worth telling text from the rest.
+    found = 0
+    for match in _TEXT_OR_SEPARATOR.finditer(body):
+        found += match[0][:1] != b'"'
+        if found > most:
+            raise InvalidRequest("The body holds more values than any request of this kind.")

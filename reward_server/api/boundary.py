@@ -2,11 +2,17 @@
 
 Every response carries `X-Request-ID`; one that reached the limiter carries `X-RateLimit-…`. Whatever
 nobody caught becomes a 500 that tells nothing; the log gets the kind of error and where, never text
-of a conversation. More requests than the server can work on get a 503 at once.
+of a conversation.
+
+A request holds a place from its head to the beginning of its answer: a client that does not read keeps nobody else
+out. What comes while all places are taken is turned away, cheaply and after a moment, so that clients that ask again
+at once leave the server the time to answer the others. Probes need no place.
 """
 
 from __future__ import annotations
 
+import asyncio
+import random
 import time
 import traceback
 
@@ -14,6 +20,7 @@ from fastapi import Response
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from reward_server.api.context import ON_LEAVING
 from reward_server.api.errors import error_response
 from reward_server.coordination.rate_limiter import Decision
 from reward_server.errors import LabsError, Overloaded, StoreUnavailable
@@ -24,6 +31,11 @@ from reward_server.telemetry.metrics import Metrics
 UNMATCHED = "unmatched"
 _GONE = 499
 """Not sent: how a request that its client gave up is counted."""
+
+PROBES = frozenset(("/healthz", "/readyz"))
+TURNED_AWAY_AFTER_S = 0.4
+"""On average: how long somebody who gets no place waits to hear so. It costs a timer, asking again costs the loop."""
+OVERLOAD_LOGGED_EVERY_S = 5.0
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _FRAMES = 12
@@ -39,19 +51,43 @@ class RequestBoundary:
         self.max_concurrency = max_concurrency
         self.metrics = metrics
         self.in_work = 0
+        self._turned_away = 0
+        self._told_s = -OVERLOAD_LOGGED_EVERY_S
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection event of the server."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
-            return
+        elif self.in_work >= self.max_concurrency and scope["path"] not in PROBES:
+            await self._turn_away(scope, receive, send)
+        else:
+            await _Exchange(self, scope, receive, send).serve()
+
+    def take_place(self) -> None:
+        """A request begins to be worked on."""
         self.in_work += 1
         self.metrics.requests_in_work.inc()
-        try:
-            await _Exchange(self, scope, receive, send).serve()
-        finally:
-            self.in_work -= 1
-            self.metrics.requests_in_work.dec()
+
+    def leave_place(self) -> None:
+        """There is an answer, or nobody to give it to."""
+        self.in_work -= 1
+        self.metrics.requests_in_work.dec()
+
+    async def _turn_away(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Say that there is no place; no line in the log for each, as there may be thousands a second."""
+        self.metrics.turned_away.inc()
+        self._turned_away += 1
+        now = time.monotonic()
+        if now - self._told_s >= OVERLOAD_LOGGED_EVERY_S:
+            log.warning("overloaded", turned_away=self._turned_away, in_work=self.in_work)
+            self._turned_away, self._told_s = 0, now
+        await asyncio.sleep(TURNED_AWAY_AFTER_S * (0.5 + random.random()))  # noqa: S311 (keeps clients out of step)
+        request_id = new_request_id()
+        response = error_response(request_id, Overloaded())
+        response.headers["X-Request-ID"] = request_id
+        if scope["method"] == "HEAD":
+            response.body = b""
+        await response(scope, receive, send)
 
 
 class _Exchange:
@@ -68,22 +104,30 @@ class _Exchange:
         self._request_id = self._state["request_id"] = new_request_id()
         self._state["trace"] = {}
         self._status = 0
+        self._has_place = scope["path"] not in PROBES
 
     async def serve(self) -> None:
         """Answer, whatever happens, and leave a trace."""
         started = time.perf_counter()
+        if self._has_place:
+            self._boundary.take_place()
         try:
             await self._answer()
         finally:
+            self._leave_place()
             self._leave_trace(time.perf_counter() - started)
 
+    def _leave_place(self) -> None:
+        if self._has_place:
+            self._has_place = False
+            self._boundary.leave_place()
+            leaving = self._state.get(ON_LEAVING)
+            if leaving is not None:
+                leaving()
+
     async def _answer(self) -> None:
-        boundary = self._boundary
         try:
-            if boundary.in_work > boundary.max_concurrency:
-                await self._respond(error_response(self._request_id, Overloaded()))
-            else:
-                await boundary.app(self._scope, self._receive, self._send_with_headers)
+            await self._boundary.app(self._scope, self._receive, self._send_with_headers)
         except ClientDisconnect:
             self._status = self._status or _GONE
         except Exception as error:
@@ -100,6 +144,7 @@ class _Exchange:
     async def _send_with_headers(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
+            self._leave_place()
             message["headers"] = [*message.get("headers", ()), *self._headers()]
         elif self._head and message["type"] == "http.response.body":
             message = {**message, "body": b""}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request, Response, Security
@@ -14,11 +15,15 @@ from pydantic_core import to_json
 from starlette.requests import ClientDisconnect
 
 from reward_server.api.auth import Gatekeeper
-from reward_server.api.body import parse, read_body
+from reward_server.api.body import FORM, Limit, off_the_loop, parse, read_body
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.errors import json_response
+from reward_server.api.readiness import Readiness
 from reward_server.clock import Clock
+from reward_server.coordination.compute_budget import ComputeBudget
+from reward_server.coordination.fair_threads import work_for
 from reward_server.coordination.lab import Lab
+from reward_server.coordination.places import LabPlaces
 from reward_server.episodes.service import EpisodeService
 from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLimited, Unavailable
 from reward_server.evaluations.ranking import RankingService
@@ -35,6 +40,10 @@ M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 Body = dict[str, Any]
 MAX_IDEMPOTENCY_KEY_CHARACTERS = 255
+ADMITTED = "admitted"
+"""In the state of a request: somebody who may ask asks."""
+ON_LEAVING = "on_leaving"
+"""In the state of a request: to be called when it leaves its place."""
 
 _bearer = HTTPBearer(auto_error=False, scheme_name="ApiKey", description="An API key: `lab_…`.")
 
@@ -55,7 +64,9 @@ class Services:
     calibrations: CalibrationShelf
     reward_models: RewardModelService
     metrics: Metrics
-    encoder_version: str
+    readiness: Readiness
+    places: LabPlaces
+    compute: ComputeBudget
 
 
 def services_of(request: Request) -> Services:
@@ -73,6 +84,8 @@ async def admit(
     services = services_of(request)
     admission = await services.gatekeeper.admit(credentials.credentials if credentials else None)
     request.state.trace["lab"] = admission.lab.lab_id
+    work_for(admission.lab.lab_id)
+    request.scope["state"][ADMITTED] = True
     await services.reward_models.active.current()  # a model that was activated elsewhere serves from this request on
     decision = admission.decision
     if decision is not None:
@@ -80,21 +93,27 @@ async def admit(
         if not decision.allowed:
             services.metrics.rate_limited.inc()
             raise RateLimited(retry_after_s=decision.retry_after_s)
+    if not services.gatekeeper.open_access:
+        lab_id = admission.lab.lab_id
+        services.places.enter(lab_id)
+        request.scope["state"][ON_LEAVING] = partial(services.places.leave, lab_id)
     return admission.lab
 
 
 Caller = Annotated[Lab, Depends(admit)]
 
 
-async def raw_body(request: Request) -> bytes:
-    """The body within the limits of the settings."""
+async def body_by(work: Callable[[bytes], T], request: Request, limit: Limit) -> T:
+    """What `work` makes of the body, which is no larger than the door and the settings allow."""
     settings = services_of(request).settings
-    return await read_body(request, limit_bytes=settings.max_body_bytes, deadline_s=settings.body_deadline_s)
+    most = min(settings.max_body_bytes, int(limit.megabytes * 1_000_000))
+    body = await read_body(request, limit_bytes=most, deadline_s=settings.body_deadline_s)
+    return await off_the_loop(work, body, limit)
 
 
-async def body_as(model: type[M], request: Request) -> M:
+async def body_as(model: type[M], request: Request, limit: Limit = FORM) -> M:
     """The body as that model."""
-    return parse(model, await raw_body(request))
+    return await body_by(partial(parse, model), request, limit)
 
 
 def idempotency_key(request: Request) -> str | None:

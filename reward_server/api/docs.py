@@ -6,6 +6,7 @@ The assets (Swagger UI, MIT and Apache-2.0) are the files of the package `fastap
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from importlib.resources import files
 
 from fastapi import APIRouter, Request, Response
@@ -51,5 +52,14 @@ async def asset(name: str) -> Response:
     """One file of the page."""
     if name not in _ASSETS:
         raise NotFound
-    content = await asyncio.to_thread(files(_PACKAGE).joinpath("static", name).read_bytes)
-    return Response(content, media_type=_ASSETS[name], headers={"Cache-Control": "public, max-age=86400"})
+    return Response(
+        await asyncio.to_thread(_content, name),
+        media_type=_ASSETS[name],
+        headers={"Cache-Control": "public, max-age=86400"},
+    )
+
+
+@cache
+def _content(name: str) -> bytes:
+    """Kept: nobody needs a key to ask for it."""
+    return files(_PACKAGE).joinpath("static", name).read_bytes()

@@ -1,17 +1,21 @@
 """`labs serve`: start the server and say how to talk to it.
 
 The port is bound before anything slow happens, so that a port in use is one line at once. The banner
-is printed only when the server answers, so the `curl` line in it works when it is pasted.
+is printed only when the server answers, so the `curl` line in it works when it is pasted. On SIGTERM or Ctrl-C requests
+in work are answered, what outlived its request is finished, the store is closed, and the process ends by itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import signal
 import socket
 import sys
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -39,42 +43,52 @@ def serve(
 ) -> None:
     """Start the reward server (SQLite, no key needed on loopback) and print a curl line to try it."""
     settings = load_settings({"host": host, "port": port, "data": data, "log_level": log_level})
-    asyncio.run(_run(settings))
+    if asyncio.run(_run(settings)) == signal.SIGINT:
+        raise KeyboardInterrupt
 
 
-async def _run(settings: Settings) -> None:
-    """Bind, start everything, and serve until a signal."""
+async def _run(settings: Settings) -> int | None:
+    """Bind, start everything, and serve until a signal; which one it was."""
     import uvicorn
 
     from reward_server.app import create_app
+    from reward_server.cli.accepting import room_for, watch_accepting
+    from reward_server.cli.connections import Connections
     from reward_server.cli.http_protocol import BoundedHttpProtocol
+    from reward_server.cli.signals import Signals
 
     listener = bind(settings.host, settings.port)
-    try:
+    async with AsyncExitStack() as stack:
+        stack.callback(listener.close)
+        signals = stack.enter_context(Signals())
+        watch_accepting(asyncio.get_running_loop())
         app = create_app(settings)
         # The lifespan is entered here and not by uvicorn, so that what stops it arrives as an error of ours.
-        async with app.router.lifespan_context(app):
-            config = uvicorn.Config(
-                app,
-                http=BoundedHttpProtocol,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=30,
-                timeout_graceful_shutdown=math.ceil(settings.drain_s),
-            )
-            server = uvicorn.Server(config)
-            serving = asyncio.create_task(server.serve(sockets=[listener]))
-            while not server.started and not serving.done():  # noqa: ASYNC110 (uvicorn has no event for this)
-                await asyncio.sleep(0.02)
-            if server.started:
-                typer.echo(banner(settings, listener.getsockname()[1], app.state.services))
-                sys.stdout.flush()  # whoever reads a pipe waits for these lines
-            await serving
-    finally:
-        listener.close()
+        await stack.enter_async_context(app.router.lifespan_context(app))
+        connections = Connections(room_for(settings.max_connections), settings.max_connections_per_address)
+        protocol: Any = partial(BoundedHttpProtocol, connections=connections)
+        config = uvicorn.Config(
+            app,
+            http=protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=math.ceil(settings.drain_s),
+        )
+        server = uvicorn.Server(config)
+        signals.hear(server.handle_exit)
+        # Not `serve`: that one raises the signal again before anything is closed.
+        serving = asyncio.create_task(server._serve(sockets=[listener]))
+        while not server.started and not serving.done():  # noqa: ASYNC110 (uvicorn has no event for this)
+            await asyncio.sleep(0.02)
+        if server.started:
+            typer.echo(banner(settings, listener.getsockname()[1], app.state.services))
+            sys.stdout.flush()  # whoever reads a pipe waits for these lines
+        await serving
+    return signals.first
 
 
 def bind(host: str, port: int) -> socket.socket:

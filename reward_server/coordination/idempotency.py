@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from reward_server.clock import Clock
 from reward_server.coordination.lab import Lab
-from reward_server.errors import IdempotencyMismatch, LabsError
+from reward_server.errors import IdempotencyMismatch, LabsError, Unavailable
 from reward_server.store.records import StoredAnswer
 from reward_server.store.store import Store, UnitOfWork
 from reward_server.telemetry.logs import get_logger
@@ -39,14 +39,15 @@ def fingerprint(*parts: object) -> str:
 
 
 class Outliving:
-    """Runs work that is finished even when whoever asked for it goes away."""
+    """Runs work that is finished even when whoever asked for it goes away, if it does not take for ever."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit_s: float | None = None) -> None:
+        self._limit_s = limit_s
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Begin; the task is kept alive until it is done."""
-        task = asyncio.create_task(work)
+        """Begin; the task is kept alive until it is done, or stopped (`Unavailable`) because it took too long."""
+        task = asyncio.create_task(self._limited(work))
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
@@ -56,11 +57,23 @@ class Outliving:
         return await asyncio.shield(self.start(work))
 
     async def drain(self, timeout_s: float) -> int:
-        """Wait for what is running; how much was still running after the timeout."""
+        """Wait for what is running, and stop what still is after the timeout; how much that was."""
         if not self._tasks:
             return 0
         _, running = await asyncio.wait(self._tasks, timeout=timeout_s)
+        for task in running:
+            task.cancel()
+        if running:
+            log.warning("work_given_up", count=len(running))
+            await asyncio.wait(running)
         return len(running)
+
+    async def _limited(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            async with asyncio.timeout(self._limit_s):
+                return await work
+        except TimeoutError:
+            raise Unavailable("The answer took longer than allowed; nothing was recorded.") from None
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

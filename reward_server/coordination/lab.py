@@ -16,6 +16,10 @@ class Plan(StrEnum):
 
 PLAN_RATES = {Plan.STANDARD: 60, Plan.PREMIUM: 300}
 """Requests per minute."""
+CHARACTERS_PER_REQUEST = 50_000 / 3
+"""To be read, for each request per minute of a plan: 1,000,000 a minute on the standard plan."""
+LEAST_CHARACTERS = 1_000_000
+"""A minute, however few requests a plan has: what a batch may hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,13 @@ class Lab:
     full_scores: bool = False
     operator: bool = False
     """Whether the key is an operator's: it may train and activate what scores everybody."""
+
+    @property
+    def characters_per_minute(self) -> int | None:
+        """What the lab may have read in a minute; None means no limit."""
+        if self.per_minute is None:
+            return None
+        return max(LEAST_CHARACTERS, round(self.per_minute * CHARACTERS_PER_REQUEST))
 
     def may_use(self, collection: str) -> bool:
         """Whether the key has access to this collection."""

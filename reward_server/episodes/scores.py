@@ -43,7 +43,7 @@ class TurnScorer:
         """The reward of the log; a judge's failure is raised. A turn's own config wins over the episode's."""
         if not episode.score_turns:
             return NOT_SCORED
-        transcript = self._scorer.read(
+        transcript = await self._scorer.read(
             episode.collection,
             episode.scenario,
             [_message(line) for line in log],

@@ -7,7 +7,6 @@ ranked whole or not at all: whatever fails for one member fails the request.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from functools import partial
 
 from reward_server.access import scenario_for
@@ -40,7 +39,7 @@ class RankingService:
     async def rank(self, lab: Lab, request: RankRequest, key: str | None) -> Body:
         """Scores and places of a group."""
         scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
-        members = list(self._members(lab, request))
+        members = await self._members(lab, request)
         work = partial(self._rank, request, members, scenario.card.name)
         return await self._idempotency.answer(lab, key, lambda: ("rank", request.model_dump()), work, outlives=False)
 
@@ -57,16 +56,18 @@ class RankingService:
             "metadata": {"scenario_name": name, "evaluation_time_ms": elapsed_ms, "judge": ranking.judge},
         }
 
-    def _members(self, lab: Lab, request: RankRequest) -> Iterator[ScoreRequest]:
+    async def _members(self, lab: Lab, request: RankRequest) -> list[ScoreRequest]:
         config = without_calibration(read_config(request.reward_config))
         where = request.collection_slug, request.scenario_slug
         self._scorer.check(config)
+        members = []
         for index, member in enumerate(request.responses):
             try:
-                transcript = self._scorer.read(*where, member.messages, request.agent_role)
+                transcript = await self._scorer.read(*where, member.messages, request.agent_role)
             except InvalidRequest as error:
                 raise _placed(error, index) from None
-            yield ScoreRequest(*where, transcript, config, lab.lab_id)
+            members.append(ScoreRequest(*where, transcript, config, lab.lab_id))
+        return members
 
 
 def _placed(error: InvalidRequest, index: int) -> InvalidRequest:

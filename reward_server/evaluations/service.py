@@ -6,6 +6,7 @@ batch. What could not be scored is an error, never a number. Stored and answered
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,7 +88,7 @@ class EvaluationService:
     async def evaluate(self, lab: Lab, request: EvaluateRequest, key: str | None) -> Body:
         """Score one conversation."""
         await self._calibrator.fetch([request.reward_config])
-        self._prepare(lab, request)
+        await self._prepare(lab, request)
         work = partial(self._evaluate, lab, request)
         body = await self._idempotency.answer(
             lab, key, lambda: ("evaluate", request.model_dump()), work, outlives=False
@@ -104,7 +105,8 @@ class EvaluationService:
         """Score two conversations of one scenario."""
         scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
         without_calibration(read_config(request.reward_config))
-        sides = [self._score_request(lab, request, side.messages) for side in (request.response_a, request.response_b)]
+        both = request.response_a, request.response_b
+        sides = [await self._score_request(lab, request, side.messages) for side in both]
         work = partial(self._compare, lab, request, sides)
         return await self._idempotency.answer(lab, key, lambda: ("compare", request.model_dump()), work, outlives=False)
 
@@ -153,7 +155,7 @@ class EvaluationService:
     async def _score_all(
         self, lab: Lab, requests: Sequence[EvaluateRequest], source: EvaluationSource
     ) -> list[_Outcome]:
-        prepared = [self._attempt(lab, request) for request in requests]
+        prepared = [await self._attempt(lab, request) for request in requests]
         scored = iter(await self._scorer.score([each for each in prepared if isinstance(each, ScoreRequest)]))
         # A microsecond apart: "the last n" has to know which item of a batch came last.
         now = self._clock.now()
@@ -163,26 +165,27 @@ class EvaluationService:
             for request, each, moment in zip(requests, prepared, moments, strict=True)
         ]
 
-    def _attempt(self, lab: Lab, request: EvaluateRequest) -> ScoreRequest | LabsError:
+    async def _attempt(self, lab: Lab, request: EvaluateRequest) -> ScoreRequest | LabsError:
+        await asyncio.sleep(0)  # a batch is long to prepare: others may have the loop in between
         try:
-            return self._prepare(lab, request)
+            return await self._prepare(lab, request)
         except LabsError as error:
             return error
 
-    def _prepare(self, lab: Lab, request: EvaluateRequest) -> ScoreRequest:
+    async def _prepare(self, lab: Lab, request: EvaluateRequest) -> ScoreRequest:
         """All that can be wrong with a request is found here."""
         scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
         self._windows.check(request)
-        return self._score_request(lab, request, request.messages)
+        return await self._score_request(lab, request, request.messages)
 
-    def _score_request(
+    async def _score_request(
         self, lab: Lab, request: EvaluateRequest | CompareRequest, messages: Sequence[Message]
     ) -> ScoreRequest:
         config = read_config(request.reward_config)
         where = request.collection_slug, request.scenario_slug
         self._calibrator.check(*where, config, self._scorer.scoring_version)
         self._scorer.check(config)
-        transcript = self._scorer.read(*where, messages, request.agent_role)
+        transcript = await self._scorer.read(*where, messages, request.agent_role)
         return ScoreRequest(*where, transcript, config, lab.lab_id)
 
     def _evaluated(

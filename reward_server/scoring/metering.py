@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from reward_server.errors import JudgeFailed
@@ -9,6 +10,7 @@ from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.scoring.transcript import Transcript
+from reward_server.scoring.weight import HEAVY, weight
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Vault
 from trainer_client.wire import Message, Role
@@ -32,9 +34,11 @@ class MeteredScorer:
         """What decides here, for the metadata of an evaluation."""
         return self._scorer.judge
 
-    def read(self, collection: str, scenario: str, messages: Sequence[Message], agent_role: Role) -> Transcript:
-        """The transcript of messages, its tool calls checked against the scenario's tools."""
-        return self._scorer.read(collection, scenario, messages, agent_role)
+    async def read(self, collection: str, scenario: str, messages: Sequence[Message], agent_role: Role) -> Transcript:
+        """The transcript of messages, its tool calls checked against the scenario's tools; a long one off the loop."""
+        if sum(map(weight, messages)) < HEAVY:
+            return self._scorer.read(collection, scenario, messages, agent_role)
+        return await asyncio.to_thread(self._scorer.read, collection, scenario, messages, agent_role)
 
     def check(self, config: RewardConfig) -> None:
         """Refuse, before any work, a config that names a judge which is not here (`InvalidRewardConfig`)."""

@@ -41,6 +41,17 @@ def sqlite_url(path: Path) -> str:
     return URL.create("sqlite", database=str(path.absolute())).render_as_string(hide_password=False)
 
 
+def file_of(url: str) -> Path:
+    """The file that a database is in."""
+    return Path(str(check_url(url).database))
+
+
+def write_nothing(connection: Connection) -> None:
+    """Change the database without changing anything in it: a commit that has to reach the disk all the same."""
+    version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+    connection.exec_driver_sql(f"PRAGMA user_version = {int(version)}")
+
+
 def open_writing(url: str, *, busy_timeout_s: float) -> Engine:
     """An engine whose transactions hold the write lock from their beginning."""
     pragmas = ("foreign_keys=ON", "synchronous=FULL", "journal_mode=WAL")

@@ -7,16 +7,17 @@ all other writers of the process wait for it. Schema changes are not made here (
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Self
+from typing import Self, TypeAlias
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.store.answers import Answers
 from reward_server.store.comparisons import Comparisons
-from reward_server.store.engine import open_reading, open_writing
+from reward_server.store.engine import file_of, open_reading, open_writing, write_nothing
 from reward_server.store.episodes import Episodes
 from reward_server.store.evaluations import Evaluations
 from reward_server.store.keys import Keys
@@ -26,6 +27,9 @@ from reward_server.store.session import Session
 from reward_server.store.spending import Spending
 from reward_server.store.thread import ConnectionThread
 from reward_server.store.writer import Writer
+
+_File: TypeAlias = tuple[int, int]
+"""Device and number: a file that was moved away or replaced has others."""
 
 BUSY_TIMEOUT_S = 2.5
 """How long to wait for another process that holds the database."""
@@ -47,7 +51,9 @@ class UnitOfWork:
 class Store:
     """One database."""
 
-    def __init__(self, writing: ConnectionThread, readers: Readers) -> None:
+    def __init__(self, url: str, writing: ConnectionThread, readers: Readers) -> None:
+        self._url = url
+        self._file: _File | None = None
         self._writing = writing
         self._writer = Writer(writing)
         self._readers = readers
@@ -56,11 +62,13 @@ class Store:
     async def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
         """Open a database that has been migrated."""
         store = cls(
+            url,
             ConnectionThread(open_writing(url, busy_timeout_s=busy_timeout_s), "store-writer"),
             Readers(open_reading(url, busy_timeout_s=busy_timeout_s)),
         )
         try:
             await store.ping()
+            store._file = await asyncio.to_thread(_file_of, url)
         except (StoreUnavailable, SQLAlchemyError) as error:
             await store.close()
             raise ConfigurationError("The database cannot be read, or has not been migrated.") from error
@@ -88,3 +96,18 @@ class Store:
         """`StoreUnavailable` if the database cannot be read."""
         async with self.reading() as work:
             await work.keys.count()
+
+    async def probe(self) -> None:
+        """`StoreUnavailable` if the database cannot be written, or its file is no longer where it was opened."""
+        if await asyncio.to_thread(_file_of, self._url) != self._file:
+            raise StoreUnavailable
+        async with self._writer.unit() as session:
+            await session.run(write_nothing)
+
+
+def _file_of(url: str) -> _File | None:
+    try:
+        found = file_of(url).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

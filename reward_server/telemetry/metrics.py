@@ -120,6 +120,12 @@ class Metrics:
             registry=registry,
         )
         self.requests_in_work = Gauge("labs_requests_in_work", "Requests being answered.", registry=registry)
+        self.turned_away = Counter(
+            "labs_turned_away", "Requests refused because all places were taken.", registry=registry
+        )
+        self.loop_lag = Gauge(
+            "labs_loop_lag_seconds", "The longest that the event loop was late of late.", registry=registry
+        )
         self.rate_limited = Counter("labs_rate_limited", "Requests refused by a key's limit.", registry=registry)
         self.episodes_started = Counter("labs_episodes_started", "Episodes created.", registry=registry)
         self.episodes_ended = Counter(

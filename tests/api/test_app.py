@@ -20,7 +20,6 @@ from reward_server.errors import ConfigurationError, ScenarioError
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
-from scenarios.library import Catalog
 
 COLLECTIONS = Path(__file__).parents[1] / "data" / "collections"
 
@@ -52,7 +51,9 @@ async def test_a_started_app_is_alive_and_ready(tmp_path: Path) -> None:
         assert (await get(app, "/healthz")).json()["status"] == "ok"
         ready = await get(app, "/readyz")
         assert ready.status_code == 200
-        assert ready.json()["dependencies"] == {"store": "ok", "encoder": "ok", "scenarios": "ok"}
+        assert ready.json()["dependencies"] == dict.fromkeys(
+            ("store", "encoder", "scenarios", "scoring", "event_loop"), "ok"
+        )
 
 
 async def test_readiness_names_what_is_missing_while_liveness_stays(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ async def test_readiness_names_what_is_missing_while_liveness_stays(tmp_path: Pa
     async with app.router.lifespan_context(app):
         services = app.state.services
         await services.store.close()
-        object.__setattr__(services, "catalog", Catalog({}))
+        object.__setattr__(services.readiness, "fixed", {"scenarios": "missing"})
         response = await get(app, "/readyz")
         assert response.status_code == 503
         assert response.headers["retry-after"]

@@ -143,6 +143,34 @@ def test_without_a_python_the_script_says_what_to_install(tmp_path: Path) -> Non
     assert b"no Python 3.11, 3.12 or 3.13 found" in done.stderr
 
 
+def pytest_of(bootstrap: ModuleType, *arguments: str) -> list[str]:
+    """What pytest is told at the end of `./labs test` with these arguments."""
+    command = bootstrap.test_commands(Path("/an/env/bin/python"), list(arguments))[-1]
+    assert command[:3] == ["/an/env/bin/python", "-m", "pytest"]
+    return command[3:]
+
+
+def test_slow_tests_run_with_all_alone(bootstrap: ModuleType) -> None:
+    default, whole = pytest_of(bootstrap), pytest_of(bootstrap, "--all")
+    assert default[:2] == ["-m", "not slow"]
+    assert whole == default[2:]
+
+
+def test_all_is_still_the_whole_check(bootstrap: ModuleType) -> None:
+    python = Path("/an/env/bin/python")
+    assert bootstrap.test_commands(python, ["--all"])[:-1] == bootstrap.test_commands(python, [])[:-1]
+    assert len(bootstrap.test_commands(python, ["--all"])) == 5
+
+
+def test_chosen_tests_leave_the_slow_ones_out_unless_asked(bootstrap: ModuleType) -> None:
+    assert pytest_of(bootstrap, "tests/scoring", "-k", "caps") == ["-m", "not slow", "tests/scoring", "-k", "caps"]
+    assert pytest_of(bootstrap, "tests/scoring", "--all") == ["tests/scoring"]
+
+
+def test_ci_runs_the_slow_tests() -> None:
+    assert "./labs test --all" in (ROOT / ".ci" / "run").read_text().splitlines()
+
+
 def test_requirements_name_no_address() -> None:
     listing = (ROOT / "constraints" / "constraints.txt").read_text()
     assert "://" not in listing

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
 
 import pytest
 
+from reward_server.coordination.compute_budget import _Bucket
+from reward_server.coordination.lab import Plan
 from tests.contract.house import WHERE, Client, House, Json, agent, assert_error
 
 EVALUATION = {**WHERE, "messages": [{"role": "assistant", "content": "How did it happen?"}]}
@@ -220,3 +223,42 @@ async def test_an_empty_message_is_a_message(labs: Client, episode: Json) -> Non
     turn = await labs.say(episode, "")
     assert turn["observation"]["content"]
     assert turn["reward"] <= 0.05
+
+
+async def test_unknown_fields_without_end_are_told_of_a_few(labs: Client) -> None:
+    body = {**EVALUATION, **{f"x{i}": 0 for i in range(20_000)}}
+    response = await labs.call("POST", "/evaluate", body)
+    assert len(assert_error(response, 400, "invalid_request")["errors"]) == 20
+
+
+async def test_text_with_many_commas_is_no_body_with_many_values(labs: Client) -> None:
+    message = {"role": "assistant", "content": '",[{\\' * 2_000}
+    body = {**WHERE, "messages": [message, {"role": "user", "content": "Yes."}] * 3}
+    assert (await labs.call("POST", "/evaluate", body)).status_code == 200
+
+
+async def test_more_values_than_any_request_has_are_400(labs: Client) -> None:
+    status, code, _ = await post(labs, b'{"messages": [' + b"0," * 50_000 + b"0]}")
+    assert (status, code) == (400, "invalid_request")
+
+
+async def test_a_conversation_that_is_too_long_is_413_and_in_a_batch_an_item(labs: Client) -> None:
+    long = [{"role": "assistant", "content": "x" * 10_000}, {"role": "user", "content": "y"}] * 26
+    assert_error(await labs.call("POST", "/evaluate", {**WHERE, "messages": long}), 413, "too_much_text")
+    items = [{**WHERE, "id": "long", "messages": long}, {**EVALUATION, "id": "short"}]
+    results = (await labs.ok("POST", "/batch/evaluate", {"items": items}))["results"]
+    assert [each["status"] for each in results] == ["error", "success"]
+    assert results[0]["code"] == "too_much_text"
+
+
+async def test_a_plan_bounds_what_is_read_in_a_minute(house: House) -> None:
+    key = await house.key(plan=Plan.STANDARD, rate_per_minute=None)
+    house.end_development_mode()
+    house.app.state.services.compute._buckets["acme"] = _Bucket(1.0, time.monotonic())
+    async with house.client(key) as client:
+        assert (await client.call("POST", "/evaluate", EVALUATION)).status_code == 200
+        house.app.state.services.compute._buckets["acme"].level = -1000.0
+        refused = await client.call("POST", "/evaluate", EVALUATION)
+        assert_error(refused, 429, "compute_exhausted")
+        assert int(refused.headers["retry-after"]) >= 1
+        assert (await client.call("GET", "/catalog")).status_code == 200

@@ -315,6 +315,9 @@ async def test_more_requests_than_can_be_worked_on_are_503(data: Path, matcher: 
         response = await labs.call("GET", "/catalog")
         assert_error(response, 503, "overloaded")
         assert int(response.headers["retry-after"]) >= 1
+        assert (
+            (await labs.call("GET", "/healthz")).status_code == (await labs.call("GET", "/readyz")).status_code == 200
+        )
         house.matcher.open()
         assert (await turn)["turn"] == 1
         assert (await labs.call("GET", "/catalog")).status_code == 200

@@ -35,12 +35,11 @@ async def test_work_goes_on_when_its_caller_is_cancelled() -> None:
     assert done.is_set()
 
 
-async def test_draining_says_what_is_still_running() -> None:
+async def test_draining_waits_and_then_stops_what_is_still_running() -> None:
     outliving, proceed = Outliving(), asyncio.Event()
-    task = outliving.start(_wait_for(proceed))
-    assert await outliving.drain(timeout_s=0) == 1
-    proceed.set()
-    await task
+    short, long = outliving.start(asyncio.sleep(0)), outliving.start(_wait_for(proceed))
+    assert await outliving.drain(timeout_s=0.05) == 1
+    assert (short.cancelled(), long.cancelled()) == (False, True)
     assert await outliving.drain(timeout_s=0) == 0
 
 

@@ -50,6 +50,11 @@ def episode(server: ServerProcess) -> str:
     return str(answer.raise_for_status().json()["episode_id"])
 
 
+def test_the_page_of_the_client_runs_as_one_program(server: ServerProcess, tmp_path: Path) -> None:
+    done = run_python("\n".join(blocks("docs/client.md", "python")), server.url, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_curl_lines_answer(page: str, server: ServerProcess, episode: str) -> None:
     lines = [block for block in blocks(page, "sh") if "curl -s" in block]

@@ -102,7 +102,7 @@ def test_a_committed_write_is_flushed_to_the_disk_and_references_are_checked(url
 
 async def test_a_read_only_database_refuses_writes(url: str, database: Path) -> None:
     read_only = create_engine(f"sqlite:///file:{database}?mode=ro&uri=true", hide_parameters=True)
-    store = Store(ConnectionThread(read_only, "writer"), Readers(open_reading(url, busy_timeout_s=0.05)))
+    store = Store(url, ConnectionThread(read_only, "writer"), Readers(open_reading(url, busy_timeout_s=0.05)))
     episode = an_episode()
     with pytest.raises(StoreUnavailable):
         async with store.transaction() as work:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import socket
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
 import pytest
 
+import trainer_client
 from tests.trainer_client.scripted_server import (
     CATALOG,
     Answer,
@@ -36,6 +39,7 @@ from trainer_client import (
     IdempotencyMismatch,
     LabsClient,
     LabsError,
+    MalformedAnswer,
     NotFound,
     PayloadTooLarge,
     ProviderFailed,
@@ -45,6 +49,7 @@ from trainer_client import (
     TurnInProgress,
     Unauthenticated,
     Unavailable,
+    calls,
 )
 
 KEY = "lab_k1_secretsecretsecret"
@@ -93,10 +98,13 @@ def test_a_call_carries_the_key_and_returns_the_typed_answer(drive: Driver) -> N
         Answer(429, envelope("rate_limited")),
         Answer(502, envelope("judge_failed")),
         Answer(503, envelope("not_ready")),
+        Answer(408, envelope("body_too_slow")),
+        Answer(500, envelope("internal_error")),
+        Answer(409, envelope("turn_in_progress")),
         Reset(),
         Truncate(),
     ],
-    ids=["429", "502", "503", "reset", "truncated"],
+    ids=["429", "502", "503", "408", "500", "409", "reset", "truncated"],
 )
 def test_a_passing_fault_is_retried_with_the_same_body_and_key(drive: Driver, step: Step) -> None:
     with serving(step, step, Answer(body=turn_answer())) as server:
@@ -125,10 +133,8 @@ def test_two_logical_calls_have_two_keys(drive: Driver) -> None:
         (405, "method_not_allowed", BadRequest),
         (409, "something_new", Conflict),
         (409, "history_mismatch", HistoryMismatch),
-        (409, "turn_in_progress", TurnInProgress),
         (409, "idempotency_mismatch", IdempotencyMismatch),
         (413, "body_too_large", PayloadTooLarge),
-        (500, "internal_error", ServerError),
     ],
 )
 def test_a_refusal_is_raised_at_once_as_its_own_class(
@@ -144,9 +150,21 @@ def test_a_refusal_is_raised_at_once_as_its_own_class(
     assert len(server.seen) == 1
 
 
-@pytest.mark.parametrize(("status", "kind"), [(429, RateLimited), (502, ProviderFailed), (503, Unavailable)])
-def test_a_fault_that_stays_is_raised_after_the_last_attempt(drive: Driver, status: int, kind: type[LabsError]) -> None:
-    with serving(Answer(status, envelope("still"))) as server, pytest.raises(kind):
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (408, "body_too_slow", DeadlineExceeded),
+        (409, "turn_in_progress", TurnInProgress),
+        (429, "still", RateLimited),
+        (500, "internal_error", ServerError),
+        (502, "still", ProviderFailed),
+        (503, "still", Unavailable),
+    ],
+)
+def test_a_fault_that_stays_is_raised_after_the_last_attempt(
+    drive: Driver, status: int, code: str, kind: type[LabsError]
+) -> None:
+    with serving(Answer(status, envelope(code))) as server, pytest.raises(kind):
         drive(server.url, "catalog")
     assert len(server.seen) == QUICK.attempts
 
@@ -206,7 +224,7 @@ def test_nobody_listening_is_a_failed_connection(drive: Driver) -> None:
     ids=["empty", "html", "missing", "nested", "bytes", "range"],
 )
 def test_a_success_that_is_not_the_contracts_is_a_server_error(drive: Driver, raw: bytes) -> None:
-    with serving(Answer(raw=raw)) as server, pytest.raises(ServerError) as caught:
+    with serving(Answer(raw=raw)) as server, pytest.raises(MalformedAnswer) as caught:
         drive(server.url, "turn", "ep_1", "hello")
     assert caught.value.code == "malformed_answer"
     assert len(server.seen) == 1
@@ -351,8 +369,170 @@ def test_a_key_with_a_line_break_is_refused_without_being_shown() -> None:
     assert "canary" not in str(caught.value)
 
 
-def test_within_changes_the_deadline_and_shares_the_pool() -> None:
+def test_options_change_the_limits_of_one_call_and_share_the_pool() -> None:
     with serving(Hang()) as server, LabsClient(server.url, KEY, retry=QUICK) as client:
+        impatient = client.with_options(deadline_s=0.1)
+        assert impatient.http_client is client.http_client
         with pytest.raises(DeadlineExceeded):
-            client.within(0.1).catalog()
-        assert client.retry.deadline_s == QUICK.deadline_s
+            impatient.catalog()
+        assert client.retry == QUICK
+    assert len(server.seen) == 1
+
+
+def test_timeout_and_max_retries_are_taken_as_in_other_clients(drive: Driver) -> None:
+    with serving(Hang(), Hang(), Answer(body=CATALOG)) as server:
+        options = {"timeout": 0.1, "max_retries": 1, "retry": RetryPolicy(first_pause_s=0.0)}
+        client = LabsClient(server.url, KEY, **options)  # type: ignore[arg-type]
+        with client, pytest.raises(DeadlineExceeded, match=f"in time by {server.url.removeprefix('http://')}"):
+            client.catalog()
+        assert len(server.seen) == 2
+        assert drive(server.url, "catalog").request_id == "req_ok"
+
+
+def test_a_longer_timeout_stretches_the_deadline_and_none_ends_both() -> None:
+    assert RetryPolicy().changed(timeout=600, max_retries=2).deadline_s == 1800
+    assert RetryPolicy().changed(timeout=5) == RetryPolicy(attempt_timeout_s=5, deadline_s=300)
+    assert RetryPolicy().changed(timeout=None) == RetryPolicy(attempt_timeout_s=None, deadline_s=None)
+    assert RetryPolicy().changed(timeout=5, deadline_s=2) == RetryPolicy(attempt_timeout_s=5, deadline_s=2)
+    with pytest.raises(ValueError, match="attempts"):
+        LabsClient("http://127.0.0.1:1", max_retries=-1)
+
+
+def test_headers_of_the_client_and_of_one_call_are_sent() -> None:
+    headers = {"X-Run": "a", "X-Team": "t"}
+    with serving(Answer(body=CATALOG)) as server, LabsClient(server.url, KEY, default_headers=headers) as client:
+        client.with_options(default_headers={"x-run": "b"}, api_key="lab_other").catalog()
+        client.catalog()
+        assert KEY not in f"{client!r}"
+    first, second = (seen.headers for seen in server.seen)
+    assert (first["x-run"], first["x-team"], first["authorization"]) == ("b", "t", "Bearer lab_other")
+    assert (second["x-run"], second["authorization"]) == ("a", f"Bearer {KEY}")
+    assert first["user-agent"] == f"labs-trainer-client/{trainer_client.__version__}"
+
+
+def test_a_client_of_the_callers_own_carries_the_calls() -> None:
+    asked: list[httpx2.Request] = []
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        return httpx2.Response(200, json=CATALOG)
+
+    async def run() -> None:
+        http = httpx2.AsyncClient(transport=httpx2.MockTransport(handler), headers={"X-Proxy": "p"})
+        async with AsyncLabsClient("http://lab", KEY, http_client=http) as client:
+            await client.catalog()
+        assert http.is_closed
+
+    asyncio.run(run())
+    with LabsClient("http://lab", KEY, http_client=httpx2.Client(transport=httpx2.MockTransport(handler))) as sync:
+        sync.catalog()
+    assert [str(request.url) for request in asked] == ["http://lab/api/v1/catalog"] * 2
+    assert (asked[0].headers["x-proxy"], asked[0].headers["authorization"]) == ("p", f"Bearer {KEY}")
+    with pytest.raises(ValueError, match="not both"):
+        LabsClient("http://lab", http_client=httpx2.Client(), transport=httpx2.MockTransport(handler))
+
+
+def test_a_raw_response_has_the_http_side_of_an_answer() -> None:
+    headers = {"X-Request-ID": "req_h", "X-RateLimit-Remaining": "7"}
+    script = [Answer(503, envelope("not_ready")), Answer(body=turn_answer(), headers=headers)]
+    with serving(*script) as server, LabsClient(server.url, KEY, retry=QUICK) as client:
+        raw = client.with_raw_response.turn("ep_1", "hello")
+        assert (raw.status_code, raw.request_id, raw.headers["x-ratelimit-remaining"]) == (200, "req_h", "7")
+        assert (raw.retries_taken, raw.parse().turn, raw.json()["turn"]) == (1, 1, 1)
+        assert json.loads(raw.text) == json.loads(raw.content)
+        with pytest.raises(BadRequest):
+            client.with_raw_response.turn("", "hello")
+
+    async def run(url: str) -> int:
+        async with AsyncLabsClient(url, KEY) as client:
+            return (await client.with_raw_response.catalog()).status_code
+
+    with serving(Answer(body=CATALOG)) as server:
+        assert asyncio.run(run(server.url)) == 200
+
+
+def test_every_single_request_has_a_raw_twin_with_the_same_arguments() -> None:
+    client = LabsClient("http://127.0.0.1:1")
+    raw = vars(client.with_raw_response)
+    made = {name: each for name, each in vars(calls).items() if inspect.isfunction(each)}
+    public = {name for name, each in made.items() if "Call[" in str(each.__annotations__.get("return"))}
+    public = {name for name in public if not name.startswith("_")}
+    assert set(raw) == public
+    for name in public - {"batch_evaluate", "batch_turns"}:  # the client's own take any number of items
+        mine = list(inspect.signature(getattr(client, name)).parameters)
+        assert mine == list(inspect.signature(getattr(calls, name)).parameters), name
+
+
+def pages(kind: str, *sizes: int) -> list[Answer]:
+    numbers = iter(range(100))
+    found = []
+    for place, size in enumerate(sizes, 1):
+        data = [{**LISTED[kind], "id": f"{next(numbers)}"} for _ in range(size)]
+        body = {"data": data, kind: data, "request_id": f"req_{place}"}
+        if place < len(sizes):
+            body["next_cursor"] = f"after {place}"
+        found.append(Answer(body=body))
+    return found
+
+
+LISTED: dict[str, dict[str, Any]] = {
+    "reward_models": {
+        "active": False,
+        "created_at": "2026-01-01T00:00:00Z",
+        "data_hash": "x",
+        "labelled": 1,
+        "pairs": 0,
+        "heads": ["score"],
+        "encoder_version": "e",
+        "held_out": {},
+    },
+    "calibrations": {
+        "method": "z_score",
+        "uses_labels": False,
+        "n": 40,
+        "data_hash": "x",
+        "range": [0.0, 1.0],
+        "rewards": [],
+        "created_at": "2026-01-01T00:00:00Z",
+    },
+}
+
+
+@pytest.mark.parametrize("kind", list(LISTED))
+def test_a_list_is_gone_over_page_after_page(kind: str) -> None:
+    expected = [str(number) for number in range(5)]
+    with serving(*pages(kind, 2, 0, 3)) as server, LabsClient(server.url, KEY) as client:
+        page = getattr(client, kind)(limit=2)
+        assert [item.id for item in page.data] == expected[:2]
+        assert len(server.seen) == 1
+        assert [item.id for item in page] == expected
+        assert [seen.path.partition("?")[2] for seen in server.seen] == [
+            "limit=2",
+            "limit=2&cursor=after+1",
+            "limit=2&cursor=after+2",
+        ]
+        with pytest.raises(LookupError, match="last page"):
+            page.next_page().next_page().next_page()
+
+    async def run(url: str) -> None:
+        async with AsyncLabsClient(url, KEY) as client:
+            assert [item.id async for item in getattr(client, kind)()] == expected
+
+    async def by_hand(url: str) -> None:
+        async with AsyncLabsClient(url, KEY) as client:
+            page = await getattr(client, kind)()
+            assert page.has_next_page()
+            last = await (await page.next_page()).next_page()
+            assert [item.id for item in last.data] == expected[2:]
+            assert not last.has_next_page()
+
+    for coroutine in (run, by_hand):
+        with serving(*pages(kind, 2, 0, 3)) as server:
+            asyncio.run(coroutine(server.url))
+
+
+def test_a_reward_model_is_activated(drive: Driver) -> None:
+    answer = {**LISTED["reward_models"], "id": "rm_1", "active": True, "request_id": "req_1"}
+    with serving(Answer(body=answer)) as server:
+        assert drive(server.url, "activate_reward_model", "rm_1").active
+    assert (server.seen[0].method, server.seen[0].path) == ("POST", "/api/v1/reward-models/rm_1/activate")

@@ -113,13 +113,13 @@ async def test_a_bad_item_costs_nothing_but_itself(tmp_path: Path) -> None:
 
 async def test_calibrations_are_listed_and_used(tmp_path: Path) -> None:
     async with connected(tmp_path) as client:
-        assert (await client.calibrations()).calibrations == []
+        assert (await client.calibrations()).data == []
         talk = [{"role": "assistant", "content": "Hi."}]
         plain = await client.evaluate(COLLECTION, SCENARIO, talk)
         data = LabelledRows({"reward": np.linspace(0, 1, 40)}, None, tuple(map(str, range(40))))
         scale = fit(data, "z_score", plain.scoring_version, datetime(2026, 1, 1, tzinfo=UTC))
         save(scale, Settings(data=tmp_path).calibrations)
-        [found] = (await client.calibrations()).calibrations
+        [found] = (await client.calibrations()).data
         shown = await client.evaluate(COLLECTION, SCENARIO, talk, reward_config={"calibration": found.id})
     assert shown.reward == plain.reward
     assert (shown.metadata.calibration_id, shown.metadata.calibrated) == (scale.id, scale.apply(plain.reward))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 import itertools
 import json
+import signal
+import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -210,17 +213,13 @@ def test_a_refusal_of_every_episode_is_raised(status: int, code: str, kind: type
     assert caught.value.__notes__ == ["None of the 3 episodes could be started at http://lab/api/v1."]
 
 
-def test_what_could_not_be_started_has_a_short_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_could_not_be_started_has_a_short_traceback() -> None:
     def dead(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError("dead", request=request)
 
-    def like(_: LabsClient) -> AsyncLabsClient:
-        return AsyncLabsClient(
-            "http://lab", transport=httpx2.MockTransport(dead), retry=RetryPolicy(attempts=2, first_pause_s=0.0)
-        )
-
-    monkeypatch.setattr(AsyncLabsClient, "like", like)
-    with LabsClient("http://lab") as client, pytest.raises(ConnectionFailed) as caught:
+    once = RetryPolicy(attempts=2, first_pause_s=0.0)
+    client = LabsClient("http://lab", transport=httpx2.MockTransport(dead), retry=once)
+    with client, pytest.raises(ConnectionFailed) as caught:
         play(client, echo, "intake", "cough", episodes=2)
     lines = "".join(traceback.format_exception(caught.value)).splitlines()
     assert len(lines) < 10
@@ -375,3 +374,125 @@ def test_play_without_an_event_loop_uses_the_clients_server() -> None:
         rollouts = play(client, echo, "c", "s", seeds=[1])
     assert rollouts[0].reward == 0.75
     assert {seen.headers["authorization"] for seen in server.seen} == {"Bearer lab_key"}
+
+
+def test_a_plain_function_is_asked_as_often_at_once_as_was_said() -> None:
+    together = threading.Barrier(40)
+
+    def waits_for_the_others(messages: list[ChatMessage]) -> str:
+        together.wait(timeout=30)
+        return "hello"
+
+    rollouts = run(House(turns=2), waits_for_the_others, episodes=40, concurrency=40)
+    assert len(rollouts.completed) == 40
+
+
+def test_a_functions_thread_sees_the_context_of_the_caller() -> None:
+    run_name: contextvars.ContextVar[str] = contextvars.ContextVar("run_name", default="nobody's")
+    run_name.set("mine")
+    rollouts = run(House(turns=1), lambda messages: run_name.get(), episodes=1)
+    assert rollouts[0].messages[1]["content"] == "mine"
+
+
+class Cancelled:
+    """Plays until all episodes wait for their agent, then cancels."""
+
+    def __init__(self, house: House, episodes: int) -> None:
+        self.house, self.episodes = house, episodes
+        self.waiting = 0
+        self.all_wait = asyncio.Event()
+
+    async def agent(self, messages: list[ChatMessage]) -> str:
+        if len(messages) == 1:
+            return "hello"
+        self.waiting += 1
+        if self.waiting == self.episodes:
+            self.all_wait.set()
+        await asyncio.sleep(3600)
+        return "never"
+
+    async def run(self) -> None:
+        async with AsyncLabsClient("http://lab", "k", transport=httpx2.MockTransport(self.house)) as client:
+            playing = asyncio.create_task(play_async(client, self.agent, "c", "s", episodes=self.episodes))
+            await self.all_wait.wait()
+            playing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await playing
+
+
+def test_cancelled_it_ends_its_episodes_on_the_server() -> None:
+    house = House()
+    asyncio.run(Cancelled(house, 5).run())
+    assert sorted(house.deleted) == sorted(house.logs) == [f"ep_{number}" for number in range(1, 6)]
+
+
+def test_an_episode_that_begins_while_all_is_cancelled_is_ended_too() -> None:
+    house = House()
+
+    async def go() -> None:
+        asked, may_answer = asyncio.Event(), asyncio.Event()
+
+        async def slow(request: httpx2.Request) -> httpx2.Response:
+            response = house(request)
+            if request.method == "POST":
+                asked.set()
+                await may_answer.wait()
+            return response
+
+        async with AsyncLabsClient("http://lab", "k", transport=httpx2.MockTransport(slow)) as client:
+            playing = asyncio.create_task(play_async(client, echo, "c", "s", episodes=1))
+            await asked.wait()
+            playing.cancel()
+            await asyncio.sleep(0)
+            may_answer.set()
+            with pytest.raises(asyncio.CancelledError):
+                await playing
+
+    asyncio.run(go())
+    assert house.deleted == ["ep_1"]
+
+
+@pytest.mark.parametrize("agent", [echo, echo_async], ids=["function", "coroutine"])
+async def test_play_works_where_a_loop_runs_as_in_a_notebook(agent: Any) -> None:
+    house = House()
+    with LabsClient("http://lab", "k", transport=httpx2.MockTransport(house)) as client:
+        assert play(client, agent, "c", "s", seeds=[1, 2]).mean_reward == 1.0
+
+
+def test_stopped_in_a_notebook_it_ends_its_episodes() -> None:
+    house, ended = House(), threading.Event()
+
+    def agent(messages: list[ChatMessage]) -> str:
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+        ended.wait(20)
+        return "hello"
+
+    async def cell() -> None:
+        with LabsClient("http://lab", "k", transport=httpx2.MockTransport(house)) as client:
+            play(client, agent, "c", "s", episodes=1)
+
+    # Not `asyncio.run`: like a notebook's, this loop leaves Ctrl-C to Python.
+    loop = asyncio.new_event_loop()
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(cell())
+    loop.close()
+    ended.set()
+    assert house.deleted == ["ep_1"]
+    assert house.sent == []
+
+
+def test_play_sends_through_the_callers_own_client_with_the_callers_headers() -> None:
+    house = House()
+    asked: list[httpx2.Request] = []
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        return house(request)
+
+    http = httpx2.Client(transport=httpx2.MockTransport(handler), headers={"X-Proxy": "p"})
+    with LabsClient("http://lab", "k", http_client=http, default_headers={"X-Run": "r"}) as client:
+        assert play(client, echo, "c", "s", episodes=6, concurrency=3).mean_reward == 1.0
+        assert not http.is_closed
+    assert {(each.headers["x-proxy"], each.headers["x-run"]) for each in asked} == {("p", "r")}

@@ -6,9 +6,10 @@ Requests forbid unknown fields, responses ignore them; a message ignores the key
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, StringConstraints, model_validator
 
 MAX_CONTENT_CHARACTERS = 10_000
 MAX_OBJECT_CHARACTERS = 20_000
@@ -18,6 +19,7 @@ MAX_GROUP_MEMBERS = 64
 MAX_TURNS = 50
 MAX_NORMALIZATION_WINDOWS = 5
 MAX_COMPOSITE_PARTS = 8
+MOST_UNKNOWN_FIELDS = 20
 
 SlugField = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Reward = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -53,9 +55,19 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(_plain)]
 
 
 class RequestModel(BaseModel):
-    """Base of what a client sends: unknown fields are an error."""
+    """Base of what a client sends: unknown fields are an error, of which the first few are told."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_unknown_fields(cls, value: object) -> object:
+        """A million unknown fields would make a million errors before anybody could count them."""
+        known = cls.model_fields
+        if not isinstance(value, dict) or len(value) <= len(known) + MOST_UNKNOWN_FIELDS:
+            return value
+        unknown = islice((name for name in value if name not in known), MOST_UNKNOWN_FIELDS)
+        return {name: value[name] for name in (*(name for name in known if name in value), *unknown)}
 
 
 class ResponseModel(BaseModel):
@@ -82,6 +94,10 @@ class Message(BaseModel):
     role: Annotated[str, StringConstraints(min_length=1, max_length=32)]
     content: Annotated[str, StringConstraints(max_length=MAX_CONTENT_CHARACTERS)]
     tool_calls: Annotated[list[ToolCall], Field(max_length=16)] | None = None
+
+
+Messages = Annotated[list[Message], FailFast()]
+"""A conversation; what is wrong is told of the first message that has something wrong."""
 
 
 class Observation(ResponseModel):

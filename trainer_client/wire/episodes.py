@@ -10,6 +10,7 @@ from trainer_client.wire.base import (
     MAX_TURNS,
     JsonObject,
     Message,
+    Messages,
     Observation,
     RequestModel,
     ResponseModel,
@@ -69,7 +70,7 @@ class TurnRequest(RequestModel):
 
     id: str | None = None
     """Accepted for compatibility; must equal the id in the path when given."""
-    messages: Annotated[list[Message], Field(min_length=1, max_length=2 * MAX_TURNS + 32)]
+    messages: Annotated[Messages, Field(min_length=1, max_length=2 * MAX_TURNS + 32)]
     reward_config: RewardConfig | None = None
     terminate: Annotated[bool, Field(strict=True)] = False
 

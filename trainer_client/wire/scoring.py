@@ -10,7 +10,7 @@ from trainer_client.wire.base import (
     MAX_BATCH_ITEMS,
     MAX_GROUP_MEMBERS,
     MAX_NORMALIZATION_WINDOWS,
-    Message,
+    Messages,
     RequestModel,
     ResponseModel,
     Reward,
@@ -26,7 +26,7 @@ class EvaluateRequest(RequestModel):
 
     collection_slug: SlugField
     scenario_slug: SlugField
-    messages: Annotated[list[Message], Field(min_length=1, max_length=512)]
+    messages: Annotated[Messages, Field(min_length=1, max_length=512)]
     agent_role: Role = "assistant"
     reward_config: RewardConfig | None = None
     normalization_key: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = None
@@ -125,7 +125,7 @@ class BatchResponse(ResponseModel):
 class Candidate(RequestModel):
     """One side of a comparison."""
 
-    messages: Annotated[list[Message], Field(min_length=1, max_length=512)]
+    messages: Annotated[Messages, Field(min_length=1, max_length=512)]
 
 
 class CompareRequest(RequestModel):

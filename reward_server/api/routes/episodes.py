@@ -8,11 +8,13 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, Field
 
 from reward_server.api import examples
+from reward_server.api.body import CONVERSATION
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of, within
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageLimit
 from reward_server.ids import IdPrefix
+from reward_server.scoring.weight import weight
 from reward_server.store.records import EpisodeCursor, EpisodeStatus
 from trainer_client.wire import (
     CreateEpisodeRequest,
@@ -61,7 +63,8 @@ async def create_episode(request: Request, lab: Caller) -> Response:
 async def take_turn(request: Request, lab: Caller, episode_id: EpisodeId) -> Response:
     """Send the agent's message; get the persona's answer and the reward of the conversation so far."""
     services = services_of(request)
-    wanted = await body_as(TurnRequest, request)
+    wanted = await body_as(TurnRequest, request, CONVERSATION)
+    services.compute.charge(lab, weight(wanted.messages[-1]))
     work = services.episodes.turn(lab, episode_id, wanted, idempotency_key(request))
     body = await within(services.settings.request_deadline_s, work)
     return answer(request, body)

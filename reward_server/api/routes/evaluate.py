@@ -7,21 +7,22 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from reward_server.api import examples
-from reward_server.api.body import read_json, validate
+from reward_server.api.body import CONVERSATION, CONVERSATIONS, read_json, validate
 from reward_server.api.context import (
     API_PREFIX,
     Caller,
     answer,
     body_as,
+    body_by,
     idempotency_key,
-    raw_body,
     services_of,
     while_connected,
     within,
 )
 from reward_server.api.operation import Operation, operation
-from reward_server.errors import FieldProblem, InvalidRequest
+from reward_server.errors import FieldProblem, InvalidRequest, TooMuchText
 from reward_server.evaluations.service import BatchEntry, InvalidEntry
+from reward_server.scoring.weight import weight_of, weight_of_all
 from trainer_client.wire import (
     MAX_BATCH_ITEMS,
     BatchItem,
@@ -50,7 +51,8 @@ router = APIRouter(prefix=API_PREFIX, tags=["evaluation"])
 async def evaluate(request: Request, lab: Caller) -> Response:
     """Score one conversation."""
     services = services_of(request)
-    wanted = await body_as(EvaluateRequest, request)
+    wanted = await body_as(EvaluateRequest, request, CONVERSATION)
+    services.compute.charge(lab, weight_of(wanted.messages))
     work = services.evaluations.evaluate(lab, wanted, idempotency_key(request))
     return answer(request, await within(services.settings.request_deadline_s, while_connected(request, work)))
 
@@ -68,8 +70,8 @@ async def evaluate(request: Request, lab: Caller) -> Response:
 async def evaluate_batch(request: Request, lab: Caller) -> Response:
     """Score 1 to 100 conversations; an item that cannot be scored is an error item without a reward."""
     services = services_of(request)
-    content = read_json(await raw_body(request))
-    entries = read_batch(content)
+    content, entries = await body_by(_batch_of, request, CONVERSATIONS)
+    services.compute.charge(lab, weight_of_all(each.messages for each in entries if isinstance(each, BatchItem)))
     work = services.evaluations.batch(lab, entries, content, idempotency_key(request))
     return answer(request, await within(services.settings.batch_deadline_s, while_connected(request, work)))
 
@@ -88,9 +90,16 @@ async def evaluate_batch(request: Request, lab: Caller) -> Response:
 async def compare(request: Request, lab: Caller) -> Response:
     """Score two conversations of one scenario side by side."""
     services = services_of(request)
-    wanted = await body_as(CompareRequest, request)
+    wanted = await body_as(CompareRequest, request, CONVERSATIONS)
+    services.compute.charge(lab, weight_of_all((wanted.response_a.messages, wanted.response_b.messages)))
     work = services.evaluations.compare(lab, wanted, idempotency_key(request))
     return answer(request, await within(services.settings.request_deadline_s, while_connected(request, work)))
+
+
+def _batch_of(body: bytes) -> tuple[object, list[BatchEntry]]:
+    """The body as it came, for telling equal requests, and its items."""
+    content = read_json(body)
+    return content, read_batch(content)
 
 
 def read_batch(content: object) -> list[BatchEntry]:
@@ -104,8 +113,10 @@ def read_batch(content: object) -> list[BatchEntry]:
             raise _refused(("items", index, "id"), "Is the id of an earlier item.")
         ids.add(item_id)
         try:
-            entries.append(validate(BatchItem, item))
-        except InvalidRequest as error:
+            entry = validate(BatchItem, item)
+            weight_of(entry.messages)
+            entries.append(entry)
+        except (InvalidRequest, TooMuchText) as error:
             entries.append(InvalidEntry(item_id, error))
     return entries
 

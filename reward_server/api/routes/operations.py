@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from reward_server.api.context import answer, services_of
 from reward_server.api.errors import envelope, json_response, status_of
 from reward_server.api.operation import Operation, operation
-from reward_server.errors import FieldProblem, Forbidden, NotReady, StoreUnavailable
+from reward_server.errors import FieldProblem, Forbidden, NotReady
 from reward_server.telemetry.metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["operations"])
@@ -44,20 +44,10 @@ async def healthz(request: Request) -> Response:
 @operation(Operation(Readiness, limited=False))
 async def readyz(request: Request) -> Response:
     """Whether requests can be served; when not, 503, and `data.errors` names the dependencies that are missing."""
-    services = services_of(request)
-    try:
-        await services.store.ping()
-        store = "ok"
-    except StoreUnavailable:
-        store = "unavailable"
-    dependencies = {
-        "store": store,
-        "encoder": "ok" if services.encoder_version else "missing",
-        "scenarios": "ok" if services.catalog.collections else "missing",
-    }
+    dependencies = await services_of(request).readiness.look()
     missing = [FieldProblem((name,), state) for name, state in dependencies.items() if state != "ok"]
     if not missing:
-        return answer(request, {"status": "ok", "dependencies": dependencies})
+        return answer(request, {"status": "ok", "dependencies": dict(dependencies)})
     error = NotReady()
     content = envelope(request.state.request_id, error.message, error.code, missing)
     return json_response(content, status_of(error), {"Retry-After": str(error.retry_after_s)})

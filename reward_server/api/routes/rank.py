@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from reward_server.api import examples
+from reward_server.api.body import CONVERSATIONS
 from reward_server.api.context import (
     API_PREFIX,
     Caller,
@@ -16,6 +17,7 @@ from reward_server.api.context import (
     within,
 )
 from reward_server.api.operation import Operation, operation
+from reward_server.scoring.weight import weight_of_all
 from trainer_client.wire import RankRequest, RankResponse
 
 router = APIRouter(prefix=API_PREFIX, tags=["evaluation"])
@@ -35,6 +37,7 @@ router = APIRouter(prefix=API_PREFIX, tags=["evaluation"])
 async def rank(request: Request, lab: Caller) -> Response:
     """Rank 2 to 64 conversations of one scenario; the scores compare inside this group alone."""
     services = services_of(request)
-    wanted = await body_as(RankRequest, request)
+    wanted = await body_as(RankRequest, request, CONVERSATIONS)
+    services.compute.charge(lab, weight_of_all(member.messages for member in wanted.responses))
     work = services.rankings.rank(lab, wanted, idempotency_key(request))
     return answer(request, await within(services.settings.batch_deadline_s, while_connected(request, work)))

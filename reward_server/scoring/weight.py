@@ -1,0 +1,63 @@
+"""How much there is to read in messages: what a request costs, known before any of it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pydantic_core import to_json
+
+from reward_server.errors import FieldProblem, InvalidRequest, TooMuchText
+from reward_server.scoring.transcript import PARTIES
+from trainer_client.wire import Message
+
+MAX_TRANSCRIPT_CHARACTERS = 250_000
+MAX_TURN_CHARACTERS = 40_000
+"""Of consecutive messages of one party together, which are read as one text, in one go."""
+MAX_REQUEST_CHARACTERS = 1_000_000
+"""Of all conversations of a request together."""
+MAX_MESSAGE_INPUTS = 40_000
+"""Of all tool calls of a message together."""
+MESSAGE = 20
+"""What a message costs besides its characters."""
+HEAVY = 20_000
+"""From here on even looking at it is work, which the event loop has no time for."""
+
+
+def weight(message: Message) -> int:
+    """The characters of a message, its tool calls included."""
+    return MESSAGE + len(message.content) + _inputs(message)
+
+
+def weight_of(messages: Sequence[Message]) -> int:
+    """The characters of a conversation; `TooMuchText` if they are too many to be read in time."""
+    total = turn = 0
+    speaker = ""
+    for index, message in enumerate(messages):
+        if message.role in PARTIES:
+            turn = len(message.content) + (turn if message.role == speaker else 0)
+            speaker = message.role
+        if turn > MAX_TURN_CHARACTERS:
+            raise TooMuchText(
+                f"Consecutive messages of one party may have {MAX_TURN_CHARACTERS} characters together, and no more."
+            )
+        if _inputs(message) > MAX_MESSAGE_INPUTS:
+            told = f"The inputs of a message may have {MAX_MESSAGE_INPUTS} characters together."
+            raise InvalidRequest(errors=[FieldProblem(("messages", index, "tool_calls"), told)])
+        total += weight(message)
+    if total > MAX_TRANSCRIPT_CHARACTERS:
+        raise TooMuchText(f"A conversation may have {MAX_TRANSCRIPT_CHARACTERS} characters; this one has more.")
+    return total
+
+
+def weight_of_all(conversations: Iterable[Sequence[Message]]) -> int:
+    """That of all conversations of a request."""
+    total = sum(map(weight_of, conversations))
+    if total > MAX_REQUEST_CHARACTERS:
+        raise TooMuchText(
+            f"A request may hold {MAX_REQUEST_CHARACTERS} characters of conversations; this one has more."
+        )
+    return total
+
+
+def _inputs(message: Message) -> int:
+    return len(to_json([call.input for call in message.tool_calls])) if message.tool_calls else 0

@@ -1,0 +1,114 @@
+"""A real server process beside clients that mean no good, and its end. None of them needs a key."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from tests.faults.server_process import WHERE, ServerProcess, server_process
+
+pytestmark = pytest.mark.slow
+
+SOCKETS = 80
+PLACES = 40
+ASSET = b"GET /docs/assets/swagger-ui-bundle.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+SETTINGS = {
+    "LABS_MAX_CONNECTIONS_PER_ADDRESS": str(PLACES),
+    "LABS_MAX_CONCURRENCY": str(PLACES // 2),
+    "LABS_METRICS_ACCESS": "open",
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with server_process(tmp_path_factory.mktemp("hostile"), keys=("acme", "slow"), **SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture
+def sockets(server: ServerProcess) -> Iterator[list[socket.socket]]:
+    """More connections than there are places, that do nothing yet."""
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port))) for _ in range(SOCKETS)]
+        yield opened
+
+
+def send(each: socket.socket, data: bytes) -> None:
+    with suppress(OSError):  # it may have lost its place
+        each.sendall(data)
+
+
+async def answers(server: ServerProcess) -> tuple[int, int, int]:
+    """Of both probes, and of a turn with a key."""
+    async with server.client("acme") as http:
+        live, ready = await http.get(f"{server.url}/healthz"), await http.get(f"{server.url}/readyz")
+        episode = (await http.post("/episodes", json=WHERE)).json()["episode_id"]
+        turn = await http.post(f"/episodes/{episode}/turns", json={"messages": [{"role": "user", "content": "Hi."}]})
+    return live.status_code, ready.status_code, turn.status_code
+
+
+async def test_silent_connections_keep_nobody_out(server: ServerProcess, sockets: list[socket.socket]) -> None:
+    assert await answers(server) == (200, 200, 200)
+
+
+async def test_answers_that_are_not_read_keep_nobody_out(server: ServerProcess, sockets: list[socket.socket]) -> None:
+    for each in sockets:
+        send(each, ASSET * 3)
+    assert await answers(server) == (200, 200, 200)
+
+
+async def test_a_client_that_runs_ahead_of_its_answers_is_hung_up_on(server: ServerProcess) -> None:
+    with socket.create_connection(("127.0.0.1", server.port)) as ahead:
+        ahead.settimeout(20.0)
+        send(ahead, b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 5000)
+        received = 0
+        try:
+            while part := ahead.recv(1 << 16):
+                received += part.count(b"HTTP/1.1 200")
+        except ConnectionError:
+            pass
+    assert received < 100
+    assert await answers(server) == (200, 200, 200)
+
+
+async def test_bodies_that_come_slowly_take_the_places_of_their_own_lab(server: ServerProcess) -> None:
+    head = (
+        b"POST /api/v1/evaluate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        b"Authorization: Bearer " + server.keys["slow"].encode() + b"\r\nContent-Length: 50\r\n\r\n{"
+    )
+    with ExitStack() as stack:
+        for _ in range(PLACES // 2 + 2):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port))).sendall(head)
+        async with server.client("slow") as http, asyncio.timeout(20.0):
+            while (refused := await http.get("/catalog")).status_code == 200:
+                pass
+        assert (refused.status_code, refused.json()["data"]["code"]) == (429, "too_many_at_once")
+        assert int(refused.headers["retry-after"]) >= 1
+        assert await answers(server) == (200, 200, 200)
+
+
+async def test_sigterm_answers_what_is_in_work_closes_the_store_and_exits_0(server: ServerProcess) -> None:
+    """Comes last: the server is gone afterwards."""
+    async with server.client("acme") as http:
+        made = [await http.post("/episodes", json=WHERE) for _ in range(10)]
+        say = {"messages": [{"role": "user", "content": "Hello. What is the matter, and since when? " * 20}]}
+        turns = [
+            asyncio.create_task(http.post(f"/episodes/{each.json()['episode_id']}/turns", json=say)) for each in made
+        ]
+        metrics = {}
+        async with asyncio.timeout(20.0), server.client("acme") as other:
+            while "labs_requests_in_work 10" not in metrics.get("text", ""):
+                metrics["text"] = (await other.get(f"{server.url}/metrics")).text
+                if any(turn.done() for turn in turns):
+                    break
+        os.kill(server.pid, signal.SIGTERM)
+        assert {(await turn).status_code for turn in turns} == {200}
+    assert await asyncio.to_thread(server.wait) == 0
+    # Whoever closes the last connection of a database takes its log file away.
+    assert not (server.data / "labs.sqlite-wal").exists()

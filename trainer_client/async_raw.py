@@ -1,0 +1,54 @@
+"""`with_raw_response`: the calls of the asynchronous client with the HTTP side of their answers.
+
+`raw.py`, for the synchronous client, is made from this file: see `unasync`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, Protocol
+
+from trainer_client import calls
+from trainer_client.calls import AnswerT, Call
+from trainer_client.exchange import RawResponse
+
+P = ParamSpec("P")
+
+
+class AsyncExchange(Protocol):
+    """Sends one call, retries included."""
+
+    async def __call__(self, call: Call[AnswerT]) -> RawResponse[AnswerT]:
+        """The answer to a call."""
+        ...
+
+
+class AsyncRawCalls:
+    """Every call that is one request. Arguments are those of the client's own methods."""
+
+    def __init__(self, exchange: AsyncExchange) -> None:
+        self.catalog = _raw(exchange, calls.catalog)
+        self.collection = _raw(exchange, calls.collection)
+        self.scenario = _raw(exchange, calls.scenario)
+        self.calibrations = _raw(exchange, calls.calibrations)
+        self.reward_models = _raw(exchange, calls.reward_models)
+        self.activate_reward_model = _raw(exchange, calls.activate_reward_model)
+        self.create_episode = _raw(exchange, calls.create_episode)
+        self.turn = _raw(exchange, calls.turn)
+        self.get_episode = _raw(exchange, calls.get_episode)
+        self.list_episodes = _raw(exchange, calls.list_episodes)
+        self.delete_episode = _raw(exchange, calls.delete_episode)
+        self.batch_episodes = _raw(exchange, calls.batch_episodes)
+        self.batch_turns = _raw(exchange, calls.batch_turns)
+        self.evaluate = _raw(exchange, calls.evaluate)
+        self.batch_evaluate = _raw(exchange, calls.batch_evaluate)
+        self.compare = _raw(exchange, calls.compare)
+        self.rank = _raw(exchange, calls.rank)
+
+
+def _raw(exchange: AsyncExchange, make: Callable[P, Call[AnswerT]]) -> Callable[P, Awaitable[RawResponse[AnswerT]]]:
+    async def send(*args: P.args, **options: P.kwargs) -> RawResponse[AnswerT]:
+        return await exchange(make(*args, **options))
+
+    send.__name__, send.__doc__ = make.__name__, make.__doc__
+    return send
