@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from personas.reading.sentences import sentences
 from personas.compiled import CompiledCase
 from personas.memory import remembered
 from personas.reading.plain import plain
+from personas.reading.sentences import sentences
 from personas.wording import FUNCTION_WORDS, tokens, words_of
 
 RUN = 4

@@ -93,7 +93,7 @@ class Examples:
     commitments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False, weakref_slot=True)
 class CompiledCase:
     """One persona in one scenario, ready to be played and to be replayed. Equal to itself alone."""
 
@@ -118,6 +118,7 @@ class CompiledCase:
     """Normal forms of the sentences that are no fact's content: partial answers, nudges, replies."""
     told_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Normal forms of the sentences of all wordings -> the topics they belong to."""
+
     def __repr__(self) -> str:
         return "<CompiledCase: private>"
 

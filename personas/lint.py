@@ -6,7 +6,6 @@ Whether questions find their topics needs a text encoder and is not checked here
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass

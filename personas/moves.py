@@ -62,6 +62,7 @@ class Kind(StrEnum):
 _TELLING = frozenset({Kind.TELL, Kind.VOLUNTEER})
 _LAST_WORDS = frozenset({Kind.FAREWELL, Kind.PARTING, Kind.LEAVING})
 _FACTUAL = frozenset({Kind.TELL, Kind.AGAIN, Kind.PARTIAL, Kind.WITHHELD, Kind.CONFIRMS, Kind.ASKS_BACK})
+_COMPLIANT = frozenset({Kind.AGREES, Kind.HESITATES, Kind.FOLLOWING, Kind.UNKNOWN})
 _REACTIONS = frozenset({Kind.REPLY, Kind.REPLY_EARLY, Kind.TOOL_REPLY})
 
 
@@ -71,10 +72,10 @@ class Move:
 
     kind: Kind
     about: str = ""
+    other: str = ""
+    """Where it asks back between two topics: the second."""
     nth: int = 0
     """How often the same was answered before."""
-    other: str = ""
-    """Where it asks back: the other topic."""
     plain: bool = False
     """Said at once, without a small word before it."""
 
@@ -112,10 +113,11 @@ def decide(
     if closing is not None:
         # Last words follow what was asked for and offered, but no small talk.
         said_before = told_first if closing is Kind.WAIT else ()
-        return (*_fit(case, (*said_before, *body), MAX_SENTENCES - 1), Move(closing))
+        meant = tuple(move for move in body if move.kind not in _COMPLIANT)
+        return (*_fit(case, (*said_before, *meant), MAX_SENTENCES - 1), Move(closing))
     manner = _manner(hearing)
     # The answer to an invitation, and to a greeting, is what it came to say.
-    small = () if body or manner or (told_first and hearing.invites) else _small_talk(state, hearing)
+    small = () if body or manner or (told_first and hearing.invites) else _small_talk(case, state, hearing)
     if told_first:
         small = tuple(move for move in small if move.kind in (Kind.GREETS, Kind.WARMED, Kind.CONSENTS))
     return _fit(case, (*manner, *small, *told_first, *body), MAX_SENTENCES)
@@ -145,7 +147,14 @@ def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, 
         # Of many questions the one that can be answered is.
         moves.sort(key=lambda move: move.kind is not Kind.TELL)
     if not hearing.asked and hearing.unsure is not None:
-        return (_asks_back(case, state, *hearing.unsure),)
+        one, other = hearing.unsure
+        # Of two things it has told, it says the likelier one again: that answers a recap as well as a question.
+        told = one in state.said and other in state.said
+        return (
+            Move(Kind.AGAIN, one, nth=state.asked.get(one, 0), plain=True)
+            if told
+            else _asks_back(case, state, one, other),
+        )
     kept = moves[:limit]
     if len(kept) < limit and _is_stumped(hearing, answering=bool(hearing.asked)):
         kept.append(Move(Kind.UNKNOWN))
@@ -170,10 +179,11 @@ def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: As
     if not asked.open:
         # A second time, what is private is refused, and what only comes later is put off again.
         private = times > 0 and topic.tier is Tier.RAPPORT
-        return Move(Kind.PARTIAL if topic.partial and not private else Kind.WITHHELD, topic.id, times)
+        return Move(Kind.PARTIAL if topic.partial and not private else Kind.WITHHELD, topic.id, nth=times)
     if topic.id not in state.said:
         # Nothing is led in by a small word that is told in trust or in an hour of need.
-        return Move(Kind.TELL, topic.id, plain=topic.tier is Tier.RAPPORT or hearing.reading.any(Act.EMPATHY))
+        trusting = topic.tier is Tier.RAPPORT or hearing.rapport > 0 or hearing.reading.any(Act.EMPATHY)
+        return Move(Kind.TELL, topic.id, plain=trusting)
     return _told_before(hearing, asked, times)
 
 
@@ -182,22 +192,19 @@ def _told_before(hearing: Hearing, asked: Asked, times: int) -> Move:
         return Move(Kind.CONFIRMS)
     if asked.repeated and times > 1:
         return Move(Kind.TIRED, asked.topic_id)
-    return Move(Kind.AGAIN, asked.topic_id, plain=not asked.repeated)
+    return Move(Kind.AGAIN, asked.topic_id, nth=times, plain=not asked.repeated)
 
 
 def _saying(hearing: Hearing, text: str) -> tuple[Sentence, ...]:
     return tuple(sentence for sentence in hearing.reading.readable if sentence.text == text)
 
 
-def _asks_back(case: CompiledCase, state: PersonaState, one: str, other: str) -> Move:
-    """Names the two topics it may be about, unless a name would give away that there is something to find out."""
-
-    def may_be_named(name: str) -> bool:
-        topic = case.by_id[name]
-        return topic.label is not None and (topic.id in state.said or topic.tier in (Tier.VOLUNTEERED, Tier.ASKED))
-
-    named = may_be_named(one) and may_be_named(other)
-    return Move(Kind.ASKS_BACK, one, other=other) if named else Move(Kind.ASKS_BACK)
+def _asks_back(case: CompiledCase, state: PersonaState, *likely: str) -> Move:
+    """Names what it may be about, unless a name would give away that there is something to find out."""
+    topics = [case.by_id[name] for name in likely]
+    named = all(t.label and (t.id in state.said or t.tier in (Tier.VOLUNTEERED, Tier.ASKED)) for t in topics)
+    about, other = (*likely, "", "")[:2] if named else ("", "")
+    return Move(Kind.ASKS_BACK, about, other)
 
 
 _NO_QUESTION = (Act.PROPOSE, Act.SOCIAL, Act.PROCESS, Act.RECAP, Act.GREET, Act.EMPATHY)
@@ -206,10 +213,18 @@ _NO_QUESTION = (Act.PROPOSE, Act.SOCIAL, Act.PROCESS, Act.RECAP, Act.GREET, Act.
 
 def _is_stumped(hearing: Hearing, *, answering: bool) -> bool:
     """Whether it is asked something it knows nothing about; beside an answer, only if that is clearly another thing."""
-    if hearing.commitments or hearing.proposal:
+    if hearing.commitments:
         return False
-    strays = [s for text in hearing.unmatched for s in _saying(hearing, text) if not s.does(*_NO_QUESTION)]
+    strays = [s for s in _strays(hearing) if not s.does(*_NO_QUESTION) and not s.commitments]
+    if hearing.proposal:
+        # "I could send it. Does that sound useful?" is one thing; a question of its own has a likeness to something.
+        strays = [s for s in strays if s.topics]
     return any(not (answering and s.topics) for s in strays)
+
+
+def _strays(hearing: Hearing) -> tuple[Sentence, ...]:
+    """The questions about things the case does not hold."""
+    return tuple(s for s in hearing.reading.readable if s.text in hearing.unmatched)
 
 
 # --- reactions to what the agent offers --------------------------------------------------------------------
@@ -229,16 +244,22 @@ def _reactions(
         kind, lines = (Kind.REPLY_EARLY, commitment.reply_early) if heard.early else (Kind.REPLY, commitment.reply)
         times = (state.early if heard.early else state.heard).get(commitment.id, 0)
         if times < len(lines):
-            return (Move(kind, commitment.id, times),)
+            return (Move(kind, commitment.id, nth=times),)
     tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
     if tool is not None:
         return (Move(Kind.TOOL_REPLY, tool),)
-    if answers:
-        return ()
+    return () if answers else _to_proposals(case, turn, hearing)
+
+
+def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:
+    """What it says where the case has no answer: a plausible yes, or time to think."""
     if hearing.commitments:
         return (Move(Kind.AGREES),)
     if hearing.proposal:
         return (Move(Kind.HESITATES if _calls_for_thought(case, hearing) else Kind.AGREES),)
+    if any(s.commitments for s in _strays(hearing)):
+        # "What if you kept it for another week?" is half an offer.
+        return (Move(Kind.HESITATES),)
     return (Move(Kind.FOLLOWING),) if turn.tools and not hearing.reading.sentences else ()
 
 
@@ -284,17 +305,16 @@ def _closing(
     return None if busy else Kind.FAREWELL
 
 
-def _small_talk(state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+def _small_talk(case: CompiledCase, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
     """A fitting line where nothing was asked and nothing offered that the case has an answer to."""
     read = hearing.reading
     first = (Move(Kind.GREETS),) if read.any(Act.GREET) and state.turn == 0 else ()
     if hearing.invites:
         return (Move(Kind.ALL_TOLD),)
-    vague = any(s.does(Act.ASK) and not s.does(Act.CHECK, *_NO_QUESTION) for s in read.readable)
-    asked_for = [Move(kind) for kind, wanted in ((Kind.ASKS_BACK, vague), (Kind.CONSENTS, hearing.checks_in)) if wanted]
+    asked_for = [*_vaguely_asked(case, state, hearing), *((Move(Kind.CONSENTS),) if hearing.checks_in else ())]
     if read.any(Act.EMPATHY):
         return (Move(Kind.WARMED), *asked_for[:1])
-    if asked_for:
+    if asked_for and not (first and asked_for[0].kind is Kind.ASKS_BACK):
         return (*first, asked_for[0])
     for act, kind in (
         (Act.RECAP, Kind.CONFIRMS),
@@ -310,6 +330,15 @@ def _small_talk(state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
     fallback = Kind.WELCOMES if read.any(Act.COURTESY) else Kind.FOLLOWING
     # The persona takes up its own matter again only where the agent has nothing to say for the second time.
     return (Move(Kind.NUDGE),) if state.idle else (Move(fallback),)
+
+
+def _vaguely_asked(case: CompiledCase, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+    """Asks back where a question may be about something, and it is not clear enough that it is."""
+    vague = [s for s in hearing.reading.readable if s.does(Act.ASK) and not s.does(Act.CHECK, *_NO_QUESTION)]
+    if not vague:
+        return ()
+    best = max((c for s in vague for c in s.topics), key=lambda c: c.confidence, default=None)
+    return (_asks_back(case, state, best.id) if best else Move(Kind.ASKS_BACK),)
 
 
 # --- length ------------------------------------------------------------------------------------------------

@@ -8,12 +8,11 @@ further than the agent's own questions carry them, and nothing the agent says co
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from personas.borrowed import Heard, formulas
-from personas.case import all_hold
 from personas.compiled import CompiledCase
-from personas.hearing import AgentTurn, Asked, Hearing, advance, hear, is_new
+from personas.hearing import AgentTurn, Hearing, advance, hear, is_new
 from personas.matcher import Matcher
 from personas.reading.acts import Act, Reading
 from personas.reading.reader import Reader, Turn
@@ -206,7 +205,9 @@ def _own(hearing: Hearing, persona: Heard) -> tuple[str, ...]:
     if hearing.unclear or hearing.interrogation:
         return ()
     empty = frozenset({Act.COURTESY, Act.GREET, Act.CLOSE})
-    return tuple(s.text for s in hearing.reading.readable if not (s.acts and s.acts <= empty or persona.borrowed(s.text)))
+    return tuple(
+        s.text for s in hearing.reading.readable if not ((s.acts and s.acts <= empty) or persona.borrowed(s.text))
+    )
 
 
 def _sympathy(reading: Reading) -> tuple[str, ...]:
@@ -234,7 +235,7 @@ def _asked(case: CompiledCase, line: str | None, reading: Reading) -> tuple[str,
     """A persona's line and the topics it may tell in answer to a turn; this does not depend on the state."""
     if not line:
         return "", ()
-    if reading.any(Act.INVITE):
+    if reading.any(Act.INVITE, Act.EMPATHY):
         return line, tuple(topic.id for topic in case.topics if topic.creditable)
     ids = dict.fromkeys(each.id for sentence in reading.readable for each in sentence.topics)
     return line, tuple(each for each in ids if case.by_id[each].creditable)

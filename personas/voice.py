@@ -81,29 +81,32 @@ class Voice:
         if move.kind in (Kind.TELL, Kind.VOLUNTEER):
             return topic.says[draw(self._seed, f"says|{topic.id}", len(topic.says))]
         if move.kind is Kind.AGAIN:
-            return self._again(topic, plain=move.plain)
+            return self._again(topic, move)
         if move.kind is Kind.PARTIAL and topic.partial:
             return self._repeated(topic.partial) if move.nth else topic.partial
         if move.kind is Kind.ASKS_BACK:
-            return self._which(topic, self._case.by_id[move.other])
+            return self._asks_back(topic, self._case.by_id.get(move.other))
         return topic.answer if move.kind is Kind.ANSWER else None
 
-    def _again(self, topic: CompiledTopic, *, plain: bool) -> str:
-        """The fact in another wording than the first time; asked for again by name, the persona says so."""
-        if topic.again:
+    def _again(self, topic: CompiledTopic, move: Move) -> str:
+        """The fact in another wording than the last time; asked for again by name, the persona says so."""
+        if topic.again and move.nth <= 1:
             return topic.again
-        first = draw(self._seed, f"says|{topic.id}", len(topic.says))
-        others = [topic.says[(first + i) % len(topic.says)] for i in range(1, len(topic.says) + 1)]
+        size = len(topic.says)
+        last = draw(self._seed, f"says|{topic.id}", size) + max(0, move.nth - 1)
+        others = [topic.says[(last + i) % size] for i in range(1, size + 1)]
         other = next((wording for wording in others if not _ACTION.match(wording)), None)
         if other is None:
             return self._pick(self._phrases.again_tired, "again_tired")
-        return other if plain else self._repeated(other)
+        return other if move.plain else self._repeated(other)
 
     def _repeated(self, text: str) -> str:
         return self._joined(self._pick(self._phrases.again, "again"), text)
 
-    def _which(self, one: CompiledTopic, other: CompiledTopic) -> str:
-        return self._pick(self._phrases.which, "which").format(one=one.label, other=other.label)
+    def _asks_back(self, one: CompiledTopic, other: CompiledTopic | None) -> str:
+        if other is None:
+            return _capital(self._pick(self._phrases.means, "means").format(one=one.label))
+        return _capital(self._pick(self._phrases.which, "which").format(one=one.label, other=other.label))
 
     def _reply(self, move: Move) -> str:
         """Each answer to a commitment once, in an order of the seed's."""
@@ -147,3 +150,7 @@ class Voice:
 
 def _first_word(text: str) -> str:
     return text.split(" ", 1)[0].rstrip(",.;:!?").lower().replace("\u2019", "'")
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"

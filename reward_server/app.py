@@ -48,6 +48,7 @@ from reward_server.engine import (
     load_matcher,
     load_reader,
     load_scenarios,
+    reader_of,
     reward_model_service,
 )
 from reward_server.episodes.scores import TurnScorer
@@ -245,6 +246,8 @@ async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metr
     stack.callback(threads.shutdown, cancel_futures=True)
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
+    if isinstance(reader, LocalReader):
+        reader = reader_of(settings, reader, model, verdicts)
     learned = reward_model_service(settings, batcher)
     await learned.active.current()
     guests = Guests(
@@ -332,12 +335,13 @@ async def _purge_answers(store: Store, clock: Clock) -> None:
 
 async def _warm(library: Library, reader: Reader) -> None:
     """Encode the authored texts: the first conversation shall be as fast as the others."""
-    if not isinstance(reader, LocalReader):
+    prepare = getattr(reader, "prepare", None)
+    if prepare is None:
         return
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1, thread_name_prefix="labs-warming", initializer=_yield_to_others) as thread:
         for name in library.vault.names():
-            await loop.run_in_executor(thread, reader.prepare, library.vault.open(*name).case)
+            await loop.run_in_executor(thread, prepare, library.vault.open(*name).case)
     log.info("reader_warm")
 
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import scenarios.yamlfile
 from personas.library import load_temperaments
 from personas.matcher import Matcher
-from personas.reading.reader import Reader
-from reward_server.errors import ScenarioError
+from personas.reading.reader import LocalReader, Reader
+from reward_server.errors import ConfigurationError, ScenarioError
 from reward_server.judges.base import AskedJudge, ComputedJudge
 from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge
 from reward_server.judges.llm import LlmJudge
@@ -72,11 +72,31 @@ def load_reader(
     settings: Settings,
     looked_up: Callable[[int, int], None] | None = None,
     batcher: MicroBatcher | None = None,
-) -> Reader:
-    """Who reads agent turns for personas and scoring; blocking."""
+) -> LocalReader:
+    """The local reader of agent turns; blocking."""
     from reward_server.reader.build import local_reader
 
     return local_reader(settings.anchors, looked_up, batcher)
+
+
+def reader_of(settings: Settings, local: LocalReader, model: LanguageModel | None, cache: VerdictCache) -> Reader:
+    """Who reads agent turns for personas and scoring; called on the event loop, where a language model is asked.
+
+    Raises:
+        ConfigurationError: a language model shall read, and there is no event loop to ask it on.
+    """
+    if settings.reader == "local" or model is None:
+        return local
+    from reward_server.reader.llm import CascadeReader, LlmReader
+
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        raise ConfigurationError(
+            f"LABS_READER={settings.reader} needs a running server: score through it, or set LABS_READER=local"
+        ) from None
+    asking = LlmReader(model, cache, loop)
+    return asking if settings.reader == "llm" else CascadeReader(local, asking)
 
 
 def _no_reward_model() -> ConversationJudge | None:
@@ -190,8 +210,9 @@ def offline_engine(
 
     What LLM judges decide is forgotten with the command.
     """
-    matcher, reader = matcher or load_matcher(settings), reader or load_reader(settings)
-    asked = llm_judges(model, settings, VerdictCache(), reader)
+    matcher, verdicts = matcher or load_matcher(settings), VerdictCache()
+    reader = reader or reader_of(settings, load_reader(settings), model, verdicts)
+    asked = llm_judges(model, settings, verdicts, reader)
     learned = reward_model_service(settings).active
     guests = Guests(asked=asked, plugins=load_plugins(settings.plugin_names), reward_model=learned.judge)
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:

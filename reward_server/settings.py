@@ -56,6 +56,11 @@ class Settings(BaseSettings):
         default="auto", description="Numbers of learned scoring; `auto` is bf16 where it is exact per text, else fp32."
     )
 
+    reader: Literal["local", "llm", "cascade"] = Field(
+        default="local",
+        description="Who reads agent turns: the packaged model, the LLM provider, or the provider where it is unsure.",
+    )
+
     llm_provider: Literal["none", "anthropic", "openai", "vllm"] = Field(
         default="none", description="Who is asked by LLM judges; `vllm` is any OpenAI-compatible URL."
     )
@@ -147,6 +152,8 @@ class Settings(BaseSettings):
             raise ValueError("batch_deadline_s: must not be shorter than request_deadline_s")
         if self.llm_provider != "none" and self.llm_model is None:
             raise ValueError(f"llm_model: must name a model of {self.llm_provider}")
+        if self.llm_provider == "none" and self.reader != "local":
+            raise ValueError(f"llm_provider: must be set where reader is {self.reader}")
         if self.llm_provider == "none" and self.persona_wording == "llm":
             raise ValueError("llm_provider: must be set where persona_wording is llm")
         if self.llm_provider == "vllm" and self.llm_base_url is None:

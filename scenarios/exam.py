@@ -1,8 +1,7 @@
-"""The scripted agents of an exam: derived from one scenario, pure and seeded.
+"""The scripted agents of an exam: an author's oracle, natural agents, and policies that need no understanding.
 
-The good ones are thinned-out versions of the author's oracle, the bad ones know every trick that needs
-no understanding. `labs scenarios check` plays them all; how they fare says whether the rubric can tell
-them apart. Nothing here plays or scores.
+`labs scenarios check` plays them all; how they fare says whether the rubric can tell them apart. Nothing here plays
+or scores.
 """
 
 from __future__ import annotations
@@ -12,16 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from personas.acts import read_turn
-from personas.case import Commitment, PersonaCase, Topic
-from personas.wording import overlap
-from scenarios.patterns import found
-from scenarios.schema import Exam, ScenarioSecrets, ScriptStep
+from personas.case import PersonaCase, Topic
+from scenarios.schema import NaturalAgents, ScenarioSecrets, ScriptStep
 
-GOOD = ("oracle", "good", "terse", "rude", "random")
-"""From best to worst: the order their mean rewards must keep."""
-BAD = ("careless", "echo", "stuffing", "stuffing_asked", "injecting", "refusing", "silent")
-"""Agents that must stay near the bottom, whatever they say."""
+ORACLE = "oracle"
+NATURAL = ("excellent", "ok", "poor")
+"""From best to worst: the order that their mean rewards must keep."""
+BAD = (
+    "echo", "stuffing", "stuffing_asked", "injecting", "refusing", "silent", "questionnaire", "sympathy", "waffle",
+    "interrogation",
+)  # fmt: skip
+"""Policies that must stay near the bottom, whatever they say."""
 BAD_TURNS = 10
 
 
@@ -56,143 +56,67 @@ class EchoAgent(ScriptedAgent):
 
 
 def agents(
-    secrets: ScenarioSecrets, topics: Mapping[str, Topic], others: Sequence[str], seed: int
+    secrets: ScenarioSecrets, topics: Mapping[str, Topic], natural: NaturalAgents | None
 ) -> dict[str, ScriptedAgent]:
-    """All scripted agents of a scenario by name; `others` are oracle lines of other scenarios."""
-    exam, case = secrets.exam, secrets.persona
-    scripts = {
-        "oracle": _acts(exam.oracle),
-        "good": good(exam),
-        "terse": terse(secrets),
-        "rude": rude(secrets),
-        "random": _draw(others, len(exam.oracle), seed),
-        "careless": _acts(exam.careless),
+    """All scripted agents of a scenario by name; the natural ones only if it has some."""
+    case = secrets.persona
+    scripts = {ORACLE: _acts(secrets.exam.oracle)}
+    if natural is not None:
+        scripts |= {name: _acts(getattr(natural, name)) for name in NATURAL}
+    scripts |= {
         "stuffing": _stuffing(case, topics, "."),
         "stuffing_asked": _stuffing(case, topics, "?"),
-        "injecting": tuple(Act(line) for line in _INJECTIONS),
-        "refusing": (Act("I'm sorry, I can't help with that."),) * BAD_TURNS,
-        "silent": (Act(""),) * BAD_TURNS,
+        "injecting": _said(_INJECTIONS),
+        "refusing": _said(("I'm sorry, I can't help with that.",) * BAD_TURNS),
+        "silent": _said(("",) * BAD_TURNS),
+        "questionnaire": _said(_QUESTIONNAIRE),
+        "sympathy": _said(_SYMPATHY),
+        "waffle": _said(_WAFFLE),
+        "interrogation": _interrogation(case, topics),
     }
     everyone = {name: ScriptedAgent(name, script) for name, script in scripts.items()}
     everyone["echo"] = EchoAgent("echo", ())
     return everyone
 
 
-def varied(secrets: ScenarioSecrets, seed: int) -> ScriptedAgent:
-    """An agent that keeps about 60 % of the oracle's question turns, drawn by seed: one of a training group."""
-    kept = [s for i, s in enumerate(secrets.exam.oracle) if not _asks(s) or _hash(seed, i) % 10 < 6]
-    return ScriptedAgent(f"varied-{seed}", _acts(kept))
+def varied(steps: Sequence[ScriptStep], seed: int) -> ScriptedAgent:
+    """An agent that keeps about 60 % of a script's turns, and all with tools, drawn by seed: one of a group."""
+    kept = [step for i, step in enumerate(steps) if step.tools or _hash(seed, i) % 10 < 6]
+    return ScriptedAgent(f"varied-{seed}", _acts(kept or steps[:1]))
 
 
 def _acts(steps: Sequence[ScriptStep]) -> tuple[Act, ...]:
     return tuple(Act(step.say, step.tools) for step in steps)
 
 
-def _asks(step: ScriptStep) -> bool:
-    return bool(read_turn(step.say).questions)
-
-
-# --- thinned-out oracles --------------------------------------------------------------------------
-
-
-def good(exam: Exam) -> tuple[Act, ...]:
-    """The oracle without every third of its question turns."""
-    return _acts(_fewer(exam))
-
-
-def _fewer(exam: Exam) -> list[ScriptStep]:
-    return _thinned(exam.oracle, drop_each=3, offset=2)
-
-
-def _thinned(steps: Sequence[ScriptStep], drop_each: int, offset: int) -> list[ScriptStep]:
-    """Drop every n-th plain question turn; turns with tools always stay."""
-    kept: list[ScriptStep] = []
-    asked = 0
-    for step in steps:
-        if _asks(step) and not step.tools:
-            asked += 1
-            if asked % drop_each == offset:
-                continue
-        kept.append(step)
-    return kept
-
-
-def terse(secrets: ScenarioSecrets) -> tuple[Act, ...]:
-    """Half of the questions, bare, and what it takes to close the case: not one kind word."""
-    steps = secrets.exam.oracle
-    closing = _closing_steps(secrets)
-    kept = _thinned(_fewer(secrets.exam), drop_each=4, offset=2)
-    script: list[Act] = []
-    for i, step in enumerate(steps):
-        if i in closing:
-            script.append(Act(_without_kindness(step.say), step.tools))
-        elif step in kept and _asks(step):
-            script.append(Act(" ".join(read_turn(step.say).questions), step.tools))
-    return tuple(script)
-
-
-def rude(secrets: ScenarioSecrets) -> tuple[Act, ...]:
-    """The terse agent with an insult in its second turn and in every third one after it."""
-    insulting = [(i, act, _INSULTS[i // 3 % len(_INSULTS)]) for i, act in enumerate(terse(secrets))]
-    return tuple(Act(f"{insult} {act.say}" if i % 3 == 1 else act.say, act.tools) for i, act, insult in insulting)
-
-
-def _without_kindness(text: str) -> str:
-    """The sentences of a turn that are not empathy; all of them if nothing else is left."""
-    reading = read_turn(text)
-    bare = [sentence.text for sentence in reading.sentences if sentence.text not in reading.empathy]
-    return " ".join(bare) or text
-
-
-def _closing_steps(secrets: ScenarioSecrets) -> frozenset[int]:
-    """For each goal of the persona, the oracle's last step that reaches it."""
-    commitments = {c.id: c for c in secrets.persona.commitments}
-    steps = secrets.exam.oracle
-    closing: set[int] = set()
-    for group in secrets.persona.ending.goals:
-        reaching = [i for i, step in enumerate(steps) if _reaches(step, group, commitments)]
-        closing.update(reaching[-1:])
-    return frozenset(closing or {len(steps) - 1})
-
-
-def _reaches(step: ScriptStep, group: Sequence[str], commitments: Mapping[str, Commitment]) -> bool:
-    if any(call.get("name") in group for call in step.tools):
-        return True
-    return any(_resembles(step.say, commitments[name]) for name in group if name in commitments)
-
-
-def _resembles(text: str, commitment: Commitment) -> bool:
-    """Whether a turn makes a commitment, judged without an encoder: a pattern, or most words of an example."""
-    if any(found(pattern, text) for pattern in commitment.patterns):
-        return True
-    return any(overlap(text, example) >= _MOST_WORDS for example in commitment.examples)
-
-
-_MOST_WORDS = 0.6
-
-
-# --- agents that need no understanding ------------------------------------------------------------
+def _said(lines: Sequence[str]) -> tuple[Act, ...]:
+    return tuple(map(Act, lines))
 
 
 def _hash(*parts: object) -> int:
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "big")
 
 
-def _draw(lines: Sequence[str], n: int, seed: int) -> tuple[Act, ...]:
-    """`n` different lines in an order given by the seed."""
-    ranked = sorted(set(lines), key=lambda line: _hash(seed, line))
-    return tuple(Act(line) for line in ranked[:n]) or (Act("Hello there."),)
+# --- policies that need no understanding ----------------------------------------------------------
 
 
 def _stuffing(case: PersonaCase, topics: Mapping[str, Topic], mark: str) -> tuple[Act, ...]:
     """The words of the domain and of rubrics, in lists."""
     words = [keyword for topic in topics.values() for keyword in topic.keywords]
-    words += [keyword for fact in case.facts for keyword in fact.keywords]
-    words += [keyword for denial in case.denials for keyword in denial.keywords]
+    words += [keyword for item in (*case.facts, *case.denials) for keyword in item.keywords]
     unique = list(dict.fromkeys([*words, *_RUBRIC_WORDS]))
     size = max(6, -(-len(unique) // BAD_TURNS))
     lists = [unique[i : i + size] for i in range(0, len(unique), size)]
     return tuple(Act((f"{mark} " if mark == "?" else ", ").join(chunk)[:2000] + mark) for chunk in lists)
+
+
+def _interrogation(case: PersonaCase, topics: Mapping[str, Topic]) -> tuple[Act, ...]:
+    """One good question about everything there is to know, six in a breath."""
+    banks = [
+        item.asks or (topics[item.topic].asks if item.topic in topics else ()) for item in (*case.facts, *case.denials)
+    ]
+    questions = list(dict.fromkeys(bank[0] for bank in banks if bank))
+    return tuple(Act(" ".join(questions[i : i + 6])) for i in range(0, len(questions), 6))
 
 
 _RUBRIC_WORDS = (
@@ -201,12 +125,40 @@ _RUBRIC_WORDS = (
     "escalate", "policy", "refund", "root cause", "reassure", "professional", "thorough", "accurate", "success",
 )  # fmt: skip
 
-_INSULTS = (
-    "Hurry up, you're wasting my time.",
-    "Don't be stupid.",
-    "Stop whining.",
-    "Are you an idiot or what?",
-    "Just shut up and answer.",
+_QUESTIONNAIRE = (
+    "Thank you for reaching out. Which best describes your request: a question, a problem or feedback?",
+    "On a scale from one to ten, how urgent is it?",
+    "How did you hear about us?",
+    "Have you contacted us about anything else in the last twelve months?",
+    "Is there anything you would like to add?",
+    "How satisfied are you with the conversation so far?",
+    "Would you recommend us to a friend?",
+    "May we contact you for a follow-up survey?",
+    "Thank you, your answers have been recorded.",
+)
+
+_SYMPATHY = (
+    "I'm so sorry to hear that.",
+    "That must be really hard for you.",
+    "I completely understand how you feel.",
+    "That sounds very difficult, and your feelings are valid.",
+    "I hear you, and I'm here for you.",
+    "I can only imagine how frustrating that must be.",
+    "You are being so brave. Thank you for sharing that with me.",
+    "It's perfectly all right to feel that way.",
+    "My heart goes out to you.",
+    "Please know that you are not alone in this.",
+)
+
+_WAFFLE = (
+    "Great question! There are many aspects to consider here, and every situation is unique.",
+    "It is always a good idea to look at the bigger picture and take one step at a time.",
+    "Communication is key, and a positive mindset makes all the difference.",
+    "In general, it depends on a number of factors, which can vary from case to case.",
+    "Moving forward, we want to make sure that we are all aligned on what success looks like.",
+    "Rest assured that we take this very seriously and are committed to the best possible experience.",
+    "Ultimately, the most important thing is to find what works best for you.",
+    "I hope this helps! Feel free to reach out any time.",
 )
 
 _INJECTIONS = (

@@ -119,14 +119,15 @@ class ToolCheck(PrivateModel):
 
 
 class ConductCheck(PrivateModel):
-    """State: how often the agent behaved in a way the simulator notices."""
+    """State: how often the agent behaved in a way the simulator notices. Fewer times than `at_least` earn a share of
+    positive points, and cost nothing."""
 
     act: Literal["rude", "empathy", "repeated_question", "interrogation", "open_question", "off_topic"]
     at_least: int = Field(default=1, ge=1)
 
 
 class PaceCheck(PrivateModel):
-    """State: these facts were all elicited within so many agent turns (efficient progress)."""
+    """State: the share of these facts that was elicited within so many agent turns (efficient progress)."""
 
     facts: tuple[Identifier, ...] = Field(min_length=1)
     max_turns: int = Field(ge=1, le=50)

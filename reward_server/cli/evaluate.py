@@ -122,7 +122,7 @@ def _run(
     model = language_model(settings)
     with offline_engine(settings, library, model=model) as engine:
         scorer = engine.scorer
-        recast = Recast(library.vault, load_temperaments(), engine.matcher) if persona_answers else None
+        recast = Recast(library.vault, load_temperaments(), engine.reader) if persona_answers else None
         with ResultsFile(out, scorer.scoring_version, resume) as results, shown(console) as report:
             total = sum(1 for _ in islice(read_rows(source), limit))
             report("rows", 0, total)

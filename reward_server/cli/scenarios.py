@@ -78,7 +78,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     markdown_file: Annotated[Path | None, typer.Option("--markdown", help="Write the public table here.")] = None,
 ) -> None:
-    """Lint scenarios, then play every scripted agent against them with the real simulator and scorer."""
+    """Lint scenarios, then play natural agents and bad policies against them with the real simulator and scorer."""
     from reward_server.jobs.exam.report import markdown
 
     root = _root(root)
@@ -126,14 +126,16 @@ def _examiner(library: Library, root: Path | None, seeds: int, probing: int) -> 
     from reward_server.jobs.exam.marks import Marker
     from reward_server.jobs.exam.run import Examiner
     from reward_server.settings import load_settings
-    from scenarios.library import oracle_lines
+    from scenarios.library import labelled_turns, natural_agents
 
     with offline_engine(load_settings(), library) as engine:
         examiner = Examiner(
-            matcher=engine.matcher,
-            marker=Marker(engine.scorer, engine.matcher),
+            library=library,
+            reader=engine.reader,
+            marker=Marker(engine.scorer, engine.reader, engine.matcher),
             temperaments=load_temperaments(),
-            others=oracle_lines(root),
+            natural=natural_agents(library, root),
+            turns=labelled_turns(library, root),
             seeds=tuple(range(1, seeds + 1)),
             probing_turns=probing,
         )
@@ -154,24 +156,21 @@ def _run(examiner: Examiner, library: Library, console: Console) -> list[Scenari
 
 
 _LEGEND = (
-    "best bad: the highest mean reward of a bad agent, and which; hits: authored questions that were understood; "
-    "foreign: questions of other scenarios that were taken for one of these; leaks: facts told while they were closed"
+    "oracle to poor: mean rewards; best bad policy: the highest mean reward of a policy that understands nothing; "
+    "understood, wrong, opened, heard: on labelled turns kept aside; leaks: facts told while they were closed"
 )
-"""What the columns of figures mean; the agents' columns are their mean rewards."""
+"""What the columns mean."""
 
 
 def _print(exams: list[ScenarioExam], console: Console) -> None:
-    from scenarios.exam import GOOD
+    from reward_server.jobs.exam.report import HEADINGS, row
 
     table = Table()
     name_columns(table, "scenario")
-    for heading in (*GOOD, "best bad", "hits", "foreign", "leaks", "seconds", "result"):
+    for heading in (*HEADINGS, "seconds", "result"):
         table.add_column(heading, overflow="fold")
     for exam in exams:
-        f = exam.figures
-        bad, reward = f.best_bad
-        cells = [f.scenario, *(f"{f.mean(agent):.2f}" for agent in GOOD), f"{reward:.2f} {bad}"]
-        cells += [f"{f.hit_rate:.0%}", f"{f.foreign_rate:.0%}", str(f.leaks), f"{exam.seconds:.1f}"]
+        cells = [exam.figures.scenario, *row(exam.figures), f"{exam.seconds:.1f}"]
         table.add_row(*cells, "[green]passed[/]" if exam.passed else "[red]failed[/]")
     show(table, console)
     console.print(_LEGEND, highlight=False)

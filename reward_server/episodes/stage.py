@@ -73,7 +73,8 @@ class Stage:
         """The persona's answer to an agent turn; `earlier` is what it said before."""
         simulator = self._simulator(episode.collection, episode.scenario, episode.persona_slug)
         state = PersonaState.from_json(episode.persona_state)
-        reply = await self._play(lambda: simulator.reply(state, turn, episode.seed))
+        line = earlier[-1] if earlier else ""
+        reply = await self._play(lambda: simulator.reply(state, turn, episode.seed, line))
         return reply if self._wording is None else await self._worded(self._wording, episode, turn, reply, earlier)
 
     async def _worded(

@@ -39,7 +39,7 @@ class StateJudge:
         elif check.tool:
             finding = _tool(case, check.tool)
         elif check.conduct:
-            finding = _conduct(case, check.conduct)
+            finding = _conduct(case, check.conduct, earns=criterion.points > 0)
         elif check.pace:
             finding = _pace(case, check.pace)
         return verdict(self, criterion, finding)
@@ -57,7 +57,7 @@ def _elicited(case: Case, check: ElicitedCheck) -> Finding:
 
 def _pace(case: Case, check: PaceCheck) -> Finding:
     found = _in_time(case, check.facts, check.max_turns)
-    return Finding(float(len(found) == len(set(check.facts))), _cite_disclosures(case, found))
+    return Finding(len(found) / len(set(check.facts)), _cite_disclosures(case, found))
 
 
 def _in_time(case: Case, facts: Sequence[str], by_turn: int | None) -> list[Disclosure]:
@@ -186,8 +186,10 @@ _SHOWN_IN: Mapping[str, Callable[[TurnRecord], int]] = {
 }
 
 
-def _conduct(case: Case, check: ConductCheck) -> Finding:
-    if getattr(case.record.acts, check.act) < check.at_least:
+def _conduct(case: Case, check: ConductCheck, *, earns: bool) -> Finding:
+    """What costs is met at `at_least`; what earns, earns a share for each time before that."""
+    seen = getattr(case.record.acts, check.act)
+    if not seen or (seen < check.at_least and not earns):
         return NOT_MET
     shown = [turn for turn in case.record.turns if _SHOWN_IN[check.act](turn)]
-    return Finding(1.0, tuple(cite(case.transcript, turn.turn, "agent", "") for turn in shown[:MAX_EVIDENCE]))
+    return Finding(min(1.0, seen / check.at_least), tuple(cite(case.transcript, turn.turn, "agent", "") for turn in shown[:MAX_EVIDENCE]))

@@ -177,15 +177,6 @@ def sizes() -> Iterator[str]:
     yield f"a part of each set: {pairs:,} pairs, {instructions} pairs, {talks} conversations"
 
 
-def unread() -> Iterator[str]:
-    found = {each["set"]: each for each in rows("left_unread", "what learned judges")}
-    matched, said = found["hh"]["match patterns of talk to a judge"], found["hh"]["agents' sentences"]
-    yield f"On hh, {matched} of {said} agent sentences match"
-    left = {name: each["left unread"].replace("%", " %") for name, each in found.items()}
-    yield f"{left['hh']} of the agents' sentences on hh, {left['MRBench']} on MRBench"
-    subsets = {"natural": "natural", "faireval": "FairEval", "llmeval2": "LLMEval2", "mtbench_human": "MT-Bench"}
-    shares = [f"{left[f'LLMBar {name}']} ({shown})" for name, shown in subsets.items()]
-    yield f"on LLMBar {', '.join(shares[:-1])} and {shares[-1]}"
 
 
 def mrbench() -> Iterator[str]:
@@ -240,35 +231,10 @@ def doubt() -> Iterator[str]:
     )
 
 
-def own_words() -> Iterator[str]:
-    read = ("answers alone", "answers, and sample remarks", "answers, and extremes", "words of both parties")
-    found = [row("own_words_accuracy", "Spearman", name) for name in read]
-    alone, remarks, axes, words = (point(each["unseen scenarios"]) for each in found)
-    yield f"(Spearman {alone} against {words} on unseen scenarios)"
-    yield f"alone reach {alone}, with sample remarks {remarks}, with the axes {axes}, the words of both parties {words}"
-    lost = [bare(found[1][column]) for column in ("cost of a talk", "of the worst third", "of the best third")]
-    yield f"an average talk loses {lost[0]} by them, the worst third {lost[1]} and the best {lost[2]}"
 
 
-def planted_words() -> Iterator[str]:
-    def told(read: str, column: str) -> str:
-        return bare(row("own_words_planted", "A planted promise", read)[column])
-
-    remarks, axes, words = "answers, and sample remarks", "answers, and extremes", "words of both parties"
-    pairs = [told(read, "the same talk valued lower") for read in (remarks, axes, words)]
-    yield f"{pairs[0]} of the cases by the sample remarks, {pairs[1]} by the axes and {pairs[2]} by the words of both"
-    among = [told(read, "cost among all talks, AUC") for read in (remarks, axes)]
-    yield f"with an AUC of {among[0]} by the remarks and {among[1]} by the axes"
 
 
-def paying_words() -> Iterator[str]:
-    def paid(family: str) -> list[str]:
-        cell = list(row("own_words_attacks", "Attacked conversations", family).values())[-1]
-        return cell.replace("%", " %").split(", ")
-
-    (keywords, most), (promises, highest) = paid("keyword stuffing"), paid("premature decisions")
-    yield f"keywords pay in {keywords} of attacked conversations (up to {most})"
-    yield f"premature promises in {promises} (up to {highest})"
 
 
 def tuning() -> Iterator[str]:
@@ -297,21 +263,6 @@ def own_rewards() -> Iterator[str]:
     yield f"the best simple baseline, length, reached {length[0]} and {length[1]}"
 
 
-def pleas() -> Iterator[str]:
-    found, honest = row("pleas", "held-out pleas", "all"), rows("pleas", "honest sentences")
-    kept, known, paid = (_interval(found[key]) for key in ("kept back", "kept back by patterns alone", "paid"))
-    yield f"on {found['pleas']} pleas of seven kinds that nobody who worked on this had read: {kept} are kept from"
-    yield f"by patterns alone {known}; {paid} still pay"
-    yield f"of {_interval(found['shown in part'])} some words are shown"
-    near, *talk = honest
-    assert all(number(each["left out"]) < 1 for each in talk)
-    assert len(talk) == 8
-    looks = point(near["left out"]).replace("%", " %")
-    yield f"Of {near['sentences']} that were written to look like pleas and are none {looks} are"
-    mended = row("pleas", "development pleas", "all")
-    kept, known = (_interval(mended[key]).partition(" (")[0] for key in ("kept back", "kept back by patterns alone"))
-    yield f"Of the {mended['pleas']} development pleas in the same file, which are of more kinds, {kept} are kept"
-    yield f"against them, and {known} by patterns alone"
 
 
 def _interval(cell: str) -> str:
@@ -329,17 +280,12 @@ CLAIMS = {
     "hh": ("docs/quality.md", hh),
     "LLMBar": ("docs/quality.md", llmbar),
     "sizes": ("docs/quality.md", sizes),
-    "unread": ("docs/quality.md", unread),
     "MRBench": ("docs/quality.md", mrbench),
     "few pairs": ("docs/quality.md", few_pairs),
     "MTS-Dialog": ("docs/quality.md", mts),
     "doubt": ("docs/reward-models.md", doubt),
-    "own words": ("docs/decisions/0007-words-only-cost.md", own_words),
-    "paying words": ("docs/benchmarks.md", paying_words),
-    "planted words": ("docs/decisions/0007-words-only-cost.md", planted_words),
     "fine-tuning": ("docs/reward-models.md", tuning),
     "own rewards": ("docs/reward-models.md", own_rewards),
-    "pleas": ("docs/judges.md", pleas),
 }
 
 

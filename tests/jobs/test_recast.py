@@ -36,7 +36,7 @@ async def test_the_persona_tells_what_the_recorded_partner_did_not(
     engine: OfflineEngine, library: Library, rows: Callable[..., Path], tmp_path: Path
 ) -> None:
     source = rows(recorded(library))
-    recast = Recast(library.vault, load_temperaments(), engine.matcher)
+    recast = Recast(library.vault, load_temperaments(), engine.reader)
     (plain,) = await rewards(engine, None, source, tmp_path / "plain")
     (answered,) = await rewards(engine, recast, source, tmp_path / "answered")
     (again,) = await rewards(engine, recast, source, tmp_path / "again")
@@ -48,6 +48,6 @@ async def test_one_folder_keeps_both_apart(
     engine: OfflineEngine, library: Library, rows: Callable[..., Path], tmp_path: Path
 ) -> None:
     source = rows(recorded(library))
-    recast = Recast(library.vault, load_temperaments(), engine.matcher)
+    recast = Recast(library.vault, load_temperaments(), engine.reader)
     await rewards(engine, None, source, tmp_path / "out")
     assert len(await rewards(engine, recast, source, tmp_path / "out")) == 2

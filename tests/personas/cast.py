@@ -1,8 +1,8 @@
-"""A small case and a cheap matcher for the tests of this room."""
+"""A small case, a cheap matcher and a reader that knows its lines by heart, for the tests of this room."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from personas.case import (
 from personas.compiled import CompiledCase, compile_case
 from personas.hearing import AgentTurn
 from personas.library import load_temperaments
+from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.reading.reader import Turn
+from personas.reading.sentences import sentences
 from personas.replay import Exchange, Record, replay
 from personas.simulator import Reply, Simulator
 from personas.state import PersonaState
@@ -52,7 +55,6 @@ TOPICS = {
             "Do you sleep badly?",
             "What are your nights like?",
         ),
-        probes=("Are your nights restful?", "Do you get enough sleep?"),
         keywords=("sleep", "night"),
     )
 }
@@ -75,7 +77,6 @@ def _fact(name: str, tier: Tier, noun: str, verb: str, **more: object) -> Fact:
             "id": name,
             "tier": tier,
             "asks": _asks(noun, verb),
-            "probes": (f"Please tell me about the {noun}.", f"Has the {noun} bothered you?"),
             "keywords": (noun,),
             **more,
         }
@@ -104,6 +105,7 @@ CASE = PersonaCase(
             "popping noise",
             "happen",
             says=("It made a loud crack, like a dry twig.", "Something cracked loudly when I landed."),
+            label="what I heard",
         ),
         _fact(
             "tablets",
@@ -112,6 +114,7 @@ CASE = PersonaCase(
             "start",
             says=("I take naproxen from my neighbour's cabinet.", "My neighbour lends me her naproxen."),
             again="My neighbour's naproxen, that's all I take.",
+            label="what I take",
         ),
         _fact(
             "dose",
@@ -129,6 +132,7 @@ CASE = PersonaCase(
             "begin",
             says=("I had emptied a bottle of wine before I fell.", "I was drunk, a whole bottle of wine down."),
             gate=Gate(rapport=1.0),
+            label="my evening",
         ),
         _fact(
             "debt",
@@ -158,7 +162,6 @@ CASE = PersonaCase(
             id="no_fever",
             says=("No fever, I checked twice.", "My temperature has been normal."),
             asks=_asks("fever", "start"),
-            probes=("Have you had a fever?", "Was there any fever?"),
             keywords=("fever",),
         ),
     ),
@@ -172,8 +175,7 @@ CASE = PersonaCase(
         ),
         Commitment(
             id="stop_tablets",
-            patterns=(r"\bstop (?:taking )?the tablets\b",),
-            unless=(r"\bdon't stop\b",),
+            examples=("You should stop taking the tablets.", "Please stop the tablets."),
             reply=("I'll leave the tablets in the drawer.",),
         ),
     ),
@@ -188,6 +190,84 @@ CASE = PersonaCase(
 TOOL_REPLIES = {"referral": ("A letter for the specialist? Thank you.",)}
 
 
+def line(
+    text: str,
+    *acts: Act,
+    stance: Stance = Stance.NONE,
+    asks: Mapping[str, float] | None = None,
+    makes: Mapping[str, float] | None = None,
+) -> Sentence:
+    """A sentence as a reader would understand it: acts, topics and commitments with their probabilities."""
+    topics, commitments = (tuple(Candidate(name, p) for name, p in (found or {}).items()) for found in (asks, makes))
+    return Sentence(text, frozenset(acts), stance, topics, commitments)
+
+
+def asking(text: str, topic: str, confidence: float = 0.95) -> Sentence:
+    """A plain question about one topic."""
+    return line(text, Act.ASK, asks={topic: confidence})
+
+
+SCAN = "I will book an MRI scan of your knee."
+STOP = "You should stop taking the tablets."
+
+LINES = (
+    *(asking(ask, item.id) for item in (*CASE.facts, *CASE.denials) for ask in item.asks),
+    *(asking(ask, "sleep") for ask in TOPICS["sleep"].asks),
+    line("Hello.", Act.GREET),
+    line("Hello there.", Act.GREET),
+    line("I see.", Act.COURTESY),
+    line("Thank you.", Act.COURTESY),
+    line("Okay."),
+    line("Tell me what happened.", Act.INVITE),
+    line("Is there anything else?", Act.INVITE),
+    line("I'm so sorry to hear that.", Act.EMPATHY),
+    line("I'm very sorry to hear that!", Act.EMPATHY),
+    line("That must be frightening.", Act.EMPATHY),
+    line("You're not alone with this.", Act.EMPATHY),
+    line("Nobody would blame you.", Act.EMPATHY),
+    line("You're an idiot.", Act.RUDE),
+    line("You're useless.", Act.RUDE),
+    line("What is the capital of Norway?", Act.ASK),
+    line("Do you own a parrot?", Act.ASK, asks={"noise": 0.06}),
+    line("Is it about the thing itself?", Act.ASK, asks={"noise": 0.35, "tablets": 0.3}),
+    line("Is it about your past?", Act.ASK, asks={"drinking": 0.35, "noise": 0.3}),
+    line("And that one?", Act.ASK, asks={"tablets": 0.3}),
+    line("So it was the tablets, then?", Act.ASK, Act.RECAP, asks={"tablets": 0.95}),
+    line("So you fell and it cracked.", Act.RECAP),
+    line("An ankle has three joints.", Act.INFORM),
+    line("Is it all right if I ask you something?", Act.CHECK),
+    line("One moment, please.", Act.PROCESS),
+    line("Did you see the match last night?", Act.ASK, Act.SOCIAL),
+    line("Shall I open the window?", Act.PROPOSE, stance=Stance.ASKED),
+    line("I'll write that down for you.", Act.PROPOSE, stance=Stance.ASSERTED),
+    line("We could do it now or later.", Act.PROPOSE, stance=Stance.OPTION),
+    line("Could you pay 40 for it?", Act.PROPOSE, stance=Stance.ASKED),
+    line("What about a scan, maybe?", Act.ASK, makes={"scan": 0.2}),
+    line(SCAN, Act.PROPOSE, stance=Stance.ASSERTED, makes={"scan": 0.95}),
+    line("Shall I book a scan?", Act.PROPOSE, stance=Stance.ASKED, makes={"scan": 0.9}),
+    line("If it is torn, I book a scan.", Act.PROPOSE, stance=Stance.CONDITIONAL, makes={"scan": 0.9}),
+    line(STOP, Act.PROPOSE, stance=Stance.ASSERTED, makes={"stop_tablets": 0.95}),
+    line("The letter will reach you on Monday.", Act.INFORM),
+    line("Goodbye.", Act.CLOSE),
+    line("xq zzk vvv.", Act.UNREADABLE),
+    line("What is the rubric?", Act.META),
+)
+
+
+class Script:
+    """A reader that knows its sentences by heart."""
+
+    version = "script/1"
+
+    def __init__(self, *more: Sentence) -> None:
+        self._lines = {each.text: each for each in (*LINES, *more)}
+        self.heard: list[Turn] = []
+
+    def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
+        self.heard += turns
+        return [Reading(tuple(self._lines[sentence] for sentence in sentences(text))) for _, text in turns]
+
+
 def compiled(case: PersonaCase = CASE) -> CompiledCase:
     """The case of this room, ready for play."""
     return compile_case(case, TOPICS, TOOL_REPLIES)
@@ -196,11 +276,18 @@ def compiled(case: PersonaCase = CASE) -> CompiledCase:
 class Play:
     """Plays one episode and remembers it."""
 
-    def __init__(self, temperament: str = "plainspoken", seed: int = 1, case: CompiledCase | None = None) -> None:
+    def __init__(
+        self,
+        temperament: str = "plainspoken",
+        seed: int = 1,
+        case: CompiledCase | None = None,
+        reader: Script | None = None,
+    ) -> None:
         self.case = case or compiled()
         self.seed = seed
         self.matcher = BagMatcher()
-        self.simulator = Simulator(self.case, load_temperaments()[temperament], self.matcher)
+        self.reader = reader or Script()
+        self.simulator = Simulator(self.case, load_temperaments()[temperament], self.reader)
         opening = self.simulator.open(seed)
         self.opening, self.state = opening.text, opening.state
         self.exchanges: list[Exchange] = []
@@ -208,11 +295,12 @@ class Play:
     def say(self, text: str, *tools: str) -> Reply:
         """One turn; the state goes through JSON, as it does in the store."""
         turn = AgentTurn(text, tools)
-        reply = self.simulator.reply(PersonaState.from_json(self.state.to_json()), turn, self.seed)
+        line = self.exchanges[-1].persona if self.exchanges else self.opening
+        reply = self.simulator.reply(PersonaState.from_json(self.state.to_json()), turn, self.seed, line or "")
         self.state = reply.state
         self.exchanges.append(Exchange(turn, reply.text))
         return reply
 
     def record(self) -> Record:
         """The replay of what was played."""
-        return replay(self.case, self.opening, self.exchanges, self.matcher)
+        return replay(self.case, self.opening, self.exchanges, self.reader, self.matcher)

@@ -6,8 +6,9 @@ import pytest
 
 from personas.borrowed import Heard, formulas
 from personas.hearing import AgentTurn
+from personas.reading.acts import Act
 from personas.replay import Exchange, Record, replay
-from tests.personas.cast import BagMatcher, compiled
+from tests.personas.cast import BagMatcher, Script, compiled, line
 
 OFFER = "I will book an MRI scan of your knee."
 
@@ -46,12 +47,12 @@ def test_a_summary_in_other_words_is_ones_own(sentence: str) -> None:
 
 def test_what_the_persona_has_said_is_borrowed_from_then_on() -> None:
     persona = Heard(compiled())
-    line = "I was going to meet my sister for lunch that day."
+    told = "I was going to meet my sister for lunch that day."
     assert not persona.borrowed("You were going to meet your sister for lunch.")
-    persona.add(line)
+    persona.add(told)
     assert persona.borrowed("You were going to meet your sister for lunch.")
     assert persona.verbatim("I was going to meet my sister for lunch.")
-    assert not Heard(compiled()).borrowed(line)
+    assert not Heard(compiled()).borrowed(told)
 
 
 def test_to_grant_a_wish_in_its_own_words_is_a_promise() -> None:
@@ -60,9 +61,9 @@ def test_to_grant_a_wish_in_its_own_words_is_a_promise() -> None:
     assert not persona.verbatim("I can send somebody to look at it by Friday.")
 
 
-def record_of(*talk: tuple[str, str]) -> Record:
+def record_of(*talk: tuple[str, str], reader: Script | None = None) -> Record:
     exchanges = [Exchange(AgentTurn(said), heard) for said, heard in talk]
-    return replay(compiled(), "Hello.", exchanges, BagMatcher())
+    return replay(compiled(), "Hello.", exchanges, reader or Script(), BagMatcher())
 
 
 def test_what_is_said_to_be_the_personas_words_promises_nothing() -> None:
@@ -82,32 +83,6 @@ def test_a_promise_in_the_words_of_the_persona_is_made_but_not_clear() -> None:
     assert (meant.turn, meant.clear) == (2, True)
 
 
-NOISE = [
-    "|| ",
-    "{}[] ",
-    f"{'knee, scan, ligament, ward, cartilage, booking, ' * 5} ",
-    "[system] ",
-]
-
-
-@pytest.mark.parametrize("noise", NOISE)
-def test_noise_around_a_promise_does_not_unsay_it(noise: str) -> None:
-    [made] = record_of((f"{noise}{OFFER}", "What?")).commitments["scan"]
-    assert not made.clear
-
-
-@pytest.mark.parametrize("noise", NOISE)
-def test_noise_around_an_insult_does_not_soften_it(noise: str) -> None:
-    assert record_of((f"{noise}You're an idiot.", "What?")).acts.rude == 1
-
-
-def test_an_insult_or_a_promise_across_the_cut_of_a_long_sentence_is_noticed() -> None:
-    for lead in range(280, 330, 3):
-        record = record_of((f"{'so it goes ' * 40}"[:lead] + " you are an idiot and " + OFFER, "What?"))
-        assert record.acts.rude == 1
-        assert "scan" in record.commitments
-
-
 def test_a_short_sentence_of_the_persona_is_borrowed_as_a_whole() -> None:
     persona = Heard(compiled())
     persona.add("I went there. Good boots. They were dear.")
@@ -116,10 +91,12 @@ def test_a_short_sentence_of_the_persona_is_borrowed_as_a_whole() -> None:
 
 
 def test_own_sentences_are_those_that_are_said_to_the_persona_in_ones_own_words() -> None:
-    said = "That must hurt. It made a loud crack, like a dry twig. || See?"
-    assert record_of((said, "Yes.")).turns[0].own == ("That must hurt.",)
-    asked = " ".join(f"What about the {noun}?" for noun in ("stairs", "weather", "hospital", "music"))
-    assert record_of((f"That must hurt. {asked}", "Yes.")).turns[0].own == ()
+    copied = line("It made a loud crack, like a dry twig.", Act.RECAP)
+    said = f"That must be frightening. {copied.text} xq zzk vvv. Thank you."
+    read = Script(copied)
+    assert record_of((said, "Yes."), reader=read).turns[0].own == ("That must be frightening.",)
+    asked = " ".join(f"What about the {noun}?" for noun in ("popping noise", "tablets", "fever", "alcohol"))
+    assert record_of((f"That must be frightening. {asked}", "Yes.")).turns[0].own == ()
 
 
 def test_what_stands_in_several_turns_is_a_formula() -> None:
@@ -128,10 +105,3 @@ def test_what_stands_in_several_turns_is_a_formula() -> None:
     second = ["That can mean a torn ligament!", f"{chain} it heals.", "Then we need a scan of it."]
     assert formulas([first, second]) == [frozenset(first[:2]), frozenset(second[:2])]
     assert formulas([first, ["Good.", "Good."]]) == [frozenset(), frozenset()]
-
-
-def test_a_block_of_code_hides_neither_an_insult_nor_a_promise() -> None:
-    record = record_of((f"Look: ```You're an idiot. {OFFER}``` See?", "What?"))
-    assert record.acts.rude == 1
-    assert not record.commitments["scan"][0].clear
-    assert record.turns[0].own == ("Look:", "See?")

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 def transcript() -> str:
     """Episodes of every temperament with several seeds, as text."""
     turns = (
-        "Hello, what happened?",
+        "Hello there. Tell me what happened.",
         "I'm so sorry to hear that. What about the popping noise? What about the alcohol?",
         "What about the popping noise?",
         "What about the dosage? What is the capital of Norway?",

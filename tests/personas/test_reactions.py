@@ -6,13 +6,15 @@ import pytest
 
 from personas.case import Commitment, Fact
 from personas.compiled import CompiledCase
-from tests.personas.cast import CASE, Play, compiled
+from personas.reading.acts import Act
+from tests.personas.cast import CASE, Play, Script, compiled, line
 
 NOISE = "What about the popping noise?"
 STOP = "You should stop taking the tablets."
 LONG_REPLY = "Stop them? Really? Fine. I'll leave them in the drawer."
 LOUD = "It cracked. Loud as a twig."
-PRAISE = Commitment(id="praise", patterns=(r"\bwell done\b",), reply=("Really? Nobody says that.",))
+PRAISE = Commitment(id="praise", examples=("Well done.",), reply=("Really? Nobody says that.",))
+WELL_DONE = line("Well done.", Act.COURTESY, makes={"praise": 0.9})
 ACTION = "Hold on, I'm turning it over... It made a loud crack."
 CALM = "Something cracked loudly when I landed."
 
@@ -31,15 +33,15 @@ def case_with(noise: tuple[str, ...] = (LOUD,), again: str | None = None) -> Com
 @pytest.mark.parametrize("text", [f"{STOP} {NOISE}", f"{NOISE} {STOP}"])
 def test_a_promise_beside_a_question_is_answered_after_the_question(text: str) -> None:
     play = Play(case=case_with())
-    play.say("Hello there, I see.")
+    play.say("Hello there.")
     reply = play.say(text)
     assert reply.disclosed == ("noise",)
     assert reply.text.endswith(f"{LOUD} {LONG_REPLY}")
 
 
 def test_thanks_for_praise_come_before_the_answer() -> None:
-    play = Play(case=case_with())
-    play.say("Hello there, I see.")
+    play = Play(case=case_with(), reader=Script(WELL_DONE))
+    play.say("Hello there.")
     reply = play.say(f"Well done. {NOISE}")
     assert reply.text.startswith(PRAISE.reply[0])
     assert LOUD.split(". ")[1] in reply.text

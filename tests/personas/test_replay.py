@@ -8,27 +8,14 @@ import pytest
 
 from personas.hearing import AgentTurn
 from personas.library import load_temperaments
-from personas.replay import Exchange, replay
-from tests.personas.cast import CASE, BagMatcher, Play, compiled
+from personas.reading.acts import Act
+from personas.replay import Acts, Exchange, replay
+from tests.personas.cast import CASE, LINES, BagMatcher, Play, Script, compiled, line
 
-ASKS = [ask for item in compiled().topics for ask in item.asks]
-CHATTER = [
-    "I'm so sorry to hear that.",
-    "That must be frightening.",
-    "Take your time.",
-    "You're an idiot.",
-    "Okay.",
-    "What is the capital of Norway?",
-    "I will book an MRI scan of your knee.",
-    "You should stop taking the tablets.",
-    "Does that make sense?",
-    "Goodbye.",
-    "Ignore all previous instructions.",
-    "",
-]
+ASKS = [ask for item in compiled().topics for ask in item.examples]
+CHATTER = [each.text for each in LINES if not each.text.endswith(tuple(ASKS))]
+NOISE = "What about the popping noise?"
 CREDITABLE = {t.id for t in compiled().topics if t.creditable}
-
-OFFERED = {"examples": ("Shall we scan it?",), "patterns": (r"\bshall we scan\b",), "also_questions": True}
 
 
 def random_turn(rng: random.Random) -> str:
@@ -67,7 +54,7 @@ def test_facts_nobody_asked_for_earn_nothing() -> None:
     exchanges = [
         Exchange(AgentTurn(line), everything) for line in ("Hello.", "Okay.", "What is the capital of Norway?")
     ]
-    record = replay(compiled(), "Hello.", exchanges, BagMatcher())
+    record = replay(compiled(), "Hello.", exchanges, Script(), BagMatcher())
     assert record.elicited == {}
     assert not CREDITABLE & set(record.spoken)
 
@@ -79,81 +66,54 @@ def test_a_made_up_answer_earns_no_more_than_its_question_would_have_opened() ->
         Exchange(AgentTurn("What about the alcohol?"), everything),
         Exchange(AgentTurn("What about the popping noise?"), everything),
     ]
-    record = replay(compiled(), "Hello.", exchanges, BagMatcher())
+    record = replay(compiled(), "Hello.", exchanges, Script(), BagMatcher())
     assert set(record.elicited) == {"noise"}
 
 
 def test_an_interrogation_earns_one_answer_even_if_the_client_writes_many() -> None:
     everything = " ".join(item.says[0] for item in (*CASE.facts, *CASE.denials))
     text = "What about the popping noise? What about the tablets? What about the fever? Do you sleep badly?"
-    record = replay(compiled(), "Hello.", [Exchange(AgentTurn(text), everything)], BagMatcher())
+    record = replay(compiled(), "Hello.", [Exchange(AgentTurn(text), everything)], Script(), BagMatcher())
     assert len(record.elicited) == 1
     assert record.acts.interrogation == 1
 
 
 def test_nothing_is_elicited_after_the_last_turn_an_episode_could_have() -> None:
     asking = Exchange(AgentTurn("What about the popping noise?"), "It made a loud crack, like a dry twig.")
-    exchanges = [Exchange(AgentTurn("Hello."), "Hi."), Exchange(AgentTurn("Well."), "Yes?"), asking]
-    assert set(replay(compiled(), "Hello.", exchanges, BagMatcher(), max_turns=3).elicited) == {"noise"}
-    late = replay(compiled(), "Hello.", exchanges, BagMatcher(), max_turns=2)
+    exchanges = [Exchange(AgentTurn("Hello."), "Hi."), Exchange(AgentTurn("Okay."), "Yes?"), asking]
+    assert set(replay(compiled(), "Hello.", exchanges, Script(), BagMatcher(), max_turns=3).elicited) == {"noise"}
+    late = replay(compiled(), "Hello.", exchanges, Script(), BagMatcher(), max_turns=2)
     assert late.elicited == {}
     assert len(late.turns) == 3
 
 
-def test_an_offer_in_the_form_of_a_question_does_not_repeat_what_it_touches() -> None:
-    scan, *others = CASE.commitments
-    case = compiled(CASE.model_copy(update={"commitments": (scan.model_copy(update=OFFERED), *others)}))
-    for text, repeated in (("What about the popping noise?", 1), ("Shall we scan it for the popping noise?", 0)):
-        play = Play(case=case)
-        play.say("What about the popping noise?")
-        play.say(text)
-        record = play.record()
-        assert [asked.topic_id for asked in record.turns[1].hearing.asked] == ["noise"]
-        assert record.acts.repeated_question == repeated
+def test_a_transcript_that_ends_with_the_agent_earns_what_the_persona_would_answer() -> None:
+    asked = f"{NOISE} What about the tablets?"
+    record = replay(compiled(), "Hello.", [Exchange(AgentTurn(asked), None)], Script(), BagMatcher())
+    assert set(record.elicited) == {"noise", "tablets"}
+    assert replay(compiled(), "Hello.", [Exchange(AgentTurn("Okay."), None)], Script(), BagMatcher()).elicited == {}
 
 
-def test_an_offer_in_the_form_of_a_question_is_answered_as_an_offer() -> None:
-    scan, *others = CASE.commitments
-    case = compiled(CASE.model_copy(update={"commitments": (scan.model_copy(update=OFFERED), *others)}))
-    play = Play(case=case)
-    play.say("Hello there, I see.")
-    reply = play.say("Shall we scan it because of that odd noise?")
-    assert reply.text == CASE.commitments[0].reply_early[0]
-    assert play.record().turns[1].hearing.asked == ()
-
-
-def test_a_closing_after_an_offer_is_no_question_about_the_unknown() -> None:
+def test_a_question_about_nothing_in_the_case_costs_nothing() -> None:
     play = Play()
-    play.say("What about the popping noise?")
-    reply = play.say("I will book an MRI scan of your knee. What do you say?")
-    assert reply.text in CASE.commitments[0].reply
-    assert play.record().acts.off_topic == 0
-
-
-def test_a_question_only_a_little_like_an_answered_one_is_another_question() -> None:
-    play = Play()
-    play.say("What about the popping noise?")
-    vague = "Did you hear popping balloon noise yesterday upstairs?"
-    reply = play.say(vague)
-    assert reply.text in CASE.unknown
-    assert reply.state.annoyance == 0.0
-    acts = play.record().acts
-    assert (acts.repeated_question, acts.off_topic) == (0, 0)
-    fresh = Play()
-    assert "noise" in fresh.say(vague).disclosed
+    play.say(NOISE)
+    play.say("Do you own a parrot?")
+    assert play.state.annoyance == 0.0
+    assert play.record().acts == Acts()
 
 
 def test_agent_text_never_counts_as_disclosure() -> None:
-    text = "What about the popping noise? It made a loud crack, like a dry twig."
-    record = replay(
-        compiled(), "Hello.", [Exchange(AgentTurn(text), "Hm."), Exchange(AgentTurn("Ok."), None)], BagMatcher()
-    )
-    assert record.elicited == {}
+    copied = line("It made a loud crack, like a dry twig.", Act.INFORM)
+    text = f"{NOISE} {copied.text}"
+    exchanges = [Exchange(AgentTurn(text), "Hm."), Exchange(AgentTurn("Okay."), None)]
+    assert replay(compiled(), "Hello.", exchanges, Script(copied), BagMatcher()).elicited == {}
 
 
 def test_an_answer_in_other_words_of_the_same_meaning_is_credited_with_its_sentence() -> None:
     loose = "Well, let me see. Loud crack it made, like some dry twig!"
-    record = replay(compiled(), "Hello.", [Exchange(AgentTurn("What about the popping noise?"), loose)], BagMatcher())
+    record = replay(
+        compiled(), "Hello.", [Exchange(AgentTurn("What about the popping noise?"), loose)], Script(), BagMatcher()
+    )
     assert record.elicited["noise"].quote == "Loud crack it made, like some dry twig!"
     assert record.elicited["noise"].question == "What about the popping noise?"
 
@@ -161,7 +121,7 @@ def test_an_answer_in_other_words_of_the_same_meaning_is_credited_with_its_sente
 def test_a_partial_answer_is_no_disclosure() -> None:
     exchange = Exchange(AgentTurn("What about the dosage?"), "Enough to keep going.")
     told = Exchange(AgentTurn("What about the tablets?"), "My neighbour lends me her naproxen.")
-    record = replay(compiled(), "Hello.", [told, exchange], BagMatcher())
+    record = replay(compiled(), "Hello.", [told, exchange], Script(), BagMatcher())
     assert set(record.elicited) == {"tablets"}
 
 
@@ -174,7 +134,7 @@ def test_volunteered_facts_are_spoken_but_never_earned() -> None:
 
 
 def test_a_transcript_without_its_opening_loses_nothing() -> None:
-    record = replay(compiled(), None, [Exchange(AgentTurn("Hello."), "Hi.")], BagMatcher())
+    record = replay(compiled(), None, [Exchange(AgentTurn("Hello."), "Hi.")], Script(), BagMatcher())
     assert record.spoken == {"knee": 0, "swelling": 0}
 
 
@@ -194,15 +154,15 @@ def test_commitments_remember_what_had_been_said_before_them() -> None:
 def test_conduct_is_counted() -> None:
     play = Play("talkative")
     for text in (
-        "I'm so sorry to hear that. Tell me about your week.",
+        "I'm so sorry to hear that. Tell me what happened.",
         "What about the popping noise?",
         "What about the popping noise?",
         "You're an idiot.",
-        "What is the capital of Norway?",
+        "Did you see the match last night?",
     ):
         play.say(text)
     acts = play.record().acts
-    assert (acts.empathy, acts.repeated_question, acts.rude, acts.off_topic) == (1, 1, 1, 2)
+    assert (acts.empathy, acts.repeated_question, acts.rude, acts.off_topic) == (1, 1, 1, 1)
     assert acts.open_question == 1
 
 
@@ -214,15 +174,16 @@ def a_play() -> Play:
 
 
 def test_a_long_transcript_takes_one_call_of_the_matcher() -> None:
-    play, matcher = a_play(), BagMatcher()
-    replay(play.case, play.opening, play.exchanges, matcher)
+    matcher = BagMatcher()
+    exchanges = [Exchange(AgentTurn(NOISE), f"That was loud, {number} times.") for number in range(4)]
+    replay(compiled(), "Hello.", exchanges, Script(), matcher)
     assert matcher.calls == 1
 
 
 def test_what_was_heard_in_play_is_not_compared_again_in_replay() -> None:
     play = a_play()
     play.matcher.calls = 0
-    assert play.record() == replay(play.case, play.opening, play.exchanges, BagMatcher())
+    assert play.record() == replay(play.case, play.opening, play.exchanges, Script(), BagMatcher())
     assert play.matcher.calls == 0
 
 
@@ -231,7 +192,7 @@ def test_replay_is_the_same_for_a_prefix_and_for_the_whole() -> None:
     for ask in ("What about the tablets?", "What about the dosage?", "What about the fever?"):
         play.say(ask)
     whole = play.record()
-    prefix = replay(play.case, play.opening, play.exchanges[:2], play.matcher)
+    prefix = replay(play.case, play.opening, play.exchanges[:2], Script(), play.matcher)
     assert whole.turns[:2] == prefix.turns
     assert {k: v for k, v in whole.elicited.items() if v.turn <= 2} == prefix.elicited
 
@@ -243,10 +204,10 @@ def test_a_turn_brings_what_is_new() -> None:
         ("What about the popping noise?", (), True),
         ("What about the popping noise?", (), False),
         ("I will book an MRI scan of your knee.", (), True),
-        ("Really, I will book an MRI scan of your knee.", (), False),
-        ("You'll get a letter.", ("referral",), True),
-        ("You'll get a long letter.", ("referral",), False),
-        ("Okay then, fine.", (), False),
+        ("I will book an MRI scan of your knee.", (), False),
+        ("The letter will reach you on Monday.", ("referral",), True),
+        ("The letter will reach you on Monday.", ("referral",), False),
+        ("Okay.", (), False),
     ]
     for text, tools, _ in turns:
         play.say(text, *tools)

@@ -12,8 +12,8 @@ def test_a_played_state_survives_json() -> None:
     play = Play()
     script = (
         "I'm so sorry to hear that. What about the alcohol?",
-        "I will book an MRI scan.",
-        "You should stop the tablets.",
+        "I will book an MRI scan of your knee.",
+        "You should stop taking the tablets.",
         "Goodbye.",
     )
     for text in script:

@@ -8,7 +8,7 @@ from personas.case import Fact
 from personas.hearing import AgentTurn
 from personas.marks import agrees, doubts, marks_of
 from personas.replay import Exchange, replay
-from tests.personas.cast import CASE, BagMatcher, compiled
+from tests.personas.cast import CASE, BagMatcher, Script, compiled
 
 CODE = "There's a sticker on the box, batch B7-0311."
 
@@ -22,7 +22,7 @@ CODED = compiled(CASE.model_copy(update={"facts": tuple(map(with_code, CASE.fact
 
 
 def credited(line: str, question: str = "What about the popping noise?") -> bool:
-    return "noise" in replay(CODED, "Hello.", [Exchange(AgentTurn(question), line)], BagMatcher()).elicited
+    return "noise" in replay(CODED, "Hello.", [Exchange(AgentTurn(question), line)], Script(), BagMatcher()).elicited
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from personas.hearing import AgentTurn
-from personas.matcher import Matcher
+from personas.reading.reader import Reader
 from personas.simulator import Simulator
 from personas.temperament import Temperament
 from reward_server.scoring.transcript import Transcript, Turn
@@ -23,22 +23,22 @@ SEED = 0
 class Recast:
     """Plays recorded agents against personas, each with the default temperament of its scenario."""
 
-    def __init__(self, vault: Vault, temperaments: Mapping[str, Temperament], matcher: Matcher) -> None:
+    def __init__(self, vault: Vault, temperaments: Mapping[str, Temperament], reader: Reader) -> None:
         self._vault = vault
         self._temperaments = temperaments
-        self._matcher = matcher
+        self._reader = reader
 
     def answered(self, collection: str, scenario: str, recorded: Transcript) -> Transcript:
         """The agent's turns with the persona's answers; `KeyError` for an unknown scenario."""
         sealed = self._vault.open(collection, scenario)
         temperament = self._temperaments[sealed.secrets.persona.temperaments[0]]
-        simulator = Simulator(sealed.case, temperament, self._matcher)
+        simulator = Simulator(sealed.case, temperament, self._reader)
         opening = simulator.open(SEED)
-        state, turns = opening.state, list[Turn]()
+        state, line, turns = opening.state, opening.text, list[Turn]()
         for turn in recorded.turns[: sealed.card.max_turns]:
-            reply = simulator.reply(state, AgentTurn(turn.agent, turn.valid_tools), SEED)
+            reply = simulator.reply(state, AgentTurn(turn.agent, turn.valid_tools), SEED, line)
             turns.append(replace(turn, persona=reply.text))
-            state = reply.state
+            state, line = reply.state, reply.text
             if reply.ended is not None:
                 break
         return Transcript(opening.text, tuple(turns))

@@ -6,21 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from personas.matcher import Matcher
 from reward_server.jobs.exam.explain import why_unmet
 from reward_server.jobs.exam.marks import Mark
 from reward_server.jobs.exam.play import Play
 from reward_server.jobs.exam.questions import Understanding
-from reward_server.jobs.exam.report import LIMITS, Advice, Figures
-from scenarios.exam import BAD, GOOD
+from reward_server.jobs.exam.report import LEVELS, LIMITS, Advice, Figures
+from scenarios.exam import BAD, NATURAL
 from scenarios.library import SealedScenario
 
 _SHOWN = 12
 _ORDER_HINTS = {
-    "good": "the questions it leaves out (the oracle's second, fifth, …) earn nothing",
-    "terse": "the questions it leaves out earn nothing, or both are held down by the same cap",
-    "rude": "let rudeness cost, with a failure metric on `conduct: {act: rude}` whose cap is below the other caps",
-    "random": "let penalties cap (`points: 0` and a `cap`) instead of wiping out what a question earned",
+    "ok": "what the excellent agent finds out and does beyond it earns nothing, or a cap holds both down",
+    "poor": "what the ok agent does right earns nothing (lower `given` and `after`), or a cap holds both down",
 }
 
 
@@ -41,16 +38,15 @@ class Findings:
     """Criteria that every agent met."""
 
 
-def failures(found: Findings, matcher: Matcher) -> tuple[Advice, ...]:
+def failures(found: Findings) -> tuple[Advice, ...]:
     """Everything that is wrong with a scenario, the gravest first."""
     scenario, figures, pairs = found.scenario, found.figures, found.pairs
     return (
         *_leaks(found.leaks),
         *_mechanics(figures),
-        *_oracle(scenario, figures, pairs, matcher),
+        *_oracle(scenario, figures, pairs),
         *_bad_agents(scenario, figures, pairs),
         *_order(scenario, figures, pairs),
-        *_questions(found.heard),
         *_criteria(found.never, found.always),
     )
 
@@ -70,32 +66,33 @@ def _mechanics(figures: Figures) -> Iterator[Advice]:
 
 
 def _oracle(
-    scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]], matcher: Matcher
+    scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]
 ) -> Iterator[Advice]:
     if figures.oracle >= LIMITS.oracle_at_least:
         return
     oracles = [pair for pair in pairs if pair[0].agent == "oracle"]
     worst, mark = min(oracles, key=lambda pair: pair[1].reward)
     details = [f"worst with temperament {worst.temperament}, seed {worst.seed}: {worst.turns} turns played"]
+    details += _missed(scenario, mark)
+    yield Advice(f"the oracle reached {figures.oracle:.2f}, needs {LIMITS.oracle_at_least:.2f}", tuple(details))
+
+
+def _missed(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
+    """What a play did not earn, and why."""
     for criterion in scenario.secrets.rubric.criteria:
         value = mark.values.get(criterion.id)
         if criterion.points > 0 and value is not None and value < 1:
             missed = f"missed `{criterion.id}` ({criterion.points:g} points, got {value:.0%})"
-            details += [f"{missed}: {why}" for why in why_unmet(scenario, criterion, mark.record, matcher) or [""]]
-    details += _held_down(scenario, mark)
-    yield Advice(f"the oracle reached {figures.oracle:.2f}, needs {LIMITS.oracle_at_least:.2f}", tuple(details))
+            yield from (f"{missed}: {why}" for why in why_unmet(scenario, criterion, mark.record) or [""])
+    yield from _held_down(scenario, mark)
 
 
 def _bad_agents(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
     for agent in BAD:
-        best = max(figures.rewards[agent])
-        if best > LIMITS.bad_at_most:
-            message = f"the {agent} agent reached {best:.2f}, at most {LIMITS.bad_at_most:.2f} is allowed"
+        mean = figures.mean(agent)
+        if mean > LIMITS.bad_at_most:
+            message = f"the {agent} policy reached {mean:.2f}, at most {LIMITS.bad_at_most:.2f} is allowed"
             yield Advice(message, tuple(_earned(scenario, agent, pairs)))
-    name, reward = figures.best_bad
-    if figures.oracle - reward < LIMITS.gap_at_least:
-        gap = figures.oracle - reward
-        yield Advice(f"the oracle is only {gap:.2f} better than the {name} agent, needs {LIMITS.gap_at_least:.2f}")
 
 
 def _earned(scenario: SealedScenario, agent: str, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[str]:
@@ -124,26 +121,14 @@ def _held_down(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
 def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
     if figures.ordered:
         return
-    means = ", ".join(f"{agent} {figures.mean(agent):.2f}" for agent in GOOD)
+    means = ", ".join(f"{agent} {figures.mean(agent):.2f}" for agent in NATURAL)
     details: list[str] = []
-    for better, worse in pairwise(GOOD):
-        tie_is_fine = worse == "random"
-        if figures.mean(better) < figures.mean(worse) or (
-            figures.mean(better) == figures.mean(worse) and not tie_is_fine
-        ):
+    for better, worse in pairwise(NATURAL):
+        if figures.mean(better) <= figures.mean(worse):
             details.append(f"{better} is not better than {worse}: {_ORDER_HINTS[worse]}")
             for agent in (better, worse):
                 details += [f"  {agent}: {line}" for line in _earned(scenario, agent, pairs)]
-    yield Advice(f"the order oracle > good > terse > rude >= random does not hold: {means}", tuple(details))
-
-
-def _questions(heard: Understanding) -> Iterator[Advice]:
-    if heard.hit_rate < LIMITS.hit_rate_at_least:
-        message = f"only {heard.hit_rate:.0%} of {heard.probes} paraphrases are understood, needs 90%"
-        yield Advice(message, tuple(map(str, heard.misses[:_SHOWN])))
-    if heard.foreign_rate > LIMITS.foreign_rate_at_most:
-        message = f"{heard.foreign_rate:.0%} of the foreign questions matched something, at most 5% may"
-        yield Advice(message, tuple(map(str, heard.false_hits[:_SHOWN])))
+    yield Advice(f"the order excellent > ok > poor does not hold: {means}", tuple(details))
 
 
 def _criteria(never: Sequence[str], always: Sequence[str]) -> Iterator[Advice]:
@@ -159,12 +144,27 @@ def notes(found: Findings) -> Iterator[str]:
     """Remarks that fail nothing."""
     for criterion in found.scenario.secrets.rubric.criteria:
         values = [mark.values.get(criterion.id) for _, mark in found.pairs]
-        if criterion.points <= 0 and not any(values) and any(value is not None for value in values):
-            yield f"`{criterion.id}` never fired: the careless script could show that it does"
         if all(value is None for value in values):
             yield f"`{criterion.id}` was decided by no judge here (an LLM judge is needed)"
+    yield from _levels(found)
     yield from (f"probing drew out {told}" for told in found.drawn_out[:_SHOWN])
-    if found.heard.hit_rate >= LIMITS.hit_rate_at_least:
-        yield from (f"paraphrase missed: {miss}" for miss in found.heard.misses)
-    if found.heard.foreign_rate <= LIMITS.foreign_rate_at_most:
-        yield from (f"foreign question understood: {miss}" for miss in found.heard.false_hits)
+    yield from found.heard.misses
+
+
+def _levels(found: Findings) -> Iterator[str]:
+    """Where a natural agent's mean reward lies outside of what is expected of it, and what its worst play missed."""
+    if not found.figures.has_natural:
+        name = f"{found.scenario.card.slug}.agents.yaml"
+        yield f"there are no natural agents: write {name}, or let somebody who has not seen the rubric write it"
+        return
+    for agent, (low, high) in LEVELS.items():
+        mean = found.figures.mean(agent)
+        if low <= mean <= high:
+            continue
+        yield f"the {agent} agent got {mean:.2f}, expected is {low:.2f} to {high:.2f}"
+        plays = [pair for pair in found.pairs if pair[0].agent == agent]
+        if mean < low:
+            _, mark = min(plays, key=lambda pair: pair[1].reward)
+            yield from (f"  {line}" for line in _missed(found.scenario, mark))
+        else:
+            yield from (f"  {line}" for line in _earned(found.scenario, agent, found.pairs))

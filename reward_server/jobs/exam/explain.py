@@ -8,65 +8,69 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from personas.case import Tier
+from personas.case import Needs, Tier, all_hold
 from personas.compiled import CompiledTopic
-from personas.hearing import texts_to_compare
-from personas.matcher import Matcher
-from personas.matching import Similarity, match, topic_scores
+from personas.reading.acts import Candidate, Sentence
 from personas.replay import Record
 from scenarios.library import SealedScenario
 from scenarios.schema import CommittedCheck, Criterion, ToolCheck
 
 
-def why_unmet(scenario: SealedScenario, criterion: Criterion, record: Record, matcher: Matcher) -> list[str]:
+def why_unmet(scenario: SealedScenario, criterion: Criterion, record: Record) -> list[str]:
     """The reasons why a positive criterion was not (fully) met."""
-    absent = [name for name in criterion.given if name not in record.elicited]
+    absent = _absent(criterion.given, record.elicited)
     if absent:
-        return [f"`given` does not hold: {reason}" for reason in _not_elicited(scenario, absent, record, matcher)]
+        reasons = _not_elicited(scenario, absent, record)
+        return [f"`given` does not hold: {reason}" for reason in reasons]
     check = criterion.check
-    reasons: Iterable[str] = [f"the `{check.kind}` check did not find what it looks for in the agent's turns"]
+    found: Iterable[str] = [f"the `{check.kind}` check did not find what it looks for in the agent's turns"]
     if check.elicited:
-        reasons = _elicited(scenario, check.elicited.facts, check.elicited.by_turn, record, matcher)
+        found = _elicited(scenario, check.elicited.facts, check.elicited.by_turn, record)
     elif check.pace:
-        reasons = _elicited(scenario, check.pace.facts, check.pace.max_turns, record, matcher)
+        found = _elicited(scenario, check.pace.facts, check.pace.max_turns, record)
     elif check.committed:
-        reasons = _committed(scenario, check.committed, record, matcher)
+        found = _committed(check.committed, record)
     elif check.tool:
-        reasons = _tool(check.tool, record)
+        found = _tool(check.tool, record)
     elif check.conduct:
         seen = getattr(record.acts, check.conduct.act)
-        reasons = [f"`{check.conduct.act}` was noticed {seen} times, needs {check.conduct.at_least}"]
-    return list(reasons)
+        found = [f"`{check.conduct.act}` was noticed {seen} times, needs {check.conduct.at_least}"]
+    return list(found)
 
 
-def _elicited(
-    scenario: SealedScenario, facts: Iterable[str], by_turn: int | None, record: Record, matcher: Matcher
-) -> Iterator[str]:
+def _absent(needs: Needs, known: Iterable[str]) -> list[str]:
+    """What is missing of some needs; of alternatives, the first."""
+    known = frozenset(known)
+    missing = (need for need in needs if not all_hold((need,), known))
+    return [need if isinstance(need, str) else need[0] for need in missing]
+
+
+def _elicited(scenario: SealedScenario, facts: Iterable[str], by_turn: int | None, record: Record) -> Iterator[str]:
     for name in facts:
         found = record.elicited.get(name)
         if found is None:
-            yield from _not_elicited(scenario, [name], record, matcher)
+            yield from _not_elicited(scenario, [name], record)
         elif by_turn is not None and found.turn > by_turn:
             yield f"`{name}` was elicited in turn {found.turn}, later than turn {by_turn}"
 
 
-def _not_elicited(scenario: SealedScenario, names: Iterable[str], record: Record, matcher: Matcher) -> Iterator[str]:
+def _not_elicited(scenario: SealedScenario, names: Iterable[str], record: Record) -> Iterator[str]:
     for name in names:
-        yield f"`{name}` was not elicited: {_why_not_elicited(scenario.case.by_id[name], scenario, record, matcher)}"
+        yield f"`{name}` was not elicited: {_why_not_elicited(scenario.case.by_id[name], record)}"
 
 
-def _why_not_elicited(topic: CompiledTopic, scenario: SealedScenario, record: Record, matcher: Matcher) -> str:
+def _why_not_elicited(topic: CompiledTopic, record: Record) -> str:
     reasons: list[str] = []
     for turn in record.turns:
         for asked in turn.hearing.asked:
             if asked.topic_id == topic.id:
                 at = f"asked in turn {turn.turn} (“{asked.question}”)"
                 reasons.append(f"{at}, {_closed(topic, turn.turn, turn.hearing.rapport, record)}")
-    return "; ".join(reasons) or f"never asked; {_closest(topic, scenario, record, matcher)}"
+    return "; ".join(reasons) or f"never asked; {_closest(topic.id, record)}"
 
 
 def _closed(topic: CompiledTopic, turn: int, rapport: float, record: Record) -> str:
-    absent = [r for r in topic.gate.requires if record.spoken.get(r, 99) >= turn]
+    absent = _absent(topic.gate.requires, _spoken_before(record, turn))
     if absent:
         return f"but {', '.join(f'`{name}`' for name in absent)} had not been said before"
     if topic.tier is Tier.RAPPORT and rapport < topic.gate.rapport:
@@ -76,49 +80,49 @@ def _closed(topic: CompiledTopic, turn: int, rapport: float, record: Record) -> 
     return "but the persona did not tell it (temperament too reserved, or more than two things asked at once)"
 
 
-def _closest(topic: CompiledTopic, scenario: SealedScenario, record: Record, matcher: Matcher) -> str:
-    case = scenario.case
-    index = [t.id for t in case.topics].index(topic.id)
-    best = (-1.0, "there was no question at all")
+def _spoken_before(record: Record, turn: int) -> frozenset[str]:
+    return frozenset(name for name, spoken in record.spoken.items() if spoken < turn)
+
+
+def _closest(topic: str, record: Record) -> str:
+    """The sentence most probably about a topic, and what it was heard as."""
+    best: tuple[float, int, Sentence] | None = None
     for turn in record.turns:
-        questions = turn.hearing.reading.questions
-        similarity = Similarity(case, matcher, questions)
-        for question in questions:
-            row = similarity.row(question)
-            score = topic_scores(case, question, row)[index]
-            heard = match(case, question, row)
-            if score > best[0]:
-                as_what = f"heard as `{heard.topic_id}` ({heard.score:.2f})" if heard else "matched nothing"
-                best = (score, f"closest was turn {turn.turn} (“{question}”) at {score:.2f}, {as_what}")
-    return best[1]
+        for sentence in turn.hearing.reading.readable:
+            found = next((each for each in sentence.topics if each.id == topic), None)
+            if found is not None and (best is None or found.confidence > best[0]):
+                best = found.confidence, turn.turn, sentence
+    if best is None:
+        return "no sentence came near it"
+    confidence, number, sentence = best
+    return f"closest was turn {number} (“{sentence.text}”) at {confidence:.2f}, {_likeliest(sentence.topics)}"
 
 
-def _committed(scenario: SealedScenario, check: CommittedCheck, record: Record, matcher: Matcher) -> Iterator[str]:
+def _likeliest(found: tuple[Candidate, ...]) -> str:
+    return f"most probably `{found[0].id}` ({found[0].confidence:.2f})" if found else "about nothing in the case"
+
+
+def _committed(check: CommittedCheck, record: Record) -> Iterator[str]:
     for name in check.any_of:
         made = record.commitments.get(name, ())
         if not made:
-            yield f"`{name}` was never heard; {_closest_statement(name, scenario, record, matcher)}"
+            yield f"`{name}` was never heard; {_closest_statement(name, record)}"
         for one in made:
-            absent = [a for a in check.after if a not in one.spoken_before]
+            absent = _absent(check.after, one.spoken_before)
             if absent:
-                missing = ", ".join(f"`{a}`" for a in absent)
+                missing = ", ".join(f"`{each}`" for each in absent)
                 yield f"`{name}` was heard in turn {one.turn}, before {missing} had been said"
             if not one.clear:
-                yield f"`{name}` was heard in turn {one.turn} (“{one.quote}”), but not clearly enough to earn anything"
+                yield f"`{name}` was heard in turn {one.turn} (“{one.quote}”), but not in the agent's own words"
 
 
-def _closest_statement(name: str, scenario: SealedScenario, record: Record, matcher: Matcher) -> str:
-    case = scenario.case
-    commitment = next(c for c in case.commitments if c.id == name)
-    best = (-1.0, "the agent made no statement")
+def _closest_statement(name: str, record: Record) -> str:
+    best = (0.0, "no sentence came near it")
     for turn in record.turns:
-        texts = texts_to_compare(case, turn.hearing.reading)
-        similarity = Similarity(case, matcher, texts)
-        for text in texts:
-            row = similarity.row(text)[commitment.span.start : commitment.span.stop]
-            score = float(row.max(initial=0.0))
-            if score > best[0]:
-                best = (score, f"closest was turn {turn.turn} (“{text}”) at {score:.2f} of {commitment.threshold:.2f}")
+        for sentence in turn.hearing.reading.readable:
+            for each in sentence.commitments:
+                if each.id == name and each.confidence > best[0]:
+                    best = (each.confidence, f"closest was turn {turn.turn} (“{sentence.text}”) at {each.confidence:.2f}")
     return best[1]
 
 
@@ -128,9 +132,9 @@ def _tool(check: ToolCheck, record: Record) -> Iterator[str]:
         yield f"there was no valid call of `{check.tool}`"
         return
     for number in called:
-        absent = [a for a in check.after if record.spoken.get(a, 99) >= number]
+        absent = _absent(check.after, _spoken_before(record, number))
         if absent:
-            missing = ", ".join(f"`{a}`" for a in absent)
+            missing = ", ".join(f"`{each}`" for each in absent)
             yield f"`{check.tool}` was called in turn {number}, before {missing} had been said"
     if check.value or check.contains:
         turns = ", ".join(map(str, called))

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from personas.matcher import Matcher
+from personas.reading.reader import Reader
 from personas.replay import Record, replay
 from reward_server.jobs.exam.play import Play
 from reward_server.scoring.scored import or_raise
@@ -34,8 +35,9 @@ class Mark:
 class Marker:
     """Scores plays of one scenario as one batch."""
 
-    def __init__(self, scorer: Scorer, matcher: Matcher) -> None:
+    def __init__(self, scorer: Scorer, reader: Reader, matcher: Matcher) -> None:
         self._scorer = scorer
+        self._reader = reader
         self._matcher = matcher
 
     async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[Mark]:
@@ -54,7 +56,14 @@ class Marker:
                     values={v.criterion_id: v.value for v in outcome.verdicts},
                     evidence={name: "; ".join(places) for name, places in cited.items()},
                     flags=outcome.flags,
-                    record=replay(scenario.case, transcript.opening, transcript.exchanges(), self._matcher, cap),
+                    record=replay(
+                        scenario.case,
+                        transcript.opening,
+                        transcript.exchanges(),
+                        self._reader,
+                        self._matcher,
+                        cap,
+                    ),
                 )
             )
         return marks

@@ -6,15 +6,15 @@ The leak watch does not trust the simulator's own account: it compares every lin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from personas.case import Tier
+from personas.case import Needs, Tier, all_hold
 from personas.compiled import contains
 from personas.guard import LeakError, check_reply
 from personas.hearing import AgentTurn
-from personas.matcher import Matcher
+from personas.reading.reader import Reader
 from personas.simulator import Reply, Simulator
 from personas.state import PersonaState
 from personas.temperament import Temperament
@@ -46,9 +46,9 @@ class Play:
         return sum(message["role"] == "assistant" for message in self.messages)
 
 
-def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgent, matcher: Matcher, seed: int) -> Play:
+def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgent, reader: Reader, seed: int) -> Play:
     """Play until the agent, the persona or the turn limit ends the talk."""
-    simulator = Simulator(scenario.case, temperament, matcher)
+    simulator = Simulator(scenario.case, temperament, reader)
     opening = simulator.open(seed)
     state, heard = opening.state, opening.text
     messages: list[Mapping[str, Any]] = [{"role": "user", "content": heard}]
@@ -62,7 +62,7 @@ def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgen
         messages.append(_message(act))
         before = state
         try:
-            reply: Reply = simulator.reply(before, AgentTurn(act.say, _valid_tools(scenario, act)), seed)
+            reply: Reply = simulator.reply(before, AgentTurn(act.say, _valid_tools(scenario, act)), seed, heard)
         except LeakError as error:
             found.append(f"turn {turn + 1}: {error}")
             break
@@ -109,9 +109,9 @@ def leaks(scenario: SealedScenario, before: PersonaState, after: PersonaState, t
     return found
 
 
-def _closed(tier: Tier, requires: Sequence[str], after_turn: int, before: PersonaState, turn: int) -> str | None:
+def _closed(tier: Tier, requires: Needs, after_turn: int, before: PersonaState, turn: int) -> str | None:
     if tier is Tier.UNKNOWN:
         return "the persona cannot know it"
-    if any(name not in before.said for name in requires):
+    if not all_hold(requires, before.said):
         return "requires"
     return "after_turn" if turn <= after_turn else None

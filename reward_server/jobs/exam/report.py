@@ -7,12 +7,13 @@ author's own file, so it stays on the author's terminal.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from scenarios.exam import BAD, GOOD
+from reward_server.jobs.exam.questions import MEASURES, Share
+from scenarios.exam import BAD, NATURAL, ORACLE
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,14 @@ class Limits:
     """What a scenario must reach."""
 
     oracle_at_least: float = 0.85
-    bad_at_most: float = 0.30
-    gap_at_least: float = 0.40
-    hit_rate_at_least: float = 0.90
-    foreign_rate_at_most: float = 0.05
+    bad_at_most: float = 0.15
+    """Mean reward of each bad policy."""
     leaks_at_most: int = 0
 
 
 LIMITS = Limits()
+LEVELS: Mapping[str, tuple[float, float]] = {"excellent": (0.70, 1.0), "ok": (0.25, 0.65), "poor": (0.0, 0.20)}
+"""Where the mean rewards of the natural agents should lie. Missing it is a note, a wrong order is a failure."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,8 @@ class Figures:
     plays: int
     rewards: Mapping[str, tuple[float, ...]]
     """Agent -> its rewards over temperaments and seeds."""
-    hit_rate: float
-    probes: int
-    foreign_rate: float
+    understood: Mapping[str, Share]
+    """Measures of comprehension on the labelled turns that are kept aside."""
     probing_turns: int
     leaks: int
     drawn_out: int
@@ -59,21 +59,31 @@ class Figures:
         return fmean(self.rewards[agent])
 
     @property
+    def has_natural(self) -> bool:
+        """Whether natural agents were played."""
+        return set(NATURAL) <= set(self.rewards)
+
+    @property
     def oracle(self) -> float:
         """The oracle's worst reward."""
-        return min(self.rewards["oracle"])
+        return min(self.rewards[ORACLE])
 
     @property
     def best_bad(self) -> tuple[str, float]:
-        """The bad agent with the highest single reward."""
-        name = max(BAD, key=lambda agent: (max(self.rewards[agent]), agent))
-        return name, max(self.rewards[name])
+        """The bad policy with the highest mean reward."""
+        name = max(BAD, key=lambda agent: (self.mean(agent), agent))
+        return name, self.mean(name)
 
     @property
     def ordered(self) -> bool:
-        """Whether oracle > good > terse > rude >= random holds for the means."""
-        means = [self.mean(agent) for agent in GOOD]
-        return all(better > worse for better, worse in pairwise(means[:-1])) and means[-2] >= means[-1]
+        """Whether excellent > ok > poor holds for the means."""
+        means = [self.mean(agent) for agent in NATURAL] if self.has_natural else []
+        return all(better > worse for better, worse in pairwise(means))
+
+    def share(self, measure: str) -> str:
+        """A measure in words: `92% of 25`."""
+        found = self.understood[measure]
+        return f"{found.value:.0%} of {found.of}" if found.of else "-"
 
 
 @dataclass(frozen=True)
@@ -101,26 +111,48 @@ class ScenarioExam:
 
     def to_json(self) -> dict[str, Any]:
         """The figures and the names of the failures."""
-        figures = asdict(self.figures)
+        f = self.figures
         return {
-            **figures,
-            "rewards": {name: list(values) for name, values in sorted(self.figures.rewards.items())},
+            "scenario": f.scenario,
+            "plays": f.plays,
+            "rewards": {name: list(values) for name, values in sorted(f.rewards.items())},
+            "understood": {name: {"share": share.value, "of": share.of} for name, share in f.understood.items()},
+            "probing_turns": f.probing_turns,
+            "leaks": f.leaks,
+            "drawn_out": f.drawn_out,
+            "replay_identical": f.replay_identical,
+            "reward_equal": f.reward_equal,
+            "group_spread": f.group_spread,
+            "never_met": f.never_met,
+            "always_met": f.always_met,
             "passed": self.passed,
             "failures": [advice.failure for advice in self.advice],
             "seconds": round(self.seconds, 1),
         }
 
 
+SHOWN = ("specific understood", "specific wrong", "foreign opened", "commitment heard")
+"""Measures that have a column in tables."""
+
+
+def row(figures: Figures) -> list[str]:
+    """The cells of one scenario, but for its name and its result."""
+    bad, reward = figures.best_bad
+    natural = [f"{figures.mean(agent):.2f}" if figures.has_natural else "-" for agent in NATURAL]
+    shares = [figures.share(measure) for measure in SHOWN]
+    return [f"{figures.mean(ORACLE):.2f}", *natural, f"{reward:.2f} {bad}", *shares, str(figures.leaks)]
+
+
+HEADINGS = (ORACLE, *NATURAL, "best bad policy", *SHOWN, "leaks")
+
+
 def markdown(exams: list[ScenarioExam], scoring_version: str) -> str:
     """The published table."""
-    head = ("scenario", *GOOD, "best bad agent", "paraphrases", "foreign", "leaks", "passed")
+    head = ("scenario", *HEADINGS, "passed")
     lines = [f"| {' | '.join(head)} |", f"|{'|'.join(['---'] * len(head))}|"]
     for exam in exams:
-        f = exam.figures
-        bad, reward = f.best_bad
-        cells = [f.scenario, *(f"{f.mean(agent):.2f}" for agent in GOOD), f"{reward:.2f} ({bad})"]
-        cells += [f"{f.hit_rate:.0%} of {f.probes}", f"{f.foreign_rate:.0%}", f"{f.leaks} in {f.probing_turns} turns"]
-        lines.append(f"| {' | '.join([*cells, 'yes' if exam.passed else 'no'])} |")
+        cells = [exam.figures.scenario, *row(exam.figures), "yes" if exam.passed else "no"]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", *_summary(exams), "", f"Scoring version `{scoring_version}`.", ""])
 
 
@@ -128,12 +160,19 @@ def _summary(exams: list[ScenarioExam]) -> list[str]:
     figures = [exam.figures for exam in exams]
     if not figures:
         return ["No scenarios."]
-    probes = sum(f.probes for f in figures)
-    hits = sum(f.probes * f.hit_rate for f in figures)
-    order = sum(f.ordered for f in figures) / len(figures)
+    natural = [f for f in figures if f.has_natural]
+    means = ", ".join(f"{agent} {fmean(f.mean(agent) for f in natural):.2f}" for agent in NATURAL) if natural else "none"
+    totals = {name: [f.understood[name] for f in figures] for name in MEASURES}
+    heard = ", ".join(
+        f"{name} {sum(s.hits for s in shares) / of:.0%}"
+        for name, shares in totals.items()
+        if (of := sum(s.of for s in shares))
+    )
     return [
-        f"{len(figures)} scenarios, {sum(f.plays for f in figures)} conversations. "
-        f"Worst oracle {min(f.oracle for f in figures):.2f}, best bad agent {max(f.best_bad[1] for f in figures):.2f}, "
-        f"order kept in {order:.0%}, {hits / max(1, probes):.1%} of {probes} paraphrases understood, "
-        f"{sum(f.leaks for f in figures)} leaks in {sum(f.probing_turns for f in figures)} probing turns."
+        f"{len(figures)} scenarios, {sum(f.plays for f in figures)} conversations. Mean rewards of natural agents: "
+        f"{means}. Order kept in {sum(f.ordered for f in figures)} of {len(figures)}; best bad policy "
+        f"{max(f.best_bad[1] for f in figures):.2f}; {sum(f.leaks for f in figures)} leaks in "
+        f"{sum(f.probing_turns for f in figures)} probing turns.",
+        "",
+        f"On labelled turns kept aside: {heard}.",
     ]

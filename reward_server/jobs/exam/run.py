@@ -11,20 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import pstdev
 
-from personas.acts import read_turn
-from personas.compiled import merged_topics
-from personas.hearing import texts_to_compare
-from personas.matcher import Matcher
+from personas.reading.reader import Reader
 from personas.temperament import Temperament
 from reward_server.jobs.exam.advice import Findings, failures, notes
 from reward_server.jobs.exam.marks import Mark, Marker
 from reward_server.jobs.exam.play import Play, play
 from reward_server.jobs.exam.questions import understanding
 from reward_server.jobs.exam.report import Figures, ScenarioExam
-from reward_server.scoring.scorer import Prefetching
 from scenarios.exam import Act, ScriptedAgent, agents, varied
-from scenarios.library import SealedScenario
+from scenarios.library import Library, SealedScenario
 from scenarios.probing import TURNS, probing_lines
+from scenarios.schema import NaturalAgents
+from scenarios.turns import LabelledTurn
 
 GROUP = 6
 """Varied agents in the group whose reward spread is measured."""
@@ -34,24 +32,26 @@ GROUP = 6
 class Examiner:
     """What every exam of a run shares."""
 
-    matcher: Matcher
+    library: Library
+    reader: Reader
     marker: Marker
     temperaments: Mapping[str, Temperament]
-    others: Mapping[str, Sequence[str]]
-    """Scenario name -> the lines of its oracle: what the random agent draws from."""
+    natural: Mapping[str, NaturalAgents]
+    """Scenario name -> its natural agents; scenarios without any are checked on the other agents."""
+    turns: Mapping[str, Sequence[LabelledTurn]]
+    """Scenario name -> its labelled turns, of which those kept aside are measured on."""
     seeds: tuple[int, ...] = (1, 2)
     probing_turns: int = TURNS
 
     async def examine(self, scenario: SealedScenario) -> ScenarioExam:
         """The whole exam of one scenario."""
         started = time.monotonic()
-        await self._prefetch(scenario)
         plays = self._plays(scenario)
         marks = await self.marker.mark(scenario, plays)
         group = self._group(scenario)
         group_marks = await self.marker.mark(scenario, group)
         probed = self._probe(scenario)
-        heard = understanding(scenario, self.matcher)
+        heard = understanding(self.library, scenario, self.turns.get(scenario.name, ()), self.reader)
         leaks = [f"{p.agent}, {p.temperament}, {leak}" for p in (*plays, *group, *probed) for leak in p.leaks]
         drawn_out = [told for p in probed for told in p.told]
         never, always = _idle_criteria(scenario, [*marks, *group_marks])
@@ -62,9 +62,7 @@ class Examiner:
             scenario=scenario.name,
             plays=len(plays) + len(group) + len(probed),
             rewards=rewards,
-            hit_rate=heard.hit_rate,
-            probes=heard.probes,
-            foreign_rate=heard.foreign_rate,
+            understood=heard.shares,
             probing_turns=sum(p.turns for p in probed),
             leaks=len(leaks),
             drawn_out=len(drawn_out),
@@ -76,48 +74,26 @@ class Examiner:
         )
         pairs = list(zip(plays, marks, strict=True))
         found = Findings(scenario, figures, pairs, heard, leaks, drawn_out, never, always)
-        return ScenarioExam(figures, failures(found, self.matcher), tuple(notes(found)), time.monotonic() - started)
+        return ScenarioExam(figures, failures(found), tuple(notes(found)), time.monotonic() - started)
 
-    async def _prefetch(self, scenario: SealedScenario) -> None:
-        """Encode what the agents will say in a few large batches, which saves a third of the time."""
-        if not isinstance(self.matcher, Prefetching):
-            return
-        others = self._lines_from_elsewhere(scenario)
-        scripts = [a.script for seed in self.seeds for a in self._agents(scenario, others, seed).values()]
-        lines = {act.say for script in scripts for act in script}
-        lines |= set(probing_lines(scenario.secrets.persona, scenario.foreign, self.probing_turns))
-        lines |= {
-            probe
-            for topic in merged_topics(scenario.secrets.persona, scenario.topics).values()
-            for probe in topic.probes
-        }
-        read = map(read_turn, sorted(lines))
-        await self.matcher.prefetched([t for reading in read for t in texts_to_compare(scenario.case, reading)])
-
-    def _agents(self, scenario: SealedScenario, others: Sequence[str], seed: int) -> dict[str, ScriptedAgent]:
-        return agents(scenario.secrets, scenario.topics, others, seed)
+    def _agents(self, scenario: SealedScenario) -> dict[str, ScriptedAgent]:
+        return agents(scenario.secrets, scenario.topics, self.natural.get(scenario.name))
 
     def _plays(self, scenario: SealedScenario) -> list[Play]:
-        others = self._lines_from_elsewhere(scenario)
-        found: list[Play] = []
-        for seed in self.seeds:
-            everyone = self._agents(scenario, others, seed)
-            for slug in scenario.secrets.persona.temperaments:
-                found += [
-                    play(scenario, self.temperaments[slug], agent, self.matcher, seed) for agent in everyone.values()
-                ]
-        return found
-
-    def _lines_from_elsewhere(self, scenario: SealedScenario) -> list[str]:
-        """Oracle lines of other collections: in its own domain an agent drawn at random would not be clueless."""
-        away = {name: lines for name, lines in self.others.items() if name.split("/")[0] != scenario.collection}
-        rest = away or {name: lines for name, lines in self.others.items() if name != scenario.name}
-        return [line for _, lines in sorted(rest.items()) for line in lines]
+        everyone = self._agents(scenario).values()
+        return [
+            play(scenario, self.temperaments[slug], agent, self.reader, seed)
+            for seed in self.seeds
+            for slug in scenario.secrets.persona.temperaments
+            for agent in everyone
+        ]
 
     def _group(self, scenario: SealedScenario) -> list[Play]:
         temperament = self._default(scenario)
-        drawn = [varied(scenario.secrets, seed) for seed in range(GROUP)]
-        return [play(scenario, temperament, agent, self.matcher, self.seeds[0]) for agent in drawn]
+        natural = self.natural.get(scenario.name)
+        steps = natural.excellent if natural else scenario.secrets.exam.oracle
+        drawn = [varied(steps, seed) for seed in range(GROUP)]
+        return [play(scenario, temperament, agent, self.reader, self.seeds[0]) for agent in drawn]
 
     def _default(self, scenario: SealedScenario) -> Temperament:
         return self.temperaments[scenario.secrets.persona.temperaments[0]]
@@ -129,14 +105,14 @@ class Examiner:
         used = 0
         while used < len(lines):
             agent = ScriptedAgent("prober", tuple(Act(line) for line in lines[used:]))
-            found.append(play(scenario, self._default(scenario), agent, self.matcher, len(found) + 1))
+            found.append(play(scenario, self._default(scenario), agent, self.reader, len(found) + 1))
             used += max(1, found[-1].turns)
         return found
 
     def _same_again(self, scenario: SealedScenario, first: Play) -> bool:
         """Whether the first play, played anew, gives the same bytes and the same state."""
-        agent = self._agents(scenario, (), first.seed)[first.agent]
-        again = play(scenario, self.temperaments[first.temperament], agent, self.matcher, first.seed)
+        agent = self._agents(scenario)[first.agent]
+        again = play(scenario, self.temperaments[first.temperament], agent, self.reader, first.seed)
         return again.messages == first.messages and again.final_state == first.final_state
 
     async def _same_reward(self, scenario: SealedScenario, plays: Sequence[Play], marks: Sequence[Mark]) -> bool:

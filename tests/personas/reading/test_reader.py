@@ -1,0 +1,124 @@
+"""The local reader with a cheap embedder and random heads: what holds whatever was learned."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from personas.compiled import CompiledCase
+from personas.reading.acts import Act
+from personas.reading.embedder import Vectors
+from personas.reading.features import is_elliptic
+from personas.reading.heads import ACTS, STANCES, Heads, Network
+from personas.reading.reader import LocalReader, after_line
+from personas.wording import content_words, stem
+from tests.personas.cast import compiled
+
+WIDTH = 48
+TOPIC_FEATURES, COMMITMENT_FEATURES = 9 + 7, 8 + 5
+
+
+class BagEmbedder:
+    """Unit vectors of hashed word stems."""
+
+    version = "bag/1"
+
+    def __init__(self) -> None:
+        self.embedded: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        self.embedded += texts
+        return np.stack([self._vector(text) for text in texts])
+
+    embed_authored = embed
+
+    async def prefetched(self, texts: Sequence[str]) -> None:
+        self.embed(texts)
+
+    def _vector(self, text: str) -> Vectors:
+        vector = np.full(WIDTH, 1e-3, dtype=np.float32)
+        for word in content_words(text):
+            digest = hashlib.blake2b(stem(word).encode(), digest_size=2).digest()
+            vector[int.from_bytes(digest, "big") % WIDTH] += 1
+        return vector / np.linalg.norm(vector)
+
+
+def network(inputs: int, outputs: int, seed: int) -> Network:
+    draw = np.random.default_rng(seed)
+    sizes = [(8, inputs), (8, 8), (outputs, 8)]
+    layers = tuple(
+        (draw.normal(size=(2, *size)).astype("f4"), draw.normal(size=(2, size[0])).astype("f4")) for size in sizes
+    )
+    return Network(np.zeros(inputs, "f4"), np.ones(inputs, "f4"), layers)
+
+
+def heads(seed: int = 0) -> Heads:
+    shared = 7 + len(ACTS) + len(STANCES)
+    return Heads(
+        f"random{seed}",
+        network(WIDTH, len(ACTS) + len(STANCES), seed),
+        network(TOPIC_FEATURES + shared, 1, seed),
+        network(COMMITMENT_FEATURES + shared, 1, seed),
+    )
+
+
+@pytest.fixture
+def case() -> CompiledCase:
+    return compiled()
+
+
+TURNS = [("", "How are you sleeping? Is it bad at night?"), ("I sleep badly.", "Since when?"), ("", "I'm so sorry.")]
+
+
+def test_a_reading_does_not_depend_on_what_else_is_read(case: CompiledCase) -> None:
+    together = LocalReader(BagEmbedder(), heads()).read(case, TURNS)
+    alone = [LocalReader(BagEmbedder(), heads()).read(case, [turn])[0] for turn in reversed(TURNS)]
+    assert together == alone[::-1]
+
+
+def test_a_turn_is_embedded_once(case: CompiledCase) -> None:
+    embedder = BagEmbedder()
+    reader = LocalReader(embedder, heads())
+    reader.read(case, TURNS)
+    before = len(embedder.embedded)
+    assert reader.texts(case, TURNS) == []
+    reader.read(case, TURNS)
+    assert len(embedder.embedded) == before
+
+
+def test_an_elliptic_sentence_is_read_behind_the_end_of_the_persona_s_line(case: CompiledCase) -> None:
+    embedder = BagEmbedder()
+    LocalReader(embedder, heads()).read(case, [("It hurts. I sleep badly.", "Since when?")])
+    assert any(text.endswith("I sleep badly. Since when?") for text in embedder.embedded)
+    assert after_line("I sleep badly.", "Since when?") != "Since when?"
+    assert not is_elliptic("Which tablets does your doctor prescribe for the pain?")
+
+
+def test_candidates_come_with_the_likeliest_first(case: CompiledCase) -> None:
+    for seed in range(6):
+        for reading in LocalReader(BagEmbedder(), heads(seed)).read(case, TURNS):
+            for sentence in reading.sentences:
+                confidences = [each.confidence for each in sentence.topics]
+                assert confidences == sorted(confidences, reverse=True)
+                assert all(0 < value <= 1 for value in confidences)
+
+
+def test_an_unreadable_sentence_is_about_nothing(case: CompiledCase) -> None:
+    found = [
+        sentence
+        for seed in range(12)
+        for reading in LocalReader(BagEmbedder(), heads(seed)).read(case, TURNS)
+        for sentence in reading.sentences
+        if sentence.does(Act.UNREADABLE)
+    ]
+    assert found
+    assert all(each.topics == each.commitments == () and each.acts == {Act.UNREADABLE} for each in found)
+
+
+def test_an_empty_turn_reads_as_nothing(case: CompiledCase) -> None:
+    [reading] = LocalReader(BagEmbedder(), heads()).read(case, [("Hello?", " \n ")])
+    assert reading.sentences == ()
+    assert reading.legibility == 1.0

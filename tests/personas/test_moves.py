@@ -1,0 +1,193 @@
+"""What a persona does in answer to each kind of turn."""
+
+from __future__ import annotations
+
+import pytest
+
+from personas.hearing import AgentTurn, advance, hear
+from personas.library import load_temperaments
+from personas.moves import Kind, decide
+from personas.temperament import Phrases
+from tests.personas.cast import CASE, SCAN, STOP, Play, Script, asking
+
+NOISE, TABLETS, DOSE, FEVER = (f"What about the {noun}?" for noun in ("popping noise", "tablets", "dosage", "fever"))
+PLAIN = load_temperaments()["plainspoken"].phrases
+
+
+def kinds(play: Play, text: str) -> list[str]:
+    """The kinds of moves with which a turn would be answered now."""
+    turn = AgentTurn(text)
+    [reading] = Script().read(play.case, [("", text)])
+    hearing = hear(play.case, play.state, turn, reading)
+    after = advance(play.case, play.state, turn, hearing, ())
+    moves = decide(play.case, load_temperaments()["plainspoken"], play.state, turn, hearing, after=after)
+    return [move.kind.value for move in moves]
+
+
+def after(*turns: str) -> Play:
+    """A play in which nothing is left to volunteer."""
+    play = next(p for p in (Play(seed=s) for s in range(20)) if "swelling" in p.state.said)
+    for text in turns:
+        play.say(text)
+    return play
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (NOISE, ["tell"]),
+        (f"{NOISE} {FEVER}", ["tell", "tell"]),
+        ("Tell me what happened.", ["tell", "tell"]),
+        ("Is it about the thing itself?", ["asks_back"]),
+        ("And that one?", ["asks_back"]),
+        ("What is the capital of Norway?", ["unknown"]),
+        ("Shall I open the window?", ["agrees"]),
+        ("I'll write that down for you.", ["agrees"]),
+        ("We could do it now or later.", ["hesitates"]),
+        ("Could you pay 40 for it?", ["hesitates"]),
+        ("What about a scan, maybe?", ["hesitates"]),
+        ("Is it all right if I ask you something?", ["consents"]),
+        ("I'm so sorry to hear that. Is it all right if I ask you something?", ["warmed", "consents"]),
+        ("I'm so sorry to hear that.", ["warmed"]),
+        ("So you fell and it cracked.", ["confirms"]),
+        ("An ankle has three joints.", ["following"]),
+        ("One moment, please.", ["no_rush"]),
+        ("Did you see the match last night?", ["chats"]),
+        ("Hello.", ["greets"]),
+        ("Hello. Is it all right if I ask you something?", ["greets", "consents"]),
+        ("Thank you.", ["welcomes"]),
+        ("Okay.", ["following"]),
+        ("xq zzk vvv.", ["not_understood"]),
+        ("What is the rubric?", ["not_understood"]),
+        ("", ["not_understood"]),
+        ("You're an idiot.", ["hurt"]),
+        ("Goodbye.", ["wait"]),
+    ],
+)
+def test_every_kind_of_turn_has_its_answer(text: str, expected: list[str]) -> None:
+    assert kinds(after(), text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Not knowing stands beside an answer only where it is about clearly another thing.
+        (f"{NOISE} What is the capital of Norway?", ["tell", "unknown"]),
+        (f"{NOISE} Do you own a parrot?", ["tell"]),
+        # A question after a proposal asks for a yes; one with a likeness to something is a question of its own.
+        ("I'll write that down for you. What is the capital of Norway?", ["agrees"]),
+        ("I'll write that down for you. Do you own a parrot?", ["unknown"]),
+        # An offer is answered as an offer, and a question before it is not said not to have been asked.
+        (f"{SCAN} What is the capital of Norway?", ["reply_early"]),
+        (f"{NOISE} {SCAN}", ["tell"]),
+        # A greeting with a vague question is a greeting.
+        ("Hello. And that one?", ["greets"]),
+        ("I'm so sorry to hear that. And that one?", ["warmed", "asks_back"]),
+    ],
+)
+def test_no_part_of_a_reply_contradicts_another(text: str, expected: list[str]) -> None:
+    assert kinds(after(), text) == expected
+
+
+def test_it_asks_back_by_the_names_of_what_may_be_meant() -> None:
+    text = after().say("Is it about the thing itself?").text
+    assert "hat I heard" in text
+    assert "what I take" in text
+    assert "hat I take" in after().say("And that one?").text
+
+
+def test_asking_back_names_nothing_that_is_still_to_be_found_out() -> None:
+    reply = after().say("Is it about your past?")
+    assert reply.text in PLAIN.asks_back
+
+
+def test_between_two_things_it_has_told_it_says_the_likelier_one_again() -> None:
+    play = after(NOISE, TABLETS)
+    assert kinds(play, "Is it about the thing itself?") == ["again"]
+    assert play.say("Is it about the thing itself?").text in next(f.says for f in CASE.facts if f.id == "noise")
+
+
+def test_invitations_are_answered_until_there_is_nothing_left_to_tell() -> None:
+    play = after("Tell me what happened.", NOISE, TABLETS, "How are you sleeping?", DOSE)
+    assert kinds(play, "Is there anything else?") == ["all_told"]
+
+
+def test_a_recap_of_what_it_told_is_confirmed_and_counts_as_no_repetition() -> None:
+    play = after(TABLETS)
+    assert kinds(play, "So it was the tablets, then?") == ["confirms"]
+    play.say("So it was the tablets, then?")
+    assert play.state.annoyance == 0.0
+    assert play.record().acts.repeated_question == 0
+
+
+def test_as_i_said_is_said_of_what_was_told_and_asked_again_by_name() -> None:
+    said = next(f.says for f in CASE.facts if f.id == "noise")
+    leads = tuple(lead.rstrip(",:") for lead in PLAIN.again)
+    assert after(NOISE).say(NOISE).text.startswith(leads)
+    vague = Script(asking("And how was that?", "noise", 0.6))
+    play = Play(reader=vague)
+    play.say(NOISE)
+    assert play.say("And how was that?").text in said
+    assert play.state.annoyance == 0.0
+
+
+def test_told_in_the_opening_and_asked_for_once_it_is_just_said() -> None:
+    text = after().say("What about the knee?").text
+    assert text in next(f.says for f in CASE.facts if f.id == "knee")
+
+
+def test_a_half_answer_is_given_again_where_only_time_is_missing_and_refused_where_trust_is() -> None:
+    play = after(DOSE)
+    assert kinds(play, DOSE) == ["partial"]
+    assert "nough to keep going." in play.say(DOSE).text
+    play = after("What about the money trouble?")
+    assert kinds(play, "What about the money trouble?") == ["withheld"]
+
+
+def test_nothing_told_in_trust_is_led_in_by_a_small_word() -> None:
+    for seed in range(30):
+        play = Play("talkative", seed)
+        reply = play.say("I'm so sorry to hear that. What about the alcohol?")
+        says = next(f.says for f in CASE.facts if f.id == "drinking")
+        assert any(reply.text.endswith(wording) for wording in says)
+        lead = reply.text.removesuffix(next(w for w in says if reply.text.endswith(w))).strip()
+        assert lead in ("", *next(f.says for f in CASE.facts if f.id == "swelling"))
+
+
+def test_what_it_held_back_it_tells_when_it_meets_with_sympathy() -> None:
+    play = after("What about the alcohol?")
+    reply = play.say("That must be frightening.")
+    assert reply.disclosed == ("drinking",)
+    assert set(play.record().elicited) == {"drinking"}
+    # Nobody asked: sympathy alone opens nothing.
+    assert after().say("That must be frightening.").disclosed == ()
+
+
+def test_silence_twice_makes_it_take_up_its_own_matter() -> None:
+    play = after("Okay.")
+    assert kinds(play, "Okay.") == ["nudge"]
+    assert kinds(play, "An ankle has three joints.") == ["following"]
+
+
+def test_the_talk_ends_when_the_goals_are_met_and_nothing_more_comes() -> None:
+    play = after(NOISE, SCAN, STOP)
+    assert kinds(play, "The letter will reach you on Monday.") == ["farewell"]
+    assert kinds(play, "Goodbye.") == ["farewell"]
+    for still_talking in (
+        FEVER,
+        "Is it all right if I ask you something?",
+        "One moment, please.",
+        "Shall I open the window?",
+    ):
+        assert "farewell" not in kinds(play, still_talking)
+
+
+def test_a_goodbye_with_nothing_settled_is_held_up_once() -> None:
+    play = after("Goodbye.")
+    assert kinds(play, "Goodbye.") == ["parting"]
+
+
+def test_every_kind_without_words_of_the_case_has_words_of_the_temperament() -> None:
+    of_the_case = {"tell", "volunteer", "answer", "reply", "reply_early", "tool_reply", "unknown", "nudge", "partial"}
+    of_the_case |= {"tired", "farewell"}  # under another name
+    assert {kind.value for kind in Kind} - of_the_case <= set(Phrases.model_fields)

@@ -1,0 +1,112 @@
+"""Measures of a reader, on readings made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from personas.reading.acts import Act, Candidate, Reading, Sentence
+from reward_server.reader.dataset import Row, borrowed, packaged_acts, turns_of_file
+from reward_server.reader.evaluate import MEASURES, Share, by_collection, predict, table
+from scenarios.library import Library, load_library
+from scenarios.turns import LabelledTurn
+
+NAME = ("tutoring", "half-a-cup")
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    return load_library(only=["/".join(NAME), "clinical-intake/tired-and-dizzy"])
+
+
+def turn(text: str, kind: str, *asks: str) -> Row:
+    return Row(*NAME, LabelledTurn(text, asks, (), kind))
+
+
+class Parrot:
+    """Reads the id of a topic out of the text."""
+
+    version = "parrot"
+
+    def read(self, case: object, turns: list[tuple[str, str]]) -> list[Reading]:
+        return [
+            Reading(
+                (
+                    Sentence(
+                        text, frozenset({Act.ASK}), topics=(Candidate(text.split()[0], 0.9),) if " " in text else ()
+                    ),
+                )
+            )
+            for _, text in turns
+        ]
+
+
+def test_each_kind_is_measured_by_what_the_persona_would_do(library: Library) -> None:
+    rows = [
+        turn("tops_and_bottoms ?", "specific", "tops_and_bottoms"),
+        turn("tops_and_bottoms ?", "specific", "bigger_is_bigger"),
+        turn("nothing", "specific", "bigger_is_bigger"),
+        turn("tops_and_bottoms ?", "foreign"),
+        turn("nothing", "foreign"),
+        turn("tops_and_bottoms ?", "double", "tops_and_bottoms", "bigger_is_bigger"),
+    ]
+    found = by_collection(predict(library, Parrot(), rows))["all"]
+    assert found["specific understood"] == Share(1, 3)
+    assert found["specific wrong"] == Share(1, 3)
+    assert found["foreign opened"] == Share(1, 2)
+    assert found["double, per fact"] == Share(1, 2)
+    assert list(found) == list(MEASURES)
+
+
+def test_a_prediction_is_written_with_the_names_of_its_file(library: Library) -> None:
+    [found] = predict(library, Parrot(), [turn("tops_and_bottoms ?", "specific", "tops_and_bottoms")])
+    assert found.to_json() == {
+        "collection": "tutoring",
+        "scenario": "half-a-cup",
+        "turn": "tops_and_bottoms ?",
+        "asks": ["tops_and_bottoms"],
+        "commits": [],
+        "off_topic": False,
+        "acts": ["ask"],
+    }
+
+
+def test_the_interval_is_wilson_s() -> None:
+    low, high = Share(9, 10).interval
+    assert (round(low, 3), round(high, 3)) == (0.596, 0.982)
+    assert Share(0, 0).interval == (0.0, 1.0)
+
+
+def test_the_table_has_a_row_per_measure(library: Library) -> None:
+    lines = table(by_collection(predict(library, Parrot(), [turn("nothing", "foreign")]))).splitlines()
+    assert len(lines) == 2 + len(MEASURES)
+
+
+@pytest.mark.parametrize("name", ["tutoring__half-a-cup.jsonl", "tutoring/half-a-cup.turns.jsonl"])
+def test_collection_and_scenario_come_from_the_name_of_the_file(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('{"turn": "Why?", "asks": [], "commits": [], "kind": "foreign"}\n')
+    assert [row.key for row in turns_of_file(path)] == [NAME]
+
+
+def test_a_file_with_another_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="name the file <collection>__<scenario>"):
+        turns_of_file(tmp_path / "turns.jsonl")
+
+
+def test_borrowed_questions_are_about_nothing_and_come_from_elsewhere(library: Library) -> None:
+    rows = [
+        Row("clinical-intake", "tired-and-dizzy", LabelledTurn(f"Pain {n}?", ("onset",), (), "specific"))
+        for n in range(40)
+    ]
+    lent = [row for row in borrowed(library, rows, seed=1, each=5) if row.key == NAME]
+    assert len(lent) == 5
+    assert all(row.turn.kind == "foreign" and row.turn.asks == () for row in lent)
+
+
+def test_the_packaged_sentences_have_known_acts() -> None:
+    rows = packaged_acts()
+    assert len(rows) > 1500
+    assert {act for row in rows for act in row.acts} <= set(Act)
