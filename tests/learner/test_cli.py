@@ -149,7 +149,7 @@ def test_ctrl_c_in_the_warm_up_says_that_nothing_is_kept(
 
 def test_the_file_of_the_docs_is_refused_for_its_path_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whoever pastes it has a path to fill in, and on a machine without a GPU a device."""
-    [content] = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/training.md").read_text(), re.DOTALL)
+    content, *_ = re.findall(r"```toml\n(.*?)```", (ROOT / "docs/training.md").read_text(), re.DOTALL)
     (tmp_path / "run.toml").write_text(content)
     with listening(StageServer(turns=2)) as url:
         assert main(["check", str(tmp_path / "run.toml"), "--url", url]) == 2

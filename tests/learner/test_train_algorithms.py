@@ -1,4 +1,4 @@
-"""What belongs to an algorithm beside its loss: critics, dynamic sampling, dimensions; each trains, and what it says."""
+"""What belongs to an algorithm beside its loss: critics, dynamic sampling, dimensions, schedules."""
 
 from __future__ import annotations
 
