@@ -112,7 +112,7 @@ def test_a_run_that_has_what_is_asked_for_says_that_it_is_finished(
 def test_an_algorithm_that_contradicts_itself_is_refused_before_anything(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    changes = ["--set", "algorithm.name=ppo", "--set", "algorithm.overrides.ratio=sequence_mean"]
+    changes = ["--set", "algorithm.name=ppo", "--set", "algorithm.overrides={ratio = 'sequence_mean'}"]
     assert main(["demo", "--url", free_address(), "--out", str(tmp_path / "run"), *changes]) == 2
     assert "algorithm.overrides: advantage 'gae' differs from token to token" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
