@@ -32,7 +32,7 @@ from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.readiness import OK, Readiness
-from reward_server.api.routes import calibrations, catalog, episodes, evaluate, operations, rank, reward_models
+from reward_server.api.routes import batches, calibrations, catalog, episodes, evaluate, operations, rank, reward_models
 from reward_server.clock import Clock, SystemClock
 from reward_server.coordination.compute_budget import ComputeBudget
 from reward_server.coordination.fair_threads import FairThreads
@@ -42,8 +42,8 @@ from reward_server.coordination.pepper import pepper_of
 from reward_server.coordination.places import LabPlaces
 from reward_server.coordination.rate_limiter import RateLimiter
 from reward_server.engine import Guests, build_scorer, llm_judges, load_matcher, load_scenarios, reward_model_service
+from reward_server.episodes.batches import EpisodeBatches
 from reward_server.episodes.scores import TurnScorer
-from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import Stage
 from reward_server.episodes.wording import Wording
 from reward_server.errors import ConfigurationError, StoreUnavailable
@@ -119,7 +119,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         lifespan=_lifespan(settings, ports, metrics),
     )
     errors.install(app)
-    for module in (calibrations, catalog, episodes, evaluate, rank, reward_models, operations, docs):
+    for module in (batches, calibrations, catalog, episodes, evaluate, rank, reward_models, operations, docs):
         app.include_router(module.router)
     app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics)
     return app
@@ -185,7 +185,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         catalog=catalog,
         gatekeeper=Gatekeeper(keys, RateLimiter(), open_access=open_access),
         cursors=CursorCodec(pepper),
-        episodes=EpisodeService(
+        episodes=EpisodeBatches(
             store=store,
             catalog=catalog,
             stage=Stage(vault, load_temperaments(), scoring.matcher, scoring.threads, wording=wording),
