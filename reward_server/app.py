@@ -69,6 +69,7 @@ from reward_server.scoring.scorer import Scorer
 from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
+from reward_server.store.occupancy import occupied
 from reward_server.store.store import Store
 from reward_server.telemetry.logs import configure_logging, get_logger
 from reward_server.telemetry.loop_lag import LoopLag
@@ -158,6 +159,7 @@ class _Scoring:
 async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics) -> Services:
     """Everything that is needed to serve, or an error that says what is missing."""
     await migrate(settings.database)
+    stack.enter_context(occupied(settings.database))
     store = await Store.open(settings.database)
     stack.push_async_callback(store.close)
     pepper = await asyncio.to_thread(pepper_of, settings)

@@ -42,7 +42,7 @@ class Settings(BaseSettings):
         default=None, description="Directory for what can be made again; default: inside `data`."
     )
     database_url: SecretStr | None = Field(
-        default=None, description="Database, such as sqlite:////var/lib/labs/labs.sqlite; default: inside `data`."
+        default=None, description="Database: postgresql://…, or another SQLite file; default: inside `data`."
     )
     pepper: SecretStr | None = Field(
         default=None, description="Secret that API keys are hashed with; default: a file in `data`."
