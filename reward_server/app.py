@@ -35,12 +35,13 @@ from reward_server.api.readiness import OK, Readiness
 from reward_server.api.routes import batches, calibrations, catalog, episodes, evaluate, operations, rank, reward_models
 from reward_server.clock import Clock, SystemClock
 from reward_server.coordination.compute_budget import ComputeBudget
+from reward_server.coordination.events import RedisEvents
 from reward_server.coordination.fair_threads import FairThreads
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import pepper_of
 from reward_server.coordination.places import LabPlaces
-from reward_server.coordination.rate_limiter import RateLimiter
+from reward_server.coordination.shared import Shared
 from reward_server.engine import Guests, build_scorer, llm_judges, load_matcher, load_scenarios, reward_model_service
 from reward_server.episodes.batches import EpisodeBatches
 from reward_server.episodes.scores import TurnScorer
@@ -163,12 +164,13 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     store = await Store.open(settings.database)
     stack.push_async_callback(store.close)
     pepper = await asyncio.to_thread(pepper_of, settings)
-    keys = KeyRing(store, ports.clock, pepper)
+    shared = await _shared(stack, settings, metrics)
+    keys = KeyRing(store, ports.clock, pepper, events=shared.events)
     open_access = may_be_open(settings, keyless=await keys.is_empty())
     scoring = await _scoring(stack, settings, ports, metrics, store)
     outliving = Outliving(settings.batch_deadline_s)
     stack.push_async_callback(outliving.drain, settings.drain_s)
-    idempotency = Idempotency(store, ports.clock, outliving)
+    idempotency = Idempotency(store, ports.clock, outliving, shared.locks)
     shelf = CalibrationShelf(settings.calibrations)
     await _own(stack, _purge_answers(store, ports.clock))
     loop_lag = LoopLag(metrics.loop_lag.set)
@@ -185,7 +187,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         clock=ports.clock,
         store=store,
         catalog=catalog,
-        gatekeeper=Gatekeeper(keys, RateLimiter(), open_access=open_access),
+        gatekeeper=Gatekeeper(keys, shared.rates, open_access=open_access),
         cursors=CursorCodec(pepper),
         episodes=EpisodeBatches(
             store=store,
@@ -196,6 +198,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             clock=ports.clock,
             metrics=metrics,
             new_seed=ports.new_seed,
+            locks=shared.locks,
         ),
         evaluations=EvaluationService(
             store=store,
@@ -231,6 +234,17 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             },
         ),
     )
+
+
+async def _shared(stack: AsyncExitStack, settings: Settings, metrics: Metrics) -> Shared:
+    """What replicas share; a Redis that is lost from the start is only said, as one that is lost later."""
+    if settings.redis_url is None:
+        return Shared.local()
+    shared = Shared.through(settings.redis_url.get_secret_value(), metrics.redis_lost.set)
+    if shared.link is not None and isinstance(shared.events, RedisEvents):
+        stack.push_async_callback(shared.link.close)
+        await _own(stack, shared.events.listen())
+    return shared
 
 
 async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics, store: Store) -> _Scoring:

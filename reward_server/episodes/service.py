@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from personas.hearing import AgentTurn
 from personas.simulator import Reply
@@ -20,6 +21,7 @@ from reward_server.clock import Clock
 from reward_server.coordination.idempotency import Body, Idempotency, Keep, fingerprint
 from reward_server.coordination.in_flight import InFlightTurns
 from reward_server.coordination.lab import Lab
+from reward_server.coordination.locks import Busy, LocalLocks, Locks
 from reward_server.episodes import documents, machine
 from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
 from reward_server.episodes.scores import TurnScore, TurnScorer
@@ -74,6 +76,7 @@ class EpisodeService:
         clock: Clock,
         metrics: Metrics,
         new_seed: Callable[[], int],
+        locks: Locks | None = None,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -83,6 +86,7 @@ class EpisodeService:
         self._clock = clock
         self._metrics = metrics
         self._new_seed = new_seed
+        self._locks = LocalLocks() if locks is None else locks
         self._in_flight: InFlightTurns[Body] = InFlightTurns()
 
     # --- create ---------------------------------------------------------------------------------
@@ -162,11 +166,20 @@ class EpisodeService:
             with self._in_flight.enter(f"{lab.lab_id}/{episode_id}", ticket) as entry:
                 if not entry.is_owner:
                     return await entry.joined_answer()
-                body = await self._play(lab, episode_id, request, messages, keep)
+                body = await self._alone(lab, episode_id, ticket, self._play(lab, episode_id, request, messages, keep))
                 entry.answer(body)
                 return body
         except TurnInProgress:
             return await self._recall_or_refuse(lab, episode_id, messages)
+
+    async def _alone(self, lab: Lab, episode_id: str, ticket: str, work: Coroutine[Any, Any, Body]) -> Body:
+        """Work while no replica does another thing to the episode; after one that does the same, if need be."""
+        try:
+            async with self._locks.hold(f"turn/{lab.lab_id}/{episode_id}", ticket):
+                return await work
+        except Busy:
+            work.close()
+            raise TurnInProgress from None
 
     async def _recall_or_refuse(self, lab: Lab, episode_id: str, messages: Sequence[Line]) -> Body:
         """While another turn is being answered: what was answered before it can still be had."""
