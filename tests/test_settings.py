@@ -56,7 +56,8 @@ def test_a_path_with_any_character_makes_a_database_url(tmp_path: Path) -> None:
         ("BATCH_DEADLINE_S", "1", "LABS_BATCH_DEADLINE_S: must not be shorter than request_deadline_s"),
         ("SCENARIOS", "/nowhere/at/all", "LABS_SCENARIOS: there is no such directory"),
         ("PEPPER", "too-short-canary", "LABS_PEPPER: must have at least 32 characters"),
-        ("DATABASE_URL", "postgresql://u:canary@h/db", "LABS_DATABASE_URL: the database 'postgresql' is not supported"),
+        ("DATABASE_URL", "mysql://u:canary@h/db", "LABS_DATABASE_URL: the database 'mysql' is not supported"),
+        ("REDIS_URL", "http://u:canary@h", "LABS_REDIS_URL: this is not a URL of Redis"),
         ("DATABASE_URL", "canary", "LABS_DATABASE_URL: this is not a database URL"),
     ],
 )

@@ -69,6 +69,9 @@ class RedisEvents(LocalEvents):
             await channel.psubscribe(f"{PREFIX}*")
             while True:
                 message = await channel.get_message(timeout=REST_S)
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    # The driver takes being cancelled while it waits for a timeout of its own.
+                    raise asyncio.CancelledError
                 if message is None:
                     await channel.ping()
                 elif message["type"] == "pmessage":
