@@ -82,11 +82,11 @@ def test_everything_that_is_wrong_is_said_at_once(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_is_said_of_several_has_no_doubled_punctuation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LABS_DATABASE_URL", "postgresql://u@h/db")
+    monkeypatch.setenv("LABS_DATABASE_URL", "mysql://u@h/db")
     monkeypatch.setenv("LABS_DRAIN_S", "x")
     with pytest.raises(ConfigurationError) as caught:
         load_settings()
-    assert "is not supported; use sqlite; LABS_DRAIN_S: " in caught.value.message
+    assert "is not supported; use sqlite or postgresql; LABS_DRAIN_S: " in caught.value.message
 
 
 def test_data_must_be_a_directory(tmp_path: Path) -> None:
