@@ -89,7 +89,7 @@ def per_turn(
     `turn_rewards` are rewards of the conversation so far; later gains count `gamma` per turn of distance.
     What a conversation had earned before a turn says nothing about that turn, so it leaves the variance.
     """
-    gains = [_gains_to_go(rewards, gamma) for rewards in turn_rewards]
+    gains = [gains_to_go(rewards, gamma) for rewards in turn_rewards]
     longest = max(len(row) for row in gains)
     places = torch.tensor(
         [int(groups[row]) * longest + turn for row, each in enumerate(gains) for turn in range(len(each))]
@@ -100,7 +100,8 @@ def per_turn(
     return [[next(values) for _ in row] for row in gains]
 
 
-def _gains_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
+def gains_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
+    """What the reward gained from each turn on, later gains at `gamma` per turn of distance."""
     out: list[float] = []
     ahead = 0.0
     for turn in reversed(range(len(rewards))):
@@ -127,6 +128,16 @@ def token_returns(rewards: Tensor, mask: Tensor, penalty: Tensor | None = None) 
     if penalty is not None:
         steps = steps - penalty * mask
     return steps.flip(1).cumsum(1).flip(1) * mask
+
+
+def discounted_returns(steps: Tensor, mask: Tensor, gamma: float = 1.0) -> Tensor:
+    """[B, T] reward-to-go of each token; rows hold the policy's tokens alone, so distance counts those."""
+    ahead = torch.zeros_like(steps[:, 0])
+    out = torch.zeros_like(steps)
+    for position in reversed(range(steps.shape[1])):
+        ahead = steps[:, position] + gamma * ahead
+        out[:, position] = ahead
+    return out * mask
 
 
 def gae(steps: Tensor, values: Tensor, mask: Tensor, *, gamma: float = 1.0, lam: float | Tensor = 0.95) -> Tensor:

@@ -1,8 +1,10 @@
-"""Checkpoints that are whole or not there, and resuming from the newest whole one.
+"""Checkpoints that are whole or not there, and resuming from the newest one.
 
-A checkpoint is written beside its place, flushed to the disk, and renamed; a manifest with hashes
-tells a damaged one apart. All randomness of a run is derived from its seed and the step, so there
-is no generator state to save: weights, optimiser, step and config are everything.
+A checkpoint is written beside its place, flushed to the disk, and renamed, so a crash leaves no half
+of one; a manifest with hashes tells one that was damaged later. That is said, and never passed over:
+a run that quietly went on from an older one would be another run. All randomness of a run is derived
+from its seed and the step, so there is no generator state to save: weights, optimisers, step and
+config are everything.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,10 +42,25 @@ class Checkpoint:
         return state
 
 
+class DamagedError(ValueError):
+    """A checkpoint whose files are not what its manifest says."""
+
+
 def save(
-    folder: Path, step: int, *, model: Any, tokenizer: Any, optimizer: torch.optim.Optimizer, keep: int
+    folder: Path,
+    step: int,
+    *,
+    model: Any,
+    tokenizer: Any,
+    optimizer: torch.optim.Optimizer,
+    keep: int,
+    best: int | None = None,
+    more: Callable[[Path], None] | None = None,
 ) -> Checkpoint:
-    """Write the checkpoint of `step` and drop old ones: the first and the newest `keep` stay."""
+    """Write the checkpoint of `step` and drop old ones: the first, the newest `keep` and that of step `best` stay.
+
+    `more` may write files of its own into the folder it gets.
+    """
     final = folder / _name(step)
     temporary = folder / f".{final.name}.{os.getpid()}"
     shutil.rmtree(temporary, ignore_errors=True)
@@ -50,6 +68,8 @@ def save(
     model.save_pretrained(temporary / "model")
     tokenizer.save_pretrained(temporary / "model")
     torch.save(optimizer.state_dict(), temporary / "optimizer.pt")
+    if more is not None:
+        more(temporary)
     files = sorted(path for path in temporary.rglob("*") if path.is_file())
     hashes = {str(path.relative_to(temporary)): _sha256(path) for path in files}
     (temporary / MANIFEST).write_text(json.dumps({"step": step, "files": hashes}, indent=1))
@@ -59,23 +79,21 @@ def save(
     os.replace(temporary, final)
     _sync(folder)
     for old in [path for path in _folders(folder) if path.name != _name(0)][:-keep]:
-        shutil.rmtree(old)
+        if best is None or old.name != _name(best):
+            shutil.rmtree(old)
     return Checkpoint(final, step)
 
 
 def at(folder: Path, step: int) -> Checkpoint | None:
-    """The checkpoint of one step."""
+    """The checkpoint of one step, if there is one; raises DamagedError."""
     path = folder / _name(step)
-    return Checkpoint(path, step) if _whole(path) == step else None
+    return _opened(path) if path.exists() else None
 
 
 def newest(folder: Path) -> Checkpoint | None:
-    """The newest checkpoint whose files are what its manifest says."""
-    for path in reversed(_folders(folder)):
-        step = _whole(path)
-        if step is not None:
-            return Checkpoint(path, step)
-    return None
+    """The newest checkpoint, if there is one; raises DamagedError."""
+    folders = _folders(folder)
+    return _opened(folders[-1]) if folders else None
 
 
 def _name(step: int) -> str:
@@ -86,14 +104,23 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"{PREFIX}*")) if folder.exists() else []
 
 
-def _whole(path: Path) -> int | None:
+def _opened(path: Path) -> Checkpoint:
+    """The checkpoint here, every file compared with the manifest."""
     try:
         manifest = json.loads((path / MANIFEST).read_text())
-        if all(_sha256(path / name) == digest for name, digest in manifest["files"].items()):
-            return int(manifest["step"])
-    except (OSError, ValueError, KeyError):
-        return None
-    return None
+        files, step = manifest["files"], int(manifest["step"])
+        wrong = [name for name, digest in files.items() if _sha256(path / name) != digest]
+    except OSError as error:
+        raise _damaged(path, f"{Path(error.filename or MANIFEST).name} is missing or cannot be read") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _damaged(path, f"{MANIFEST} is not what was written") from None
+    if wrong:
+        raise _damaged(path, f"{wrong[0]} is not what was written")
+    return Checkpoint(path, step)
+
+
+def _damaged(path: Path, what: str) -> DamagedError:
+    return DamagedError(f"the checkpoint {path} is damaged: {what}; restore it, or move it away to go on without it")
 
 
 def _sha256(path: Path) -> str:

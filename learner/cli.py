@@ -199,8 +199,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _algorithms(options: argparse.Namespace) -> int:
+    from learner.algorithms import ALGORITHMS
     from learner.config import ConfigError, nearest
-    from learner.objectives import ALGORITHMS
 
     if options.show is None:
         for name, row in ALGORITHMS.items():
@@ -219,8 +219,9 @@ class ServerUnfitError(RuntimeError):
 
 def _refusals() -> tuple[type[Exception], ...]:
     """Errors that are a message to the user. Torch is only loaded if a command already did."""
-    loop = sys.modules.get("learner.loop")
-    more = (loop.NoEpisodesError,) if loop is not None else ()
+    names = (("loop", "NoEpisodesError"), ("canary", "CanaryError"), ("update", "NonFiniteError"))
+    loaded = [(sys.modules.get(f"learner.{module}"), name) for module, name in names]
+    more = tuple(getattr(module, name) for module, name in loaded if module is not None)
     return (LabsError, ValueError, OSError, ServerUnfitError, *more)
 
 

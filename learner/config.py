@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import tomllib
 import types
 import typing
@@ -17,10 +18,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import learner.objectives as objectives_table
-from learner.objectives import ALGORITHMS, Objective
-from learner.update import UpdateSettings, check_trainable
-from learner.warmup import WarmupSettings
+import learner.algorithms as table
+from learner.algorithms import ALGORITHMS, Credit, Objective
+
+if typing.TYPE_CHECKING:
+    from learner.update import UpdateSettings
+    from learner.warmup import WarmupSettings
+
+
+MOST_TURNS = 50
+"""What the server allows at most; longer than any scenario is."""
 
 
 class ConfigError(ValueError):
@@ -35,7 +42,18 @@ class ServerSection:
     """Default: LABS_URL, else the local server."""
     collection: str = "clinical-intake"
     scenario: str = "tired-and-dizzy"
+    scenarios: list[str] = field(default_factory=list)
+    """A mixture in place of the one scenario: each `collection/scenario`, or a collection for all of it."""
+    held_out: list[str] = field(default_factory=list)
+    """Scenarios of the evaluation, never trained on. Empty: held-out seeds of those that are."""
     max_turns: int | None = 12
+    system: str = "auto"
+    """System prompt of the policy: `card` for the scenario's public description, `none`, or a text. `auto`: the card
+    for a model of `model.path`, none for a tiny one."""
+    reward_config: dict[str, Any] = field(default_factory=dict)
+    """Sent with every episode, such as `{composite = {combine = "min", parts = [...]}}`."""
+    patience_s: float = 600.0
+    """How long a server may be away before its episodes count as failed."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +72,10 @@ class ModelSection:
     device: str = "cpu"
     threads: int = 1
     """Threads of torch on the CPU: more than one costs a tiny model more than it gives."""
+    template_options: dict[str, Any] = field(default_factory=dict)
+    """Passed to the chat template, such as `{enable_thinking = false}`."""
+    reference: bool = True
+    """Keep a frozen copy of the first weights, for KL and fluency. An algorithm that needs it keeps it anyway."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +90,8 @@ class WarmupSection:
 
     def settings(self) -> WarmupSettings:
         """As the warm-up takes them."""
+        from learner.warmup import WarmupSettings
+
         return WarmupSettings(self.steps, self.batch, self.turns, self.learning_rate)
 
 
@@ -80,6 +104,8 @@ class RolloutSection:
     waves: int = 2
     """Batches that take turns with the model while the others wait for the server."""
     connections: int = 64
+    max_refills: int = 3
+    """With dynamic sampling: how often groups without a difference are replaced before one update."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +113,13 @@ class AlgorithmSection:
     """A preset, and what of it is changed."""
 
     name: str = "grpo"
-    credit: Literal["episode", "to_go"] = "episode"
-    gamma: float = 1.0
-    """With `to_go`: how much a gain counts one turn earlier."""
+    credit: Credit | None = None
+    """`episode` or `to_go`; None: the preset's."""
+    gamma: float | None = None
+    """With `to_go`: how much a gain counts one turn earlier. None: the preset's."""
     entropy: float = 0.0
+    dimensions: dict[str, float] = field(default_factory=dict)
+    """Weights of the scores for an algorithm that takes each dimension by itself."""
     overrides: dict[str, Any] = field(default_factory=dict)
     """Fields of the objective."""
 
@@ -104,6 +133,21 @@ class OptimSection:
     clip_norm: float = 1.0
     minibatches: int = 1
     micro_tokens: int = 16_384
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """How the learning rate falls from its full value to `final_share` of it over the updates of the run."""
+    warmup_updates: int = 0
+    """Updates over which the learning rate rises to its full value."""
+    final_share: float = 0.0
+    non_finite: Literal["stop", "skip"] = "stop"
+    """What to do with a step whose gradient is not a number."""
+
+    def rate(self, step: int, updates: int) -> float:
+        """The learning rate of update `step`, counted from 1."""
+        if step <= self.warmup_updates:
+            return self.learning_rate * step / self.warmup_updates
+        done = min(1.0, (step - self.warmup_updates - 1) / max(updates - self.warmup_updates - 1, 1))
+        left = {"constant": 1.0, "linear": 1.0 - done, "cosine": 0.5 * (1.0 + math.cos(math.pi * done))}[self.schedule]
+        return self.learning_rate * (self.final_share + (1.0 - self.final_share) * left)
 
 
 @dataclass(frozen=True)
@@ -114,6 +158,8 @@ class EvaluationSection:
     episodes: int = 64
     samples: int = 2
     """Transcripts kept of each evaluation at the start and the end."""
+    stop_after: int = 0
+    """End the run after so many evaluations without a better one; 0: never."""
 
 
 @dataclass(frozen=True)
@@ -145,15 +191,21 @@ class Config:
         if name not in ALGORITHMS:
             raise ConfigError(f"algorithm.name: {name!r} is {nearest(name, ALGORITHMS)}")
         overrides = _read_fields(Objective, self.algorithm.overrides, "algorithm.overrides")
-        return dataclasses.replace(ALGORITHMS[name], **overrides)
+        longest = (self.server.max_turns or MOST_TURNS) * self.model.max_tokens
+        beside = {"credit": self.algorithm.credit, "gamma": self.algorithm.gamma}
+        given = {name: value for name, value in beside.items() if value is not None}
+        return dataclasses.replace(ALGORITHMS[name], **{"max_tokens": longest, **given, **overrides})
 
     def update_settings(self) -> UpdateSettings:
         """As the updater takes them."""
+        from learner.update import UpdateSettings
+
         return UpdateSettings(
             objective=self.objective(),
-            credit=self.algorithm.credit,
-            gamma=self.algorithm.gamma,
             entropy=self.algorithm.entropy,
+            turn_limit=self.model.max_tokens,
+            dimensions=self.algorithm.dimensions,
+            non_finite=self.optim.non_finite,
             clip_norm=self.optim.clip_norm,
             minibatches=self.optim.minibatches,
             micro_tokens=self.optim.micro_tokens,
@@ -215,7 +267,7 @@ def _apply(content: dict[str, Any], change: str) -> None:
 
 def _read_fields(kind: type[Any], values: Mapping[str, Any], where: str) -> dict[str, Any]:
     names = {spec.name for spec in dataclasses.fields(kind)}
-    hints = typing.get_type_hints(kind, vars(objectives_table) | vars(typing))
+    hints = typing.get_type_hints(kind, vars(table) | vars(typing))
     out = {}
     for name, value in values.items():
         if name not in names:
@@ -225,22 +277,38 @@ def _read_fields(kind: type[Any], values: Mapping[str, Any], where: str) -> dict
 
 
 def _fit(value: Any, hint: Any, where: str) -> Any:
-    if typing.get_origin(hint) is Literal:
-        if value not in typing.get_args(hint):
-            raise ConfigError(f"{where}: must be one of {', '.join(map(repr, typing.get_args(hint)))}")
+    is_union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    allowed = typing.get_args(hint) if is_union else (hint,)
+    names = [name for option in allowed if typing.get_origin(option) is Literal for name in typing.get_args(option)]
+    if names:
+        if value not in names:
+            raise ConfigError(f"{where}: must be one of {', '.join(map(repr, names))}")
         return value
-    allowed = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     plain = tuple(typing.get_origin(option) or option for option in allowed)
     if isinstance(value, int) and not isinstance(value, bool) and float in plain and int not in plain:
-        return float(value)
+        value = float(value)
     if type(value) not in plain:
         wanted = " or ".join(option.__name__ for option in plain if option is not types.NoneType)
         raise ConfigError(f"{where}: must be {wanted}, not {type(value).__name__}")
+    return _fit_inside(value, allowed[0], where)
+
+
+def _fit_inside(value: Any, hint: Any, where: str) -> Any:
+    inner = typing.get_args(hint)
+    if isinstance(value, list):
+        return [_fit(each, inner[0], f"{where}[{place}]") for place, each in enumerate(value)]
+    if isinstance(value, dict) and inner[1] is not Any:
+        return {name: _fit(each, inner[1], f"{where}.{name}") for name, each in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where}: must be a finite number")
     return value
 
 
 def _check(config: Config) -> None:
     positive = {
+        "server.max_turns": 1 if config.server.max_turns is None else config.server.max_turns,
+        "warmup.steps": config.warmup.steps,
+        "warmup.turns": config.warmup.turns,
         "model.max_tokens": config.model.max_tokens,
         "model.temperature": config.model.temperature,
         "rollout.groups": config.rollout.groups,
@@ -259,13 +327,18 @@ def _check(config: Config) -> None:
         raise ConfigError("rollout.group_size: a group of one has nothing to compare with; use at least 2")
     if config.model.path is None and config.model.width % config.model.heads:
         raise ConfigError("model.width: must be a multiple of model.heads")
-    objective = config.objective()
-    try:
-        # The name means the whole of it: with another advantage it would be some other objective under its name.
-        check_trainable(ALGORITHMS[config.algorithm.name])
-        check_trainable(objective)
-    except ValueError as error:
-        raise ConfigError(f"algorithm.name: {config.algorithm.name!r} cannot be trained: {error}") from None
+    _check_algorithm(config)
+
+
+def _check_algorithm(config: Config) -> None:
+    chosen = config.objective()
+    if chosen.is_whole_sequence and chosen.advantage in table.TOKEN_ADVANTAGES:
+        raise ConfigError(
+            f"algorithm.overrides: advantage {chosen.advantage!r} differs from token to token, and one ratio bounds a"
+            " whole sequence; use ratio 'token' or 'sequence_then_token' with gate 'clip'"
+        )
+    if chosen.kind != ALGORITHMS[config.algorithm.name].kind:
+        raise ConfigError("algorithm.overrides.kind: what an algorithm learns from cannot be changed")
 
 
 def nearest(name: str, known: typing.Iterable[str]) -> str:

@@ -14,14 +14,18 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from learner import canary
 from learner.display import Now, Say, silent
 from learner.metrics import plot_curve, read_metrics
 from learner.rollout import Collected, Rollouts
 from learner.run import Run
+from learner.stages import Stages, open_stages
+from learner.types import Group
 from trainer_client import AsyncLabsClient
 
 FIRST_HELD_OUT_SEED = 2**40
 _TRAINING, _EVALUATION = 0, 1
+CANARY_TOKENS = 6
 
 
 class NoEpisodesError(RuntimeError):
@@ -36,33 +40,58 @@ async def train(
     run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool] = _never, now: Now = silent
 ) -> None:
     """Train to the configured number of updates, or to the end of the one in which it is asked to end."""
-    rollouts = run.rollouts(client)
+    canary.check(run.generator(CANARY_TOKENS), run.policy, run.renderer, run.pad_id)
+    stages = await open_stages(run.config, client)
+    rollouts = run.rollouts(client, stages.of(0), say)
     if run.step == 0:
-        await evaluate(run, client, rollouts, say, now)
+        await evaluate(run, client, rollouts, say, now, stages=stages)
     while run.step < run.config.run.updates and not asked_to_end():
-        await _update(run, rollouts, say, now)
+        await _update(run, rollouts, stages, say, now)
         # What is due at this step comes before its checkpoint: a run that goes on from there does not do it again.
         if run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates:
-            await evaluate(run, client, rollouts, say, now)
-        if run.step % run.config.run.checkpoint_every == 0:
+            await evaluate(run, client, rollouts, say, now, stages=stages)
+            best = run.best()
+            if best is not None and best[0] == run.step:
+                run.save()
+            if _is_over(run):
+                say(f"no better evaluation in {run.config.evaluation.stop_after}: ending at update {run.step}")
+                break
+        if run.step % run.config.run.checkpoint_every == 0 and run.saved < run.step:
             run.save()
     if run.saved < run.step:
         run.save()
 
 
-async def evaluate(run: Run, client: AsyncLabsClient, rollouts: Rollouts, say: Say, now: Now = silent) -> float:
-    """Mean reward on held-out seeds, written to the metrics."""
+def _is_over(run: Run) -> bool:
+    """Whether early stopping says so: the last evaluations were all no better than one before them."""
+    patience = run.config.evaluation.stop_after
+    rewards = [record["reward/mean"] for record in read_metrics(run.metrics.path) if record["kind"] == "eval"]
+    return bool(patience) and len(rewards) > patience and max(rewards[-patience:]) <= max(rewards[:-patience])
+
+
+async def evaluate(
+    run: Run,
+    client: AsyncLabsClient,
+    rollouts: Rollouts,
+    say: Say,
+    now: Now = silent,
+    *,
+    stages: Stages | None = None,
+) -> float:
+    """Mean reward on held-out seeds, or scenarios where some are held out, written to the metrics."""
     settings = run.config.evaluation
     seeds = [FIRST_HELD_OUT_SEED + number for number in range(settings.episodes)]
+    places = None if stages is None else [stages.of(number, held_out=True) for number in range(len(seeds))]
     # The same noise at every evaluation: what changes between two is the policy.
     collected = await rollouts.collect(
-        seeds, 1, (run.config.run.seed, _EVALUATION), lambda played: now(f"held-out seeds, {played}")
+        seeds, 1, (run.config.run.seed, _EVALUATION), lambda played: now(f"held-out seeds, {played}"), places
     )
-    values = summary(collected)
+    values = summary(collected) | run.fluency.measure(collected.trajectories)
     run.metrics.write("eval", run.step, values)
     say(
         f"update {run.step:>4}  held-out reward {values['reward/mean']:.3f} ± {values['reward/standard_error']:.3f}"
         f"  ({settings.episodes} seeds, {collected.errored} errored)"
+        f"  broken turns {values['fluency/broken']:.0%}  repeated {values['fluency/repeated']:.0%}"
     )
     if run.step in (0, run.config.run.updates):
         await save_samples(run, client, collected)
@@ -70,29 +99,58 @@ async def evaluate(run: Run, client: AsyncLabsClient, rollouts: Rollouts, say: S
     return mean
 
 
-async def _update(run: Run, rollouts: Rollouts, say: Say, now: Now) -> None:
-    settings, step = run.config.rollout, run.step + 1
-    first = run.config.run.seed * 1_000_003 + step * settings.groups
-    seeds = [(first + number) % FIRST_HELD_OUT_SEED for number in range(settings.groups)]
-    collected = await rollouts.collect(
-        seeds,
-        settings.group_size,
-        (run.config.run.seed, _TRAINING, step),
-        lambda played: now(f"update {step:>4}  {played}"),
-    )
+async def _update(run: Run, rollouts: Rollouts, stages: Stages, say: Say, now: Now) -> None:
+    step = run.step + 1
+    collected, refills = await _groups(run, rollouts, stages, step, now)
     values = summary(collected)
     now(f"update {step:>4}  learning from {len(collected.trajectories)} episodes")
     started = time.monotonic()
-    values |= run.updater.update(collected.groups)
+    values["update/learning_rate"] = run.set_rate(step)
+    values |= run.updater.update(collected.groups, step)
     values["seconds/update"] = time.monotonic() - started
+    values["groups/refills"] = refills
     run.step = step
     run.metrics.write("train", step, values)
     say(
         f"update {step:>4}  reward {values['reward/mean']:.3f}  turns {values['turns/mean']:.1f}"
         f"  groups {values['groups/used']:.0f}/{values['groups/all']:.0f}  errored {collected.errored}"
-        f"  entropy {values.get('update/entropy', 0.0):.2f}"
+        f"  KL {values.get('update/kl_reference', 0.0):.3f}  entropy {values.get('update/entropy', 0.0):.2f}"
         f"  {values['seconds/rollout']:.1f}s + {values['seconds/update']:.1f}s"
     )
+    if not values["groups/used"]:
+        say(
+            f"update {step:>4}  every group has the same reward, so nothing was learned. If this goes on: raise"
+            " model.temperature or rollout.group_size, choose an easier scenario, or credit turns"
+            " (algorithm.credit = 'to_go')"
+        )
+
+
+async def _groups(run: Run, rollouts: Rollouts, stages: Stages, step: int, now: Now) -> tuple[Collected, int]:
+    """The groups of an update; with dynamic sampling, those that say nothing replaced as often as is allowed."""
+    settings = run.config.rollout
+    attempts = 1 + (settings.max_refills if run.objective.resample else 0)
+    played: list[Collected] = []
+    for attempt in range(attempts):
+        first = run.config.run.seed * 1_000_003 + (step * attempts + attempt) * settings.groups
+        missing = settings.groups - sum(map(run.updater.credit.is_informative, _groups_of(played)))
+        if not missing:
+            break
+        wanted = range(first, first + missing)
+        found = await rollouts.collect(
+            [number % FIRST_HELD_OUT_SEED for number in wanted],
+            settings.group_size,
+            (run.config.run.seed, _TRAINING, step, *([attempt] if attempt else [])),
+            lambda done: now(f"update {step:>4}  {done}"),
+            [stages.of(number) for number in wanted],
+        )
+        played.append(found)
+    return Collected(
+        _groups_of(played), sum(each.seconds for each in played), sum(each.generating_s for each in played)
+    ), len(played) - 1
+
+
+def _groups_of(played: Sequence[Collected]) -> tuple[Group, ...]:
+    return tuple(group for each in played for group in each.groups)
 
 
 def summary(collected: Collected) -> dict[str, Any]:
@@ -113,6 +171,7 @@ def summary(collected: Collected) -> dict[str, Any]:
         "episodes/errored": collected.errored,
         "turns/mean": fmean(trajectory.turns for trajectory in trajectories),
         "turns/truncated": sum(trajectory.truncated_turns for trajectory in trajectories),
+        "turns/tool_calls": sum(trajectory.tool_calls for trajectory in trajectories),
         "turns/lossy": sum(trajectory.lossy_turns for trajectory in trajectories),
         "tokens/sampled": sum(trajectory.sampled_tokens for trajectory in trajectories),
         "tokens/all": sum(len(trajectory.ids) for trajectory in trajectories),
@@ -123,6 +182,11 @@ def summary(collected: Collected) -> dict[str, Any]:
         values[f"score/{name}"] = _mean_of([trajectory.scores.get(name) for trajectory in trajectories])
     for reason, count in sorted(ends.items()):
         values[f"ends/{reason}"] = count / len(trajectories)
+    stages = {group.stage for group in collected.groups}
+    for stage in sorted(stages) if len(stages) > 1 else ():
+        found = [reward for group in collected.groups if group.stage == stage for reward in group.rewards]
+        if found:
+            values[f"reward/{stage}"] = fmean(found)
     return values
 
 

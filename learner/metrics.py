@@ -17,19 +17,19 @@ class MetricsFile:
     """Appends records to `metrics.jsonl`."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def rewind(self, step: int) -> None:
         """Keep what belongs to the first `step` updates."""
-        kept = [record for record in read_metrics(self._path) if record["step"] <= step]
-        temporary = self._path.with_suffix(".tmp")
+        kept = [record for record in read_metrics(self.path) if record["step"] <= step]
+        temporary = self.path.with_suffix(".tmp")
         temporary.write_text("".join(_line(record) for record in kept))
-        os.replace(temporary, self._path)
+        os.replace(temporary, self.path)
 
     def write(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
         """Append one record."""
         rounded = {name: round(value, 6) if isinstance(value, float) else value for name, value in values.items()}
-        with self._path.open("a") as file:
+        with self.path.open("a") as file:
             file.write(_line({"kind": kind, "step": step, **rounded}))
 
 

@@ -7,12 +7,14 @@ positions of sampled tokens only.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from learner.objectives import chosen_logp_and_entropy
 from learner.types import Segment
@@ -63,13 +65,30 @@ class Policy:
 
     def score(self, rows: Rows) -> Scored:
         """Log-probability and entropy at every sampled token, with gradient."""
-        # Rows are padded on the right, where a causal model never looks: no mask, and the faster kernel.
-        hidden = self.model.base_model(input_ids=rows.ids).last_hidden_state
         # Token t is scored from the hidden state at t - 1; no trajectory starts with a sampled token.
         chosen = rows.sampled[:, 1:] > 0
-        logits = self.distribution(self.model.get_output_embeddings()(hidden[:, :-1][chosen]))
+        logits = self.distribution(self._logits_at(rows.ids, functional.pad(chosen, (0, 1))))
         logp, entropy = chosen_logp_and_entropy(logits, rows.ids[:, 1:][chosen])
         return Scored(_scatter(logp, rows.sampled), _scatter(entropy, rows.sampled))
+
+    def _logits_at(self, ids: Tensor, places: Tensor) -> Tensor:
+        """[N, vocabulary] at the places [B, T]: by the model's own forward, so that its scales and soft caps count.
+
+        The head is the dear part, so it gets those positions alone: what comes after it works entry by entry.
+        """
+        me = threading.get_ident()
+
+        def pick(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+            # The sampler may use the same weights in another thread.
+            return (inputs[0][places][None],) if threading.get_ident() == me else None
+
+        hook = self.model.get_output_embeddings().register_forward_pre_hook(pick)
+        try:
+            # Rows are padded on the right, where a causal model never looks: no mask, and the faster kernel.
+            logits: Tensor = self.model(input_ids=ids, use_cache=False).logits
+        finally:
+            hook.remove()
+        return logits[0]
 
 
 def rows_of(conversations: Sequence[Sequence[Segment]], pad_id: int, device: torch.device | str = "cpu") -> Rows:

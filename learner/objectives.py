@@ -1,10 +1,6 @@
-"""The policy losses of the papers, as rows of a table over four orthogonal choices.
+"""The policy losses of the papers: what the rows of `algorithms` choose from.
 
-    loss = Aggregate over tokens [ c * surrogate(ratio, A) + beta * KL ] + mu * NLL of good sequences
-
-A row chooses the advantage (by name, see `advantages`), the level of the ratio, the gate that
-bounds it, and the aggregation; `c` corrects for a sampler that differs from the learner. All
-functions are pure, take log-probabilities [B, T] with a mask that is 1 on sampled tokens only, and
+All functions are pure, take log-probabilities [B, T] with a mask that is 1 on sampled tokens only, and
 are checked in loss and gradient against numbers computed without torch.
 """
 
@@ -18,77 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-RatioLevel = Literal["token", "sequence_mean", "sequence_sum", "sequence_then_token"]
-Gate = Literal["clip", "clip_weight", "sigmoid", "one_sided_clamp", "probability_shift", "gamma_weight", "none"]
-Aggregation = Literal["sequence_mean_of_token_mean", "token_mean", "constant", "sequence_mean_of_token_sum"]
-Correction = Literal["none", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask", "geometric_mask"]
-Kl = Literal["none", "k2", "k3", "k3_weighted"]
+from learner.algorithms import ALGORITHMS, Gate, Kl, Objective
 
-
-@dataclass(frozen=True)
-class Objective:
-    """One row: what a named algorithm chooses."""
-
-    advantage: str = "group_z_score"
-    ratio: RatioLevel = "token"
-    gate: Gate = "clip"
-    aggregation: Aggregation = "token_mean"
-    eps_low: float | None = 0.2
-    """Lower bound of the ratio is 1 - eps_low (gate `clip`, `clip_weight`). None: no bound."""
-    eps_high: float | None = 0.2
-    ratio_cap: float | None = None
-    """Two-sided clipping: the unclipped branch is capped here too."""
-    dual_clip: float | None = None
-    """For negative advantages the loss is at most this many times |A|."""
-    tau_positive: float = 1.0
-    tau_negative: float = 1.05
-    """Temperatures of the sigmoid gate."""
-    clamp: float = 0.4
-    """Bound of the log-ratio (gate `one_sided_clamp`)."""
-    shift: float = 0.2
-    """How far a token's probability may have moved (gate `probability_shift`)."""
-    square: float = 0.0
-    """Weight of the squared log-ratio that goes with the probability gate."""
-    anchor: Literal["old", "sampler"] = "old"
-    """Whose log-probabilities the ratio is against."""
-    correction: Correction = "none"
-    correction_low: float = 0.0
-    correction_high: float = 2.0
-    drop_stale: float | None = None
-    """Drop sequences with A < 0 whose mean (sampler - policy) log-ratio is above this. OPSM."""
-    kl: Kl = "none"
-    beta: float = 0.0
-    positive_nll: float = 0.0
-    """Weight mu of the likelihood of sequences whose reward is at least `positive_from`."""
-    positive_from: float = 0.75
-    max_tokens: int | None = None
-    """The constant L of the aggregation `constant`."""
-
-
-ALGORITHMS: dict[str, Objective] = {
-    "grpo": Objective(aggregation="sequence_mean_of_token_mean"),
-    "grpo_kl": Objective(aggregation="sequence_mean_of_token_mean", kl="k3", beta=0.04),
-    "dr_grpo": Objective(advantage="group_mean_only", aggregation="constant"),
-    "dapo": Objective(eps_high=0.28),
-    "gspo": Objective(ratio="sequence_mean", eps_low=3e-4, eps_high=4e-4, aggregation="sequence_mean_of_token_mean"),
-    "gspo_token": Objective(
-        ratio="sequence_then_token", eps_low=3e-4, eps_high=4e-4, aggregation="sequence_mean_of_token_mean"
-    ),
-    "luspo": Objective(ratio="sequence_mean", eps_low=3e-4, eps_high=4e-4, aggregation="sequence_mean_of_token_sum"),
-    "cispo": Objective(gate="clip_weight", eps_low=None, eps_high=4.0),
-    "rloo": Objective(advantage="leave_one_out", gate="none", aggregation="sequence_mean_of_token_sum"),
-    "rloo_clip": Objective(advantage="leave_one_out", ratio="sequence_sum", aggregation="sequence_mean_of_token_mean"),
-    "ppo": Objective(advantage="gae", dual_clip=3.0),
-    "reinforce_pp": Objective(advantage="token_return_whitened"),
-    "reinforce_pp_baseline": Objective(advantage="group_mean_batch_whitened", kl="k2", beta=0.01),
-    "sapo": Objective(gate="sigmoid", aggregation="sequence_mean_of_token_mean"),
-    "gmpo": Objective(gate="one_sided_clamp", aggregation="sequence_mean_of_token_mean"),
-    "dppo": Objective(advantage="group_mean_only", gate="probability_shift", anchor="sampler", square=1e-3),
-    "vespo": Objective(gate="gamma_weight"),
-    "maxrl": Objective(advantage="mean_normalised"),
-    "grpo_opsm": Objective(aggregation="sequence_mean_of_token_mean", drop_stale=0.1),
-    "vapo": Objective(advantage="gae_length_adaptive", eps_high=0.28, positive_nll=0.1),
-}
+__all__ = ["ALGORITHMS", "Gate", "Kl", "LossInputs", "LossOutput", "Objective", "policy_loss"]
 
 
 @dataclass(frozen=True)
@@ -105,6 +33,7 @@ class LossInputs:
     """[B]; only for the likelihood of good sequences."""
     total_sequences: int | None = None
     total_tokens: int | None = None
+    total_good_tokens: int | None = None
     """Counts of the whole optimiser step, where this is one micro-batch of it."""
 
 
@@ -133,7 +62,7 @@ def policy_loss(logp: Tensor, inputs: LossInputs, objective: Objective) -> LossO
     loss = aggregate(losses, mask, objective, inputs)
     if objective.positive_nll:
         loss = loss + objective.positive_nll * _positive_nll(logp, inputs, objective)
-    return LossOutput(loss, ratio_metrics(log_ratio, advantages, mask, objective))
+    return LossOutput(loss, ratio_metrics(log_ratio, advantages, mask, objective, logp))
 
 
 def aggregate(losses: Tensor, mask: Tensor, objective: Objective, inputs: LossInputs) -> Tensor:
@@ -144,7 +73,7 @@ def aggregate(losses: Tensor, mask: Tensor, objective: Objective, inputs: LossIn
         case "token_mean":
             return losses.sum() / max(inputs.total_tokens or int(mask.sum()), 1)
         case "constant":
-            return losses.sum() / (sequences * (objective.max_tokens or mask.shape[1]))
+            return losses.sum() / (sequences * objective.max_tokens)
         case "sequence_mean_of_token_sum":
             return losses.sum() / sequences
         case "sequence_mean_of_token_mean":
@@ -178,19 +107,40 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     return (values * mask).sum(1) / mask.sum(1).clamp(min=1)
 
 
-def ratio_metrics(log_ratio: Tensor, advantages: Tensor, mask: Tensor, objective: Objective) -> dict[str, float]:
-    """How far the policy is from the one that sampled; clipped is what the bound really stops."""
+def ratio_metrics(
+    log_ratio: Tensor, advantages: Tensor, mask: Tensor, objective: Objective, logp: Tensor | None = None
+) -> dict[str, float]:
+    """How far the policy is from the one that sampled; clipped is what the objective's own bound really stops.
+
+    `logp` is needed where the bound is on probabilities (gate `probability_shift`).
+    """
     log_ratio = log_ratio.detach()
-    ratio, count = log_ratio.exp(), mask.sum().clamp(min=1)
-    low = 1 - (objective.eps_low if objective.eps_low is not None else 1.0)
-    high = 1 + (objective.eps_high if objective.eps_high is not None else float("inf"))
-    outside = (((ratio < low) & (advantages < 0)) | ((ratio > high) & (advantages > 0))) & (mask > 0)
+    ratio, count = _ratio(log_ratio, log_ratio, mask, objective), mask.sum().clamp(min=1)
     k3 = ((-log_ratio).exp() - 1 + log_ratio) * mask
+    outside = _outside(log_ratio, ratio, advantages, objective)
+    if objective.gate == "probability_shift" and logp is not None:
+        outside = _shifted(logp.detach(), logp.detach() - log_ratio, advantages, objective)
     return {
-        "clip_share": float(outside.sum() / count),
+        "clip_share": float((outside & (mask > 0)).sum() / count),
         "approx_kl": float(k3.sum() / count),
         "max_ratio": float((ratio * mask).max()) if mask.numel() else 0.0,
     }
+
+
+def _outside(log_ratio: Tensor, ratio: Tensor, advantages: Tensor, objective: Objective) -> Tensor:
+    """Where the gate takes the gradient away (or, for a clipped weight, holds it); at the level of the ratio."""
+    up, down = advantages > 0, advantages < 0
+    match objective.gate:
+        case "clip":
+            low = 1 - (objective.eps_low if objective.eps_low is not None else 1.0)
+            high = 1 + (objective.eps_high if objective.eps_high is not None else float("inf"))
+            return ((ratio < low) & down) | ((ratio > high) & up)
+        case "clip_weight":
+            return _bounded(ratio, objective) != ratio
+        case "one_sided_clamp":
+            return ((log_ratio > objective.clamp) & up) | ((log_ratio < -objective.clamp) & down)
+        case _:
+            return torch.zeros_like(ratio, dtype=torch.bool)
 
 
 def mismatch_metrics(old_logp: Tensor, sampler_logp: Tensor, mask: Tensor) -> dict[str, float]:
@@ -300,9 +250,12 @@ def _one_sided_clamp(tokens: _Tokens, objective: Objective) -> Tensor:
 
 
 def _probability_shift(tokens: _Tokens, objective: Objective) -> Tensor:
-    moved = (tokens.logp.exp() - tokens.anchor.exp()).detach() * tokens.advantages.sign()
-    kept = moved <= objective.shift
+    kept = ~_shifted(tokens.logp, tokens.anchor, tokens.advantages, objective)
     return -tokens.advantages * tokens.ratio * kept + objective.square * tokens.log_ratio**2
+
+
+def _shifted(logp: Tensor, anchor: Tensor, advantages: Tensor, objective: Objective) -> Tensor:
+    return (logp.exp() - anchor.exp()).detach() * advantages.sign() > objective.shift
 
 
 def _gamma_weight(tokens: _Tokens, objective: Objective) -> Tensor:
@@ -375,4 +328,5 @@ def _positive_nll(logp: Tensor, inputs: LossInputs, objective: Objective) -> Ten
     if inputs.rewards is None:
         raise ValueError("the likelihood term needs the rewards")
     good = inputs.mask * (inputs.rewards >= objective.positive_from)[:, None]
-    return -(logp * good).sum() / good.sum().clamp(min=1)
+    total = int(good.sum()) if inputs.total_good_tokens is None else inputs.total_good_tokens
+    return -(logp * good).sum() / max(total, 1)

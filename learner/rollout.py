@@ -14,13 +14,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from pydantic import ValidationError
 
 from learner.display import Now, silent
 from learner.generate.session import Completion, Continuation, Generator, Session
+from learner.patience import Patience
 from learner.tokens import Renderer
+from learner.tools import for_template, message_of
 from learner.types import Group, Segment, Trajectory
 from trainer_client import AsyncLabsClient, LabsError
 from trainer_client.wire import Message
+from trainer_client.wire.episodes import ToolDefinition
+from trainer_client.wire.reward import RewardConfig
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,14 @@ class Stage:
     collection: str
     scenario: str
     max_turns: int | None = None
+    system: str | None = None
+    """System prompt of the policy there."""
+    reward_config: RewardConfig | None = None
+
+    @property
+    def name(self) -> str:
+        """As the catalog writes it."""
+        return f"{self.collection}/{self.scenario}"
 
 
 @dataclass(frozen=True)
@@ -61,25 +74,41 @@ class _Episode:
     """One conversation while it is played."""
 
     number: int
+    stage: Stage
     seed: int
     noise: tuple[int, ...]
+    renderer: Renderer
     episode_id: str = ""
     segments: list[Segment] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
     scores: dict[str, float] = field(default_factory=dict)
     next_ids: list[int] = field(default_factory=list)
-    persona: str = ""
+    forked: bool = False
+    """`next_ids` begin a row of their own."""
+    row_length: int = 0
+    """Tokens of the present row so far."""
+    heard: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
     truncated: int = 0
     lossy: int = 0
+    tool_calls: int = 0
     terminal_reason: str | None = None
     error: str | None = None
 
     @property
     def live(self) -> bool:
-        return self.error is None and self.terminal_reason is None
+        return self.terminal_reason is None and self.error is None
 
     def continuation(self) -> Continuation:
-        return Continuation(self.next_ids, np.random.SeedSequence([*self.noise, len(self.rewards)]))
+        noise = np.random.SeedSequence([*self.noise, len(self.rewards)])
+        return Continuation(self.next_ids, noise, fresh=self.forked)
+
+    def stop(self, reason: str) -> None:
+        """End here. What was played counts; where nothing was, there is no reward."""
+        if self.rewards:
+            self.terminal_reason = reason
+        else:
+            self.error = reason
 
     def trajectory(self) -> Trajectory:
         return Trajectory(
@@ -91,6 +120,7 @@ class _Episode:
             terminal_reason=self.terminal_reason or "completed",
             truncated_turns=self.truncated,
             lossy_turns=self.lossy,
+            tool_calls=self.tool_calls,
         )
 
 
@@ -113,29 +143,53 @@ class _Progress:
 
 
 class Rollouts:
-    """Collects groups with one policy on one stage."""
+    """Collects groups with one policy on one stage, or on several."""
 
     def __init__(
-        self, client: AsyncLabsClient, generator: Generator, renderer: Renderer, stage: Stage, *, waves: int = 2
+        self,
+        client: AsyncLabsClient,
+        generator: Generator,
+        renderer: Renderer,
+        stage: Stage,
+        *,
+        waves: int = 2,
+        patience: Patience | None = None,
     ) -> None:
         self._client = client
         self._generator = generator
         self._renderer = renderer
         self._stage = stage
         self._waves = max(1, waves)
+        self._patience = patience or Patience()
+        self._renderers: dict[str, Renderer] = {}
         self._model_room = asyncio.Lock()
         self._generating_s = 0.0
         self._progress = _Progress(silent, 0)
 
     async def collect(
-        self, seeds: Sequence[int], group_size: int, noise: tuple[int, ...], now: Now = silent
+        self,
+        seeds: Sequence[int],
+        group_size: int,
+        noise: tuple[int, ...],
+        now: Now = silent,
+        stages: Sequence[Stage] | None = None,
     ) -> Collected:
-        """Play `group_size` episodes for each seed; `noise` numbers make the sampling repeatable."""
+        """Play `group_size` episodes for each seed; `noise` numbers make the sampling repeatable.
+
+        `stages` says where each seed is played, if not all on the one stage.
+        """
         started, self._generating_s = time.monotonic(), 0.0
         self._progress = _Progress(now, len(seeds) * group_size)
+        places = [self._stage] * len(seeds) if stages is None else list(stages)
         episodes = [
-            _Episode(number=place * group_size + member, seed=seed, noise=(*noise, place, member))
-            for place, seed in enumerate(seeds)
+            _Episode(
+                number=place * group_size + member,
+                stage=stage,
+                seed=seed,
+                noise=(*noise, place, member),
+                renderer=self._renderer,
+            )
+            for place, (seed, stage) in enumerate(zip(seeds, places, strict=True))
             for member in range(group_size)
         ]
         async with asyncio.TaskGroup() as tasks:
@@ -144,7 +198,8 @@ class Rollouts:
                 share = [episode for episode in episodes if (episode.number // group_size) % self._waves == wave]
                 tasks.create_task(self._play_wave(share))
         groups = tuple(
-            _group(seed, episodes[place * group_size : (place + 1) * group_size]) for place, seed in enumerate(seeds)
+            _group(seed, stage, episodes[place * group_size : (place + 1) * group_size])
+            for place, (seed, stage) in enumerate(zip(seeds, places, strict=True))
         )
         return Collected(groups, time.monotonic() - started, self._generating_s)
 
@@ -164,50 +219,98 @@ class Rollouts:
         return completions
 
     async def _open(self, episode: _Episode) -> None:
+        stage = episode.stage
         try:
-            answer = await self._client.create_episode(
-                self._stage.collection,
-                self._stage.scenario,
-                seed=episode.seed,
-                max_turns=self._stage.max_turns,
-                observation_role="user",
+            answer = await self._patience.ask(
+                lambda key: self._client.create_episode(
+                    stage.collection,
+                    stage.scenario,
+                    seed=episode.seed,
+                    max_turns=stage.max_turns,
+                    observation_role="user",
+                    reward_config=stage.reward_config,
+                    idempotency_key=key,
+                )
             )
         except LabsError as error:
             episode.error = error.code
             return
         episode.episode_id = answer.episode_id
-        episode.persona = answer.initial_observation.content
-        episode.next_ids = self._renderer.opening(episode.persona)
+        episode.renderer = self._renderer_for(stage, answer.tools)
+        episode.heard.append(answer.initial_observation.content)
+        episode.next_ids = episode.renderer.opening(episode.heard[0])
+        self._go_on_if_it_fits(episode)
         self._progress.tell()
 
+    def _renderer_for(self, stage: Stage, tools: Sequence[ToolDefinition]) -> Renderer:
+        if stage.system is None and not tools:
+            return self._renderer
+        if stage.name not in self._renderers:
+            self._renderers[stage.name] = self._renderer.within(stage.system, for_template(tools))
+        return self._renderers[stage.name]
+
+    def _go_on_if_it_fits(self, episode: _Episode) -> None:
+        """A conversation that the model has no more positions for ends before its next turn."""
+        if episode.forked:
+            episode.row_length = 0
+        limit = self._generator.context
+        needed = episode.row_length + len(episode.next_ids) + self._generator.max_tokens
+        if limit is not None and needed > limit:
+            episode.stop("context_full")
+
     async def _turn(self, episode: _Episode, completion: Completion) -> None:
-        spoken = self._renderer.spoken(list(completion.ids))
-        # From here on the persona is the user and the policy the assistant, whatever the server calls them.
-        messages = [Message(role="user", content=episode.persona), Message(role="assistant", content=spoken.text)]
+        spoken = episode.renderer.spoken(list(completion.ids))
         try:
-            answer = await self._client.turn(episode.episode_id, messages)
+            # From here on the persona is the user and the policy the assistant, whatever the server calls them.
+            messages = [Message(role="user", content=episode.heard[-1]), message_of(spoken.text)]
+        except ValidationError:
+            episode.stop("turn_too_long")
+            return
+        try:
+            answer = await self._patience.ask(
+                lambda key: self._client.turn(
+                    episode.episode_id,
+                    messages,
+                    reward_config=episode.stage.reward_config,
+                    idempotency_key=key,
+                )
+            )
         except LabsError as error:
             episode.error = error.code
             return
-        episode.segments += [Segment(tuple(episode.next_ids)), Segment(completion.ids, completion.logp)]
+        given = Segment(tuple(episode.next_ids), fork=episode.forked)
+        episode.segments += [given, Segment(completion.ids, completion.logp)]
+        episode.row_length += len(given.ids) + len(completion.ids)
+        episode.said.append(spoken.text)
         episode.rewards.append(answer.reward)
         episode.scores = answer.scores or {}
         episode.truncated += not completion.ended
         episode.lossy += spoken.lossy
+        episode.tool_calls += len(messages[1].tool_calls or ())
         if answer.terminal_reason == "error":
             episode.error = "episode_error"
         elif answer.episode_complete:
             episode.terminal_reason = answer.terminal_reason or "completed"
         else:
-            episode.persona = answer.observation.content
-            episode.next_ids = self._renderer.suffix(episode.persona, ended=completion.ended)
+            self._prepare(episode, answer.observation.content, ended=completion.ended)
         self._progress.turned(ended=not episode.live)
 
+    def _prepare(self, episode: _Episode, persona: str, *, ended: bool) -> None:
+        """What the policy reads next."""
+        episode.heard.append(persona)
+        episode.forked = episode.renderer.rewrites(episode.said[-1])
+        if episode.forked:
+            episode.next_ids = episode.renderer.prompt(episode.heard, episode.said)
+        else:
+            episode.next_ids = episode.renderer.suffix(persona, ended=ended)
+        self._go_on_if_it_fits(episode)
 
-def _group(seed: int, episodes: Sequence[_Episode]) -> Group:
+
+def _group(seed: int, stage: Stage, episodes: Sequence[_Episode]) -> Group:
     return Group(
         seed=seed,
         trajectories=tuple(episode.trajectory() for episode in episodes if episode.error is None),
         errored=sum(episode.error is not None for episode in episodes),
         error_codes=tuple(episode.error for episode in episodes if episode.error is not None),
+        stage=stage.name,
     )

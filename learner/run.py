@@ -1,8 +1,8 @@
 """A run on disk: its folder, policy, optimiser and server, opened fresh or from a checkpoint.
 
-The folder holds `config.json` (fully resolved), `metrics.jsonl`, `curve.png`, `samples/` and
-`checkpoints/`. Opening a folder that has checkpoints goes on from the newest whole one; a folder
-made with another configuration is refused.
+The folder holds `config.json` (fully resolved), `metrics.jsonl`, `report.html`, `curve.png`, `samples/`
+and `checkpoints/`. Opening a folder that has checkpoints goes on from the newest one; a folder made with
+another configuration is refused.
 """
 
 from __future__ import annotations
@@ -18,14 +18,18 @@ import torch
 import transformers
 
 from learner import checkpoint
+from learner.algorithms import Objective
 from learner.config import Config, ConfigError
+from learner.critic import Critic
 from learner.display import Now, Say, silent
+from learner.fluency import Fluency
 from learner.generate.hf import HfGenerator
-from learner.metrics import MetricsFile
+from learner.metrics import MetricsFile, read_metrics
 from learner.model import Policy
+from learner.patience import Patience
 from learner.rollout import Rollouts, Stage
 from learner.tiny import build_model, build_tokenizer
-from learner.tokens import Renderer
+from learner.tokens import Renderer, special_tokens
 from learner.update import Updater
 from learner.warmup import load_script, warm_up
 from trainer_client import AsyncLabsClient
@@ -45,19 +49,51 @@ class Run:
     optimizer: torch.optim.Optimizer
     updater: Updater
     metrics: MetricsFile
+    fluency: Fluency
+    pad_id: int
     step: int
     saved: int = 0
     """Step of the newest checkpoint: where the same command would go on."""
+    critic: Critic | None = None
+    critic_optimizer: torch.optim.Optimizer | None = None
 
-    def rollouts(self, client: AsyncLabsClient) -> Rollouts:
+    @property
+    def objective(self) -> Objective:
+        """What is trained."""
+        return self.updater.objective
+
+    def generator(self, max_tokens: int | None = None) -> HfGenerator:
+        """The sampler, on the policy's own weights."""
+        return HfGenerator(self.policy, max_tokens=max_tokens or self.config.model.max_tokens)
+
+    def rollouts(self, client: AsyncLabsClient, stage: Stage | None = None, say: Say = silent) -> Rollouts:
         """Episodes with the present policy."""
         server, settings = self.config.server, self.config.rollout
-        generator = HfGenerator(self.policy, max_tokens=self.config.model.max_tokens)
-        stage = Stage(server.collection, server.scenario, server.max_turns)
-        return Rollouts(client, generator, self.renderer, stage, waves=settings.waves)
+        stage = stage or Stage(server.collection, server.scenario, server.max_turns)
+        patience = Patience(server.patience_s, say=say)
+        return Rollouts(client, self.generator(), self.renderer, stage, waves=settings.waves, patience=patience)
+
+    def set_rate(self, step: int) -> float:
+        """Give the optimisers the learning rate of an update; returns it."""
+        rate = self.config.optim.rate(step, self.config.run.updates)
+        optimizers = [(self.optimizer, 1.0), (self.critic_optimizer, self.objective.critic_rate)]
+        for optimizer, factor in optimizers:
+            for group in [] if optimizer is None else optimizer.param_groups:
+                group["lr"] = rate * factor
+        return rate
+
+    def best(self) -> tuple[int, float] | None:
+        """Step and held-out reward of the best evaluation so far."""
+        found = [
+            (int(record["step"]), float(record["reward/mean"]))
+            for record in read_metrics(self.metrics.path)
+            if record["kind"] == "eval"
+        ]
+        return max(found, key=lambda each: each[1]) if found else None
 
     def save(self) -> None:
         """Write the checkpoint of this step."""
+        best = self.best()
         checkpoint.save(
             self.folder / "checkpoints",
             self.step,
@@ -65,8 +101,14 @@ class Run:
             tokenizer=self.tokenizer,
             optimizer=self.optimizer,
             keep=self.config.run.keep,
+            best=None if best is None else best[0],
+            more=self._save_critic,
         )
         self.saved = self.step
+
+    def _save_critic(self, folder: Path) -> None:
+        if self.critic is not None and self.critic_optimizer is not None:
+            self.critic.save(folder, self.critic_optimizer)
 
 
 def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
@@ -88,6 +130,8 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
     run = _assemble(config, folder, model.to(config.model.device), tokenizer)
     if found is not None:
         run.optimizer.load_state_dict(found.optimizer_state())
+        if run.critic is not None and run.critic_optimizer is not None:
+            run.critic.load(found.path, run.critic_optimizer)
         run.step = run.saved = found.step
     else:
         run.save()
@@ -123,7 +167,10 @@ def _settle_config(config: Config, folder: Path, *, is_begun: bool) -> None:
     resolved = config.resolved()
     # Where the server listens and how far to go are not what a policy is made of.
     shape = {name: value for name, value in resolved.items() if name not in ("server", "run")}
-    shape |= {"stage": [config.server.collection, config.server.scenario], "seed": config.run.seed}
+    server = config.server
+    shape |= {"stage": [server.collection, server.scenario, *server.scenarios], "seed": config.run.seed}
+    if config.optim.schedule != "constant":
+        shape["updates"] = config.run.updates
     path = folder / "config.json"
     # Where no checkpoint came of it, nothing hangs on what was asked for: a setting may be mended.
     if is_begun and path.exists() and json.loads(path.read_text()).get("shape") != shape:
@@ -164,38 +211,67 @@ def _warmed_up(config: Config, say: Say, now: Now) -> tuple[Any, Any]:
     )
     count = sum(parameter.numel() for parameter in model.parameters())
     say(f"warming up a model of {count:,} parameters and {len(tokenizer):,} tokens on scripted dialogues")
-    policy = _policy(config, model, tokenizer)
+    policy = _policy(config, model, tokenizer, _renderer(config, model, tokenizer))
     losses = warm_up(policy, script, tokenizer, config.warmup.settings(), seed=config.run.seed, now=now)
     say(f"warm-up: loss {losses[0]:.2f} -> {losses[-1]:.2f} in {len(losses)} steps")
     return model, tokenizer
 
 
-def _policy(config: Config, model: Any, tokenizer: Any) -> Policy:
+def _policy(config: Config, model: Any, tokenizer: Any, renderer: Renderer) -> Policy:
     model.eval()  # no dropout: sampler and learner must see one distribution
-    banned = [tokenizer.convert_tokens_to_ids(token) for token in tokenizer.all_special_tokens]
-    return Policy(model, end_id=tokenizer.eos_token_id, banned=banned, temperature=config.model.temperature)
+    banned = [*special_tokens(tokenizer).values(), *ids_without_token(model, tokenizer)]
+    return Policy(model, end_id=renderer.end_id, banned=banned, temperature=config.model.temperature)
+
+
+def ids_without_token(model: Any, tokenizer: Any) -> list[int]:
+    """Rows of the head that no token of the tokenizer has: padding of the vocabulary."""
+    known = set(tokenizer.get_vocab().values())
+    rows = model.get_output_embeddings().weight.shape[0]
+    return [number for number in range(rows) if number not in known]
+
+
+def _stops(model: Any) -> list[int]:
+    """What the model was made to stop at, by its generation_config."""
+    found = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    return [] if found is None else [found] if isinstance(found, int) else list(found)
+
+
+def _renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
+    return Renderer(tokenizer, options=config.model.template_options, stops=_stops(model))
 
 
 def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any) -> Run:
-    policy = _policy(config, model, tokenizer)
+    renderer = _renderer(config, model, tokenizer)
+    policy = _policy(config, model, tokenizer, renderer)
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=config.optim.learning_rate, weight_decay=config.optim.weight_decay
     )
     settings = config.update_settings()
     reference = None
-    if settings.objective.kl != "none" and settings.objective.beta:
-        reference = _policy(config, _first_model(config, folder, model), tokenizer)
-    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    if settings.objective.needs_reference or config.model.reference:
+        reference = _policy(config, _first_model(config, folder, model), tokenizer, renderer)
+    critic = Critic(policy) if settings.objective.needs_critic else None
+    critic_optimizer = None
+    if critic is not None:
+        critic_optimizer = torch.optim.AdamW(critic.parameters(), lr=config.optim.learning_rate, weight_decay=0.0)
+    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else renderer.end_id
+    pairs = Fluency.pairs_of(load_script(config.warmup.script).texts()) if config.model.path is None else frozenset()
     return Run(
         config=config,
         folder=folder,
         policy=policy,
         tokenizer=tokenizer,
-        renderer=Renderer(tokenizer),
+        renderer=renderer,
         optimizer=optimizer,
-        updater=Updater(policy, optimizer, settings, pad_id, reference),
+        updater=Updater(
+            policy, optimizer, settings, pad_id, reference, critic=critic, critic_optimizer=critic_optimizer
+        ),
         metrics=MetricsFile(folder / "metrics.jsonl"),
+        fluency=Fluency(renderer, pad_id, reference, pairs),
+        pad_id=pad_id,
         step=0,
+        critic=critic,
+        critic_optimizer=critic_optimizer,
     )
 
 

@@ -20,6 +20,8 @@ class Segment:
     ids: tuple[int, ...]
     logp: tuple[float, ...] | None = None
     """Log-probability of each token when it was sampled; None for the persona's and the template's tokens."""
+    fork: bool = False
+    """The template renders the past in another way from here on: this begins a row of its own."""
 
     def __post_init__(self) -> None:
         if self.logp is None:
@@ -50,6 +52,8 @@ class Trajectory:
     """Turns that were cut off at the token limit."""
     lossy_turns: int = 0
     """Turns whose tokens do not decode to clean text."""
+    tool_calls: int = 0
+    """Calls of the scenario's tools that were sent."""
 
     def __post_init__(self) -> None:
         turns = sum(segment.sampled for segment in self.segments)
@@ -71,6 +75,18 @@ class Trajectory:
         return tuple(token for segment in self.segments for token in segment.ids)
 
     @property
+    def rows(self) -> list[tuple[Segment, ...]]:
+        """The sequences that the model saw: one, and one more for each fork. A sampled token is in exactly one."""
+        starts = [0, *(place for place, segment in enumerate(self.segments) if segment.fork and place)]
+        ends = [*starts[1:], len(self.segments)]
+        return [self.segments[start:end] for start, end in zip(starts, ends, strict=True)]
+
+    @property
+    def turn_lengths(self) -> list[int]:
+        """How many tokens each of the policy's turns has."""
+        return [len(segment.ids) for segment in self.segments if segment.sampled]
+
+    @property
     def turns(self) -> int:
         """How often the policy spoke."""
         return len(self.turn_rewards)
@@ -90,6 +106,8 @@ class Group:
     errored: int = 0
     """Members that failed: they have no reward and are in no baseline."""
     error_codes: tuple[str, ...] = ()
+    stage: str = ""
+    """The scenario, as collection/scenario."""
 
     @property
     def rewards(self) -> list[float]:

@@ -1,26 +1,35 @@
 """One optimiser step (or a few) from a batch of groups.
 
 The gradient of a step is that of the whole batch: micro-batches divide by the counts of the step,
-not by their own. Groups whose rewards do not differ carry no signal and are left out. With one
-update per batch the old policy is the present one, so no second forward pass is made; with more,
-the sampler's log-probabilities are the old ones.
+not by their own. The loss sees one row per sequence: the sampled tokens of an episode, over all its
+rows, or of one turn where each turn has an advantage of its own and one ratio stands for a whole
+sequence. With one update per batch the old policy is the present one, so no second forward pass is
+made; with more, the sampler's log-probabilities are the old ones, unless a correction for the
+sampler is on: then both are needed, and the old ones are computed first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from learner import advantages
-from learner.model import Policy, Rows, rows_of
-from learner.objectives import LossInputs, Objective, mismatch_metrics, policy_loss
+from learner.algorithms import CRITIC_ADVANTAGES, TOKEN_ADVANTAGES, Objective
+from learner.algorithms import Credit as CreditName
+from learner.credit import Credit
+from learner.critic import Critic, explained_variance
+from learner.model import Policy, rows_of
+from learner.objectives import LossInputs, mismatch_metrics, policy_loss, value_loss
 from learner.types import Group, Trajectory
 
-Credit = Literal["episode", "to_go"]
+
+class NonFiniteError(RuntimeError):
+    """A loss or gradient that is not a number; going on would spoil the weights."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +37,10 @@ class UpdateSettings:
     """How a batch becomes steps."""
 
     objective: Objective
-    credit: Credit = "episode"
-    """`episode`: the reward of the conversation to all its tokens. `to_go`: to each turn what was gained from it on."""
-    gamma: float = 1.0
-    """With `to_go`: how much a gain counts one turn earlier."""
+    credit: CreditName | None = None
+    """In place of the objective's own."""
+    gamma: float | None = None
+    """In place of the objective's own."""
     entropy: float = 0.0
     """Weight of the entropy bonus."""
     clip_norm: float = 1.0
@@ -41,13 +50,36 @@ class UpdateSettings:
     """Padded tokens per forward pass."""
     tolerance: float = 1e-4
     """Rewards closer than this are equal."""
+    turn_limit: int = 0
+    """Longest turn in tokens, for the shaping of overlong ones."""
+    dimensions: dict[str, float] = field(default_factory=dict)
+    """Weight of each score dimension, for an objective that takes them one by one; 1 where none is given."""
+    non_finite: Literal["stop", "skip"] = "stop"
+    """What to do with a step whose gradient is not a number."""
+
+    def resolved(self) -> Objective:
+        """The objective with what is set beside it."""
+        chosen = self.objective
+        if self.credit is not None:
+            chosen = replace(chosen, credit=self.credit)
+        return chosen if self.gamma is None else replace(chosen, gamma=self.gamma)
 
 
-@dataclass(frozen=True)
-class _Example:
+@dataclass
+class Example:
+    """An episode on its way into a step; tensors are [N] over its sampled tokens, in order."""
+
     trajectory: Trajectory
-    credit: tuple[float, ...]
-    """Advantage of each turn."""
+    advantages: Tensor
+    old_logp: Tensor | None = None
+    reference_logp: Tensor | None = None
+    values: Tensor | None = None
+    returns: Tensor | None = None
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens are trained on."""
+        return self.trajectory.sampled_tokens
 
 
 @dataclass(frozen=True)
@@ -56,19 +88,23 @@ class _Tally:
 
     sequences: int
     tokens: int
+    good_tokens: int
 
 
 def check_trainable(objective: Objective) -> None:
-    """Refuse an objective whose loss is here but whose advantages need what this learner does not have."""
-    if objective.advantage not in advantages.ESTIMATORS:
+    """Refuse a combination that would train something else than it says."""
+    if objective.advantage in TOKEN_ADVANTAGES and objective.is_whole_sequence:
         raise ValueError(
-            f"advantage {objective.advantage!r} needs a value model or token rewards, which this learner"
-            f" does not train; it has {', '.join(advantages.ESTIMATORS)}"
+            f"advantage {objective.advantage!r} differs from token to token, and ratio {objective.ratio!r} with gate"
+            f" {objective.gate!r} has one bound for a whole sequence; use ratio 'token' or 'sequence_then_token'"
         )
+    known = (*advantages.ESTIMATORS, *TOKEN_ADVANTAGES, "dimension_z_scores")
+    if objective.kind == "reward" and objective.advantage not in known:
+        raise ValueError(f"advantage {objective.advantage!r} is none; there are {', '.join(known)}")
 
 
 class Updater:
-    """Holds the optimiser of one policy."""
+    """Holds the optimisers of one policy and, where the algorithm has one, its critic."""
 
     def __init__(
         self,
@@ -77,114 +113,278 @@ class Updater:
         settings: UpdateSettings,
         pad_id: int,
         reference: Policy | None = None,
+        *,
+        critic: Critic | None = None,
+        critic_optimizer: torch.optim.Optimizer | None = None,
     ) -> None:
-        check_trainable(settings.objective)
-        if settings.objective.kl != "none" and settings.objective.beta and reference is None:
+        self.objective = settings.resolved()
+        check_trainable(self.objective)
+        if self.objective.needs_reference and reference is None:
             raise ValueError("a KL term needs a reference policy")
+        if self.objective.needs_critic and (critic is None or critic_optimizer is None):
+            raise ValueError(f"advantage {self.objective.advantage!r} needs a value model")
+        self.credit = Credit(self.objective, settings.turn_limit, settings.tolerance)
         self._policy = policy
         self._optimizer = optimizer
         self._settings = settings
         self._pad_id = pad_id
         self._reference = reference
+        self._critic = critic
+        self._critic_optimizer = critic_optimizer
 
-    def update(self, groups: Sequence[Group]) -> dict[str, float]:
-        """Train on the groups; returns what happened."""
-        usable = [group for group in groups if advantages.is_informative(group.rewards, self._settings.tolerance)]
+    def update(self, groups: Sequence[Group], step: int | None = None) -> dict[str, float]:
+        """Train on the groups; returns what happened. `step` counts updates from 1, for what is done at first only."""
+        usable = [group for group in groups if self.credit.is_informative(group)]
         metrics = {"groups/all": float(len(groups)), "groups/used": float(len(usable))}
         if not usable:
             return metrics
-        examples = self._examples(usable)
+        warming = step is not None and self.objective.needs_critic and step <= self.objective.critic_warmup
+        examples = self._examples(usable, metrics, warming=warming)
         parts = _split(examples, self._settings.minibatches)
-        steps = [self._optimizer_step(part, on_policy=len(parts) == 1) for part in parts]
-        for name in steps[0]:
-            metrics[name] = sum(step[name] for step in steps) / len(steps)
+        if warming:
+            metrics["critic/warming_up"] = 1.0
+        steps = [self._step(part, on_policy=len(parts) == 1, warming=warming) for part in parts]
+        for name in {name: None for found in steps for name in found}:
+            values = [found[name] for found in steps if name in found]
+            metrics[name] = max(values) if name in _LARGEST else sum(values) / len(values)
         return metrics
 
-    def _examples(self, groups: Sequence[Group]) -> list[_Example]:
+    # --- what is known before the first step ------------------------------------------------------
+
+    def _examples(self, groups: Sequence[Group], metrics: dict[str, float], *, warming: bool) -> list[Example]:
         trajectories = [trajectory for group in groups for trajectory in group.trajectories]
-        numbers = torch.tensor([number for number, group in enumerate(groups) for _ in group.trajectories])
-        estimate = advantages.ESTIMATORS[self._settings.objective.advantage]
-        if self._settings.credit == "to_go":
-            rewards = [trajectory.turn_rewards for trajectory in trajectories]
-            credits = [
-                tuple(row) for row in advantages.per_turn(rewards, numbers, estimate, gamma=self._settings.gamma)
-            ]
+        examples = [Example(trajectory, torch.zeros(trajectory.sampled_tokens)) for trajectory in trajectories]
+        self._look_back(examples, groups)
+        if self.objective.advantage in TOKEN_ADVANTAGES:
+            self._token_advantages(examples, metrics, warming=warming)
         else:
-            ends = torch.tensor([trajectory.reward for trajectory in trajectories], dtype=torch.float64)
-            credits = [
-                (value,) * trajectory.turns
-                for value, trajectory in zip(estimate(ends, numbers).tolist(), trajectories, strict=True)
-            ]
-        return [_Example(trajectory, credit) for trajectory, credit in zip(trajectories, credits, strict=True)]
+            for example, row in zip(examples, self.credit.per_turn(groups, self._settings.dimensions), strict=True):
+                example.advantages = torch.repeat_interleave(
+                    torch.tensor(row, dtype=torch.float32), torch.tensor(example.trajectory.turn_lengths)
+                )
+        return examples
 
-    def _optimizer_step(self, examples: Sequence[_Example], *, on_policy: bool) -> dict[str, float]:
-        tally = _Tally(len(examples), sum(example.trajectory.sampled_tokens for example in examples))
-        self._optimizer.zero_grad(set_to_none=True)
-        sums: dict[str, float] = {}
+    def _look_back(self, examples: Sequence[Example], groups: Sequence[Group]) -> None:
+        """What the reference, the old policy and the critic say of the tokens before anything is learned."""
+        if self._reference is not None:
+            # In no loss, it is only looked at: one member of each group is enough, and costs little.
+            firsts, place = [], 0
+            for group in groups:
+                firsts.append(examples[place])
+                place += len(group.trajectories)
+            reference = self._reference
+            chosen = examples if self.objective.needs_reference else firsts
+            self._note(chosen, "reference_logp", lambda batch: self._score_flat(reference, batch)[0])
+        several = self._settings.minibatches > 1 and self.objective.correction != "none"
+        if several or self.objective.kl_reward:
+            self._note(examples, "old_logp", lambda batch: self._score_flat(self._policy, batch)[0])
+        if self._critic is not None and self.objective.advantage in CRITIC_ADVANTAGES:
+            self._note(examples, "values", self._values)
+
+    @torch.no_grad()
+    def _note(self, examples: Sequence[Example], name: str, of: Callable[[list[Example]], Tensor]) -> None:
         for micro in _by_tokens(examples, self._settings.micro_tokens):
-            share = sum(example.trajectory.sampled_tokens for example in micro) / tally.tokens
-            for name, value in self._backward(micro, tally, on_policy=on_policy).items():
-                sums[name] = sums.get(name, 0.0) + share * value
-        parameters = [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self._settings.clip_norm)
-        self._optimizer.step()
-        return {**sums, "update/grad_norm": float(norm), "update/tokens": float(tally.tokens)}
+            for example, part in zip(micro, torch.split(of(micro), [example.tokens for example in micro]), strict=True):
+                setattr(example, name, part)
 
-    def _backward(self, examples: Sequence[_Example], tally: _Tally, *, on_policy: bool) -> dict[str, float]:
-        rows = rows_of([example.trajectory.segments for example in examples], self._pad_id, self._policy.device)
-        scored = self._policy.score(rows)
+    def _token_advantages(self, examples: Sequence[Example], metrics: dict[str, float], *, warming: bool) -> None:
+        lengths = [example.tokens for example in examples]
+        mask = pad_sequence([torch.ones(length) for length in lengths], batch_first=True)
+        steps = pad_sequence([self._token_rewards(example) for example in examples], batch_first=True)
+        if self.objective.advantage == "token_return_whitened":
+            found = advantages.discounted_returns(steps, mask, self.objective.gamma)
+        else:
+            held = [example.values for example in examples if example.values is not None]
+            values = pad_sequence(held, batch_first=True).cpu()
+            found = self._with_critic(examples, steps, values, mask, warming=warming)
+            ends = torch.cat([row[:length] for row, length in zip(values, lengths, strict=True)])
+            targets = torch.cat([example.returns for example in examples if example.returns is not None])
+            metrics["critic/explained_variance"] = explained_variance(ends, targets)
+        found = advantages.whiten(found, mask)
+        for example, row in zip(examples, found, strict=True):
+            example.advantages = row[: example.tokens]
+
+    def _with_critic(
+        self, examples: Sequence[Example], steps: Tensor, values: Tensor, mask: Tensor, *, warming: bool
+    ) -> Tensor:
+        row, gamma = self.objective, self.objective.gamma
+        lam: float | Tensor = row.lam
+        if row.advantage == "gae_length_adaptive":
+            lam = advantages.vapo_lambda(mask.sum(1), row.alpha)
+        critic_lam = 1.0 if warming else row.critic_lam
+        targets = advantages.gae(steps, values, mask, gamma=gamma, lam=critic_lam) + values
+        for example, target in zip(examples, targets, strict=True):
+            example.returns = target[: example.tokens]
+        return advantages.gae(steps, values, mask, gamma=gamma, lam=lam)
+
+    def _token_rewards(self, example: Example) -> Tensor:
+        """[N]: each turn's reward on its last token, less the KL to the reference on every one."""
+        out = torch.zeros(example.tokens)
+        ends = torch.tensor(example.trajectory.turn_lengths).cumsum(0) - 1
+        out[ends] = torch.tensor(self.credit.gains(example.trajectory), dtype=torch.float32)
+        if self.objective.kl_reward and example.old_logp is not None and example.reference_logp is not None:
+            out = out - self.objective.kl_reward * (example.old_logp - example.reference_logp).cpu()
+        return out
+
+    # --- a step -----------------------------------------------------------------------------------
+
+    def _step(self, examples: Sequence[Example], *, on_policy: bool, warming: bool) -> dict[str, float]:
+        tokens = sum(example.tokens for example in examples)
+        good = sum(example.tokens for example in examples if example.trajectory.reward >= self.objective.positive_from)
+        tally = _Tally(sum(len(self._lengths(example)) for example in examples), tokens, good)
+        sums: dict[str, float] = {}
+        optimizers = [self._optimizer, *([self._critic_optimizer] if self._critic_optimizer is not None else [])]
+        for optimizer in optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        for micro in _by_tokens(examples, self._settings.micro_tokens):
+            share = sum(example.tokens for example in micro) / tally.tokens
+            found = {} if warming else self._backward(micro, tally, on_policy=on_policy)
+            if self._critic is not None:
+                found |= self._critic_backward(micro, tally)
+            for name, value in found.items():
+                sums[name] = (
+                    max(sums.get(name, 0.0), value)
+                    if name in _LARGEST
+                    else sums.get(name, 0.0) + (value if name in _SUMS else share * value)
+                )
+        if not warming:
+            sums["update/grad_norm"] = self._apply(self._optimizer, sums)
+        if self._critic_optimizer is not None:
+            sums["critic/grad_norm"] = self._apply(self._critic_optimizer, sums)
+        kl_tokens = sums.pop("kl_tokens", 0.0)
+        if kl_tokens:
+            sums["update/kl_reference"] = sums.pop("kl_sum") / kl_tokens
+        return {**sums, "update/tokens": float(tally.tokens)}
+
+    def _apply(self, optimizer: torch.optim.Optimizer, sums: dict[str, float]) -> float:
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self._settings.clip_norm))
+        if torch.isfinite(torch.tensor(norm)):
+            optimizer.step()
+            return norm
+        optimizer.zero_grad(set_to_none=True)
+        if self._settings.non_finite == "stop":
+            raise NonFiniteError(
+                "the gradient is not a number; the weights are as they were. Lower optim.learning_rate, or set"
+                " optim.non_finite to 'skip'"
+            )
+        sums["update/skipped"] = 1.0
+        return 0.0
+
+    def _lengths(self, example: Example) -> list[int]:
+        """Tokens of each sequence that the loss sees in this episode."""
+        by_turn = self.objective.credit == "to_go" and self.objective.is_whole_sequence
+        return example.trajectory.turn_lengths if by_turn else [example.tokens]
+
+    def _score_flat(self, policy: Policy, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
+        """[N] log-probabilities and entropies of the sampled tokens, example by example."""
+        rows = rows_of([row for example in examples for row in example.trajectory.rows], self._pad_id, policy.device)
+        scored = policy.score(rows)
+        chosen = rows.sampled > 0
+        return scored.logp[chosen], scored.entropy[chosen]
+
+    def _values(self, examples: Sequence[Example]) -> Tensor:
+        if self._critic is None:
+            raise ValueError("there is no value model")
+        rows = [row for example in examples for row in example.trajectory.rows]
+        found: Tensor = self._critic(rows_of(rows, self._pad_id, self._policy.device))
+        return found
+
+    def _backward(self, examples: Sequence[Example], tally: _Tally, *, on_policy: bool) -> dict[str, float]:
+        logp, entropies = self._score_flat(self._policy, examples)
+        device = logp.device
+        sampler = torch.cat([_sampler_logp(example.trajectory) for example in examples]).to(device)
+        lengths = [length for example in examples for length in self._lengths(example)]
+
+        def shaped(flat: Tensor) -> Tensor:
+            return pad_sequence(list(torch.split(flat.to(device), lengths)), batch_first=True)
+
+        old = logp.detach() if on_policy else _joined(examples, "old_logp")
         inputs = LossInputs(
-            old_logp=scored.logp.detach() if on_policy else rows.sampler_logp,
-            mask=rows.sampled,
-            advantages=_token_advantages(examples, rows),
-            sampler_logp=rows.sampler_logp,
-            reference_logp=self._reference_logp(rows),
-            rewards=torch.tensor([example.trajectory.reward for example in examples], device=rows.ids.device),
+            old_logp=shaped(sampler if old is None else old),
+            mask=shaped(torch.ones(len(logp))),
+            advantages=shaped(torch.cat([example.advantages for example in examples])),
+            sampler_logp=shaped(sampler),
+            reference_logp=_optional(shaped, _joined(examples, "reference_logp")),
+            rewards=torch.tensor(
+                [example.trajectory.reward for example in examples for _ in self._lengths(example)], device=device
+            ),
             total_sequences=tally.sequences,
             total_tokens=tally.tokens,
+            total_good_tokens=tally.good_tokens,
         )
-        output = policy_loss(scored.logp, inputs, self._settings.objective)
-        entropy = (scored.entropy * rows.sampled).sum() / tally.tokens
-        (output.loss - self._settings.entropy * entropy).backward()  # type: ignore[no-untyped-call]
+        output = policy_loss(shaped(logp), inputs, self.objective)
+        bonus = self._settings.entropy * entropies.sum() / tally.tokens
+        (output.loss - bonus).backward()  # type: ignore[no-untyped-call]
+        ones = torch.ones_like(logp)[None]
+        known = logp.detach() if on_policy else old
         metrics = {f"update/{name}": value for name, value in output.metrics.items()}
-        metrics |= mismatch_metrics(scored.logp.detach(), rows.sampler_logp, rows.sampled) if on_policy else {}
-        count = float(rows.sampled.sum())
-        return {**metrics, "update/entropy": float((scored.entropy.detach() * rows.sampled).sum()) / count}
+        metrics["update/loss"] = float(output.loss.detach())
+        if known is not None:
+            metrics |= mismatch_metrics(known[None], sampler[None], ones)
+        metrics |= _reference_gap(examples, logp.detach())
+        return {**metrics, "update/entropy": float(entropies.detach().mean())}
 
-    def _reference_logp(self, rows: Rows) -> Tensor | None:
-        if self._reference is None:
-            return None
-        with torch.no_grad():
-            return self._reference.score(rows).logp
-
-
-def _token_advantages(examples: Sequence[_Example], rows: Rows) -> Tensor:
-    out = torch.zeros(rows.ids.shape)
-    for row, example in enumerate(examples):
-        start, turn = 0, 0
-        for segment in example.trajectory.segments:
-            end = start + len(segment.ids)
-            if segment.sampled:
-                out[row, start:end] = example.credit[turn]
-                turn += 1
-            start = end
-    return out.to(rows.ids.device)
+    def _critic_backward(self, examples: Sequence[Example], tally: _Tally) -> dict[str, float]:
+        values = self._values(examples)[None]
+        old, returns = _joined(examples, "values"), _joined(examples, "returns")
+        if old is None or returns is None:
+            raise ValueError("the critic has no targets")
+        ones = torch.ones_like(values)
+        loss = value_loss(values, old.to(values)[None], returns.to(values)[None], ones, clip=self.objective.value_clip)
+        (loss * values.shape[1] / tally.tokens).backward()  # type: ignore[no-untyped-call]
+        return {"critic/loss": float(loss.detach())}
 
 
-def _split(examples: Sequence[_Example], parts: int) -> list[Sequence[_Example]]:
+_LARGEST = ("update/max_ratio", "update/skipped", "critic/warming_up")
+_SUMS = ("update/loss", "kl_sum", "kl_tokens")
+
+
+def _sampler_logp(trajectory: Trajectory) -> Tensor:
+    return torch.tensor([value for segment in trajectory.segments for value in segment.logp or ()])
+
+
+def _joined(examples: Sequence[Example], name: str) -> Tensor | None:
+    """[N] of all examples; None if one of them lacks it."""
+    parts = [getattr(example, name) for example in examples]
+    return None if any(part is None for part in parts) else torch.cat(parts)
+
+
+def _optional(shape: Callable[[Tensor], Tensor], flat: Tensor | None) -> Tensor | None:
+    return None if flat is None else shape(flat)
+
+
+def _reference_gap(examples: Sequence[Example], logp: Tensor) -> dict[str, float]:
+    """Sum of the k3 estimates of KL(policy || reference) where the reference was asked, and of how many tokens."""
+    total, tokens = 0.0, 0
+    for example, part in zip(examples, torch.split(logp, [example.tokens for example in examples]), strict=True):
+        if example.reference_logp is not None:
+            gap = example.reference_logp - part
+            total += float((gap.exp() - gap - 1).sum())
+            tokens += example.tokens
+    return {"kl_sum": total, "kl_tokens": float(tokens)} if tokens else {}
+
+
+def _split(examples: Sequence[Example], parts: int) -> list[Sequence[Example]]:
     """Near-equal parts, dealt out in turn so that no part is one group's."""
     parts = max(1, min(parts, len(examples)))
     return [examples[start::parts] for start in range(parts)]
 
 
-def _by_tokens(examples: Sequence[_Example], budget: int) -> Iterator[list[_Example]]:
+def _by_tokens(examples: Sequence[Example], budget: int) -> Iterator[list[Example]]:
     """Rows of similar length together, as many as the budget of padded tokens allows."""
-    micro: list[_Example] = []
-    for example in sorted(examples, key=lambda example: len(example.trajectory.ids)):
-        width = len(example.trajectory.ids)
-        if micro and width * (len(micro) + 1) > budget:
+    micro: list[Example] = []
+    rows = 0
+    for example in sorted(examples, key=lambda example: _width(example.trajectory)):
+        width, more = _width(example.trajectory), len(example.trajectory.rows)
+        if micro and width * (rows + more) > budget:
             yield micro
-            micro = []
+            micro, rows = [], 0
         micro.append(example)
+        rows += more
     if micro:
         yield micro
+
+
+def _width(trajectory: Trajectory) -> int:
+    return max(sum(len(segment.ids) for segment in row) for row in trajectory.rows)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -131,6 +132,14 @@ def segments_of(dialogue: Dialogue, renderer: Renderer, tokenizer: Tokenizer) ->
     return tuple(segments)
 
 
+def _rate(step: int, steps: int) -> float:
+    """Share of the full learning rate: up over the first tenth, then down along a cosine to next to nothing."""
+    rise = max(steps // 10, 1)
+    if step < rise:
+        return (step + 1) / rise
+    return 0.5 * (1.0 + math.cos(math.pi * (step - rise) / max(steps - rise, 1)))
+
+
 def warm_up(
     policy: Policy, script: Script, tokenizer: Any, settings: WarmupSettings, *, seed: int, now: Now = silent
 ) -> list[float]:
@@ -138,9 +147,7 @@ def warm_up(
     renderer = Renderer(tokenizer)
     chance = random.Random(f"warm-up {seed}")  # noqa: S311 - data, no secret
     optimizer = torch.optim.AdamW(policy.model.parameters(), lr=settings.learning_rate, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, max_lr=settings.learning_rate, total_steps=settings.steps, pct_start=0.1
-    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, settings.steps))
     losses = []
     for step in range(settings.steps):
         now(f"warm-up: {step} of {settings.steps} steps")

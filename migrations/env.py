@@ -1,8 +1,8 @@
 """What Alembic runs for every command.
 
 `reward_server.store.migrate` hands in an open connection; an author on the command line hands in `-x url=`.
-Either way the connection is in a transaction already, which SQLite extends to schema changes: an interrupted
-migration leaves the schema as it was.
+Either way the connection is in a transaction already, which both databases extend to schema changes: an interrupted
+migration leaves the schema as it was. The command line is for SQLite; the server migrates both.
 """
 
 from __future__ import annotations

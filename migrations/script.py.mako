@@ -12,6 +12,8 @@ revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
 branch_labels = ${repr(branch_labels)}
 depends_on = ${repr(depends_on)}
+DROPS = "name what a downgrade loses"
+"""What a downgrade loses."""
 
 
 def upgrade() -> None:

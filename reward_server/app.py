@@ -32,15 +32,16 @@ from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.readiness import OK, Readiness
-from reward_server.api.routes import calibrations, catalog, episodes, evaluate, operations, rank, reward_models
+from reward_server.api.routes import batches, calibrations, catalog, episodes, evaluate, operations, rank, reward_models
 from reward_server.clock import Clock, SystemClock
 from reward_server.coordination.compute_budget import ComputeBudget
+from reward_server.coordination.events import RedisEvents
 from reward_server.coordination.fair_threads import FairThreads
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import pepper_of
 from reward_server.coordination.places import LabPlaces
-from reward_server.coordination.rate_limiter import RateLimiter
+from reward_server.coordination.shared import Shared
 from reward_server.engine import (
     Guests,
     build_scorer,
@@ -51,8 +52,8 @@ from reward_server.engine import (
     reader_of,
     reward_model_service,
 )
+from reward_server.episodes.batches import EpisodeBatches
 from reward_server.episodes.scores import TurnScorer
-from reward_server.episodes.service import EpisodeService
 from reward_server.episodes.stage import Stage
 from reward_server.episodes.wording import Wording
 from reward_server.errors import ConfigurationError, StoreUnavailable
@@ -76,6 +77,7 @@ from reward_server.scoring.scorer import Scorer
 from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
+from reward_server.store.occupancy import occupied
 from reward_server.store.store import Store
 from reward_server.telemetry.logs import configure_logging, get_logger
 from reward_server.telemetry.loop_lag import LoopLag
@@ -127,7 +129,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         lifespan=_lifespan(settings, ports, metrics),
     )
     errors.install(app)
-    for module in (calibrations, catalog, episodes, evaluate, rank, reward_models, operations, docs):
+    for module in (batches, calibrations, catalog, episodes, evaluate, rank, reward_models, operations, docs):
         app.include_router(module.router)
     app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics)
     return app
@@ -166,15 +168,17 @@ class _Scoring:
 async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics) -> Services:
     """Everything that is needed to serve, or an error that says what is missing."""
     await migrate(settings.database)
+    stack.enter_context(occupied(settings.database))
     store = await Store.open(settings.database)
     stack.push_async_callback(store.close)
     pepper = await asyncio.to_thread(pepper_of, settings)
-    keys = KeyRing(store, ports.clock, pepper)
+    shared = await _shared(stack, settings, metrics)
+    keys = KeyRing(store, ports.clock, pepper, events=shared.events)
     open_access = may_be_open(settings, keyless=await keys.is_empty())
     scoring = await _scoring(stack, settings, ports, metrics, store)
     outliving = Outliving(settings.batch_deadline_s)
     stack.push_async_callback(outliving.drain, settings.drain_s)
-    idempotency = Idempotency(store, ports.clock, outliving)
+    idempotency = Idempotency(store, ports.clock, outliving, shared.locks)
     shelf = CalibrationShelf(settings.calibrations)
     await _own(stack, _purge_answers(store, ports.clock))
     loop_lag = LoopLag(metrics.loop_lag.set)
@@ -189,9 +193,9 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         clock=ports.clock,
         store=store,
         catalog=catalog,
-        gatekeeper=Gatekeeper(keys, RateLimiter(), open_access=open_access),
+        gatekeeper=Gatekeeper(keys, shared.rates, open_access=open_access),
         cursors=CursorCodec(pepper),
-        episodes=EpisodeService(
+        episodes=EpisodeBatches(
             store=store,
             catalog=catalog,
             stage=Stage(vault, load_temperaments(), scoring.reader, scoring.matcher, scoring.threads, wording=wording),
@@ -200,6 +204,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             clock=ports.clock,
             metrics=metrics,
             new_seed=ports.new_seed,
+            locks=shared.locks,
         ),
         evaluations=EvaluationService(
             store=store,
@@ -235,6 +240,17 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             },
         ),
     )
+
+
+async def _shared(stack: AsyncExitStack, settings: Settings, metrics: Metrics) -> Shared:
+    """What replicas share; a Redis that is lost from the start is only said, as one that is lost later."""
+    if settings.redis_url is None:
+        return Shared.local()
+    shared = Shared.through(settings.redis_url.get_secret_value(), metrics.redis_lost.set)
+    if shared.link is not None and isinstance(shared.events, RedisEvents):
+        stack.push_async_callback(shared.link.close)
+        await _own(stack, shared.events.listen())
+    return shared
 
 
 async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics, store: Store) -> _Scoring:

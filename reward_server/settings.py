@@ -42,7 +42,10 @@ class Settings(BaseSettings):
         default=None, description="Directory for what can be made again; default: inside `data`."
     )
     database_url: SecretStr | None = Field(
-        default=None, description="Database, such as sqlite:////var/lib/labs/labs.sqlite; default: inside `data`."
+        default=None, description="Database: postgresql://…, or another SQLite file; default: inside `data`."
+    )
+    redis_url: SecretStr | None = Field(
+        default=None, description="Redis that replicas share, such as redis://127.0.0.1:6379/0; default: none."
     )
     pepper: SecretStr | None = Field(
         default=None, description="Secret that API keys are hashed with; default: a file in `data`."
@@ -138,6 +141,18 @@ class Settings(BaseSettings):
         if url is not None:
             try:
                 check_url(url.get_secret_value())
+            except ConfigurationError as error:
+                raise ValueError(error.message) from None
+        return url
+
+    @field_validator("redis_url")
+    @classmethod
+    def _usable_redis(cls, url: SecretStr | None) -> SecretStr | None:
+        from reward_server.coordination.redis_link import check_redis_url
+
+        if url is not None:
+            try:
+                check_redis_url(url.get_secret_value())
             except ConfigurationError as error:
                 raise ValueError(error.message) from None
         return url

@@ -1,13 +1,51 @@
-"""Settings of the whole suite."""
+"""Settings of the whole suite, and the real servers that some tests need: one each, when first asked for."""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from benchmarks.real_servers import PostgresServer, RedisServer
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Vectors of authored sentences are kept between the suite's many server processes, and between runs."""
     os.environ.setdefault("LABS_CACHE", str(Path(config.rootpath) / ".pytest_cache" / "labs"))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated(postgres: PostgresServer) -> str:
+    """The name of a migrated database to copy: migrating takes ten times as long."""
+    from reward_server.store.migrate import migrate
+
+    asyncio.run(migrate(postgres.new_database("migrated")))
+    return "migrated"
+
+
+@pytest.fixture(scope="session")
+def new_database(postgres: PostgresServer, migrated: str) -> Callable[[], str]:
+    """Makes migrated databases, and gives their URLs."""
+    numbers = itertools.count()
+    return lambda: postgres.new_database(f"labs_{next(numbers)}", migrated)
+
+
+@pytest.fixture
+def postgres_url(new_database: Callable[[], str]) -> str:
+    return new_database()
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[RedisServer]:
+    with RedisServer() as server:
+        yield server

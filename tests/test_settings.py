@@ -56,7 +56,8 @@ def test_a_path_with_any_character_makes_a_database_url(tmp_path: Path) -> None:
         ("BATCH_DEADLINE_S", "1", "LABS_BATCH_DEADLINE_S: must not be shorter than request_deadline_s"),
         ("SCENARIOS", "/nowhere/at/all", "LABS_SCENARIOS: there is no such directory"),
         ("PEPPER", "too-short-canary", "LABS_PEPPER: must have at least 32 characters"),
-        ("DATABASE_URL", "postgresql://u:canary@h/db", "LABS_DATABASE_URL: the database 'postgresql' is not supported"),
+        ("DATABASE_URL", "mysql://u:canary@h/db", "LABS_DATABASE_URL: the database 'mysql' is not supported"),
+        ("REDIS_URL", "http://u:canary@h", "LABS_REDIS_URL: this is not a URL of Redis"),
         ("DATABASE_URL", "canary", "LABS_DATABASE_URL: this is not a database URL"),
     ],
 )
@@ -81,11 +82,11 @@ def test_everything_that_is_wrong_is_said_at_once(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_is_said_of_several_has_no_doubled_punctuation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LABS_DATABASE_URL", "postgresql://u@h/db")
+    monkeypatch.setenv("LABS_DATABASE_URL", "mysql://u@h/db")
     monkeypatch.setenv("LABS_DRAIN_S", "x")
     with pytest.raises(ConfigurationError) as caught:
         load_settings()
-    assert "is not supported; use sqlite; LABS_DRAIN_S: " in caught.value.message
+    assert "is not supported; use sqlite or postgresql; LABS_DRAIN_S: " in caught.value.message
 
 
 def test_data_must_be_a_directory(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Sampling with a transformers model in this process, all live conversations of a wave in one batch.
 
 Keys and values are kept over the turns: a step runs the model on the new tokens alone. Rows differ
-in length, so each step pads on the left and masks the holes, with every row's own positions. The
+in length, so each step pads on the left and masks the holes, with every row's own positions; where
+layers look back only so far, the mask counts positions and not places in the cache. The
 random numbers of a turn come from its own seed, so what is sampled does not depend on a global
 generator. Sampling is from the full distribution (top_p 1), at the policy's temperature.
 """
@@ -9,6 +10,7 @@ generator. Sampling is from the full distribution (top_p 1), at the policy's tem
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,11 +26,17 @@ class HfGenerator:
 
     def __init__(self, policy: Policy, *, max_tokens: int) -> None:
         self._policy = policy
-        self._max_tokens = max_tokens
+        self.max_tokens = max_tokens
+
+    @property
+    def context(self) -> int | None:
+        """What the model has positions for."""
+        found: int | None = getattr(self._policy.model.config, "max_position_embeddings", None)
+        return found
 
     def start(self) -> HfSession:
         """A session without conversations."""
-        return HfSession(self._policy, self._max_tokens)
+        return HfSession(self._policy, self.max_tokens)
 
 
 class HfSession:
@@ -41,6 +49,8 @@ class HfSession:
         self._numbers: list[int] = []
         self._attention = torch.zeros((0, 0), dtype=torch.long)
         self._lengths = torch.zeros(0, dtype=torch.long)
+        self._positions = torch.zeros((0, 0), dtype=torch.long)
+        self._windows = windows_of(policy.model.config)
 
     @torch.no_grad()
     def step(self, continuations: Mapping[int, Continuation]) -> dict[int, Completion]:
@@ -48,6 +58,10 @@ class HfSession:
         if not continuations:
             return {}
         self._keep(list(continuations))
+        for row, number in enumerate(self._numbers):
+            if continuations[number].fresh:
+                self._attention[row] = 0
+                self._lengths[row] = 0
         logits = self._feed([list(continuations[number].ids) for number in self._numbers])
         draws = torch.tensor(
             np.stack([_uniforms(continuations[number].noise, self._max_tokens) for number in self._numbers])
@@ -58,6 +72,7 @@ class HfSession:
         if not self._numbers:
             self._numbers = numbers
             self._attention = torch.zeros((len(numbers), 0), dtype=torch.long)
+            self._positions = torch.zeros((len(numbers), 0), dtype=torch.long)
             self._lengths = torch.zeros(len(numbers), dtype=torch.long)
             return
         kept = [row for row, number in enumerate(self._numbers) if number in set(numbers)]
@@ -67,6 +82,7 @@ class HfSession:
             rows = torch.tensor(kept)
             self._cache.batch_select_indices(rows)
             self._attention, self._lengths = self._attention[rows], self._lengths[rows]
+            self._positions = self._positions[rows]
             self._numbers = [self._numbers[row] for row in kept]
 
     def _feed(self, new: Sequence[Sequence[int]]) -> Tensor:
@@ -80,17 +96,32 @@ class HfSession:
                 mask[row, width - len(tokens) :] = 1
         positions = (self._lengths[:, None] + mask.cumsum(1) - 1).clamp(min=0)
         self._attention = torch.cat([self._attention, mask], dim=1)
+        self._positions = torch.cat([self._positions, positions], dim=1)
         self._lengths = self._lengths + mask.sum(1)
         device = self._policy.device
         output = self._policy.model(
             input_ids=ids.to(device),
-            attention_mask=self._attention.to(device),
+            attention_mask=self._masks(positions) if self._windows else self._attention.to(device),
             position_ids=positions.to(device),
             past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=1,
         )
-        return self._policy.distribution(output.logits[:, -1]).cpu()
+        return self._policy.distribution(output.logits[:, -1])
+
+    def _masks(self, positions: Tensor) -> Any:
+        """What each new token may look at, [B, 1, new, kept], for each kind of layer that the model has."""
+        reach = positions[:, :, None] - self._positions[:, None, :]
+        seen = (self._attention[:, None, :] > 0) & (reach >= 0)
+        dtype = self._policy.model.dtype
+        masks = {}
+        for kind, (window, chunk) in self._windows.items():
+            allowed = seen if window is None else seen & (reach < window)
+            if chunk is not None:
+                allowed = allowed & (positions[:, :, None] // chunk == self._positions[:, None, :] // chunk)
+            blocked = torch.zeros(allowed.shape, dtype=dtype).masked_fill(~allowed, torch.finfo(dtype).min)
+            masks[kind] = blocked[:, None].to(self._policy.device)
+        return masks.get(_ONE_KIND, masks)
 
     def _sample(self, logits: Tensor, draws: Tensor) -> dict[int, Completion]:
         count = len(self._numbers)
@@ -99,7 +130,7 @@ class HfSession:
         live = [True] * count
         for position in range(self._max_tokens):
             logps = torch.log_softmax(logits, dim=-1)
-            tokens = _inverse_cdf(logps, draws[:, position])
+            tokens = _inverse_cdf(logps, draws[:, position].to(logps.device))
             chosen = logps.gather(1, tokens[:, None])[:, 0].tolist()
             for row, token in enumerate(tokens.tolist()):
                 if live[row]:
@@ -123,7 +154,32 @@ def _uniforms(noise: np.random.SeedSequence, count: int) -> np.ndarray[tuple[int
 
 def _inverse_cdf(logps: Tensor, draws: Tensor) -> Tensor:
     """The token at which the cumulative probability passes the draw; never one of probability 0."""
-    cumulative = logps.double().exp().cumsum(-1)
-    target = draws[:, None].double() * cumulative[:, -1:]
+    # Where the logits are: moving a large vocabulary to the CPU for every token is what a GPU would wait for.
+    exact = torch.float64 if logps.device.type == "cpu" else torch.float32
+    cumulative = logps.to(exact).exp().cumsum(-1)
+    total = cumulative[:, -1:]
+    target = torch.minimum(draws[:, None].to(exact) * total, torch.nextafter(total, torch.zeros_like(total)))
     # right=True: the first entry strictly above the target, so a draw of 0 cannot pick a ruled-out first token.
-    return torch.searchsorted(cumulative, target, right=True)[:, 0].clamp(max=logps.shape[1] - 1)
+    return torch.searchsorted(cumulative, target, right=True)[:, 0]
+
+
+_ONE_KIND = "all"
+
+
+def windows_of(config: Any) -> dict[str, tuple[int | None, int | None]]:
+    """(window, chunk) of each kind of layer; empty where every layer looks back over everything.
+
+    Models with several kinds of layer take a mask for each, by the name of the kind.
+    """
+    window, chunk = getattr(config, "sliding_window", None), getattr(config, "attention_chunk_size", None)
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if "sliding_attention" in kinds or "chunked_attention" in kinds:
+        known = {
+            "full_attention": (None, None),
+            "sliding_attention": (window, None),
+            "chunked_attention": (None, chunk),
+        }
+        return {kind: limits for kind, limits in known.items() if kind in kinds}
+    if window is not None and not kinds and getattr(config, "use_sliding_window", True):
+        return {_ONE_KIND: (window, None)}
+    return {}

@@ -29,6 +29,8 @@ class Continuation:
 
     ids: Sequence[int]
     noise: np.random.SeedSequence
+    fresh: bool = False
+    """`ids` are the whole conversation rendered anew; what the engine kept of it is void."""
 
 
 class Session(Protocol):
@@ -41,6 +43,16 @@ class Session(Protocol):
 
 class Generator(Protocol):
     """Starts sessions with the policy's present weights."""
+
+    @property
+    def context(self) -> int | None:
+        """Longest conversation in tokens, the next turn included. None: no limit."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Longest turn."""
+        ...
 
     def start(self) -> Session:
         """A session without conversations."""

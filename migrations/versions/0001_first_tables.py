@@ -12,6 +12,8 @@ revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
+DROPS = "everything: keys, episodes, turns, evaluations, comparisons, kept answers"
+"""What a downgrade loses."""
 
 
 def upgrade() -> None:

@@ -12,6 +12,8 @@ revision = "0002"
 down_revision = "0001"
 branch_labels = None
 depends_on = None
+DROPS = "what labs spent on language models, what those decided, and which keys are operators'"
+"""What a downgrade loses."""
 
 
 def upgrade() -> None:

@@ -12,6 +12,8 @@ revision = "0003"
 down_revision = "0002"
 branch_labels = None
 depends_on = None
+DROPS = "how many calls of language models there were, and bookings of calls on their way"
+"""What a downgrade loses."""
 
 
 def upgrade() -> None:

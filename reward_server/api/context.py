@@ -24,7 +24,7 @@ from reward_server.coordination.compute_budget import ComputeBudget
 from reward_server.coordination.fair_threads import work_for
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.places import LabPlaces
-from reward_server.episodes.service import EpisodeService
+from reward_server.episodes.batches import EpisodeBatches
 from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLimited, Unavailable
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
@@ -58,7 +58,7 @@ class Services:
     catalog: Catalog
     gatekeeper: Gatekeeper
     cursors: CursorCodec
-    episodes: EpisodeService
+    episodes: EpisodeBatches
     evaluations: EvaluationService
     rankings: RankingService
     calibrations: CalibrationShelf

@@ -8,6 +8,7 @@ Example = dict[str, Any]
 
 _REQUEST_ID = "req_k3vmqz5x7yd2w4tnb6rj8fh2"
 _EPISODE_ID = "ep_a7d2m5qkz4wxv6tn3bjr8fhy"
+_SCORING_VERSION = "sv_0123456789ab"
 _SCORES = {"D1_InformationGathering": 0.5, "D2_GoalProgress": 0.25}
 _METADATA = {"scenario_name": "An example", "evaluation_time_ms": 12.4, "judge": "embedded"}
 _MESSAGES = [
@@ -15,6 +16,12 @@ _MESSAGES = [
     {"role": "assistant", "content": "Good morning. What brings you here today?"},
 ]
 _WHERE = {"collection_slug": "example-collection", "scenario_slug": "example-scenario"}
+
+
+def _without_id(example: Example) -> Example:
+    """As a part of a larger answer."""
+    return {name: value for name, value in example.items() if name != "request_id"}
+
 
 SCENARIO_SUMMARY: Example = {
     "slug": "example-scenario",
@@ -64,7 +71,23 @@ TURN_RESPONSE: Example = {
     "reward": 0.375,
     "reward_delta": 0.375,
     "scores": _SCORES,
+    "scoring_version": _SCORING_VERSION,
     "episode_complete": False,
+    "request_id": _REQUEST_ID,
+}
+BATCH_EPISODES_REQUEST: Example = {**_WHERE, "config": {"seed": 7}, "count": 1}
+BATCH_EPISODES_RESPONSE: Example = {"episodes": [_without_id(CREATE_RESPONSE)], "request_id": _REQUEST_ID}
+BATCH_TURNS_REQUEST: Example = {"items": [{"episode_id": _EPISODE_ID, **TURN_REQUEST}]}
+BATCH_TURNS_RESPONSE: Example = {
+    "results": [
+        {"episode_id": _EPISODE_ID, "status": "success", **_without_id(TURN_RESPONSE)},
+        {
+            "episode_id": "ep_b7d2m5qkz4wxv6tn3bjr8fhy",
+            "status": "error",
+            "message": "There is no such episode, or it has expired.",
+            "code": "episode_not_found",
+        },
+    ],
     "request_id": _REQUEST_ID,
 }
 EPISODE: Example = {
@@ -100,7 +123,7 @@ _EVALUATION: Example = {
     "evaluation_id": "ev_m5qkz4wxv6tn3bjr8fhya7d2",
     "reward": 0.375,
     "scores": _SCORES,
-    "scoring_version": "sv_0123456789ab",
+    "scoring_version": _SCORING_VERSION,
     "normalized": {
         "7d": {"z": 0.5, "mean": 0.3, "std": 0.15, "n": 40},
         "100n": {"z": None, "mean": 0.0, "std": 0.0, "n": 0},
@@ -119,7 +142,7 @@ BATCH_RESPONSE: Example = {
             "code": "scenario_not_found",
         },
     ],
-    "scoring_version": "sv_0123456789ab",
+    "scoring_version": _SCORING_VERSION,
     "total_time_ms": 20.1,
     "request_id": _REQUEST_ID,
 }
@@ -136,7 +159,7 @@ COMPARE_RESPONSE: Example = {
     "margin": 0.325,
     "scores_a": _SCORES,
     "scores_b": {"D1_InformationGathering": 0.1, "D2_GoalProgress": 0.0},
-    "scoring_version": "sv_0123456789ab",
+    "scoring_version": _SCORING_VERSION,
     "request_id": _REQUEST_ID,
 }
 _CALIBRATION: Example = {
@@ -144,7 +167,7 @@ _CALIBRATION: Example = {
     "method": "isotonic",
     "uses_labels": True,
     "n": 640,
-    "scoring_version": "sv_0123456789ab",
+    "scoring_version": _SCORING_VERSION,
     "data_hash": "0" * 64,
     "range": [0.0, 1.0],
     "rewards": [
@@ -180,7 +203,7 @@ RANK_REQUEST: Example = {
 RANK_RESPONSE: Example = {
     "results": [{"id": "first", "score": 0.375, "rank": 1}, {"id": "second", "score": 0.05, "rank": 2}],
     "relative": True,
-    "scoring_version": "sv_0123456789ab",
+    "scoring_version": _SCORING_VERSION,
     "metadata": {"scenario_name": "An example", "evaluation_time_ms": 18.2, "judge": "local"},
     "request_id": _REQUEST_ID,
 }

@@ -216,9 +216,10 @@ def _keys(settings: Settings) -> Finding:
 
 
 def _has_database(settings: Settings) -> bool:
-    from reward_server.store.engine import check_url
+    from reward_server.store.engine import sqlite_file
 
-    return Path(str(check_url(settings.database).database)).exists()
+    file = sqlite_file(settings.database)
+    return file is None or file.exists()
 
 
 def _count_keys(settings: Settings) -> int:

@@ -1,9 +1,11 @@
 """Answers every request with an `Idempotency-Key` once: a retry waits for, or is given, the same answer.
 
+Between replicas a lock makes the second wait for the first; where Redis is lost, the database decides whose answer is
+kept, and the other one is given that.
+
 The work runs in a task of its own, so a client that goes away neither loses nor halves it (scoring without a key, which
-nobody can come back for, may be cancelled instead). The answer
-is kept in the very transaction that makes its effect durable. Failures are not kept: whoever retries
-after one is served afresh.
+nobody can come back for, may be cancelled instead). The answer is kept in the very transaction that makes its effect
+durable. Failures are not kept: whoever retries after one is served afresh.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from reward_server.clock import Clock
 from reward_server.coordination.lab import Lab
-from reward_server.errors import IdempotencyMismatch, LabsError, Unavailable
+from reward_server.coordination.locks import Busy, LocalLocks, Locks
+from reward_server.errors import Conflict, IdempotencyMismatch, LabsError, Unavailable
 from reward_server.store.records import StoredAnswer
 from reward_server.store.store import Store, UnitOfWork
 from reward_server.telemetry.logs import get_logger
@@ -92,8 +96,9 @@ class _Running:
 class Idempotency:
     """One answer per lab and key, for as long as answers are kept."""
 
-    def __init__(self, store: Store, clock: Clock, outliving: Outliving) -> None:
+    def __init__(self, store: Store, clock: Clock, outliving: Outliving, locks: Locks | None = None) -> None:
         self._store = store
+        self._locks = LocalLocks() if locks is None else locks
         self._clock = clock
         self._outliving = outliving
         self._running: dict[tuple[str, str], _Running] = {}
@@ -125,13 +130,32 @@ class Idempotency:
         return running
 
     async def _once(self, lab_id: str, key: str, digest: str, work: Work) -> Body:
-        async with self._store.reading() as unit:
-            stored = await unit.answers.get(lab_id, key, self._clock.now())
-        if stored is not None:
-            if stored.fingerprint != digest:
-                raise IdempotencyMismatch
-            return stored.body
+        try:
+            async with self._locks.hold(f"answer/{lab_id}/{fingerprint(key)}", digest):
+                stored = await self._stored(self._store.reading(), lab_id, key, digest)
+                return await self._work(lab_id, key, digest, work) if stored is None else stored
+        except Busy:
+            raise IdempotencyMismatch from None
+        except Conflict:
+            # Without a lock another replica was faster; what this one did was undone with the answer it did not keep.
+            # Read as a writer: the faster one may still wait for its commit, which this then waits for, too.
+            stored = await self._stored(self._store.transaction(), lab_id, key, digest)
+            if stored is None:
+                raise
+            return stored
 
+    async def _stored(
+        self, unit_of_work: AbstractAsyncContextManager[UnitOfWork], lab_id: str, key: str, digest: str
+    ) -> Body | None:
+        async with unit_of_work as unit:
+            stored = await unit.answers.get(lab_id, key, self._clock.now())
+        if stored is None:
+            return None
+        if stored.fingerprint != digest:
+            raise IdempotencyMismatch
+        return stored.body
+
+    async def _work(self, lab_id: str, key: str, digest: str, work: Work) -> Body:
         kept = False
 
         async def keep(unit: UnitOfWork, body: Body) -> None:

@@ -2,7 +2,7 @@
 
 Whoever asks first owns the turn. The same request sent again meanwhile joins it and gets the same answer;
 any other is refused. An owner that fails or is cancelled frees the episode and hands its joiners an error
-that they may retry. Between processes the store's own check decides instead.
+that they may retry. Between replicas `locks` do the same, and the store's own check decides.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from reward_server.clock import Clock
+from reward_server.coordination.events import KEY_CHANGED, Events, LocalEvents
 from reward_server.coordination.lab import PLAN_RATES, Lab, Plan
 from reward_server.errors import FieldProblem, InvalidRequest, NotFound
 from reward_server.ids import random_token
@@ -42,13 +43,21 @@ class KeyRing:
     """All API keys of this server."""
 
     def __init__(
-        self, store: Store, clock: Clock, pepper: bytes, *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        store: Store,
+        clock: Clock,
+        pepper: bytes,
+        *,
+        events: Events | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._clock = clock
         self._pepper = pepper
         self._monotonic = monotonic
         self._known: OrderedDict[str, tuple[float, KeyRow]] = OrderedDict()
+        self._events = LocalEvents() if events is None else events
+        self._events.hear(KEY_CHANGED, self._forget)
 
     async def create(
         self,
@@ -99,7 +108,7 @@ class KeyRing:
             if await work.keys.get(key_id) is None:
                 raise NotFound("There is no such API key.")
             await work.keys.revoke(key_id, self._clock.now())
-        self._known.pop(key_id, None)
+        await self._events.tell(KEY_CHANGED, key_id)
 
     async def list(self) -> list[KeyRow]:
         """All keys, oldest first, revoked ones included."""
@@ -110,6 +119,9 @@ class KeyRing:
         """Whether no key was ever made."""
         async with self._store.reading() as work:
             return await work.keys.count() == 0
+
+    def _forget(self, key_id: str) -> None:
+        self._known.pop(key_id, None)
 
     async def _row(self, key_id: str) -> KeyRow | None:
         now = self._monotonic()

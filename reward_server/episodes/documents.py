@@ -38,6 +38,7 @@ def turn_taken(after: EpisodeRow, observation: str, score: TurnScore, reward_del
         body["scores"] = dict(score.scores)
     if score.breakdown is not None:
         body[FULL_SCORES_ONLY] = dict(score.breakdown)
+    body["scoring_version"] = score.scoring_version
     body["episode_complete"] = after.terminal_reason is not None
     if after.terminal_reason is not None:
         body["terminal_reason"] = after.terminal_reason

@@ -50,6 +50,15 @@ def log_of(episode: EpisodeRow, turns: Sequence[TurnRow]) -> list[Line]:
     return log
 
 
+def log_with(
+    episode: EpisodeRow, turns: Sequence[TurnRow], message: Line, observation: str | None = None
+) -> list[Line]:
+    """The conversation with one more agent message, and the persona's answer once there is one."""
+    heard = Line(agent_role(episode.observation_role), message.content, message.tool_calls)
+    log = [*log_of(episode, turns), heard]
+    return log if observation is None else [*log, Line(episode.observation_role, observation)]
+
+
 def after_turn(
     episode: EpisodeRow, *, persona_state: dict[str, Any], persona_done: bool, terminate: bool, now: datetime
 ) -> EpisodeRow:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from reward_server.episodes.history import Line
 from reward_server.episodes.machine import agent_role
+from reward_server.errors import LabsError
 from reward_server.scoring.breakdown import breakdown
 from reward_server.scoring.config import read_config, without_calibration
 from reward_server.scoring.metering import MeteredScorer
-from reward_server.scoring.scored import or_raise
+from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import ScoreRequest
 from reward_server.store.records import EpisodeRow
 from trainer_client.wire import Message, RewardConfig
@@ -23,10 +24,11 @@ class TurnScore:
     reward: float
     scores: Mapping[str, float] | None
     breakdown: Mapping[str, str] | None
+    scoring_version: str
 
 
-NOT_SCORED = TurnScore(reward=0.0, scores=None, breakdown=None)
-"""Where the episode was created with `score_turns` false."""
+Log = tuple[EpisodeRow, Sequence[Line], RewardConfig | None]
+"""An episode, its conversation so far, and the config that its last turn came with."""
 
 
 class TurnScorer:
@@ -41,20 +43,49 @@ class TurnScorer:
 
     async def score(self, episode: EpisodeRow, log: Sequence[Line], given: RewardConfig | None) -> TurnScore:
         """The reward of the log; a judge's failure is raised. A turn's own config wins over the episode's."""
+        [outcome] = await self.score_all([(episode, log, given)])
+        if isinstance(outcome, LabsError):
+            raise outcome
+        return outcome
+
+    async def score_all(self, logs: Sequence[Log]) -> list[TurnScore | LabsError]:
+        """The same for many, in one pass; each fails alone."""
+        requests = [await self._request(*log) for log in logs]
+        wanted = [each for each in requests if isinstance(each, ScoreRequest)]
+        found = iter(await self._scorer.score(wanted) if wanted else [])
+        return [_shown(next(found)) if isinstance(each, ScoreRequest) else each for each in requests]
+
+    async def read_ahead(self, logs: Sequence[tuple[EpisodeRow, Sequence[Line]]]) -> None:
+        """Have all that is new in these conversations encoded together, before personas and judges ask for it."""
+        requests = [await self._request(episode, log, None) for episode, log in logs]
+        await self._scorer.read_ahead([each for each in requests if isinstance(each, ScoreRequest)])
+
+    async def _request(
+        self, episode: EpisodeRow, log: Sequence[Line], given: RewardConfig | None
+    ) -> ScoreRequest | TurnScore | LabsError:
+        """What is to be scored; the score where nothing is."""
         if not episode.score_turns:
-            return NOT_SCORED
-        transcript = await self._scorer.read(
-            episode.collection,
-            episode.scenario,
-            [_message(line) for line in log],
-            agent_role(episode.observation_role),
-        )
-        config = without_calibration(read_config(given or episode.reward_config))
-        request = ScoreRequest(episode.collection, episode.scenario, transcript, config, episode.lab_id)
-        [outcome] = await self._scorer.score([request])
-        scored = or_raise(outcome)
-        # A composite without the rubric has no dimensions to show.
-        return TurnScore(scored.reward, scored.scores or None, breakdown(scored) if scored.scores else None)
+            # Where the episode was created with `score_turns` false.
+            return TurnScore(0.0, None, None, self._scorer.scoring_version)
+        try:
+            transcript = await self._scorer.read(
+                episode.collection,
+                episode.scenario,
+                [_message(line) for line in log],
+                agent_role(episode.observation_role),
+            )
+            config = without_calibration(read_config(given or episode.reward_config))
+        except LabsError as error:
+            return error
+        return ScoreRequest(episode.collection, episode.scenario, transcript, config, episode.lab_id)
+
+
+def _shown(outcome: Scored | Unscored) -> TurnScore | LabsError:
+    if isinstance(outcome, Unscored):
+        return outcome.error
+    # A composite without the rubric has no dimensions to show.
+    scores, why = (outcome.scores, breakdown(outcome)) if outcome.scores else (None, None)
+    return TurnScore(outcome.reward, scores, why, outcome.scoring_version)
 
 
 def _message(line: Line) -> Message:

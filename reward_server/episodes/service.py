@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from personas.hearing import AgentTurn
 from personas.simulator import Reply
@@ -20,6 +21,7 @@ from reward_server.clock import Clock
 from reward_server.coordination.idempotency import Body, Idempotency, Keep, fingerprint
 from reward_server.coordination.in_flight import InFlightTurns
 from reward_server.coordination.lab import Lab
+from reward_server.coordination.locks import Busy, LocalLocks, Locks
 from reward_server.episodes import documents, machine
 from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
 from reward_server.episodes.scores import TurnScore, TurnScorer
@@ -53,7 +55,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class _Loaded:
+class Loaded:
     """An episode and its turns, as the store has them."""
 
     row: EpisodeRow
@@ -74,6 +76,7 @@ class EpisodeService:
         clock: Clock,
         metrics: Metrics,
         new_seed: Callable[[], int],
+        locks: Locks | None = None,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -83,6 +86,7 @@ class EpisodeService:
         self._clock = clock
         self._metrics = metrics
         self._new_seed = new_seed
+        self._locks = LocalLocks() if locks is None else locks
         self._in_flight: InFlightTurns[Body] = InFlightTurns()
 
     # --- create ---------------------------------------------------------------------------------
@@ -90,18 +94,31 @@ class EpisodeService:
     async def create(self, lab: Lab, request: CreateEpisodeRequest, key: str | None) -> Body:
         """Begin an episode."""
         scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
-        _check_config(request.config or EpisodeConfig(), scenario)
+        check_config(request.config or EpisodeConfig(), scenario)
         self._scorer.check(request.reward_config)
         work = partial(self._create, lab, request, scenario)
         return await self._idempotency.answer(lab, key, lambda: ("episodes", request.model_dump()), work)
 
     async def _create(self, lab: Lab, request: CreateEpisodeRequest, scenario: PublicScenario, keep: Keep) -> Body:
+        episode = await self._begun(lab, request, scenario)
+        body = documents.created(episode, scenario.card)
+        async with self._store.transaction() as unit:
+            await unit.episodes.add(episode)
+            await keep(unit, body)
+        self._metrics.episodes_started.inc()
+        return body
+
+    async def _begun(
+        self, lab: Lab, request: CreateEpisodeRequest, scenario: PublicScenario, group_seed: int | None = None
+    ) -> EpisodeRow:
+        """An episode after the persona's first line; `group_seed` is for those whose request has no seed of its own."""
         config = request.config or EpisodeConfig()
-        seed = self._new_seed() if config.seed is None else config.seed
+        seed = config.seed if config.seed is not None else group_seed
+        seed = self._new_seed() if seed is None else seed
         persona = choose_persona(scenario, config.persona_slug, seed)
         opening = await self._stage.open(request.collection_slug, request.scenario_slug, persona, seed)
         now = self._clock.now()
-        episode = EpisodeRow(
+        return EpisodeRow(
             episode_id=new_episode_id(),
             lab_id=lab.lab_id,
             collection=request.collection_slug,
@@ -121,12 +138,6 @@ class EpisodeService:
             created_at=now,
             active_at=now,
         )
-        body = documents.created(episode, scenario.card)
-        async with self._store.transaction() as unit:
-            await unit.episodes.add(episode)
-            await keep(unit, body)
-        self._metrics.episodes_started.inc()
-        return body
 
     # --- turn -----------------------------------------------------------------------------------
 
@@ -134,7 +145,7 @@ class EpisodeService:
         """Play one turn, or return the stored answer of one that was played."""
         if request.id is not None and request.id != episode_id:
             raise InvalidRequest(errors=[FieldProblem(("id",), "Must equal the episode in the path.")])
-        _check_roles(request.messages)
+        check_roles(request.messages)
         self._scorer.check(request.reward_config)
 
         def content() -> object:
@@ -147,7 +158,7 @@ class EpisodeService:
     async def _turn(
         self, lab: Lab, episode_id: str, request: TurnRequest, content: Callable[[], object], keep: Keep
     ) -> Body:
-        messages = [_line(message) for message in request.messages]
+        messages = [line_of(message) for message in request.messages]
         # A lone message that is sent again is a new turn, so it never joins another one.
         positioned = len(without_preamble(messages)) > 1
         ticket = fingerprint(content()) if positioned else secrets.token_hex(16)
@@ -155,16 +166,25 @@ class EpisodeService:
             with self._in_flight.enter(f"{lab.lab_id}/{episode_id}", ticket) as entry:
                 if not entry.is_owner:
                     return await entry.joined_answer()
-                body = await self._play(lab, episode_id, request, messages, keep)
+                body = await self._alone(lab, episode_id, ticket, self._play(lab, episode_id, request, messages, keep))
                 entry.answer(body)
                 return body
         except TurnInProgress:
             return await self._recall_or_refuse(lab, episode_id, messages)
 
+    async def _alone(self, lab: Lab, episode_id: str, ticket: str, work: Coroutine[Any, Any, Body]) -> Body:
+        """Work while no replica does another thing to the episode; after one that does the same, if need be."""
+        try:
+            async with self._locks.hold(f"turn/{lab.lab_id}/{episode_id}", ticket):
+                return await work
+        except Busy:
+            work.close()
+            raise TurnInProgress from None
+
     async def _recall_or_refuse(self, lab: Lab, episode_id: str, messages: Sequence[Line]) -> Body:
         """While another turn is being answered: what was answered before it can still be had."""
         loaded = await self._load(lab, episode_id)
-        recalled = _recall(loaded, messages)
+        recalled = recall(loaded, messages)
         if recalled is None:
             raise TurnInProgress
         return recalled
@@ -175,7 +195,7 @@ class EpisodeService:
         loaded = await self._load(lab, episode_id)
         episode = loaded.row
         if episode.status is EpisodeStatus.COMPLETE:
-            recalled = _recall(loaded, messages)
+            recalled = recall(loaded, messages)
             if recalled is None:
                 raise EpisodeComplete
             return recalled
@@ -184,30 +204,32 @@ class EpisodeService:
             return loaded.turns[aligned.turn - 1].answer
         return await self._play_new(lab, loaded, request, aligned, keep)
 
-    async def _play_new(self, lab: Lab, loaded: _Loaded, request: TurnRequest, new: NewTurn, keep: Keep) -> Body:
+    async def _play_new(self, lab: Lab, loaded: Loaded, request: TurnRequest, new: NewTurn, keep: Keep) -> Body:
         episode, message = loaded.row, new.message
         reply = await self._reply(lab, loaded, message)
-        heard = Line(machine.agent_role(episode.observation_role), message.content, message.tool_calls)
-        answered = Line(episode.observation_role, reply.text)
-        log = [*machine.log_of(episode, loaded.turns), heard, answered]
+        log = machine.log_with(episode, loaded.turns, message, reply.text)
         score = await self._scorer.score(episode, log, request.reward_config)
-        after = machine.after_turn(
-            episode,
-            persona_state=reply.state.to_json(),
-            persona_done=reply.ended is not None,
-            terminate=request.terminate,
-            now=self._clock.now(),
-        )
-        before = loaded.turns[-1].reward if loaded.turns else 0.0
-        body = documents.turn_taken(after, reply.text, score, machine.reward_delta(score.reward, before))
+        after, body = self._answered(loaded, reply, score, terminate=request.terminate)
         async with self._store.transaction() as unit:
-            await unit.episodes.append_turn(after, _turn_row(after, message, reply.text, score, body))
+            await unit.episodes.append_turn(after, turn_row(after, message, reply.text, score, body))
             await keep(unit, body)
         self._metrics.turns.inc()
         self._count_end(after)
         return body
 
-    async def _reply(self, lab: Lab, loaded: _Loaded, message: Line) -> Reply:
+    def _answered(self, loaded: Loaded, reply: Reply, score: TurnScore, *, terminate: bool) -> tuple[EpisodeRow, Body]:
+        """The episode after a turn, and the answer to it."""
+        after = machine.after_turn(
+            loaded.row,
+            persona_state=reply.state.to_json(),
+            persona_done=reply.ended is not None,
+            terminate=terminate,
+            now=self._clock.now(),
+        )
+        before = loaded.turns[-1].reward if loaded.turns else 0.0
+        return after, documents.turn_taken(after, reply.text, score, machine.reward_delta(score.reward, before))
+
+    async def _reply(self, lab: Lab, loaded: Loaded, message: Line) -> Reply:
         episode, earlier = loaded.row, [loaded.row.opening, *(turn.observation for turn in loaded.turns)]
         card = scenario_for(lab, self._catalog, episode.collection, episode.scenario).card
         calls = [ToolCall.model_validate(call) for call in message.tool_calls or ()]
@@ -264,7 +286,7 @@ class EpisodeService:
         if episode.terminal_reason is not None:
             self._metrics.episodes_ended.labels(episode.terminal_reason).inc()
 
-    async def _load(self, lab: Lab, episode_id: str) -> _Loaded:
+    async def _load(self, lab: Lab, episode_id: str) -> Loaded:
         """The lab's episode; another lab's, an expired and an unknown one are all not found."""
         if not is_id(episode_id, IdPrefix.EPISODE):
             raise EpisodeNotFound
@@ -276,10 +298,10 @@ class EpisodeService:
         machine.require_alive(row, self._clock.now())
         if not lab.may_use(row.collection):
             raise Forbidden("This API key has no access to the collection of this episode.")
-        return _Loaded(row, turns)
+        return Loaded(row, turns)
 
 
-def _recall(loaded: _Loaded, messages: Sequence[Line]) -> Body | None:
+def recall(loaded: Loaded, messages: Sequence[Line]) -> Body | None:
     """The stored answer, if the messages are a history that was answered already."""
     try:
         aligned = align(messages, machine.log_of(loaded.row, loaded.turns))
@@ -295,7 +317,8 @@ def _asked_for(lab: Lab, collection: str | None) -> Sequence[str] | None:
     return [collection] if lab.may_use(collection) else []
 
 
-def _check_config(config: EpisodeConfig, scenario: PublicScenario) -> None:
+def check_config(config: EpisodeConfig, scenario: PublicScenario) -> None:
+    """Refuse a config that the scenario cannot be played with (`InvalidRequest`)."""
     choose_persona(scenario, config.persona_slug, 0)
     cap = _turn_cap(scenario)
     if config.max_turns is not None and config.max_turns > cap:
@@ -307,7 +330,8 @@ def _check_config(config: EpisodeConfig, scenario: PublicScenario) -> None:
             raise InvalidRequest(errors=[FieldProblem(("config", "metadata"), "Must be at most 4 kB.")])
 
 
-def _check_roles(messages: Sequence[Message]) -> None:
+def check_roles(messages: Sequence[Message]) -> None:
+    """Refuse roles that nobody has in an episode (`InvalidRequest`)."""
     for index, message in enumerate(messages):
         if message.role not in PARTIES | IGNORED_ROLES:
             problem = FieldProblem(("messages", index, "role"), "The role must be assistant, user or system.")
@@ -318,7 +342,8 @@ def _turn_cap(scenario: PublicScenario) -> int:
     return min(scenario.card.max_turns, MAX_TURNS)
 
 
-def _turn_row(after: EpisodeRow, message: Line, observation: str, score: TurnScore, body: Body) -> TurnRow:
+def turn_row(after: EpisodeRow, message: Line, observation: str, score: TurnScore, body: Body) -> TurnRow:
+    """What is stored of a turn."""
     calls = list(message.tool_calls or ())
     return TurnRow(
         episode_id=after.episode_id,
@@ -334,6 +359,7 @@ def _turn_row(after: EpisodeRow, message: Line, observation: str, score: TurnSco
     )
 
 
-def _line(message: Message) -> Line:
+def line_of(message: Message) -> Line:
+    """A message as the log has it."""
     calls = None if message.tool_calls is None else tuple(c.model_dump(exclude_none=True) for c in message.tool_calls)
     return Line(message.role, message.content, calls)

@@ -7,7 +7,7 @@ from typing import Any
 
 from reward_server.access import FULL_SCORES_ONLY
 from reward_server.coordination.idempotency import Body
-from reward_server.errors import InvalidRequest, LabsError
+from reward_server.errors import LabsError, in_a_line
 from reward_server.evaluations.windows import Standing, standings
 from reward_server.scoring.breakdown import breakdown
 from reward_server.scoring.scored import Scored
@@ -33,11 +33,7 @@ def evaluation(
 
 def failed_item(item_id: str, error: LabsError) -> Body:
     """A batch item without a reward."""
-    message = error.message
-    if isinstance(error, InvalidRequest) and error.errors:
-        first = error.errors[0]
-        message = f"{'.'.join(str(part) for part in first.loc)}: {first.msg}"
-    return {"id": item_id, "status": "error", "message": message, "code": error.code}
+    return {"id": item_id, "status": "error", "message": in_a_line(error), "code": error.code}
 
 
 def comparison(row: ComparisonRow) -> Body:

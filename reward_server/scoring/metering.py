@@ -44,6 +44,10 @@ class MeteredScorer:
         """Refuse, before any work, a config that names a judge which is not here (`InvalidRewardConfig`)."""
         self._scorer.check(config)
 
+    async def read_ahead(self, requests: Sequence[ScoreRequest]) -> None:
+        """Have what is new in the transcripts encoded together; scoring and simulating them then finds it done."""
+        await self._scorer.read_ahead(requests)
+
     async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
         """One outcome per request, in order."""
         outcomes = await self._scorer.score(requests)

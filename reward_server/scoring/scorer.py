@@ -190,6 +190,14 @@ class Scorer:
         parts = await asyncio.gather(*(compute(requests[start : start + TRANSCRIPTS_PER_JOB]) for start in starts))
         return await self._finish([outcome for part in parts for outcome in part], panelists)
 
+    async def read_ahead(self, requests: Sequence[ScoreRequest]) -> None:
+        """Have the sentences that are new to the matcher encoded together, before anybody compares them."""
+        if self._prefetching is not None and requests:
+            work = asyncio.get_running_loop().run_in_executor
+            fresh = await work(self._threads, self._fresh_sentences, requests, self._present())
+            if fresh:
+                await self._prefetching.prefetched(fresh)
+
     def _present(self) -> Panelists:
         """The conversation judges of this moment, and the version they make."""
         judges = self._snapshot()

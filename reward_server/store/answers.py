@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from reward_server.errors import Conflict
+from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
 from reward_server.store.records import ANSWER_LIFETIME, StoredAnswer
 from reward_server.store.session import Session
@@ -25,7 +26,7 @@ _DROP_OLD = delete(_ANSWER).where(
     _ANSWER.c.key == bindparam("key"),
     _ANSWER.c.created_at <= bindparam("born_until"),
 )
-_PURGE = delete(_ANSWER).where(_ANSWER.c.created_at <= bindparam("born_until"))
+_PURGE = across_labs(delete(_ANSWER).where(_ANSWER.c.created_at <= bindparam("born_until")))
 
 
 class Answers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, bindparam, insert, select
 
+from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
 from reward_server.store.records import ComparisonRow
 from reward_server.store.session import Session
@@ -39,8 +40,7 @@ class Comparisons:
     async def of(self, lab_id: str | None = None) -> list[ComparisonRow]:
         """All comparisons of a lab, or of all labs, oldest first; for the operator, who trains models on them."""
         rows = select(_COMPARISON).order_by(_COMPARISON.c.created_at, _COMPARISON.c.comparison_id)
-        if lab_id is not None:
-            rows = rows.where(_COMPARISON.c.lab_id == lab_id)
+        rows = across_labs(rows) if lab_id is None else rows.where(_COMPARISON.c.lab_id == lab_id)
         return await self._session.run(
             lambda connection: [ComparisonRow(**found) for found in connection.execute(rows).mappings()]
         )

@@ -1,4 +1,4 @@
-"""Engines: how the database is opened.
+"""Which database it is, and how SQLite is opened (`postgres` opens the other one).
 
 SQLite runs in WAL mode with `synchronous=FULL`, so what was committed survives `kill -9` and a power cut.
 Transactions begin explicitly, because the driver's own rules begin one too late (a read that becomes a
@@ -21,6 +21,10 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from reward_server.errors import ConfigurationError
 from reward_server.store.columns import dump_json
+from reward_server.store.isolation import guard
+
+POSTGRES = ("postgresql", "postgresql+asyncpg", "postgres")
+"""All of them mean PostgreSQL through asyncpg."""
 
 
 def check_url(url: str) -> URL:
@@ -29,27 +33,26 @@ def check_url(url: str) -> URL:
         parsed = make_url(url)
     except ArgumentError:
         raise ConfigurationError("This is not a database URL.") from None
+    if parsed.drivername in POSTGRES:
+        if not parsed.database:
+            raise ConfigurationError("The URL must name a database, as in postgresql://labs@127.0.0.1/labs.")
+        return parsed.set(drivername=POSTGRES[0])
     if parsed.drivername != "sqlite":
-        raise ConfigurationError(f"The database {parsed.drivername!r} is not supported; use sqlite.")
+        raise ConfigurationError(f"The database {parsed.drivername!r} is not supported; use sqlite or postgresql.")
     if parsed.database in (None, "", ":memory:") or str(parsed.database).startswith("file:"):
         raise ConfigurationError("The database must be the path of a file, as in sqlite:////var/lib/labs/labs.sqlite.")
     return parsed
 
 
+def sqlite_file(url: str) -> Path | None:
+    """The file of a SQLite database; None for PostgreSQL."""
+    parsed = check_url(url)
+    return Path(str(parsed.database)) if parsed.drivername == "sqlite" else None
+
+
 def sqlite_url(path: Path) -> str:
     """The URL of a database file, whatever characters are in its path."""
     return URL.create("sqlite", database=str(path.absolute())).render_as_string(hide_password=False)
-
-
-def file_of(url: str) -> Path:
-    """The file that a database is in."""
-    return Path(str(check_url(url).database))
-
-
-def write_nothing(connection: Connection) -> None:
-    """Change the database without changing anything in it: a commit that has to reach the disk all the same."""
-    version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-    connection.exec_driver_sql(f"PRAGMA user_version = {int(version)}")
 
 
 def open_writing(url: str, *, busy_timeout_s: float) -> Engine:
@@ -92,4 +95,5 @@ def _open(url: str, busy_timeout_s: float, *, begin: str, pragmas: tuple[str, ..
     def begin_explicitly(connection: Connection) -> Any:
         connection.exec_driver_sql(begin)
 
+    guard(engine)
     return engine

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, func, insert, select
 
+from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
 from reward_server.store.records import EvaluationRow, EvaluationSource, Stats
 from reward_server.store.session import Session
@@ -58,8 +59,7 @@ class Evaluations:
     async def of(self, lab_id: str | None = None) -> list[EvaluationRow]:
         """All evaluations of a lab, or of all labs, oldest first; for the operator, who trains models on them."""
         rows = select(_EVALUATION).order_by(_EVALUATION.c.created_at, _EVALUATION.c.evaluation_id)
-        if lab_id is not None:
-            rows = rows.where(_EVALUATION.c.lab_id == lab_id)
+        rows = across_labs(rows) if lab_id is None else rows.where(_EVALUATION.c.lab_id == lab_id)
         return await self._session.run(
             lambda connection: [_record(found) for found in connection.execute(rows).mappings()]
         )
@@ -71,7 +71,9 @@ class Evaluations:
         )
 
         def work(connection: Connection) -> dict[str, int]:
-            return dict(Counter(version for version, config in connection.execute(newest_first) if not config))
+            return dict(
+                Counter(version for version, config in connection.execute(across_labs(newest_first)) if not config)
+            )
 
         return await self._session.run(work)
 
@@ -82,7 +84,7 @@ class Evaluations:
         )
 
         def work(connection: Connection) -> list[float]:
-            return [float(reward) for reward, config in connection.execute(rewards) if not config]
+            return [float(reward) for reward, config in connection.execute(across_labs(rewards)) if not config]
 
         return await self._session.run(work)
 

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy.exc import (
-    DatabaseError,
     DataError,
+    DBAPIError,
     IntegrityError,
-    InterfaceError,
     NotSupportedError,
     ProgrammingError,
     SQLAlchemyError,
@@ -23,7 +22,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from reward_server.errors import StoreUnavailable
 
 _OUR_DEFECTS = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
-_TROUBLE = (DatabaseError, InterfaceError, PoolTimeout, OSError)
+# Of a DBAPIError's kinds: what asyncpg knows no class of the DB-API for (a server that shuts down, a lock that was not
+# given) is a plain one.
+_TROUBLE = (DBAPIError, PoolTimeout, OSError)
 
 
 def is_trouble(error: BaseException) -> bool:

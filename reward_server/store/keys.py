@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, update
 
+from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
 from reward_server.store.records import KeyRow
 from reward_server.store.session import Session
@@ -13,10 +14,11 @@ from reward_server.store.tables import ApiKey, table_of
 
 _KEY = table_of(ApiKey)
 _ADD = insert(_KEY)
-_GET = select(_KEY).where(_KEY.c.key_id == bindparam("key_id"))
-_LIST = select(_KEY).order_by(_KEY.c.created_at, _KEY.c.key_id)
-_COUNT = select(func.count()).select_from(_KEY)
-_REVOKE = (
+# Whose key it is, only the key tells.
+_GET = across_labs(select(_KEY).where(_KEY.c.key_id == bindparam("key_id")))
+_LIST = across_labs(select(_KEY).order_by(_KEY.c.created_at, _KEY.c.key_id))
+_COUNT = across_labs(select(func.count()).select_from(_KEY))
+_REVOKE = across_labs(
     update(_KEY)
     .where(_KEY.c.key_id == bindparam("this_key"), _KEY.c.revoked_at.is_(None))
     .values(revoked_at=bindparam("at"))

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, LargeBinary, bindparam, cast, delete, select, update
-from sqlalchemy.dialects.sqlite import insert
 
+from reward_server.store.dialects import upsert
 from reward_server.store.session import Session
 from reward_server.store.tables import LlmVerdict, table_of
 
@@ -18,10 +18,10 @@ KEYS_AT_ONCE = 500
 """SQLite takes a bounded number of parameters in a statement."""
 
 _VERDICT = table_of(LlmVerdict)
-# As bytes: text that is no UTF-8 would fail the whole statement, and with it all the other keys.
-_BODY = cast(_VERDICT.c.body, LargeBinary).label("body")
-_GET = select(_VERDICT.c.key, _BODY).where(_VERDICT.c.key.in_(bindparam("keys", expanding=True)))
-_PUT = insert(_VERDICT).on_conflict_do_nothing()
+_GET = select(_VERDICT.c.key, _VERDICT.c.body).where(_VERDICT.c.key.in_(bindparam("keys", expanding=True)))
+# As bytes: SQLite keeps text that is no UTF-8, which would fail the whole statement, and with it all the other keys.
+_BYTES = cast(_VERDICT.c.body, LargeBinary).label("body")
+_GET_BYTES = select(_VERDICT.c.key, _BYTES).where(_VERDICT.c.key.in_(bindparam("keys", expanding=True)))
 _REPLACE = (
     update(_VERDICT)
     .where(_VERDICT.c.key == bindparam("of"))
@@ -51,7 +51,9 @@ class LlmAnswers:
         """Keep these, each unless there is one under its key."""
         rows = [{"key": key, "body": body, "created_at": at} for key, body in bodies.items()]
         if rows:
-            await self._session.run(lambda connection: connection.execute(_PUT, rows))
+            await self._session.run(
+                lambda connection: connection.execute(upsert(connection, _VERDICT).on_conflict_do_nothing(), rows)
+            )
 
     async def replace(self, key: str, damaged: str, body: str, at: datetime) -> None:
         """Put a body in the place of a damaged one, unless somebody else has replaced that already."""
@@ -68,5 +70,7 @@ class LlmAnswers:
 
 
 def _bodies(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
-    rows = connection.execute(_GET, {"keys": list(keys)})
-    return {row.key: row.body.decode("utf-8", "replace") for row in rows}
+    wanted = {"keys": list(keys)}
+    if connection.dialect.name != "sqlite":
+        return {row.key: row.body for row in connection.execute(_GET, wanted)}
+    return {row.key: row.body.decode("utf-8", "replace") for row in connection.execute(_GET_BYTES, wanted)}

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from reward_server.store.faults import store_faults
-from reward_server.store.thread import ConnectionThread
+from reward_server.store.lane import Lane
 
 Result = TypeVar("Result")
 
@@ -23,9 +23,9 @@ Result = TypeVar("Result")
 class Session:
     """Does the work of one unit, piece by piece, in a transaction that somebody else will end."""
 
-    def __init__(self, thread: ConnectionThread, *, begin: Callable[[Connection], object] | None = None) -> None:
+    def __init__(self, lane: Lane, *, begin: Callable[[Connection], object] | None = None) -> None:
         """`begin` runs just before the first piece of work, if there is any."""
-        self._thread = thread
+        self._lane = lane
         self._begin = begin
         self._running: asyncio.Future[Any] | None = None
         self._usable = True
@@ -36,7 +36,7 @@ class Session:
             raise RuntimeError("this unit of work is busy or over, or a part of it failed")
         self._usable = False
         begin, self._begin = self._begin, None
-        running = self._thread.submit(work if begin is None else _both(begin, work))
+        running = self._lane.submit(work if begin is None else _both(begin, work))
         self._running = running
         with store_faults():
             result = await asyncio.shield(running)

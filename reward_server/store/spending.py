@@ -1,6 +1,6 @@
 """What labs spent on language models, a row per lab and day (UTC), and what is booked for questions on their way.
 
-Checking the ceiling and booking are one transaction that holds the write lock, so no two questions can both take what
+Checking the ceiling and booking are one transaction that holds a lock, so no two questions can both take what
 is left, whichever process asks them. A booking counts until it is settled or has run out: a process that died leaves
 nothing behind that a lab would be charged for.
 """
@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, datetime
 
-from sqlalchemy import Connection, bindparam, delete, func, select
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
+from reward_server.store.dialects import one_at_a_time, upsert
+from reward_server.store.isolation import across_labs
 from reward_server.store.records import NO_CEILING, BookingRow, Ceiling, Spend, SpendingRow
 from reward_server.store.session import Session
 from reward_server.store.tables import LlmBooking, LlmSpending, table_of
@@ -30,10 +31,12 @@ _BOOKED = select(
     _BOOKING.c.runs_out_at > bindparam("now"),
 )
 _BOOK = insert(_BOOKING)
-_UNBOOK = delete(_BOOKING).where(_BOOKING.c.booking_id == bindparam("booking_id"))
-_PURGE = delete(_BOOKING).where(_BOOKING.c.runs_out_at <= bindparam("now"))
-_DAYS = select(_SPENDING).where(_SPENDING.c.day >= bindparam("since"))
-_DAYS_BOOKED = (
+_UNBOOK = delete(_BOOKING).where(
+    _BOOKING.c.lab_id == bindparam("lab_id"), _BOOKING.c.booking_id == bindparam("booking_id")
+)
+_PURGE = across_labs(delete(_BOOKING).where(_BOOKING.c.runs_out_at <= bindparam("now")))
+_DAYS = across_labs(select(_SPENDING).where(_SPENDING.c.day >= bindparam("since")))
+_DAYS_BOOKED = across_labs(
     select(_BOOKING.c.lab_id, _BOOKING.c.day)
     .where(_BOOKING.c.day >= bindparam("since"), _BOOKING.c.runs_out_at > bindparam("now"))
     .distinct()
@@ -62,7 +65,7 @@ class Spending:
         """Charge what was used, in the place of a booking, which may have run out."""
 
         def work(connection: Connection) -> None:
-            connection.execute(_UNBOOK, {"booking_id": booking.booking_id})
+            connection.execute(_UNBOOK, {"lab_id": booking.lab_id, "booking_id": booking.booking_id})
             if calls or spend != Spend():
                 _charge(connection, booking.lab_id, booking.day, spend, calls)
 
@@ -88,6 +91,7 @@ def _booked(connection: Connection, lab_id: str, day: date, now: datetime) -> Sp
 
 def _book(connection: Connection, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
     if ceiling != NO_CEILING:
+        one_at_a_time(connection, f"spending/{booking.lab_id}/{booking.day}")
         totals = (
             _spent(connection, booking.lab_id, booking.day),
             _booked(connection, booking.lab_id, booking.day, now),
@@ -116,7 +120,7 @@ def _fits(totals: Sequence[Spend], ceiling: Ceiling) -> bool:
 
 def _charge(connection: Connection, lab_id: str, day: date, spend: Spend, calls: int) -> None:
     more = {"tokens": spend.tokens, "nano_usd": spend.nano_usd, "calls": calls}
-    statement = insert(_SPENDING).values(lab_id=lab_id, day=day, **more)
+    statement = upsert(connection, _SPENDING).values(lab_id=lab_id, day=day, **more)
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=[_SPENDING.c.lab_id, _SPENDING.c.day],

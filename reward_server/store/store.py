@@ -10,17 +10,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Self, TypeAlias
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from reward_server.errors import ConfigurationError, StoreUnavailable
+from reward_server.store import postgres
 from reward_server.store.answers import Answers
 from reward_server.store.comparisons import Comparisons
-from reward_server.store.engine import file_of, open_reading, open_writing, write_nothing
+from reward_server.store.dialects import write_nothing
+from reward_server.store.engine import check_url, open_reading, open_writing, sqlite_file
 from reward_server.store.episodes import Episodes
 from reward_server.store.evaluations import Evaluations
 from reward_server.store.keys import Keys
+from reward_server.store.lane import Lane, OpenLane
 from reward_server.store.llm_answers import LlmAnswers
 from reward_server.store.readers import Readers
 from reward_server.store.session import Session
@@ -51,7 +55,7 @@ class UnitOfWork:
 class Store:
     """One database."""
 
-    def __init__(self, url: str, writing: ConnectionThread, readers: Readers) -> None:
+    def __init__(self, url: str, writing: Lane, readers: Readers) -> None:
         self._url = url
         self._file: _File | None = None
         self._writing = writing
@@ -61,11 +65,8 @@ class Store:
     @classmethod
     async def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
         """Open a database that has been migrated."""
-        store = cls(
-            url,
-            ConnectionThread(open_writing(url, busy_timeout_s=busy_timeout_s), "store-writer"),
-            Readers(open_reading(url, busy_timeout_s=busy_timeout_s)),
-        )
+        writing, reading = _lanes(url, busy_timeout_s)
+        store = cls(url, writing("store-writer"), Readers(reading))
         try:
             await store.ping()
             store._file = await asyncio.to_thread(_file_of, url)
@@ -107,7 +108,17 @@ class Store:
 
 def _file_of(url: str) -> _File | None:
     try:
-        found = file_of(url).stat()
+        file = sqlite_file(url)
+        found = file.stat() if file else None
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return (found.st_dev, found.st_ino) if found else None
+
+
+def _lanes(url: str, busy_timeout_s: float) -> tuple[OpenLane, OpenLane]:
+    """How connections are opened that write, and that read."""
+    if sqlite_file(url) is None:
+        to_write, to_read = postgres.open_writing(check_url(url)), postgres.open_reading(check_url(url))
+        return partial(postgres.TaskLane, to_write), partial(postgres.TaskLane, to_read)
+    writing, reading = (open_with(url, busy_timeout_s=busy_timeout_s) for open_with in (open_writing, open_reading))
+    return partial(ConnectionThread, writing), partial(ConnectionThread, reading)

@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class ConnectionThread:
-    """Runs functions that take a connection."""
+    """A lane on a thread of its own: what SQLite's blocking driver needs."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine

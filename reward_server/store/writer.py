@@ -17,18 +17,21 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from reward_server.errors import StoreUnavailable
+from reward_server.store.lane import Lane
 from reward_server.store.session import Session
-from reward_server.store.thread import ConnectionThread
 
 GROUP_LIMIT = 64
 """Units of work in one commit: enough to spread the cost of an fsync, few enough that nobody waits long."""
+
+UNSURE = "The database failed while it stored this. Send the same request again: what was stored is answered, once."
+"""A server that goes away during COMMIT does not say whether it was done."""
 
 
 class Writer:
     """Hands the writing connection to one unit of work after the other."""
 
-    def __init__(self, thread: ConnectionThread) -> None:
-        self._thread = thread
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
         self._queue: asyncio.Queue[_Ticket | None] = asyncio.Queue()
         self._holder: asyncio.Task[Any] | None = None
         self._closed = False
@@ -76,14 +79,16 @@ class Writer:
 
     async def _serve_group(self, first: _Ticket) -> None:
         group = [first]
+        committing = False
         try:
-            await self._thread.submit(_begin)
+            await self._lane.submit(_begin)
             await self._fill(group)
-            await self._thread.submit(Connection.commit)
+            committing = True
+            await self._lane.submit(Connection.commit)
         except (SQLAlchemyError, OSError) as error:
-            await self._thread.reset()
+            await self._lane.reset()
             for ticket in group:
-                ticket.refuse(error)
+                ticket.refuse(error, UNSURE if committing else None)
             # They have waited as long as this group and would fail the same way, one timeout after the other.
             self._refuse_queued(error)
         else:
@@ -92,15 +97,15 @@ class Writer:
 
     async def _fill(self, group: list[_Ticket]) -> None:
         """Run units of work until nobody waits; those to be dropped leave no trace in the transaction."""
-        if not await self._run(group[0], Session(self._thread)):
+        if not await self._run(group[0], Session(self._lane)):
             # It was alone so far and had no savepoint: everything there is to undo is its own.
-            await self._thread.submit(Connection.rollback)
+            await self._lane.submit(Connection.rollback)
             return
         while len(group) < GROUP_LIMIT and (ticket := self._next_waiting()) is not None:
             group.append(ticket)
-            session = Session(self._thread, begin=_savepoint)
+            session = Session(self._lane, begin=_savepoint)
             if not await self._run(ticket, session) and session.began:
-                await self._thread.submit(_undo_to_savepoint)
+                await self._lane.submit(_undo_to_savepoint)
 
     async def _run(self, ticket: _Ticket, session: Session) -> bool:
         """Let one caller work; whether the work is to be kept."""
@@ -140,11 +145,11 @@ class _Ticket:
         if not self.committed.done():
             self.committed.set_result(None)
 
-    def refuse(self, cause: BaseException | None = None) -> None:
+    def refuse(self, cause: BaseException | None = None, message: str | None = None) -> None:
         """Fail whatever the caller is waiting for, with an error object of his own."""
         waited_for: asyncio.Future[Any] = self.committed if self.granted.done() else self.granted
         if not waited_for.done():
-            error = StoreUnavailable()
+            error = StoreUnavailable(message)
             error.__cause__ = cause
             waited_for.set_exception(error)
             # The caller may be gone; reading it keeps the event loop from reporting it.

@@ -162,6 +162,7 @@ class Metrics:
         self.store_errors = Counter(
             "labs_store_errors", "Requests that failed because the database was not available.", registry=registry
         )
+        self.redis_lost = Gauge("labs_redis_lost", "Whether Redis does not answer (1) or does (0).", registry=registry)
 
         self.llm = LlmMetrics(registry)
 

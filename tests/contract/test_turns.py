@@ -23,6 +23,7 @@ async def test_a_turn_returns_the_documented_fields(labs: Client, episode: Json)
         "reward",
         "reward_delta",
         "scores",
+        "scoring_version",
         "episode_complete",
         "request_id",
     }

@@ -29,8 +29,8 @@ def test_the_newest_whole_checkpoint_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["missing", "changed", "manifest"])
-def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, damage: str) -> None:
-    older, newer = save(tmp_path, 1), save(tmp_path, 2)
+def test_a_damaged_checkpoint_is_named_and_not_passed_over(tmp_path: Path, damage: str) -> None:
+    _, newer = save(tmp_path, 1), save(tmp_path, 2)
     if damage == "missing":
         (newer.path / "optimizer.pt").unlink()
     elif damage == "changed":
@@ -38,7 +38,8 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, damage: str) -> Non
         path.write_bytes(path.read_bytes()[:-1] + b"x")
     else:
         (newer.path / checkpoint.MANIFEST).write_text("{")
-    assert checkpoint.newest(tmp_path) == older
+    with pytest.raises(checkpoint.DamagedError, match=r"step-000002 is damaged: .*(optimizer|safetensors|manifest)"):
+        checkpoint.newest(tmp_path)
 
 
 def test_a_write_that_fails_leaves_the_older_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,14 +78,13 @@ def test_text_that_its_ids_do_not_say_cleanly_is_marked() -> None:
 @pytest.mark.parametrize(
     "template",
     [
-        "{% for m in messages %}{{ loop.length }} {{ m['content'] }}<|im_end|>\n{% endfor %}",
         "{% for m in messages[-1:] %}{{ m['content'] }}<|im_end|>\n{% endfor %}",
         "{% for m in messages %}{{ m['content'] }}\n{% endfor %}",
         "{% for m in messages %}{{ m['content'] }} {{ m['content'] }}<|im_end|>\n{% endfor %}",
     ],
-    ids=["rewrites", "forgets", "no end token", "repeats"],
+    ids=["forgets", "no end token", "repeats"],
 )
-def test_a_template_that_does_not_only_append_is_refused(template: str) -> None:
+def test_a_template_that_loses_what_was_said_or_where_it_ends_is_refused(template: str) -> None:
     words = tokenizer()
     words.chat_template = template
     with pytest.raises(TemplateError):

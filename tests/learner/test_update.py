@@ -60,7 +60,7 @@ def test_what_was_rewarded_becomes_more_likely(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["grpo", "dr_grpo", "dapo", "gspo"])
 def test_the_step_is_the_same_however_it_is_cut_into_micro_batches(name: str) -> None:
-    objective = replace(ALGORITHMS[name], max_tokens=64)
+    objective = ALGORITHMS[name]
     whole, cut = policy(WORDS), policy(WORDS)
     updater(whole, objective=objective).update(groups())
     updater(cut, objective=objective, micro_tokens=1).update(groups())
@@ -130,8 +130,8 @@ def test_a_kl_term_pulls_towards_the_reference() -> None:
     assert apart[0] < apart[1]
 
 
-@pytest.mark.parametrize("name", ["ppo", "vapo", "reinforce_pp"])
-def test_objectives_that_need_a_value_model_are_refused(name: str) -> None:
+@pytest.mark.parametrize("name", ["ppo", "vapo"])
+def test_objectives_that_need_a_value_model_are_refused_without_one(name: str) -> None:
     with pytest.raises(ValueError, match="value model"):
         updater(policy(WORDS), objective=ALGORITHMS[name])
 

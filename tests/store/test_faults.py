@@ -7,6 +7,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -102,7 +103,11 @@ def test_a_committed_write_is_flushed_to_the_disk_and_references_are_checked(url
 
 async def test_a_read_only_database_refuses_writes(url: str, database: Path) -> None:
     read_only = create_engine(f"sqlite:///file:{database}?mode=ro&uri=true", hide_parameters=True)
-    store = Store(url, ConnectionThread(read_only, "writer"), Readers(open_reading(url, busy_timeout_s=0.05)))
+    store = Store(
+        url,
+        ConnectionThread(read_only, "writer"),
+        Readers(partial(ConnectionThread, open_reading(url, busy_timeout_s=0.05))),
+    )
     episode = an_episode()
     with pytest.raises(StoreUnavailable):
         async with store.transaction() as work:

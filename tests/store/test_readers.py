@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from sqlalchemy import Connection
 
 from reward_server.errors import StoreUnavailable
 from reward_server.store.engine import open_reading
-from reward_server.store.readers import THREADS, Readers
+from reward_server.store.readers import LANES, Readers
 from reward_server.store.store import Store
+from reward_server.store.thread import ConnectionThread
 from tests.store.builders import an_answer, an_episode
 
 
@@ -45,11 +47,11 @@ async def test_more_readers_than_threads_take_turns(store: Store) -> None:
         async with store.reading() as work:
             return await work.keys.count()
 
-    assert await asyncio.gather(*(count() for _ in range(10 * THREADS))) == [0] * 10 * THREADS
+    assert await asyncio.gather(*(count() for _ in range(10 * LANES))) == [0] * 10 * LANES
 
 
 async def test_who_waits_too_long_for_a_connection_is_refused(url: str) -> None:
-    readers = Readers(open_reading(url, busy_timeout_s=0.05), threads=1, wait_s=0.01)
+    readers = Readers(partial(ConnectionThread, open_reading(url, busy_timeout_s=0.05)), lanes=1, wait_s=0.01)
     async with readers.unit():
         with pytest.raises(StoreUnavailable):
             async with readers.unit():
@@ -60,7 +62,7 @@ async def test_who_waits_too_long_for_a_connection_is_refused(url: str) -> None:
 
 
 async def test_a_cancelled_reader_gives_its_connection_back(url: str) -> None:
-    readers = Readers(open_reading(url, busy_timeout_s=0.05), threads=1, wait_s=5.0)
+    readers = Readers(partial(ConnectionThread, open_reading(url, busy_timeout_s=0.05)), lanes=1, wait_s=5.0)
     loop = asyncio.get_running_loop()
     begun = asyncio.Event()
     go_on = threading.Event()
@@ -87,7 +89,7 @@ async def test_a_cancelled_reader_gives_its_connection_back(url: str) -> None:
 
 
 async def test_an_error_in_the_block_gives_the_connection_back(url: str) -> None:
-    readers = Readers(open_reading(url, busy_timeout_s=0.05), threads=1, wait_s=5.0)
+    readers = Readers(partial(ConnectionThread, open_reading(url, busy_timeout_s=0.05)), lanes=1, wait_s=5.0)
     for _ in range(3):
         with pytest.raises(StoreUnavailable):
             async with readers.unit() as session:

@@ -273,4 +273,4 @@ async def test_a_session_does_one_thing_at_a_time(store: Store) -> None:
 
 
 def test_sessions_do_not_begin_what_nobody_asked_for() -> None:
-    assert not Session(thread=None).began  # type: ignore[arg-type]
+    assert not Session(lane=None).began  # type: ignore[arg-type]

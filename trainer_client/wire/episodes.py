@@ -84,6 +84,7 @@ class TurnResponse(ResponseModel):
     reward_delta: float
     scores: dict[str, Reward] | None = None
     score_breakdown: dict[str, str] | None = None
+    scoring_version: str | None = None
     episode_complete: bool
     terminal_reason: TerminalReason | None = None
     request_id: str

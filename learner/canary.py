@@ -1,0 +1,64 @@
+"""Does the sampler draw from what the learner trains? Asked of invented rows, before anything is learned.
+
+The most expensive error of a trainer is silent: a sampler that masks, scales or positions otherwise
+than the learner. Ragged rows over two turns, some of which leave, show it in a second.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from learner.generate.session import Continuation, Generator
+from learner.model import Policy, rows_of
+from learner.tokens import Renderer
+from learner.types import Segment
+
+TOLERANCE = 1e-3
+COARSE_TOLERANCE = 0.1
+"""For weights of two bytes, whose log-probabilities are rounded."""
+ROWS, TURNS = 8, 2
+WORDS = "Hello, I am not well today and I would like to know what I can do about it. "
+
+
+class CanaryError(RuntimeError):
+    """The sampler's log-probabilities are not the learner's."""
+
+
+def tolerance_of(policy: Policy) -> float:
+    """How far the two may be apart."""
+    return TOLERANCE if policy.model.dtype in (torch.float32, torch.float64) else COARSE_TOLERANCE
+
+
+def gap(generator: Generator, policy: Policy, renderer: Renderer, pad_id: int) -> float:
+    """Largest difference between the two log-probabilities of one sampled token."""
+    session = generator.start()
+    limit = generator.context
+    given = {row: renderer.opening(WORDS[: 7 * (row + 1)] * (1 + row % 3)) for row in range(ROWS)}
+    played: dict[int, list[Segment]] = {row: [] for row in given}
+    for turn in range(TURNS):
+        lengths = {row: sum(len(segment.ids) for segment in played[row]) + len(given[row]) for row in given}
+        given = {
+            row: ids
+            for row, ids in given.items()
+            if limit is None or lengths[row] + generator.max_tokens * (TURNS - turn) <= limit
+        }
+        said = session.step({row: Continuation(ids, np.random.SeedSequence([turn, row])) for row, ids in given.items()})
+        for row, completion in said.items():
+            played[row] += [Segment(tuple(given[row])), Segment(completion.ids, completion.logp)]
+        given = {row: renderer.suffix(WORDS[: 5 * (row + 1)], ended=said[row].ended) for row in said if row % 4}
+    rows = rows_of([segments for segments in played.values() if segments], pad_id, policy.device)
+    with torch.no_grad():
+        return float(((policy.score(rows).logp - rows.sampler_logp) * rows.sampled).abs().max())
+
+
+def check(generator: Generator, policy: Policy, renderer: Renderer, pad_id: int) -> float:
+    """The gap; raises CanaryError where it is too large."""
+    found = gap(generator, policy, renderer, pad_id)
+    if not found <= tolerance_of(policy):
+        raise CanaryError(
+            f"sampler and learner differ by {found:.1e} in the log-probability of the same tokens (allowed:"
+            f" {tolerance_of(policy):.0e}); what would be trained is not what speaks. This model's attention is not"
+            " handled by the sampler"
+        )
+    return found

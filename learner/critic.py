@@ -1,0 +1,52 @@
+"""A value model: how much reward is still to come, before each token of the policy.
+
+A copy of the policy's trunk of its own with one linear output, so nothing the critic learns reaches
+the policy. The output begins at 0: an untrained critic claims nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from learner.model import Policy, Rows
+
+FILE = "critic.pt"
+
+
+class Critic(nn.Module):
+    """Trunk and head."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__()
+        self.trunk: Any = copy.deepcopy(policy.model.base_model).requires_grad_(requires_grad=True)
+        width = policy.model.get_output_embeddings().weight.shape[1]
+        self.head = nn.Linear(width, 1, device=policy.device, dtype=torch.float32)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, rows: Rows) -> Tensor:
+        """[N]: the value of the state before each sampled token, row by row."""
+        hidden = self.trunk(input_ids=rows.ids, use_cache=False).last_hidden_state
+        values: Tensor = self.head(hidden[:, :-1][rows.sampled[:, 1:] > 0].float())[:, 0]
+        return values
+
+    def save(self, folder: Path, optimizer: torch.optim.Optimizer) -> None:
+        """Put weights and optimiser beside the policy's."""
+        torch.save({"weights": self.state_dict(), "optimizer": optimizer.state_dict()}, folder / FILE)
+
+    def load(self, folder: Path, optimizer: torch.optim.Optimizer) -> None:
+        """Take them from there."""
+        state = torch.load(folder / FILE, weights_only=True)
+        self.load_state_dict(state["weights"])
+        optimizer.load_state_dict(state["optimizer"])
+
+
+def explained_variance(values: Tensor, returns: Tensor) -> float:
+    """1 - variance of the error / variance of the returns: 1 is perfect, 0 as good as a constant."""
+    spread = float(returns.var())
+    return 1.0 - float((returns - values).var()) / spread if spread > 0 else 0.0

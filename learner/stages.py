@@ -1,0 +1,88 @@
+"""Which scenarios a run plays, and what the policy is told there.
+
+A collection stands for all its scenarios. The system prompt of a scenario is its public card: what the
+catalog says, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from learner.config import Config, ConfigError, ServerSection, nearest
+from learner.rollout import Stage
+from trainer_client import AsyncLabsClient
+from trainer_client.wire.catalog import CatalogResponse, ScenarioSummary
+from trainer_client.wire.reward import RewardConfig
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Where a run trains, and where it is measured."""
+
+    training: tuple[Stage, ...]
+    held_out: tuple[Stage, ...]
+
+    def of(self, number: int, *, held_out: bool = False) -> Stage:
+        """Stages take turns."""
+        stages = self.held_out if held_out else self.training
+        return stages[number % len(stages)]
+
+
+async def open_stages(config: Config, client: AsyncLabsClient) -> Stages:
+    """Look up what the configuration names; raises ConfigError for what the server does not have."""
+    server = config.server
+    wanted = server.scenarios or [f"{server.collection}/{server.scenario}"]
+    style = server.system
+    if style == "auto":
+        style = "none" if config.model.path is None else "card"
+    if not server.scenarios and not server.held_out and style != "card":
+        only = _stage(server, server.collection, server.scenario, None if style == "none" else style)
+        return Stages((only,), (only,))
+    catalog = await client.catalog()
+    training = [_with_card(server, style, *found) for found in _resolve(catalog, wanted, "server.scenarios")]
+    held_out = [_with_card(server, style, *found) for found in _resolve(catalog, server.held_out, "server.held_out")]
+    both = {stage.name for stage in training} & {stage.name for stage in held_out}
+    if both:
+        raise ConfigError(f"server.held_out: {min(both)} is trained on; take it out of one of the two lists")
+    return Stages(tuple(training), tuple(held_out or training))
+
+
+def reward_config(server: ServerSection) -> RewardConfig | None:
+    """As the server takes it."""
+    if not server.reward_config:
+        return None
+    try:
+        return RewardConfig.model_validate(server.reward_config)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in ("server.reward_config", *first["loc"]))
+        raise ConfigError(f"{place}: {first['msg']}") from None
+
+
+def _resolve(catalog: CatalogResponse, wanted: Sequence[str], where: str) -> list[tuple[str, ScenarioSummary]]:
+    known = {each.slug: {scenario.slug: scenario for scenario in each.scenarios} for each in catalog.collections}
+    found = []
+    for name in wanted:
+        collection, _, scenario = name.partition("/")
+        if collection not in known:
+            raise ConfigError(f"{where}: collection {collection!r} is {nearest(collection, known)}")
+        scenarios = known[collection]
+        if scenario and scenario not in scenarios:
+            raise ConfigError(f"{where}: {name!r} is {nearest(scenario, scenarios)}")
+        found += [(collection, scenarios[slug]) for slug in ([scenario] if scenario else scenarios)]
+    return found
+
+
+def _with_card(server: ServerSection, style: str, collection: str, scenario: ScenarioSummary) -> Stage:
+    text = {"card": f"{scenario.name}. {scenario.description}", "none": None}.get(style, style)
+    turns = None if server.max_turns is None else min(server.max_turns, scenario.max_turns)
+    return _stage(server, collection, scenario.slug, text, turns)
+
+
+def _stage(
+    server: ServerSection, collection: str, scenario: str, system: str | None, turns: int | None = None
+) -> Stage:
+    return Stage(collection, scenario, turns or server.max_turns, system, reward_config(server))

@@ -1,0 +1,108 @@
+"""Tools of a scenario for a chat template, and the calls a policy writes.
+
+Models write calls in a handful of ways; all of these are read, whichever model it is. What is no whole
+call stays text: the persona sees it, and the reward says what it was worth.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from trainer_client.wire import Message
+from trainer_client.wire.base import ToolCall
+from trainer_client.wire.episodes import ToolDefinition
+
+_TAGGED = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
+_LISTED = re.compile(r"\[TOOL_CALLS\]\s*(\[.*\])", re.DOTALL)
+_XML = re.compile(r"(?:<tool_call>\s*)?<function=([^>\s]+)>(.*?)</function>(?:\s*</tool_call>)?", re.DOTALL)
+_XML_FIELD = re.compile(r"<parameter=([^>\s]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
+_PYTHON_TAG = "<|python_tag|>"
+MAX_CALLS = 16
+
+
+def for_template(tools: Sequence[ToolDefinition]) -> list[dict[str, Any]]:
+    """As chat templates take them: the shape of OpenAI's functions."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.id,
+                "description": tool.description or tool.name,
+                "parameters": tool.json_schema or _choice(tool.options or []),
+            },
+        }
+        for tool in tools
+    ]
+
+
+def in_words(tools: Sequence[Mapping[str, Any]]) -> str:
+    """For a template that has no place for tools: the same, as part of a system prompt."""
+    listed = "\n".join(json.dumps(tool["function"], ensure_ascii=False) for tool in tools)
+    return (
+        "You may call these tools, each with a JSON object:\n"
+        f"{listed}\n"
+        'To call one, write <tool_call>{"name": "...", "arguments": {...}}</tool_call> in your turn.'
+    )
+
+
+def message_of(text: str) -> Message:
+    """The policy's turn as the server takes it: the calls in it, and the rest as text.
+
+    Raises pydantic's ValidationError where the text is longer than the server takes.
+    """
+    calls: list[ToolCall] = []
+    rest = text
+    for written, call in _written(text):
+        read = _read(call)
+        if read is not None and len(calls) < MAX_CALLS:
+            calls.append(read)
+            rest = rest.replace(written, "", 1)
+    return Message(role="assistant", content=rest.strip() if calls else text, tool_calls=calls or None)
+
+
+def _choice(options: Sequence[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"value": {"type": "string", "enum": [*options]}}, "required": ["value"]}
+
+
+def _written(text: str) -> Iterator[tuple[str, Any]]:
+    """What looks like calls: as written, and what it holds."""
+    for found in _TAGGED.finditer(text):
+        yield found[0], _json(found[1])
+    for found in _XML.finditer(text):
+        fields = {name: _value(value) for name, value in _XML_FIELD.findall(found[2])}
+        yield found[0], {"name": found[1], "arguments": fields}
+    for found in _LISTED.finditer(text):
+        calls = _json(found[1])
+        whole = [calls] if not isinstance(calls, list) else calls
+        for number, call in enumerate(whole):
+            yield found[0] if number == 0 else "", call
+    bare = text.strip().removeprefix(_PYTHON_TAG).strip()
+    if bare.startswith("{") and bare.endswith("}"):
+        yield text, _json(bare)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _value(text: str) -> Any:
+    found = _json(text)
+    return text if found is None else found
+
+
+def _read(call: Any) -> ToolCall | None:
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+        return None
+    given = call.get("arguments", call.get("parameters"))
+    try:
+        return ToolCall(name=call["name"], input=_json(given) if isinstance(given, str) else given)
+    except ValidationError:
+        return None

@@ -1,0 +1,102 @@
+"""The one way to Redis: bounded in time, and out of the way while Redis is lost.
+
+Whoever asks gets an answer or `Lost` within a quarter of a second. After a failure nothing is asked for two seconds,
+so that a Redis that hangs costs one request in two seconds a quarter of one, and the others nothing; the first answer
+after that ends it. What to do meanwhile is decided by whoever asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from reward_server.errors import ConfigurationError
+from reward_server.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+ANSWER_S = 0.25
+REST_S = 2.0
+PREFIX = "labs:"
+"""Of every key and channel: a Redis may serve others, too."""
+
+T = TypeVar("T")
+log = get_logger(__name__)
+
+
+class Lost(Exception):  # noqa: N818 (it says what has happened)
+    """Redis does not answer, or has not answered a moment ago."""
+
+
+class RedisLink:
+    """A client that gives up quickly."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        told: Callable[[bool], None] = lambda _lost: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`told` hears whether Redis is lost, whenever that changes."""
+        self.client: Redis = _client(url)
+        self._told = told
+        self._monotonic = monotonic
+        self._rest_until = 0.0
+        self._lost = False
+
+    async def ask(self, question: Callable[[Redis], Awaitable[T]]) -> T:
+        """What Redis says; `Lost` if it does not."""
+        from redis.exceptions import RedisError
+
+        if self._monotonic() < self._rest_until:
+            raise Lost
+        try:
+            answer = await question(self.client)
+        except (RedisError, OSError) as error:
+            self._rest_until = self._monotonic() + REST_S
+            self._note(lost=True)
+            raise Lost from error
+        self._note(lost=False)
+        return answer
+
+    @property
+    def lost(self) -> bool:
+        """Whether the last question was not answered."""
+        return self._lost
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.client.aclose()
+
+    def _note(self, *, lost: bool) -> None:
+        if lost is self._lost:
+            return
+        self._lost = lost
+        self._told(lost)
+        # Not the error: its text may hold the URL.
+        (log.warning if lost else log.info)("redis_lost" if lost else "redis_back")
+
+
+def check_redis_url(url: str) -> None:
+    """`ConfigurationError` if it is none; the error does not repeat it, it may hold a password."""
+    if not url.startswith(("redis://", "rediss://", "unix://")):
+        raise ConfigurationError("This is not a URL of Redis, such as redis://127.0.0.1:6379/0.")
+
+
+def _client(url: str) -> Redis:
+    """One that waits briefly, and does not try again by itself."""
+    from redis.asyncio import Redis
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
+
+    check_redis_url(url)
+    return Redis.from_url(
+        url,
+        socket_timeout=ANSWER_S,
+        socket_connect_timeout=ANSWER_S,
+        retry=Retry(NoBackoff(), 0),
+        decode_responses=True,
+    )

@@ -1,0 +1,288 @@
+"""Many episodes in one request: a group is begun, or one step of each is played, in one pass.
+
+A step of a batch is what a turn by itself is: same answer, same reward, same retries. What is shared is the work around
+it: one read of the store, one encoding of what is new, one call of the scorer, one commit. An item that fails is an
+error of its own, without a reward; the others are played.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from personas.simulator import Reply
+from reward_server.access import for_key, scenario_for
+from reward_server.coordination.idempotency import Body, Keep, fingerprint
+from reward_server.coordination.in_flight import Entry
+from reward_server.coordination.lab import Lab
+from reward_server.episodes import documents, machine
+from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
+from reward_server.episodes.service import (
+    EpisodeService,
+    Loaded,
+    check_config,
+    check_roles,
+    line_of,
+    recall,
+    turn_row,
+)
+from reward_server.errors import (
+    EpisodeComplete,
+    EpisodeNotFound,
+    FieldProblem,
+    Forbidden,
+    InvalidRequest,
+    LabsError,
+    TurnInProgress,
+    in_a_line,
+)
+from reward_server.ids import IdPrefix, is_id
+from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
+from trainer_client.wire import BatchEpisodesRequest, CreateEpisodeRequest, EpisodeConfig, TurnItem
+
+TWICE = "Is the episode of an earlier item; a batch takes one turn of each."
+EITHER = "Give either items, or collection_slug and scenario_slug with a count."
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """A step whose persona has answered."""
+
+    step: _Step
+    loaded: Loaded
+    message: Line
+    reply: Reply
+
+
+@dataclass(frozen=True)
+class _Played:
+    """A step that has a reward: what is stored of it, and what is answered."""
+
+    step: _Step
+    after: EpisodeRow
+    row: TurnRow
+    body: Body
+
+
+@dataclass
+class _Step:
+    """An item on its way: `outcome` as soon as there is one."""
+
+    item: TurnItem
+    messages: list[Line]
+    entry: Entry[Body] | None = None
+    loaded: Loaded | None = None
+    new: NewTurn | None = None
+    outcome: Body | LabsError | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be played."""
+        return self.outcome is None and self.entry is not None
+
+
+class EpisodeBatches(EpisodeService):
+    """Episodes, one by one and many at once."""
+
+    # --- begin ----------------------------------------------------------------------------------
+
+    async def create_many(self, lab: Lab, request: BatchEpisodesRequest, key: str | None) -> Body:
+        """Begin a group of episodes: all of them, or none."""
+        wanted = _wanted(request)
+        for each in wanted:
+            check_config(each.config or EpisodeConfig(), scenario_for(lab, self._catalog, *_where(each)))
+            self._scorer.check(each.reward_config)
+        work = partial(self._create_many, lab, wanted, shared=request.items is None)
+        return await self._idempotency.answer(lab, key, lambda: ("batch/episodes", request.model_dump()), work)
+
+    async def _create_many(self, lab: Lab, wanted: Sequence[CreateEpisodeRequest], keep: Keep, *, shared: bool) -> Body:
+        # A group has one seed, so that its members meet the same persona in the same mood.
+        seed = self._new_seed() if shared else None
+        rows = await asyncio.gather(
+            *(self._begun(lab, each, scenario_for(lab, self._catalog, *_where(each)), seed) for each in wanted)
+        )
+        cards = [scenario_for(lab, self._catalog, *_where(each)).card for each in wanted]
+        body: Body = {"episodes": [documents.created(row, card) for row, card in zip(rows, cards, strict=True)]}
+        async with self._store.transaction() as unit:
+            for row in rows:
+                await unit.episodes.add(row)
+            await keep(unit, body)
+        self._metrics.episodes_started.inc(len(rows))
+        return body
+
+    # --- play -----------------------------------------------------------------------------------
+
+    async def play_many(self, lab: Lab, items: Sequence[TurnItem], key: str | None) -> Body:
+        """Play one turn of each episode; results in the order of the items."""
+        work = partial(self._play_many, lab, items)
+        content = partial(_content, items)
+        body = await self._idempotency.answer(lab, key, content, work)
+        return {**body, "results": [for_key(lab, result) for result in body["results"]]}
+
+    async def _play_many(self, lab: Lab, items: Sequence[TurnItem], keep: Keep) -> Body:
+        steps = [_Step(item, [line_of(message) for message in item.messages]) for item in items]
+        with ExitStack() as guards:
+            self._refuse_twice(steps)
+            for step in steps:
+                self._guard(lab, step, guards)
+            await self._load_all(lab, steps)
+            for step in steps:
+                _align(step)
+            played = await self._score_all(await self._reply_all(lab, steps))
+            body = await self._store_all(steps, played, keep)
+        for each in played:
+            self._metrics.turns.inc()
+            self._count_end(each.after)
+        return body
+
+    def _refuse_twice(self, steps: Sequence[_Step]) -> None:
+        seen: set[str] = set()
+        for step in steps:
+            if step.item.episode_id in seen:
+                step.outcome = InvalidRequest(errors=[FieldProblem(("episode_id",), TWICE)])
+            seen.add(step.item.episode_id)
+
+    def _guard(self, lab: Lab, step: _Step, guards: ExitStack) -> None:
+        """Own the episode for this turn, or fail: waiting for another request could be waiting for each other."""
+        if step.outcome is not None:
+            return
+        try:
+            check_roles(step.item.messages)
+            self._scorer.check(step.item.reward_config)
+            positioned = len(without_preamble(step.messages)) > 1
+            told = ("turn", step.item.episode_id, step.item.model_dump(exclude={"episode_id"}))
+            ticket = fingerprint(told) if positioned else secrets.token_hex(16)
+            entry = guards.enter_context(self._in_flight.enter(f"{lab.lab_id}/{step.item.episode_id}", ticket))
+            if not entry.is_owner:
+                raise TurnInProgress
+            step.entry = entry
+        except LabsError as error:
+            step.outcome = error
+
+    async def _load_all(self, lab: Lab, steps: Sequence[_Step]) -> None:
+        """One read; of episodes that another turn holds, too: what was answered before can still be had."""
+        asked = [each for each in steps if each.outcome is None or isinstance(each.outcome, TurnInProgress)]
+        known = [each.item.episode_id for each in asked if is_id(each.item.episode_id, IdPrefix.EPISODE)]
+        async with self._store.reading() as unit:
+            rows = {episode_id: await unit.episodes.get(lab.lab_id, episode_id) for episode_id in known}
+            turns = await unit.episodes.turns_of(lab.lab_id, [name for name, row in rows.items() if row is not None])
+        now = self._clock.now()
+        for step in asked:
+            row = rows.get(step.item.episode_id)
+            try:
+                if row is None:
+                    raise EpisodeNotFound
+                machine.require_alive(row, now)
+                if not lab.may_use(row.collection):
+                    raise Forbidden("This API key has no access to the collection of this episode.")
+                step.loaded = Loaded(row, turns[row.episode_id])
+            except LabsError as error:
+                step.outcome = error
+
+    async def _reply_all(self, lab: Lab, steps: Sequence[_Step]) -> list[_Heard]:
+        """All personas answer, once all that is new to the encoder was encoded together."""
+        ready = [(step, step.loaded, step.new.message) for step in steps if step.is_open and step.loaded and step.new]
+        await self._scorer.read_ahead(
+            [(loaded.row, machine.log_with(loaded.row, loaded.turns, message)) for _, loaded, message in ready]
+        )
+
+        async def heard(step: _Step, loaded: Loaded, message: Line) -> _Heard | None:
+            try:
+                return _Heard(step, loaded, message, await self._reply(lab, loaded, message))
+            except LabsError as error:
+                step.outcome = error
+                return None
+
+        return [each for each in await asyncio.gather(*(heard(*each) for each in ready)) if each is not None]
+
+    async def _score_all(self, heard: Sequence[_Heard]) -> list[_Played]:
+        """One call of the scorer for all of them; those that got no reward are errors."""
+        logs = [
+            (
+                each.loaded.row,
+                machine.log_with(each.loaded.row, each.loaded.turns, each.message, each.reply.text),
+                each.step.item.reward_config,
+            )
+            for each in heard
+        ]
+        played = []
+        for each, score in zip(heard, await self._scorer.score_all(logs), strict=True):
+            if isinstance(score, LabsError):
+                each.step.outcome = score
+            else:
+                after, body = self._answered(each.loaded, each.reply, score, terminate=each.step.item.terminate)
+                row = turn_row(after, each.message, each.reply.text, score, body)
+                played.append(_Played(each.step, after, row, body))
+        return played
+
+    async def _store_all(self, steps: Sequence[_Step], played: Sequence[_Played], keep: Keep) -> Body:
+        """One commit for all turns and for the answer."""
+        for each in played:
+            each.step.outcome = each.body
+        body: Body = {"results": [_result(step) for step in steps]}
+        async with self._store.transaction() as unit:
+            for each in played:
+                await unit.episodes.append_turn(each.after, each.row)
+            await keep(unit, body)
+        for each in played:
+            if each.step.entry is not None:
+                each.step.entry.answer(each.body)
+        return body
+
+
+def _align(step: _Step) -> None:
+    """What the item asks for; one that was answered before has its answer."""
+    if step.loaded is None:
+        return
+    if isinstance(step.outcome, TurnInProgress) or step.loaded.row.status is EpisodeStatus.COMPLETE:
+        refusal = step.outcome if isinstance(step.outcome, TurnInProgress) else EpisodeComplete()
+        step.outcome = recall(step.loaded, step.messages) or refusal
+        return
+    try:
+        aligned = align(step.messages, machine.log_of(step.loaded.row, step.loaded.turns))
+    except LabsError as error:
+        step.outcome = error
+        return
+    if isinstance(aligned, AnsweredTurn):
+        step.outcome = step.loaded.turns[aligned.turn - 1].answer
+    else:
+        step.new = aligned
+
+
+def _result(step: _Step) -> Body:
+    """The item's place in the answer."""
+    if isinstance(step.outcome, dict):
+        return {"episode_id": step.item.episode_id, "status": "success", **step.outcome}
+    error = step.outcome or LabsError()
+    told = {"status": "error", "message": in_a_line(error), "code": error.code}
+    return {"episode_id": step.item.episode_id, **told}
+
+
+def _content(items: Sequence[TurnItem]) -> object:
+    return "batch/turns", [item.model_dump() for item in items]
+
+
+def _where(request: CreateEpisodeRequest) -> tuple[str, str]:
+    return request.collection_slug, request.scenario_slug
+
+
+def _wanted(request: BatchEpisodesRequest) -> list[CreateEpisodeRequest]:
+    """The episodes that are asked for, one by one."""
+    if request.items is not None:
+        if request.count is not None or request.collection_slug is not None or request.scenario_slug is not None:
+            raise InvalidRequest(errors=[FieldProblem(("items",), EITHER)])
+        return request.items
+    if request.count is None or request.collection_slug is None or request.scenario_slug is None:
+        raise InvalidRequest(errors=[FieldProblem((), EITHER)])
+    one = CreateEpisodeRequest(
+        collection_slug=request.collection_slug,
+        scenario_slug=request.scenario_slug,
+        score_turns=request.score_turns,
+        config=request.config,
+        reward_config=request.reward_config,
+    )
+    return [one] * request.count

@@ -1,0 +1,239 @@
+"""What replicas share: the twins in memory and a real Redis behave alike; without Redis each works alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from benchmarks.real_servers import RedisServer
+from reward_server.clock import ManualClock
+from reward_server.coordination.idempotency import Body, Idempotency, Keep, Outliving
+from reward_server.coordination.lab import Lab
+from reward_server.coordination.locks import Busy, RedisLocks
+from reward_server.coordination.redis_link import REST_S, Lost, RedisLink
+from reward_server.coordination.shared import Shared
+from reward_server.errors import IdempotencyMismatch
+from reward_server.store.store import Store
+
+LAB = Lab(lab_id="acme", key_id="k", per_minute=None)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine Redis may take its time; who tests a lost one sets another."""
+    monkeypatch.setattr("reward_server.coordination.redis_link.ANSWER_S", 20.0)
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def shared(request: pytest.FixtureRequest) -> AsyncIterator[Shared]:
+    if request.param == "memory":
+        yield Shared.local()
+        return
+    server: RedisServer = request.getfixturevalue("redis")
+    made = Shared.through(server.url)
+    assert made.link is not None
+    await made.link.client.flushall()
+    yield made
+    await made.link.close()
+
+
+@pytest.fixture
+async def replicas(redis: RedisServer) -> AsyncIterator[list[Shared]]:
+    made = [Shared.through(redis.url) for _ in range(2)]
+    for each in made:
+        assert each.link is not None
+        await each.link.client.flushall()
+    yield made
+    for each in made:
+        assert each.link is not None
+        await each.link.close()
+
+
+async def test_a_limit_is_exact(shared: Shared) -> None:
+    decisions = await asyncio.gather(*(shared.rates.hit("k", 5) for _ in range(8)))
+    assert sorted(each.allowed for each in decisions) == [False] * 3 + [True] * 5
+
+
+async def test_what_is_remembered_runs_out(shared: Shared) -> None:
+    await shared.cache.put("a", "ü", 60.0)
+    await shared.cache.put("b", "gone", 0.001)
+    await asyncio.sleep(0.02)
+    assert [await shared.cache.get(name) for name in ("a", "b", "c")] == ["ü", None, None]
+
+
+async def test_word_is_heard_at_home(shared: Shared) -> None:
+    heard: list[str] = []
+    shared.events.hear("topic", heard.append)
+    await shared.events.tell("topic", "a")
+    await shared.events.tell("other", "b")
+    assert heard == ["a"]
+
+
+async def test_word_is_heard_by_the_other_replica(replicas: list[Shared]) -> None:
+    here, there = replicas
+    heard = asyncio.Event()
+    there.events.hear("topic", lambda _text: heard.set())
+    listening = asyncio.create_task(there.events.listen())  # type: ignore[attr-defined]
+    while not heard.is_set():
+        await here.events.tell("topic", "a")
+        await asyncio.sleep(0.02)
+    listening.cancel()
+    await asyncio.wait([listening])
+
+
+async def test_two_replicas_share_a_limit(replicas: list[Shared]) -> None:
+    decisions = [await each.rates.hit("k", 5) for each in replicas * 4]
+    assert [each.allowed for each in decisions] == [True] * 5 + [False] * 3
+
+
+async def test_the_same_thing_is_waited_for_and_another_is_refused(replicas: list[Shared]) -> None:
+    here, there = replicas
+    order: list[str] = []
+
+    async def same() -> None:
+        async with there.locks.hold("x", "ticket"):
+            order.append("second")
+
+    async with here.locks.hold("x", "ticket"):
+        waiting = asyncio.create_task(same())
+        await asyncio.sleep(0.05)
+        with pytest.raises(Busy):
+            async with there.locks.hold("x", "another"):
+                pass
+        order.append("first")
+    await waiting
+    assert order == ["first", "second"]
+    async with there.locks.hold("x", "another"):
+        pass
+
+
+async def test_the_lock_of_a_dead_replica_runs_out(replicas: list[Shared], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reward_server.coordination.locks.LEASE_S", 0.05)
+    here, there = replicas
+    assert isinstance(here.locks, RedisLocks)
+    assert await here.locks._take("labs:lock:x", "other dead", "other")
+    with pytest.raises(Busy):
+        async with there.locks.hold("x", "mine"):
+            pass
+    await asyncio.sleep(0.1)
+    async with there.locks.hold("x", "mine"):
+        pass
+
+
+async def test_a_living_holder_keeps_its_lock(replicas: list[Shared], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reward_server.coordination.locks.LEASE_S", 0.3)
+    monkeypatch.setattr("reward_server.coordination.locks.RENEW_S", 0.05)
+    here, there = replicas
+    async with here.locks.hold("x", "mine"):
+        await asyncio.sleep(0.5)
+        with pytest.raises(Busy):
+            async with there.locks.hold("x", "other"):
+                pass
+
+
+class Worker:
+    """Answers with how often it was asked, and keeps the answer; not before it is let."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.go = asyncio.Event()
+
+    def work(self, store: Store) -> object:
+        async def work(keep: Keep) -> Body:
+            self.runs += 1
+            body: Body = {"run": self.runs}
+            await self.go.wait()
+            async with store.transaction() as unit:
+                await keep(unit, body)
+            return body
+
+        return work
+
+
+async def ask(store: Store, shared: Shared, worker: Worker, content: str = "same") -> Body:
+    idempotency = Idempotency(store, ManualClock(), Outliving(), shared.locks)
+    return await idempotency.answer(LAB, "key", lambda: content, worker.work(store))  # type: ignore[arg-type]
+
+
+async def test_equal_requests_to_two_replicas_are_worked_on_once(store: Store, replicas: list[Shared]) -> None:
+    worker = Worker()
+    asked = [asyncio.create_task(ask(store, each, worker)) for each in replicas]
+    await asyncio.sleep(0.1)
+    with pytest.raises(IdempotencyMismatch):
+        await ask(store, replicas[0], worker, "different")
+    worker.go.set()
+    assert await asyncio.gather(*asked) == [{"run": 1}, {"run": 1}]
+    assert worker.runs == 1
+
+
+async def test_without_redis_equal_requests_still_share_one_answer(store: Store) -> None:
+    worker = Worker()
+    asked = [asyncio.create_task(ask(store, Shared.local(), worker)) for _ in range(3)]
+    await asyncio.sleep(0.05)
+    worker.go.set()
+    answers = await asyncio.gather(*asked)
+    assert worker.runs == 3
+    assert answers[0] == answers[1] == answers[2]
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("how", ["stopped", "hangs"])
+async def test_while_redis_is_lost_each_replica_works_alone(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reward_server.coordination.redis_link.ANSWER_S", 1.0)
+    told: list[bool] = []
+    time = Time()
+    with RedisServer() as server:
+        shared = Shared.through(server.url, told.append)
+        assert shared.link is not None
+        shared.link._monotonic = time
+        await shared.rates.hit("k", 2)
+        if how == "stopped":
+            server.kill()
+        else:
+            server.hang()
+        # The counts of Redis are out of reach: each process has its own.
+        assert [(await shared.rates.hit("k", 2)).allowed for _ in range(3)] == [True, True, False]
+        async with shared.locks.hold("x", "a"), shared.locks.hold("x", "b"):
+            pass
+        await shared.cache.put("a", "b", 1.0)
+        assert await shared.cache.get("a") is None
+        await shared.events.tell("topic", "text")
+        assert told[-1] is True
+        if how == "stopped":
+            server.start()
+        else:
+            server.go_on()
+        while await shared.cache.get("a") != "b":
+            time.now += REST_S
+            await shared.cache.put("a", "b", 60.0)
+        assert told[-1] is False
+        await shared.link.close()
+
+
+async def test_a_lost_redis_is_asked_once_in_a_while() -> None:
+    link = RedisLink("redis://127.0.0.1:1/0", monotonic=(time := Time()))
+    asked = 0
+
+    async def question(_redis: object) -> None:
+        nonlocal asked
+        asked += 1
+        raise OSError
+
+    for _ in range(5):
+        with pytest.raises(Lost):
+            await link.ask(question)
+    assert asked == 1
+    time.now += REST_S
+    with pytest.raises(Lost):
+        await link.ask(question)
+    assert asked == 2
+    await link.close()

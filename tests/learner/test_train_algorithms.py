@@ -1,0 +1,215 @@
+"""What belongs to an algorithm beside its loss: critics, dynamic sampling, dimensions, schedules."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from learner import loop
+from learner.algorithms import ALGORITHMS, PAPERS
+from learner.config import ConfigError, read
+from learner.credit import Credit
+from learner.critic import Critic
+from learner.run import open_run
+from learner.types import Group
+from learner.update import NonFiniteError, Updater, UpdateSettings
+from tests.learner.small import policy, tokenizer, trajectory
+from tests.learner.stage import StageServer, client_of
+from tests.learner.test_loop import config, digest, records, run
+
+WORDS = tokenizer()
+GOOD = [("hello", "tell me more."), ("yes", "please tell me why.")]
+BAD = [("hello", "go away!"), ("yes", "the sky is blue.")]
+
+
+def groups(scores: tuple[dict[str, float], ...] = ({}, {}, {}, {})) -> list[Group]:
+    members = [
+        trajectory(WORDS, turns, rewards)
+        for turns, rewards in ((GOOD, [0.5, 1.0]), (BAD, [0.0, 0.1]), (GOOD[:1], [0.7]), (BAD[:1], [0.0]))
+    ]
+    return [Group(1, tuple(replace(each, scores=found) for each, found in zip(members, scores, strict=True)))]
+
+
+def critic_updater(name: str, rate: float = 5e-3, **changes: Any) -> tuple[Updater, Any, Critic]:
+    acting = policy(WORDS)
+    row = replace(ALGORITHMS[name], **changes)
+    critic = Critic(acting)
+    updater = Updater(
+        acting,
+        torch.optim.AdamW(acting.model.parameters(), lr=rate),
+        UpdateSettings(row),
+        WORDS.pad_token_id,
+        policy(WORDS) if row.needs_reference else None,
+        critic=critic,
+        critic_optimizer=torch.optim.AdamW(critic.parameters(), lr=5e-3),
+    )
+    return updater, acting, critic
+
+
+@pytest.mark.parametrize("name", ["ppo", "vapo"])
+def test_the_critic_learns_what_is_to_come_and_the_policy_what_was_rewarded(name: str) -> None:
+    updater, acting, _ = critic_updater(name, critic_warmup=15, value_clip=None)
+    played = groups()
+    weights = torch.cat([parameter.detach().flatten().clone() for parameter in acting.model.parameters()])
+    first = updater.update(played, 1)
+    for step in range(2, 16):
+        last = updater.update(played, step)
+    assert first["critic/warming_up"] == 1.0
+    assert last["critic/loss"] < 0.3 * first["critic/loss"]
+    assert last["critic/explained_variance"] > 0.5
+    same = torch.cat([parameter.detach().flatten() for parameter in acting.model.parameters()])
+    assert torch.equal(weights, same), "the policy stands still while its critic warms up"
+    after = updater.update(played, 16)
+    assert "critic/warming_up" not in after
+    assert after["update/grad_norm"] > 0
+
+
+def test_rewards_of_turns_sit_on_their_last_tokens_and_the_kl_on_every_one() -> None:
+    two = trajectory(WORDS, GOOD, [0.25, 1.0])
+    ends = [length - 1 for length in torch.tensor(two.turn_lengths).cumsum(0).tolist()]
+    updater, _, _ = critic_updater("ppo", credit="to_go")
+    from learner.update import Example
+
+    found = updater._token_rewards(Example(two, torch.zeros(two.sampled_tokens)))
+    assert found[ends].tolist() == [0.25, 0.75]
+    assert float(found.sum()) == 1.0
+    updater, _, _ = critic_updater("ppo", kl_reward=0.5)
+    example = Example(two, torch.zeros(two.sampled_tokens))
+    example.old_logp, example.reference_logp = (
+        torch.full((two.sampled_tokens,), -1.0),
+        torch.full((two.sampled_tokens,), -2.0),
+    )
+    found = updater._token_rewards(example)
+    assert found[0] == -0.5
+    assert found[ends[-1]] == 0.5
+
+
+def test_reinforce_pp_takes_the_kl_off_the_reward_and_uses_every_group() -> None:
+    acting, reference = policy(WORDS), policy(WORDS, seed=3, spread=2.0)
+    optimizer = torch.optim.SGD(acting.model.parameters(), lr=0.1)
+    settings = UpdateSettings(ALGORITHMS["reinforce_pp"])
+    with pytest.raises(ValueError, match="reference"):
+        Updater(acting, optimizer, settings, WORDS.pad_token_id)
+    updater = Updater(acting, optimizer, settings, WORDS.pad_token_id, reference)
+    same = [Group(number, (groups()[0].trajectories[number],)) for number in range(3)]
+    found = updater.update(same)
+    assert found["groups/used"] == 3
+    assert found["update/kl_reference"] > 0
+
+
+def test_each_dimension_is_normalised_by_itself() -> None:
+    """One member is best in a dimension with a wide range, another in one with a narrow range: both count alike."""
+    scores = ({"a": 0.9, "b": 0.10}, {"a": 0.1, "b": 0.12}, {"a": 0.1, "b": 0.10}, {"a": 0.1, "b": 0.10})
+    credit = Credit(ALGORITHMS["gdpo"])
+    equal = credit.per_turn(groups(scores))
+    assert equal[0][0] == pytest.approx(equal[1][0], rel=0.02)
+    assert equal[0][0] > 0 > equal[2][0]
+    weighted = credit.per_turn(groups(scores), {"b": 0.0})
+    assert weighted[0][0] > 0 > weighted[1][0]
+    same_reward = Group(
+        1, tuple(replace(each, turn_rewards=(0.5,) * each.turns) for each in groups(scores)[0].trajectories)
+    )
+    assert credit.is_informative(same_reward)
+    with pytest.raises(ValueError, match="no score is called 'c'"):
+        credit.per_turn(groups(scores), {"c": 1.0})
+    with pytest.raises(ValueError, match="the server gave none"):
+        credit.per_turn(groups())
+
+
+def test_a_step_that_is_not_a_number_stops_the_run_or_is_left_out() -> None:
+    for policy_name in ("stop", "skip"):
+        acting = policy(WORDS)
+        with torch.no_grad():
+            next(iter(acting.model.parameters()))[5] = float("nan")
+        optimizer = torch.optim.SGD(acting.model.parameters(), lr=0.1)
+        settings = UpdateSettings(ALGORITHMS["grpo"], non_finite=policy_name)  # type: ignore[arg-type]
+        updater = Updater(acting, optimizer, settings, WORDS.pad_token_id)
+        if policy_name == "stop":
+            with pytest.raises(NonFiniteError, match="is not a number"):
+                updater.update(groups())
+        else:
+            assert updater.update(groups())["update/skipped"] == 1.0
+
+
+# --- in a run -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["ppo", "vapo"])
+def test_a_run_with_a_critic_resumes_with_it(name: str, tmp_path: Path) -> None:
+    algorithm = {"name": name, "overrides": {"critic_warmup": 1}}
+    settings = [config(tmp_path, updates, algorithm=algorithm) for updates in (3, 2, 3)]
+    whole = run(settings[0], tmp_path / "whole")
+    run(settings[1], tmp_path / "parts")
+    assert digest(run(settings[2], tmp_path / "parts")) == digest(whole)
+    warming = [record.get("critic/warming_up") for record in records(tmp_path / "parts", "train")]
+    assert warming == [1.0, None, None]
+
+
+def test_dynamic_sampling_replaces_groups_without_a_difference_and_ends(tmp_path: Path) -> None:
+    def equal_at_first(said: Any) -> float:
+        # Eight held-out episodes, then twelve of the first two groups.
+        return 0.5 if len(server.created) <= 8 + 12 else min(1.0, len("".join(said)) / 90)
+
+    server = StageServer(turns=2, score=equal_at_first)
+    run(config(tmp_path, 1, algorithm={"name": "dapo"}), tmp_path / "run", server)
+    [record] = records(tmp_path / "run", "train")
+    assert record["groups/refills"] >= 1
+    assert record["groups/used"] == 2
+    seeds = [content["config"]["seed"] for content in server.created[8:] if content["config"]["seed"] < 2**40]
+    assert len(set(seeds)) == record["groups/all"], "no seed is played twice"
+    solved = StageServer(turns=2, score=lambda said: 0.5)
+    told: list[str] = []
+    opened = open_run(config(tmp_path, 1, algorithm={"name": "dapo"}), tmp_path / "solved", lambda line: None)
+
+    async def go() -> None:
+        async with client_of(solved) as client:
+            await loop.train(opened, client, told.append)
+
+    asyncio.run(go())
+    [record] = records(tmp_path / "solved", "train")
+    assert (record["groups/refills"], record["groups/used"], record["groups/all"]) == (3, 0, 8)
+    assert any("every group has the same reward, so nothing was learned" in line for line in told)
+
+
+def test_the_best_checkpoint_is_kept_and_the_run_ends_when_it_gets_no_better(tmp_path: Path) -> None:
+    settings = config(
+        tmp_path,
+        9,
+        evaluation={"every": 1, "stop_after": 2},
+        optim={"learning_rate": 1e-9},
+        run={"checkpoint_every": 1, "keep": 1},
+    )
+    opened = run(settings, tmp_path / "run")
+    assert opened.step == 2
+    assert [record["step"] for record in records(tmp_path / "run", "eval")] == [0, 1, 2]
+    assert opened.best() == (0, records(tmp_path / "run", "eval")[0]["reward/mean"])
+
+
+def test_learning_rates_follow_their_schedule() -> None:
+    def rates(**optim: Any) -> list[float]:
+        section = read({"optim": {"learning_rate": 1.0, **optim}}).optim
+        return [round(section.rate(step, 6), 3) for step in range(1, 7)]
+
+    assert rates() == [1.0] * 6
+    assert rates(schedule="linear") == [1.0, 0.8, 0.6, 0.4, 0.2, 0.0]
+    assert rates(schedule="linear", final_share=0.5) == [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]
+    assert rates(warmup_updates=2) == [0.5, 1.0, 1.0, 1.0, 1.0, 1.0]
+    assert rates(schedule="cosine", warmup_updates=1) == [1.0, 1.0, 0.854, 0.5, 0.146, 0.0]
+    with pytest.raises(ConfigError, match=r"optim\.schedule: must be one of"):
+        read({"optim": {"schedule": "step"}})
+
+
+def test_the_constant_of_an_aggregation_is_that_of_the_configuration() -> None:
+    settings = {"server": {"max_turns": 5}, "model": {"max_tokens": 10}, "algorithm": {"name": "dr_grpo"}}
+    assert read(settings).objective().max_tokens == 50
+    settings["algorithm"]["overrides"] = {"max_tokens": 99}
+    assert read(settings).objective().max_tokens == 99
+
+
+def test_every_algorithm_names_its_paper() -> None:
+    assert set(PAPERS) >= set(ALGORITHMS)

@@ -1,0 +1,177 @@
+"""What the store promises, on SQLite and on PostgreSQL alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from reward_server.errors import Conflict, StoreUnavailable, TurnInProgress
+from reward_server.store.migrate import check, downgrade, migrate
+from reward_server.store.records import BookingRow, Ceiling, EpisodeCursor, Spend, Stats
+from reward_server.store.store import Store
+from tests.store.builders import NOW, a_comparison, a_key, a_turn, after_a_turn, an_answer, an_episode, an_evaluation
+
+ODD = {"z": 1, "a": [None, "ü\u2028", 0.1, 1e-17], "deep": {"b": 1, "a": 2}}
+"""Order of keys, precision and characters that a database might change."""
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def engine_url(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue("url" if request.param == "sqlite" else "postgres_url"))
+
+
+@pytest.fixture
+async def store(engine_url: str) -> AsyncIterator[Store]:
+    opened = await Store.open(engine_url, busy_timeout_s=0.05)
+    yield opened
+    await opened.close()
+
+
+async def test_a_turn_and_its_answer_come_back_as_they_went_in(store: Store) -> None:
+    episode = an_episode(metadata=ODD)
+    after = after_a_turn(episode)
+    turn = a_turn(after, answer=ODD, reward=0.1 + 0.2)
+    async with store.transaction() as work:
+        await work.episodes.add(episode)
+        await work.episodes.append_turn(after, turn)
+        await work.answers.put(an_answer(body=ODD))
+    async with store.reading() as work:
+        assert await work.episodes.get("acme", episode.episode_id) == after
+        assert await work.episodes.turns("acme", episode.episode_id) == [turn]
+        found = await work.answers.get("acme", "key-1", NOW)
+    assert found is not None
+    # Equality of dictionaries does not look at the order.
+    assert str(found.body) == str(ODD)
+
+
+async def test_of_many_that_write_one_position_one_wins(store: Store) -> None:
+    episode = an_episode()
+    async with store.transaction() as work:
+        await work.episodes.add(episode)
+    after = after_a_turn(episode)
+
+    async def play() -> None:
+        async with store.transaction() as work:
+            await work.episodes.append_turn(after, a_turn(after))
+
+    outcomes = await asyncio.gather(*(play() for _ in range(8)), return_exceptions=True)
+    assert [type(each) for each in outcomes].count(TurnInProgress) == 7
+
+
+async def test_a_failed_member_of_a_group_takes_nobody_along(store: Store) -> None:
+    episodes = [an_episode() for _ in range(4)]
+
+    async def add(index: int) -> None:
+        async with store.transaction() as work:
+            await work.episodes.add(episodes[index])
+            if index in (0, 2):
+                await work.episodes.add(episodes[index])
+
+    outcomes = await asyncio.gather(*(add(index) for index in range(4)), return_exceptions=True)
+    assert [type(each) for each in outcomes] == [IntegrityError, type(None), IntegrityError, type(None)]
+    async with store.reading() as work:
+        found = [await work.episodes.get("acme", each.episode_id) for each in episodes]
+    assert [each is not None for each in found] == [False, True, False, True]
+
+
+async def test_a_key_that_was_just_used_conflicts(store: Store) -> None:
+    async with store.transaction() as work:
+        await work.answers.put(an_answer())
+    with pytest.raises(Conflict):
+        async with store.transaction() as work:
+            await work.answers.put(an_answer())
+
+
+async def test_a_reader_sees_one_state_and_cannot_write(store: Store) -> None:
+    async with store.reading() as before:
+        assert await before.keys.count() == 0
+        async with store.transaction() as work:
+            await work.keys.add(a_key())
+        assert await before.keys.count() == 0
+    with pytest.raises(StoreUnavailable):
+        async with store.reading() as work:
+            await work.answers.put(an_answer())
+
+
+async def test_lists_are_paged_in_one_order(store: Store) -> None:
+    rows = [an_episode(created_at=NOW + timedelta(seconds=index // 2)) for index in range(6)]
+    async with store.transaction() as work:
+        for row in rows:
+            await work.episodes.add(row)
+    seen: list[str] = []
+    after: EpisodeCursor | None = None
+    while True:
+        async with store.reading() as work:
+            page = await work.episodes.page("acme", 2, now=NOW, after=after)
+        if not page:
+            break
+        seen += [row.episode_id for row in page]
+        after = EpisodeCursor(created_at=page[-1].created_at, episode_id=page[-1].episode_id)
+    newest_first = sorted(rows, key=lambda row: (row.created_at, row.episode_id), reverse=True)
+    assert seen == [row.episode_id for row in newest_first]
+
+
+async def test_statistics_and_training_rows(store: Store) -> None:
+    async with store.transaction() as work:
+        await work.evaluations.add_many([an_evaluation(reward=reward) for reward in (0.25, 0.75)])
+        await work.comparisons.add(a_comparison())
+    async with store.reading() as work:
+        assert await work.evaluations.window("acme", "run-1", last=10) == Stats(n=2, mean=0.5, std=0.25)
+        assert await work.evaluations.window("rival", "run-1") == Stats(n=0, mean=0.0, std=0.0)
+        assert len(await work.evaluations.of()) == len(await work.evaluations.of("acme")) == 2
+        assert len(await work.comparisons.of("acme")) == 1
+        assert sorted(await work.evaluations.plain_rewards("sv_0123456789ab")) == [0.25, 0.75]
+
+
+async def test_a_budget_is_never_overbooked(store: Store) -> None:
+    day, ceiling = NOW.date(), Ceiling(tokens=100)
+
+    async def book(number: int) -> bool:
+        row = BookingRow(
+            booking_id=f"b{number}", lab_id="acme", day=day, spend=Spend(tokens=30),
+            runs_out_at=NOW + timedelta(minutes=1),
+        )  # fmt: skip
+        async with store.transaction() as work:
+            return await work.spending.book(row, NOW, ceiling)
+
+    assert sum(await asyncio.gather(*(book(number) for number in range(8)))) == 3
+
+
+async def test_what_models_decided_is_kept_once(store: Store) -> None:
+    odd = 'a \\ backslash, "quotes", ü'
+    async with store.transaction() as work:
+        await work.llm_answers.put_many({"k1": odd, "k2": "two"}, NOW)
+        await work.llm_answers.put_many({"k1": "another"}, NOW)
+        await work.llm_answers.replace("k2", "two", "mended", NOW)
+    async with store.reading() as work:
+        assert await work.llm_answers.get_many(["k1", "k2", "k3"]) == {"k1": odd, "k2": "mended"}
+
+
+async def test_a_probe_writes(store: Store) -> None:
+    await store.probe()
+
+
+async def fill(store: Store) -> None:
+    episode = an_episode()
+    after = after_a_turn(episode)
+    async with store.transaction() as work:
+        await work.keys.add(a_key())
+        await work.episodes.add(episode)
+        await work.episodes.append_turn(after, a_turn(after))
+        await work.evaluations.add_many([an_evaluation()])
+        await work.comparisons.add(a_comparison())
+        await work.answers.put(an_answer())
+
+
+async def test_up_down_and_up_again_with_data(engine_url: str) -> None:
+    for _ in range(2):
+        store = await Store.open(engine_url)
+        await fill(store)
+        await store.close()
+        await downgrade(engine_url, "base")
+        await migrate(engine_url)
+        await check(engine_url)
