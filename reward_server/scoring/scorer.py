@@ -191,10 +191,10 @@ class Scorer:
         return await self._finish([outcome for part in parts for outcome in part], panelists)
 
     async def read_ahead(self, requests: Sequence[ScoreRequest]) -> None:
-        """Have the sentences that are new to the matcher encoded together, before anybody compares them."""
+        """Have the texts that are new to the reader embedded together, before anybody reads them."""
         if self._prefetching is not None and requests:
             work = asyncio.get_running_loop().run_in_executor
-            fresh = await work(self._threads, self._fresh_sentences, requests, self._present())
+            fresh = await work(self._threads, self._fresh_texts, self._prefetching, requests, self._present())
             if fresh:
                 await self._prefetching.prefetched(fresh)
 
