@@ -13,7 +13,7 @@ from enum import StrEnum
 from personas.amounts import amounts
 from personas.case import Tier, named_in
 from personas.compiled import CompiledCase, CompiledCommitment
-from personas.hearing import AgentTurn, Asked, Hearing
+from personas.hearing import UNSURE, AgentTurn, Asked, Hearing
 from personas.reading.acts import Act, Sentence, Stance
 from personas.state import PersonaState
 from personas.temperament import Temperament
@@ -107,6 +107,9 @@ def decide(
     told_first = _volunteered(case, state)
     answers = _answers(case, temperament, state, hearing)
     reactions = _reactions(case, state, turn, hearing, answers)
+    if any(move.kind in (Kind.REPLY, Kind.REPLY_EARLY) for move in reactions):
+        # An offer names again what the persona has told: that is no question.
+        answers = tuple(move for move in answers if not (move.kind is Kind.AGAIN and move.plain))
     # Thanks for kindness come at once, everything else after the answer.
     body = (*reactions, *answers) if _thanks(hearing, reactions) else (*answers, *reactions)
     closing = _closing(case, state, hearing, after, body)
@@ -146,7 +149,7 @@ def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, 
     if pressed:
         # Of many questions the one that can be answered is.
         moves.sort(key=lambda move: move.kind is not Kind.TELL)
-    if not hearing.asked and hearing.unsure is not None:
+    if hearing.unsure is not None and not hearing.commitments:
         one, other = hearing.unsure
         # Of two things it has told, it says the likelier one again: that answers a recap as well as a question.
         told = one in state.said and other in state.said
@@ -156,9 +159,7 @@ def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, 
             else _asks_back(case, state, one, other),
         )
     kept = moves[:limit]
-    if len(kept) < limit and _is_stumped(hearing, answering=bool(hearing.asked)):
-        kept.append(Move(Kind.UNKNOWN))
-    return tuple(_once(kept))
+    return tuple(_once(kept)) if kept else (Move(Kind.UNKNOWN),) if _is_stumped(hearing) else ()
 
 
 def _once(moves: Iterable[Move]) -> Iterator[Move]:
@@ -211,15 +212,19 @@ _NO_QUESTION = (Act.PROPOSE, Act.SOCIAL, Act.PROCESS, Act.RECAP, Act.GREET, Act.
 """What also does this is answered as such: "Shall I book these?" asks for a yes, not for knowledge."""
 
 
-def _is_stumped(hearing: Hearing, *, answering: bool) -> bool:
-    """Whether it is asked something it knows nothing about; beside an answer, only if that is clearly another thing."""
-    if hearing.commitments:
+def _is_stumped(hearing: Hearing) -> bool:
+    """Whether it is asked something it knows nothing about, and nothing else."""
+    if hearing.asked or hearing.commitments or any(s.topics[0].confidence >= UNSURE for s in _vague(hearing)):
         return False
     strays = [s for s in _strays(hearing) if not s.does(*_NO_QUESTION) and not s.commitments]
-    if hearing.proposal:
-        # "I could send it. Does that sound useful?" is one thing; a question of its own has a likeness to something.
-        strays = [s for s in strays if s.topics]
-    return any(not (answering and s.topics) for s in strays)
+    # "I could send it. Does that sound useful?" is one thing; a question of its own has a likeness to something.
+    return any(s.topics or not hearing.proposal for s in strays)
+
+
+def _vague(hearing: Hearing) -> list[Sentence]:
+    """Questions that may be about something in the case."""
+    questions = [s for s in hearing.reading.readable if s.does(Act.ASK) and not s.does(Act.CHECK, *_NO_QUESTION)]
+    return [s for s in questions if s.topics]
 
 
 def _strays(hearing: Hearing) -> tuple[Sentence, ...]:
@@ -333,12 +338,9 @@ def _small_talk(case: CompiledCase, state: PersonaState, hearing: Hearing) -> tu
 
 
 def _vaguely_asked(case: CompiledCase, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
-    """Asks back where a question may be about something, and it is not clear enough that it is."""
-    vague = [s for s in hearing.reading.readable if s.does(Act.ASK) and not s.does(Act.CHECK, *_NO_QUESTION)]
-    if not vague:
-        return ()
-    best = max((c for s in vague for c in s.topics), key=lambda c: c.confidence, default=None)
-    return (_asks_back(case, state, best.id) if best else Move(Kind.ASKS_BACK),)
+    """Asks back what the last question is about that may be about something."""
+    vague = _vague(hearing)
+    return (_asks_back(case, state, vague[-1].topics[0].id),) if vague else ()
 
 
 # --- length ------------------------------------------------------------------------------------------------
