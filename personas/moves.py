@@ -13,7 +13,7 @@ from enum import StrEnum
 from personas.amounts import amounts
 from personas.case import Tier, named_in
 from personas.compiled import CompiledCase, CompiledCommitment
-from personas.hearing import UNSURE, AgentTurn, Asked, Hearing
+from personas.hearing import UNSURE, AgentTurn, Asked, Hearing, gate_open
 from personas.reading.acts import Act, Sentence, Stance
 from personas.state import PersonaState
 from personas.temperament import Temperament
@@ -120,7 +120,7 @@ def decide(
         return (*_fit(case, (*said_before, *meant), MAX_SENTENCES - 1), Move(closing))
     manner = _manner(hearing)
     # The answer to an invitation, and to a greeting, is what it came to say.
-    small = () if body or manner or (told_first and hearing.invites) else _small_talk(case, state, hearing)
+    small = () if body or manner or (told_first and hearing.invites) else _small_talk(case, temperament, state, hearing)
     if told_first:
         small = tuple(move for move in small if move.kind in (Kind.GREETS, Kind.WARMED, Kind.CONSENTS))
     return _fit(case, (*manner, *small, *told_first, *body), MAX_SENTENCES)
@@ -156,7 +156,7 @@ def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, 
         return (
             Move(Kind.AGAIN, one, nth=state.asked.get(one, 0), plain=True)
             if told
-            else _asks_back(case, state, one, other),
+            else _asks_back(case, temperament, state, hearing.rapport, one, other),
         )
     kept = moves[:limit]
     return tuple(_once(kept)) if kept else (Move(Kind.UNKNOWN),) if _is_stumped(hearing) else ()
@@ -200,11 +200,11 @@ def _saying(hearing: Hearing, text: str) -> tuple[Sentence, ...]:
     return tuple(sentence for sentence in hearing.reading.readable if sentence.text == text)
 
 
-def _asks_back(case: CompiledCase, state: PersonaState, *likely: str) -> Move:
+def _asks_back(case: CompiledCase, temperament: Temperament, state: PersonaState, rapport: float, *ids: str) -> Move:
     """Names what it may be about, unless a name would give away that there is something to find out."""
-    topics = [case.by_id[name] for name in likely]
-    named = all(t.label and (t.id in state.said or t.tier in (Tier.VOLUNTEERED, Tier.ASKED)) for t in topics)
-    about, other = (*likely, "", "")[:2] if named else ("", "")
+    topics = [case.by_id[name] for name in ids]
+    named = all(t.label and gate_open(t, state, rapport, temperament.reserve) for t in topics)
+    about, other = (*ids, "", "")[:2] if named else ("", "")
     return Move(Kind.ASKS_BACK, about, other)
 
 
@@ -260,12 +260,18 @@ def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tupl
     """What it says where the case has no answer: a plausible yes, or time to think."""
     if hearing.commitments:
         return (Move(Kind.AGREES),)
-    if hearing.proposal:
+    if hearing.proposal and not _asks_after_proposing(hearing):
         return (Move(Kind.HESITATES if _calls_for_thought(case, hearing) else Kind.AGREES),)
     if any(s.commitments for s in _strays(hearing)):
         # "What if you kept it for another week?" is half an offer.
         return (Move(Kind.HESITATES),)
     return (Move(Kind.FOLLOWING),) if turn.tools and not hearing.reading.sentences else ()
+
+
+def _asks_after_proposing(hearing: Hearing) -> bool:
+    """Whether its last word is a question that may be about something in the case."""
+    last = next(s for s in reversed(hearing.reading.readable) if s.does(Act.PROPOSE, Act.ASK))
+    return last in _vague(hearing) and last.topics[0].confidence >= UNSURE
 
 
 def _calls_for_thought(case: CompiledCase, hearing: Hearing) -> bool:
@@ -310,13 +316,18 @@ def _closing(
     return None if busy else Kind.FAREWELL
 
 
-def _small_talk(case: CompiledCase, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+def _small_talk(
+    case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing
+) -> tuple[Move, ...]:
     """A fitting line where nothing was asked and nothing offered that the case has an answer to."""
     read = hearing.reading
     first = (Move(Kind.GREETS),) if read.any(Act.GREET) and state.turn == 0 else ()
     if hearing.invites:
         return (Move(Kind.ALL_TOLD),)
-    asked_for = [*_vaguely_asked(case, state, hearing), *((Move(Kind.CONSENTS),) if hearing.checks_in else ())]
+    asked_for = [
+        *_vaguely_asked(case, temperament, state, hearing),
+        *((Move(Kind.CONSENTS),) if hearing.checks_in else ()),
+    ]
     if read.any(Act.EMPATHY):
         return (Move(Kind.WARMED), *asked_for[:1])
     if asked_for and not (first and asked_for[0].kind is Kind.ASKS_BACK):
@@ -337,10 +348,13 @@ def _small_talk(case: CompiledCase, state: PersonaState, hearing: Hearing) -> tu
     return (Move(Kind.NUDGE),) if state.idle else (Move(fallback),)
 
 
-def _vaguely_asked(case: CompiledCase, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+def _vaguely_asked(
+    case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing
+) -> tuple[Move, ...]:
     """Asks back what the last question is about that may be about something."""
     vague = _vague(hearing)
-    return (_asks_back(case, state, vague[-1].topics[0].id),) if vague else ()
+    likely = vague[-1].topics[0].id if vague else None
+    return () if likely is None else (_asks_back(case, temperament, state, hearing.rapport, likely),)
 
 
 # --- length ------------------------------------------------------------------------------------------------
