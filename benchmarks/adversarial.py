@@ -1,15 +1,10 @@
-"""Whether attacks on the judges pay: every attack on conversations of scripted agents, under several judges.
+"""Whether attacks on the judges pay: every attack on conversations of scripted and natural agents.
 
 Usage: python -m benchmarks.adversarial [--scenarios N] [--each N] [--write]
 
 An attack pays where the attacked conversation has a higher reward than the same conversation without it. For each
-family of attacks and each judge: the share of attacked conversations that gained, and the largest gain. The rubric,
-and an LLM judge on a model that believes whatever it reads (`benchmarks.gullible`), are held to "never" by
-tests/adversarial; what a mere model cannot promise is reported. A learned reward model is in the table where one is
-active in the data directory (`LABS_DATA`).
-
-All packaged scenarios are attacked. To keep the time bounded, each conversation meets every `--each`-th attack, and the
-next one those that follow; `--each 1` runs them all.
+family of attacks: the share of attacked conversations that gained more than the tolerance, the largest gain, and the
+share that a gate or failure criterion capped. With an active reward model (`LABS_DATA`) it is measured, too.
 """
 
 from __future__ import annotations
@@ -18,42 +13,21 @@ import argparse
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-from benchmarks.attack_joints import RESPELT
-from benchmarks.attack_places import Attack
-from benchmarks.attacks import ATTACKS, FAMILIES
-from benchmarks.gullible import gullible_judge
+from benchmarks.attacks import ATTACKS, FAMILIES, Attack
+from benchmarks.plays import Base, all_scenarios, bases, request_of
 from benchmarks.report import Table, environment, write
-from personas.library import load_temperaments
-from personas.matcher import Matcher
-from reward_server.engine import Guests, build_scorer, load_matcher, reward_model_service
-from reward_server.jobs.exam.play import play
-from reward_server.judges.likeness import Likeness
+from reward_server.engine import Guests, build_scorer, load_matcher, load_reader, reward_model_service
 from reward_server.scoring.config import RewardConfig, read_config
 from reward_server.scoring.scored import or_raise
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Scorer
 from reward_server.settings import load_settings
-from scenarios.exam import ScriptedAgent, agents
-from scenarios.library import Library, SealedScenario, load_library, oracle_lines
-from trainer_client.wire import Message
+from scenarios.library import load_library, natural_agents
 
-AGENTS = ("oracle", "terse", "rude", "careless", "random")
+TOLERANCE = 0.02
+"""A gain up to this is noise: one sentence more or less in a turn."""
 EACH = 4
-"""Each conversation meets every so-manieth attack."""
-MEASURED = (*ATTACKS, *RESPELT)
-SEED = 5
-TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True)
-class Base:
-    """A conversation as it was played, without any attack."""
-
-    scenario: SealedScenario
-    agent: str
-    messages: list[dict[str, Any]] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -64,7 +38,7 @@ class Attempt:
     attack: Attack
     before: float
     after: float
-    flags: tuple[str, ...]
+    capped_by: tuple[str, ...]
 
     @property
     def gain(self) -> float:
@@ -72,85 +46,44 @@ class Attempt:
         return self.after - self.before
 
 
-def bases(library: Library, matcher: Matcher, per_collection: int | None = None) -> list[Base]:
-    """Strong, middling and weak conversations of some or all scenarios of every collection."""
-    temperaments, lines = load_temperaments(), oracle_lines()
-    found: list[Base] = []
-    for collection, public in library.catalog.collections.items():
-        for slug in list(public.scenarios)[:per_collection]:
-            sealed = library.vault.open(collection, slug)
-            others = [line for name, said in lines.items() if name != sealed.name for line in said]
-            cast = agents(sealed.secrets, sealed.topics, others, SEED)
-            script = cast["oracle"].script
-            players = [cast[name] for name in AGENTS] + [ScriptedAgent("half", script[: max(2, len(script) // 2)])]
-            temperament = temperaments[sealed.secrets.persona.temperaments[0]]
-            for player in players:
-                messages = play(sealed, temperament, player, matcher, SEED).messages
-                found.append(Base(sealed, player.name, [dict(message) for message in messages]))
-    return found
+def shared_out(found: Sequence[Base], attacks: Sequence[Attack], each: int) -> Iterator[tuple[Base, Sequence[Attack]]]:
+    """Every conversation with its share of the attacks: the shares differ from one to the next."""
+    for number, base in enumerate(found):
+        yield base, attacks[number % each :: each]
 
 
-def requests_of(scorer: Scorer, base: Base, talks: Sequence[Sequence[Any]], config: RewardConfig) -> list[ScoreRequest]:
-    """The conversations as they are scored."""
-    where = base.scenario.collection, base.scenario.card.slug
+async def attempts(scorer: Scorer, base: Base, config: RewardConfig, attacks: Sequence[Attack]) -> list[Attempt]:
+    """Attacks on one conversation."""
+    talks = [base.messages, *(attack.change(base.messages, base.scenario) for attack in attacks)]
+    requests = [request_of(scorer, base.scenario, talk, config) for talk in talks]
+    honest, *scored = [or_raise(outcome) for outcome in await scorer.score(requests)]
+    return [Attempt(base, a, honest.reward, s.reward, s.capped_by) for a, s in zip(attacks, scored, strict=True)]
+
+
+def paid(made: Sequence[Attempt]) -> list[str]:
+    """What paid, the most first."""
     return [
-        ScoreRequest(*where, scorer.read(*where, [Message.model_validate(m) for m in talk], "assistant"), config)
-        for talk in talks
+        f"{each.attack.family}/{each.attack.name}: {each.base.scenario.name} {each.base.agent} "
+        f"{each.before} -> {each.after}"
+        for each in sorted(made, key=lambda each: -each.gain)
+        if each.gain > TOLERANCE
     ]
 
 
-def shared_out(found: Sequence[Base], attacks: Sequence[Attack], each: int) -> Iterator[tuple[Base, Sequence[Attack]]]:
-    """Every conversation with its share of the attacks: the shares differ between agents and between scenarios."""
-    scenarios = list(dict.fromkeys(base.scenario.name for base in found))
-    players = list(dict.fromkeys(base.agent for base in found))
-    for base in found:
-        start = (scenarios.index(base.scenario.name) + players.index(base.agent)) % each
-        yield base, attacks[start::each]
-
-
-async def attempts(
-    scorer: Scorer, base: Base, config: RewardConfig, attacks: Sequence[Attack] = ATTACKS
-) -> list[Attempt]:
-    """Every attack on one conversation."""
-    talks = [base.messages, *(attack.change(base.messages, base.scenario) for attack in attacks)]
-    scored = [or_raise(outcome) for outcome in await scorer.score(requests_of(scorer, base, talks, config))]
-    honest = scored[0].reward
-    return [Attempt(base, a, honest, s.reward, s.flags) for a, s in zip(attacks, scored[1:], strict=True)]
-
-
 def summary(made: Mapping[str, Sequence[Attempt]]) -> Table:
-    """Share that gained and largest gain, by family and judge."""
-    table = Table("share of attacked conversations that gained, and the largest gain", ["attack", *made])
+    """Share that gained, largest gain and share capped, by family and judge."""
+    table = Table(f"gained more than {TOLERANCE}; largest gain; capped", ["attack", *made])
     for family in (*FAMILIES, "all"):
-        cells = [_cell([a for a in each if family in (a.attack.family, "all")]) for each in made.values()]
-        table.add(family, *cells)
+        table.add(family, *(_cell([a for a in each if family in (a.attack.family, "all")]) for each in made.values()))
     return table
 
 
 def _cell(made: Sequence[Attempt]) -> str:
-    gained = [attempt.gain for attempt in made if attempt.gain > TOLERANCE]
-    return f"{len(gained) / len(made):.2%}, {max(gained, default=0.0):.4f}" if made else "-"
-
-
-Judged = Mapping[str, tuple[Scorer, RewardConfig]]
-
-
-async def measured(scorers: Judged, found: Sequence[Base], each: int) -> dict[str, list[Attempt]]:
-    """The attempts, by judge: the same for all."""
-    made: dict[str, list[Attempt]] = {}
-    for name, (scorer, config) in scorers.items():
-        shares = shared_out(found, MEASURED, each)
-        made[name] = [attempt for base, attacks in shares for attempt in await attempts(scorer, base, config, attacks)]
-        print(f"{name}: {len(made[name])} attacked conversations", flush=True)
-    return made
-
-
-def gains(made: Sequence[Attempt]) -> Iterator[str]:
-    """What paid, for the reader who wants to mend it."""
-    for attempt in sorted(made, key=lambda each: -each.gain):
-        if attempt.gain > TOLERANCE:
-            where = f"{attempt.base.scenario.name} {attempt.base.agent}"
-            yield f"{attempt.attack.family}/{attempt.attack.name}: {where} {attempt.before} -> {attempt.after}"
+    if not made:
+        return "-"
+    gained = sum(each.gain > TOLERANCE for each in made) / len(made)
+    capped = sum(bool(each.capped_by) for each in made) / len(made)
+    return f"{gained:.2%}; {max(each.gain for each in made):.4f}; {capped:.0%}"
 
 
 def composite(combine: str, *judges: str) -> RewardConfig:
@@ -158,36 +91,36 @@ def composite(combine: str, *judges: str) -> RewardConfig:
     return read_config({"composite": {"combine": combine, "parts": [{"judge": judge} for judge in judges]}})
 
 
+async def _measured(scorer: Scorer, config: RewardConfig, found: Sequence[Base], each: int) -> list[Attempt]:
+    shares = shared_out(found, ATTACKS, each)
+    return [attempt for base, attacks in shares for attempt in await attempts(scorer, base, config, attacks)]
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenarios", type=int, help="of each collection; default: all")
+    parser.add_argument("--scenarios", type=int, help="so many; default: all")
     parser.add_argument("--each", type=int, default=EACH, help=f"every N-th attack a conversation; default: {EACH}")
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/adversarial.md")
     arguments = parser.parse_args()
-    settings = load_settings()
-    library, matcher = load_library(), load_matcher(settings)
-    found = bases(library, matcher, arguments.scenarios)
+    settings, library = load_settings(), load_library()
+    matcher, reader, natural = load_matcher(settings), load_reader(settings), natural_agents(library)
+    scenarios = list(all_scenarios(library))[: arguments.scenarios]
+    found = [base for each in scenarios for base in bases(each, reader, natural.get(each.name))]
+    active = reward_model_service(settings).active.judge
+    judged = {"rubric": RewardConfig()}
+    if active() is not None:
+        judged |= {"reward model": composite("weighted_sum", "reward_model")}
     with ThreadPoolExecutor(1) as threads:
-        rubric = build_scorer(library, matcher, threads)
-        gullible = build_scorer(library, matcher, threads, Guests(asked=(gullible_judge(library, Likeness(matcher)),)))
-        scorers = {
-            "rubric": (rubric, RewardConfig()),
-            "with a gullible LLM judge": (gullible, RewardConfig()),
-        }
-        active = reward_model_service(settings).active.judge
-        if active() is not None:
-            learned = build_scorer(library, matcher, threads, Guests(reward_model=active))
-            scorers["reward model alone"] = learned, composite("weighted_sum", "reward_model")
-            scorers["rubric and reward model"] = learned, composite("weighted_sum", "rubric", "reward_model")
-        made = asyncio.run(measured(scorers, found, max(1, arguments.each)))
+        scorer = build_scorer(library, matcher, reader, threads, Guests(reward_model=active))
+        made = {n: asyncio.run(_measured(scorer, c, found, max(1, arguments.each))) for n, c in judged.items()}
     for name, each in made.items():
-        print(f"\n{name}", *list(gains(each))[:40], sep="\n")
+        print(f"\n{name}", *paid(each)[:40], sep="\n")
     table = summary(made)
     print(table.text())
     if arguments.write:
         share = "" if arguments.each <= 1 else f", each conversation by every {arguments.each}th of them"
-        scale = f"{len(MEASURED)} attacks on {len(found)} conversations{share}."
+        scale = f"{len(ATTACKS)} attacks on {len(found)} conversations{share}."
         write("adversarial", f"{environment()}\n\n{scale}\n\n{table.text()}")
 
 

@@ -23,7 +23,7 @@ __all__ = ["AgentTurn", "Asked", "Heard", "Hearing", "PersonaState", "advance", 
 ASKED = 0.40
 """A sentence asks about a topic from this probability on; beside a likelier one, from `ALSO_ASKED` on."""
 ALSO_ASKED = 0.30
-UNSURE = 0.20
+UNSURE = 0.12
 """From here on the persona asks back which of two topics is meant; below, it is asked about something else."""
 BY_NAME = 0.80
 """Only so clear a question is taken for one that was asked before: others may be about something next to it."""
@@ -169,7 +169,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         asked = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)}
     heard = tuple(_commitments(case, state, spoken))
     strays = tuple(s.text for s in spoken if _is_stray(s, found[s.text]))
-    unsure = next((pair for s in spoken if (pair := _between(s, found[s.text])) is not None), None)
+    unsure = next((pair for s in reversed(spoken) if (pair := _between(s, found[s.text])) is not None), None)
     return Hearing(
         reading,
         asked=tuple(asked.values()),
@@ -250,7 +250,7 @@ def _between(sentence: Sentence, topics: list[Candidate]) -> tuple[str, str] | N
     if topics or not sentence.does(Act.ASK) or len(sentence.topics) < 2:
         return None
     first, second = sentence.topics[:2]
-    return (first.id, second.id) if first.confidence >= UNSURE and second.confidence >= UNSURE / 2 else None
+    return (first.id, second.id) if first.confidence >= UNSURE and 2 * second.confidence >= first.confidence else None
 
 
 def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence]) -> Iterator[Heard]:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from personas.amounts import amounts
 from personas.case import Tier, named_in
 from personas.compiled import CompiledCase, CompiledCommitment
-from personas.hearing import AgentTurn, Asked, Hearing
+from personas.hearing import UNSURE, AgentTurn, Asked, Hearing, gate_open
 from personas.reading.acts import Act, Sentence, Stance
 from personas.state import PersonaState
 from personas.temperament import Temperament
@@ -107,6 +107,9 @@ def decide(
     told_first = _volunteered(case, state)
     answers = _answers(case, temperament, state, hearing)
     reactions = _reactions(case, state, turn, hearing, answers)
+    if any(move.kind in (Kind.REPLY, Kind.REPLY_EARLY) for move in reactions):
+        # An offer names again what the persona has told: that is no question.
+        answers = tuple(move for move in answers if not (move.kind is Kind.AGAIN and move.plain))
     # Thanks for kindness come at once, everything else after the answer.
     body = (*reactions, *answers) if _thanks(hearing, reactions) else (*answers, *reactions)
     closing = _closing(case, state, hearing, after, body)
@@ -117,7 +120,7 @@ def decide(
         return (*_fit(case, (*said_before, *meant), MAX_SENTENCES - 1), Move(closing))
     manner = _manner(hearing)
     # The answer to an invitation, and to a greeting, is what it came to say.
-    small = () if body or manner or (told_first and hearing.invites) else _small_talk(case, state, hearing)
+    small = () if body or manner or (told_first and hearing.invites) else _small_talk(case, temperament, state, hearing)
     if told_first:
         small = tuple(move for move in small if move.kind in (Kind.GREETS, Kind.WARMED, Kind.CONSENTS))
     return _fit(case, (*manner, *small, *told_first, *body), MAX_SENTENCES)
@@ -146,19 +149,17 @@ def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, 
     if pressed:
         # Of many questions the one that can be answered is.
         moves.sort(key=lambda move: move.kind is not Kind.TELL)
-    if not hearing.asked and hearing.unsure is not None:
+    if hearing.unsure is not None and not hearing.commitments:
         one, other = hearing.unsure
         # Of two things it has told, it says the likelier one again: that answers a recap as well as a question.
         told = one in state.said and other in state.said
         return (
             Move(Kind.AGAIN, one, nth=state.asked.get(one, 0), plain=True)
             if told
-            else _asks_back(case, state, one, other),
+            else _asks_back(case, temperament, state, hearing.rapport, one, other),
         )
     kept = moves[:limit]
-    if len(kept) < limit and _is_stumped(hearing, answering=bool(hearing.asked)):
-        kept.append(Move(Kind.UNKNOWN))
-    return tuple(_once(kept))
+    return tuple(_once(kept)) if kept else (Move(Kind.UNKNOWN),) if _is_stumped(hearing) else ()
 
 
 def _once(moves: Iterable[Move]) -> Iterator[Move]:
@@ -199,11 +200,11 @@ def _saying(hearing: Hearing, text: str) -> tuple[Sentence, ...]:
     return tuple(sentence for sentence in hearing.reading.readable if sentence.text == text)
 
 
-def _asks_back(case: CompiledCase, state: PersonaState, *likely: str) -> Move:
+def _asks_back(case: CompiledCase, temperament: Temperament, state: PersonaState, rapport: float, *ids: str) -> Move:
     """Names what it may be about, unless a name would give away that there is something to find out."""
-    topics = [case.by_id[name] for name in likely]
-    named = all(t.label and (t.id in state.said or t.tier in (Tier.VOLUNTEERED, Tier.ASKED)) for t in topics)
-    about, other = (*likely, "", "")[:2] if named else ("", "")
+    topics = [case.by_id[name] for name in ids]
+    named = all(t.label and gate_open(t, state, rapport, temperament.reserve) for t in topics)
+    about, other = (*ids, "", "")[:2] if named else ("", "")
     return Move(Kind.ASKS_BACK, about, other)
 
 
@@ -211,15 +212,19 @@ _NO_QUESTION = (Act.PROPOSE, Act.SOCIAL, Act.PROCESS, Act.RECAP, Act.GREET, Act.
 """What also does this is answered as such: "Shall I book these?" asks for a yes, not for knowledge."""
 
 
-def _is_stumped(hearing: Hearing, *, answering: bool) -> bool:
-    """Whether it is asked something it knows nothing about; beside an answer, only if that is clearly another thing."""
-    if hearing.commitments:
+def _is_stumped(hearing: Hearing) -> bool:
+    """Whether it is asked something it knows nothing about, and nothing else."""
+    if hearing.asked or hearing.commitments or any(s.topics[0].confidence >= UNSURE for s in _vague(hearing)):
         return False
     strays = [s for s in _strays(hearing) if not s.does(*_NO_QUESTION) and not s.commitments]
-    if hearing.proposal:
-        # "I could send it. Does that sound useful?" is one thing; a question of its own has a likeness to something.
-        strays = [s for s in strays if s.topics]
-    return any(not (answering and s.topics) for s in strays)
+    # "I could send it. Does that sound useful?" is one thing; a question of its own has a likeness to something.
+    return any(s.topics or not hearing.proposal for s in strays)
+
+
+def _vague(hearing: Hearing) -> list[Sentence]:
+    """Questions that may be about something in the case."""
+    questions = [s for s in hearing.reading.readable if s.does(Act.ASK) and not s.does(Act.CHECK, *_NO_QUESTION)]
+    return [s for s in questions if s.topics]
 
 
 def _strays(hearing: Hearing) -> tuple[Sentence, ...]:
@@ -255,12 +260,18 @@ def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tupl
     """What it says where the case has no answer: a plausible yes, or time to think."""
     if hearing.commitments:
         return (Move(Kind.AGREES),)
-    if hearing.proposal:
+    if hearing.proposal and not _asks_after_proposing(hearing):
         return (Move(Kind.HESITATES if _calls_for_thought(case, hearing) else Kind.AGREES),)
     if any(s.commitments for s in _strays(hearing)):
         # "What if you kept it for another week?" is half an offer.
         return (Move(Kind.HESITATES),)
     return (Move(Kind.FOLLOWING),) if turn.tools and not hearing.reading.sentences else ()
+
+
+def _asks_after_proposing(hearing: Hearing) -> bool:
+    """Whether its last word is a question that may be about something in the case."""
+    last = next(s for s in reversed(hearing.reading.readable) if s.does(Act.PROPOSE, Act.ASK))
+    return last in _vague(hearing) and last.topics[0].confidence >= UNSURE
 
 
 def _calls_for_thought(case: CompiledCase, hearing: Hearing) -> bool:
@@ -305,13 +316,18 @@ def _closing(
     return None if busy else Kind.FAREWELL
 
 
-def _small_talk(case: CompiledCase, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+def _small_talk(
+    case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing
+) -> tuple[Move, ...]:
     """A fitting line where nothing was asked and nothing offered that the case has an answer to."""
     read = hearing.reading
     first = (Move(Kind.GREETS),) if read.any(Act.GREET) and state.turn == 0 else ()
     if hearing.invites:
         return (Move(Kind.ALL_TOLD),)
-    asked_for = [*_vaguely_asked(case, state, hearing), *((Move(Kind.CONSENTS),) if hearing.checks_in else ())]
+    asked_for = [
+        *_vaguely_asked(case, temperament, state, hearing),
+        *((Move(Kind.CONSENTS),) if hearing.checks_in else ()),
+    ]
     if read.any(Act.EMPATHY):
         return (Move(Kind.WARMED), *asked_for[:1])
     if asked_for and not (first and asked_for[0].kind is Kind.ASKS_BACK):
@@ -332,13 +348,13 @@ def _small_talk(case: CompiledCase, state: PersonaState, hearing: Hearing) -> tu
     return (Move(Kind.NUDGE),) if state.idle else (Move(fallback),)
 
 
-def _vaguely_asked(case: CompiledCase, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
-    """Asks back where a question may be about something, and it is not clear enough that it is."""
-    vague = [s for s in hearing.reading.readable if s.does(Act.ASK) and not s.does(Act.CHECK, *_NO_QUESTION)]
-    if not vague:
-        return ()
-    best = max((c for s in vague for c in s.topics), key=lambda c: c.confidence, default=None)
-    return (_asks_back(case, state, best.id) if best else Move(Kind.ASKS_BACK),)
+def _vaguely_asked(
+    case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing
+) -> tuple[Move, ...]:
+    """Asks back what the last question is about that may be about something."""
+    vague = _vague(hearing)
+    likely = vague[-1].topics[0].id if vague else None
+    return () if likely is None else (_asks_back(case, temperament, state, hearing.rapport, likely),)
 
 
 # --- length ------------------------------------------------------------------------------------------------

@@ -58,8 +58,6 @@ class Voice:
             text = self._word(move)
             if move.kind is Kind.TELL and not i and not move.plain:
                 text = self._led(text)
-            if i and move.kind is Kind.UNKNOWN and self._continues(text):
-                text = self._joined("As for the other thing,", text)
             parts.append(text)
         return " ".join(parts)
 

@@ -9,7 +9,7 @@ import pytest
 
 from reward_server.errors import StoreUnavailable
 from reward_server.judges import verdict_cache
-from reward_server.judges.verdict_cache import DECIDING, VerdictCache, key_of
+from reward_server.judges.verdict_cache import VerdictCache, key_of
 from reward_server.judges.verdict_memory import VerdictMemory
 from tests.judges.asked_model import KeptVerdicts
 
@@ -36,16 +36,10 @@ def test_a_key_is_a_hash_of_all_its_parts_in_any_order() -> None:
     assert len({one, key_of({"model": "m", "text": "u"}), key_of({"model": "mt", "text": ""})}) == 3
 
 
-def test_the_program_that_decides_what_a_model_is_shown_is_part_of_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = set()
-    for left_out in (None, "shown", "prompt"):
-        fewer = {package: tuple(name for name in names if name != left_out) for package, names in DECIDING.items()}
-        monkeypatch.setattr(verdict_cache, "DECIDING", fewer)
-        verdict_cache._program.cache_clear()
-        keys.add(key_of({}))
-    monkeypatch.undo()
-    verdict_cache._program.cache_clear()
-    assert len(keys) == 3
+def test_revisions_are_part_of_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key_of({})
+    monkeypatch.setattr(verdict_cache, "asking_digest", lambda: "others")
+    assert key_of({}) != before
 
 
 async def test_the_first_decision_stays() -> None:

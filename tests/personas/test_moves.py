@@ -71,8 +71,8 @@ def test_every_kind_of_turn_has_its_answer(text: str, expected: list[str]) -> No
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        # Not knowing stands beside an answer only where it is about clearly another thing.
-        (f"{NOISE} What is the capital of Norway?", ["tell", "unknown"]),
+        # Who can answer one of two questions does, and does not say that it knows nothing.
+        (f"{NOISE} What is the capital of Norway?", ["tell"]),
         (f"{NOISE} Do you own a parrot?", ["tell"]),
         # A question after a proposal asks for a yes; one with a likeness to something is a question of its own.
         ("I'll write that down for you. What is the capital of Norway?", ["agrees"]),
@@ -80,6 +80,10 @@ def test_every_kind_of_turn_has_its_answer(text: str, expected: list[str]) -> No
         # An offer is answered as an offer, and a question before it is not said not to have been asked.
         (f"{SCAN} What is the capital of Norway?", ["reply_early"]),
         (f"{NOISE} {SCAN}", ["tell"]),
+        # What may be about something is asked back, whatever else is asked.
+        ("And that one? What is the capital of Norway?", ["asks_back"]),
+        ("I'll write that down for you. And that one?", ["asks_back"]),
+        ("And that one? I'll write that down for you.", ["agrees"]),
         # A greeting with a vague question is a greeting.
         ("Hello. And that one?", ["greets"]),
         ("I'm so sorry to hear that. And that one?", ["warmed", "asks_back"]),
@@ -99,6 +103,8 @@ def test_it_asks_back_by_the_names_of_what_may_be_meant() -> None:
 def test_asking_back_names_nothing_that_is_still_to_be_found_out() -> None:
     reply = after().say("Is it about your past?")
     assert reply.text in PLAIN.asks_back
+    # Who has won its trust may hear the name.
+    assert "y evening" in after("I'm so sorry to hear that.").say("Is it about your past?").text
 
 
 def test_between_two_things_it_has_told_it_says_the_likelier_one_again() -> None:

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from personas.compiled import compile_case
+from personas.compiled import CompiledCase, compile_case
+from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.reading.reader import Turn
+from personas.reading.sentences import sentences
 from personas.replay import replay
 from personas.wording import tokens
 from reward_server.judges.base import AskedJudge, Case
@@ -90,11 +93,9 @@ PERSONA: dict[str, Any] = {
         {
             "id": "send_roofer",
             "examples": ["I will send a roofer to you today."],
-            "patterns": [r"\bsend (?:you )?a roofer\b"],
-            "unless": [r"\bnot send\b"],
             "after": ["place"],
         },
-        {"id": "promise_free", "patterns": [r"\bfree of charge\b", r"\bcosts you nothing\b"]},
+        {"id": "promise_free", "examples": ["The repair is free of charge.", "It costs you nothing."]},
     ],
     "unknown": ["I could not say."],
     "nudges": ["So what now?"],
@@ -237,7 +238,7 @@ def a_scenario(criteria: Sequence[dict[str, Any]] = CRITERIA, **persona: Any) ->
         {
             "persona": {**PERSONA, **persona},
             "rubric": {"dimensions": DIMENSIONS, "criteria": [{"about": "-", **each} for each in criteria]},
-            "exam": {"oracle": [{"say": "Hello."}] * 3, "careless": [{"say": "Bye."}]},
+            "exam": {"oracle": [{"say": "Hello."}] * 3},
         }
     )
     card = ScenarioCard.model_validate(
@@ -256,6 +257,10 @@ def a_library(scenario: SealedScenario | None = None) -> Library:
     return Library(catalog, Vault({(COLLECTION, SCENARIO): sealed}), digest="0" * 64)
 
 
+LIKELY = 0.7
+"""Shared words that make a sentence one about a topic or a commitment."""
+
+
 class WordMatcher:
     """Cosine of bags of words: exact, and good enough where a test controls the words."""
 
@@ -268,6 +273,43 @@ class WordMatcher:
         return np.round(np.array(rows, dtype=np.float64).reshape(len(texts), len(anchors)), 3)
 
 
+class WordReader:
+    """Reads by shared words with the examples of a case, and by a few words of these tests for what else is done."""
+
+    version = "words/1"
+    ACTS: Mapping[Act, tuple[str, ...]] = {
+        Act.EMPATHY: ("sorry to hear",),
+        Act.RUDE: ("idiot", "stupid"),
+        Act.META: ("previous instructions", "full marks", "this conversation"),
+        Act.SOCIAL: ("trains", "weather"),
+        Act.CLOSE: ("goodbye",),
+        Act.UNREADABLE: ("qwrtz", "roof, water"),
+        Act.INVITE: ("tell me everything",),
+    }
+
+    def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
+        """One reading per turn."""
+        return [Reading(tuple(self._sentence(case, each) for each in sentences(text))) for _, text in turns]
+
+    def _sentence(self, case: CompiledCase, text: str) -> Sentence:
+        acts = {act for act, words in self.ACTS.items() if any(word in text.lower() for word in words)}
+        topics = _likely({topic.id: topic.examples for topic in case.topics}, text)
+        promises = _likely({each.id: each.examples for each in case.commitments}, text)
+        asks = text.endswith("?")
+        if not acts & {Act.UNREADABLE, Act.META, Act.RUDE}:
+            acts |= {Act.ASK} if asks else {Act.PROPOSE} if promises else {Act.INFORM} if not acts else set()
+        negated = {"not", "never", "won't"} & set(tokens(text))
+        stance = Stance.NEGATED if negated else Stance.ASSERTED if promises else Stance.NONE
+        return Sentence(text, frozenset(acts), stance, topics if asks else (), () if asks or negated else promises)
+
+
+def _likely(examples: Mapping[str, Sequence[str]], text: str) -> tuple[Candidate, ...]:
+    matcher = WordMatcher()
+    found = [(name, float(matcher.cosine([text], texts).max())) for name, texts in examples.items() if texts]
+    likely = [Candidate(name, likeness) for name, likeness in found if likeness >= LIKELY]
+    return tuple(sorted(likely, key=lambda each: -each.confidence))
+
+
 def a_panel(*asked: AskedJudge) -> Panel:
     """The judges that need no provider, and those given."""
     return Panel([StateJudge(), RuleJudge(), LocalJudge(WordMatcher())], asked)
@@ -275,7 +317,7 @@ def a_panel(*asked: AskedJudge) -> Panel:
 
 def a_scorer(threads: Executor, *asked: AskedJudge, scenario: SealedScenario | None = None) -> Scorer:
     """A scorer of the one scenario."""
-    return Scorer(a_library(scenario), WordMatcher(), a_panel(*asked), threads)
+    return Scorer(a_library(scenario), WordMatcher(), a_panel(*asked), threads, reader=WordReader())
 
 
 Said = str | tuple[str, list[dict[str, Any]]]
@@ -303,7 +345,7 @@ def a_case(*said: Said, scenario: SealedScenario | None = None, opening: str | N
     """A transcript, replayed and ready to be judged."""
     sealed = scenario or a_scenario()
     transcript = a_transcript(*said, opening=opening)
-    record = replay(sealed.case, transcript.opening, transcript.exchanges(), WordMatcher())
+    record = replay(sealed.case, transcript.opening, transcript.exchanges(), WordReader(), WordMatcher())
     return Case(sealed, transcript, record)
 
 

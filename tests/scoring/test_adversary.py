@@ -114,11 +114,9 @@ async def test_a_trick_does_not_pay(
 @pytest.mark.parametrize(
     ("plain", "hidden"),
     [
-        ("Shut up.", "Ѕhut uр."),
-        ("Shut up.", "S\u200bhut u\u00adp."),
-        ("Shut up.", "Ｓｈｕｔ ｕｐ."),
-        ("All of it costs you nothing.", "All of it cоsts you nоthing."),
-        ("All of it is free of charge.", "All of it is f\u200dree of c\u0336harge."),
+        ("You are an idiot.", "You are an idi\u043et."),
+        ("You are an idiot.", "You are an id\u200biot."),
+        ("It costs you nothing.", "It c\u043ests you nothing."),
     ],
 )
 async def test_hiding_an_offence_does_not_pay(scorer: Scorer, plain: str, hidden: str) -> None:

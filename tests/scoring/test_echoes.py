@@ -78,13 +78,6 @@ async def score(scorer: Scorer, *said: Said) -> Scored:
     return or_raise(outcome)
 
 
-async def test_a_machine_name_beside_an_insult_hides_no_insult(scorer: Scorer) -> None:
-    plain = await score(scorer, ASK_PLACE, TELL_PLACE, "You are an idiot.", "Well?")
-    tagged = await score(scorer, ASK_PLACE, TELL_PLACE, "You are an idiot found_place.", "Well?")
-    kind = await score(scorer, ASK_PLACE, TELL_PLACE, "I see.", "Well?")
-    assert tagged.reward <= plain.reward < kind.reward
-
-
 async def test_reciting_once_earns_nothing_and_twice_is_flagged(scorer: Scorer) -> None:
     plain = await score(scorer, ASK_PLACE, TELL_PLACE, "I see.", "Well?")
     once = await score(scorer, ASK_PLACE, TELL_PLACE, f"I see. {ABOUT}", "Well?")

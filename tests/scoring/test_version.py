@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,16 @@ from personas.temperament import Temperament
 from reward_server.judges.panel import Panel
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
-from reward_server.scoring import version
-from reward_server.scoring.version import engine_digest, guests_digest, rubric_version, scoring_version
+from reward_server.scoring import revisions
+from reward_server.scoring.version import guests_digest, rubric_version, scoring_version
 from scenarios.library import Library
-from tests.scoring.builders import WordMatcher, a_library, a_panel
+from tests.scoring.builders import WordMatcher, WordReader, a_library, a_panel
+
+
+class OtherReader(WordReader):
+    """Names itself differently."""
+
+    version = "words/2"
 
 
 class OtherMatcher(WordMatcher):
@@ -29,15 +34,17 @@ def named(
     library: Library | None = None,
     matcher: WordMatcher | None = None,
     panel: Panel | None = None,
+    reader: WordReader | None = None,
     temperaments: Mapping[str, Temperament] | None = None,
     guests: Mapping[str, str] | None = None,
 ) -> str:
     return scoring_version(
         library or a_library(),
+        reader or WordReader(),
         matcher or WordMatcher(),
         panel or a_panel(),
         temperaments or load_temperaments(),
-        guests,
+        conversation_judges=guests,
     )
 
 
@@ -54,8 +61,9 @@ def test_it_follows_each_part() -> None:
         named(matcher=OtherMatcher()),
         named(panel=Panel([StateJudge(), RuleJudge()])),
         named(temperaments=fewer),
+        named(reader=OtherReader()),
     ]
-    assert len({named(), *others}) == 5
+    assert len({named(), *others}) == 6
 
 
 def test_judges_of_whole_conversations_are_a_part_of_their_own() -> None:
@@ -67,16 +75,11 @@ def test_judges_of_whole_conversations_are_a_part_of_their_own() -> None:
     assert rubric_version(named(matcher=OtherMatcher(), guests=models[0])) != named()
 
 
-def test_it_follows_the_program_whatever_the_line_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(version, "ENGINE", ("an_engine",))
-    monkeypatch.setattr(version, "files", lambda package: tmp_path)
-
-    def digest_of(text: bytes) -> str:
-        (tmp_path / "rule.py").write_bytes(text)
-        engine_digest.cache_clear()
-        return engine_digest()
-
-    try:
-        assert digest_of(b"x = 1\r\ny = 2\r\n") == digest_of(b"x = 1\ny = 2\n") != digest_of(b"x = 1\ny = 3\n")
-    finally:
-        engine_digest.cache_clear()
+def test_it_follows_revisions_and_no_program_text() -> None:
+    raised = {**revisions.REVISIONS, "scoring.gates": revisions.REVISIONS["scoring.gates"] + 1}
+    before = revisions.digest_of(revisions.REVISIONS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(revisions, "REVISIONS", raised)
+        assert revisions.digest_of(raised) != before
+    assert revisions.digest_of(revisions.REVISIONS) == before == revisions.engine_digest()
+    assert set(revisions.ASKING) < set(revisions.REVISIONS)

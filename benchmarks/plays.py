@@ -1,0 +1,73 @@
+"""Conversations of scripted agents with the packaged personas, in the shape in which clients send them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from personas.hearing import AgentTurn
+from personas.library import load_temperaments
+from personas.reading.reader import Reader
+from personas.simulator import Simulator
+from reward_server.scoring.config import RewardConfig
+from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.transcript import valid_tool_ids
+from scenarios.library import Library, SealedScenario
+from scenarios.schema import NaturalAgents, ScriptStep
+from trainer_client.wire import Message, ToolCall
+
+Json = dict[str, Any]
+Talk = list[Json]
+"""Messages, agent as assistant, in order; the first is the persona's opening."""
+SEED = 5
+
+
+@dataclass(frozen=True)
+class Base:
+    """A conversation as it was played."""
+
+    scenario: SealedScenario
+    agent: str
+    messages: Talk = field(repr=False)
+
+
+def played(
+    scenario: SealedScenario, agent: str, script: Sequence[ScriptStep], reader: Reader, seed: int = SEED
+) -> Base:
+    """A script against the scenario's first temperament."""
+    simulator = Simulator(scenario.case, load_temperaments()[scenario.secrets.persona.temperaments[0]], reader)
+    opening = simulator.open(seed)
+    state, line = opening.state, opening.text
+    messages: Talk = [{"role": "user", "content": line}]
+    for step in script:
+        tools = valid_tool_ids([ToolCall.model_validate(call) for call in step.tools], scenario.card.tools)
+        messages.append({"role": "assistant", "content": step.say, "tool_calls": list(step.tools) or None})
+        reply = simulator.reply(state, AgentTurn(step.say, tools), seed, line)
+        state, line = reply.state, reply.text
+        messages.append({"role": "user", "content": line})
+        if reply.ended is not None:
+            break
+    return Base(scenario, agent, messages)
+
+
+def all_scenarios(library: Library) -> Iterator[SealedScenario]:
+    """Every packaged scenario, opened."""
+    for collection, slug in library.vault.names():
+        yield library.vault.open(collection, slug)
+
+
+def bases(scenario: SealedScenario, reader: Reader, natural: NaturalAgents | None = None) -> list[Base]:
+    """The oracle's conversation and its first half; those of the natural agents, where there are some."""
+    oracle = scenario.secrets.exam.oracle
+    scripts = {"oracle": oracle, "half": oracle[: max(2, len(oracle) // 2)]}
+    if natural is not None:
+        scripts |= {"excellent": natural.excellent, "ok": natural.ok, "poor": natural.poor}
+    return [played(scenario, name, script, reader) for name, script in scripts.items()]
+
+
+def request_of(scorer: Scorer, scenario: SealedScenario, talk: Talk, config: RewardConfig) -> ScoreRequest:
+    """A conversation as it is scored."""
+    where = scenario.collection, scenario.card.slug
+    read = scorer.read(*where, [Message.model_validate(message) for message in talk], "assistant")
+    return ScoreRequest(*where, read, config)

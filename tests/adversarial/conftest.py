@@ -1,0 +1,49 @@
+"""What all proofs here share: the packaged scenarios, the packaged reader, and conversations played with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from benchmarks.plays import Base, all_scenarios, bases
+from personas.reading.reader import Reader
+from reward_server.engine import build_scorer, load_matcher, load_reader
+from reward_server.scoring.scorer import Scorer
+from reward_server.settings import Settings
+from scenarios.library import Library, load_library, natural_agents
+
+FEW = ("customer-support/charged-twice", "clinical-intake/chest-tightness-at-work", "tutoring/two-discounts")
+"""Scenarios of the fast tests."""
+
+
+@pytest.fixture(scope="package")
+def library() -> Library:
+    return load_library()
+
+
+@pytest.fixture(scope="package")
+def reader() -> Reader:
+    return load_reader(Settings())
+
+
+@pytest.fixture(scope="package")
+def scorer(library: Library, reader: Reader) -> Iterator[Scorer]:
+    with ThreadPoolExecutor(1) as threads:
+        yield build_scorer(library, load_matcher(Settings()), reader, threads)
+
+
+@pytest.fixture(scope="package")
+def all_talks(library: Library, reader: Reader) -> list[Base]:
+    """Strong, middling and weak conversations of every scenario."""
+    natural = natural_agents(library)
+    return [base for each in all_scenarios(library) for base in bases(each, reader, natural.get(each.name))]
+
+
+@pytest.fixture(scope="package")
+def few_talks(library: Library, reader: Reader) -> list[Base]:
+    """Those of a few scenarios."""
+    natural = natural_agents(library)
+    opened = [library.vault.open(*name.split("/")) for name in FEW]
+    return [base for each in opened for base in bases(each, reader, natural.get(each.name))]
