@@ -154,6 +154,10 @@ ALGORITHMS: dict[str, Objective] = {
     "gdpo": Objective(advantage="dimension_z_scores", aggregation=_SEQUENCE),
     "grpo_opsm": Objective(aggregation=_SEQUENCE, drop_stale=0.1),
     "turn_grpo": Objective(advantage="batch_std", credit="to_go", gamma=0.9, kl="k3", beta=0.1, aggregation=_SEQUENCE),
+    "dpo": Objective(kind="preference", advantage="none", gate="none"),
+    "dpo_margin": Objective(kind="preference", advantage="none", gate="none", margin_weighted=True),
+    "ipo": Objective(kind="preference", advantage="none", gate="none", preference="ipo"),
+    "sft": Objective(kind="imitation", advantage="none", gate="none"),
 }
 
 PAPERS: Mapping[str, str] = {
