@@ -183,4 +183,8 @@ PAPERS: Mapping[str, str] = {
     "gdpo": "GDPO: each dimension of the reward is normalised on its own",
     "grpo_opsm": "GRPO with the off-policy sequence mask of DeepSeek-V3.2, arXiv 2512.02556",
     "turn_grpo": "none: GRPO's loss with credit per turn, the batch's spread and a KL term; what the demo uses",
+    "dpo": "DPO, arXiv 2305.18290",
+    "dpo_margin": "DPO, arXiv 2305.18290, each pair weighted by its margin",
+    "ipo": "IPO, arXiv 2310.12036",
+    "sft": "maximum likelihood of the assistant's turns",
 }
