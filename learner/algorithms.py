@@ -154,6 +154,10 @@ ALGORITHMS: dict[str, Objective] = {
     "gdpo": Objective(advantage="dimension_z_scores", aggregation=_SEQUENCE),
     "grpo_opsm": Objective(aggregation=_SEQUENCE, drop_stale=0.1),
     "turn_grpo": Objective(advantage="batch_std", credit="to_go", gamma=0.9, kl="k3", beta=0.1, aggregation=_SEQUENCE),
+    "dpo": Objective(kind="preference", advantage="none", gate="none"),
+    "dpo_margin": Objective(kind="preference", advantage="none", gate="none", margin_weighted=True),
+    "ipo": Objective(kind="preference", advantage="none", gate="none", preference="ipo"),
+    "sft": Objective(kind="imitation", advantage="none", gate="none"),
 }
 
 PAPERS: Mapping[str, str] = {
@@ -179,4 +183,8 @@ PAPERS: Mapping[str, str] = {
     "gdpo": "GDPO: each dimension of the reward is normalised on its own",
     "grpo_opsm": "GRPO with the off-policy sequence mask of DeepSeek-V3.2, arXiv 2512.02556",
     "turn_grpo": "none: GRPO's loss with credit per turn, the batch's spread and a KL term; what the demo uses",
+    "dpo": "DPO, arXiv 2305.18290",
+    "dpo_margin": "DPO, arXiv 2305.18290, each pair weighted by its margin",
+    "ipo": "IPO, arXiv 2310.12036",
+    "sft": "maximum likelihood of the assistant's turns",
 }

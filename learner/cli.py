@@ -104,16 +104,21 @@ def demo_file() -> Path:
 
 
 def _train_in(config: Config, folder: Path, url: str | None) -> int:
-    from learner import interrupt, loop
+    from learner import interrupt, loop, offline
     from learner.display import Display
 
     address = url or config.server.url
-    _look(config, address)
+    from_file = config.objective().kind != "reward"
+    if not from_file:
+        _look(config, address)
     started = time.monotonic()
     display = Display()
     run = _opened(config, folder, display)
 
     async def go(asked_to_end: Callable[[], bool]) -> None:
+        if from_file:
+            offline.train(run, display.say, asked_to_end, display.now)
+            return
         async with AsyncLabsClient(address, max_connections=config.rollout.connections) as client:
             await loop.train(run, client, display.say, asked_to_end, display.now)
 
@@ -125,7 +130,7 @@ def _train_in(config: Config, folder: Path, url: str | None) -> int:
     finally:
         display.clear()
         curve = loop.draw(folder, f"{config.server.collection}/{config.server.scenario}, {config.algorithm.name}")
-    if run.saved < config.run.updates:
+    if run.saved < config.run.updates and not loop.is_over(run):
         print(f"interrupted; the same command will go on from update {run.saved}", file=sys.stderr)
         return INTERRUPTED
     _report(run, time.monotonic() - started, curve)
@@ -173,7 +178,8 @@ def _look(config: Config, url: str | None) -> None:
 def _report(run: Run, seconds: float, curve: Path) -> None:
     from learner.metrics import read_metrics
 
-    held_out = [record for record in read_metrics(run.folder / "metrics.jsonl") if record["kind"] == "eval"]
+    records = read_metrics(run.folder / "metrics.jsonl")
+    held_out = [record for record in records if record["kind"] == "eval" and "reward/mean" in record]
     if held_out:
         first, last = held_out[0], held_out[-1]
         print(
@@ -199,7 +205,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _algorithms(options: argparse.Namespace) -> int:
-    from learner.algorithms import ALGORITHMS
+    from learner.algorithms import ALGORITHMS, PAPERS
     from learner.config import ConfigError, nearest
 
     if options.show is None:
@@ -208,6 +214,7 @@ def _algorithms(options: argparse.Namespace) -> int:
         return 0
     if options.show not in ALGORITHMS:
         raise ConfigError(f"algorithm {options.show!r}: {nearest(options.show, ALGORITHMS)}")
+    print(f"{'paper':18} {PAPERS[options.show]}")
     for name, value in dataclasses.asdict(ALGORITHMS[options.show]).items():
         print(f"{name:18} {value}")
     return 0

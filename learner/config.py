@@ -151,6 +151,19 @@ class OptimSection:
 
 
 @dataclass(frozen=True)
+class DataSection:
+    """A file to learn from, for algorithms that need no server."""
+
+    file: str | None = None
+    """JSON lines: conversations for `sft`, pairs for `dpo` and `ipo`."""
+    batch: int = 16
+    """Rows per update."""
+    micro: int = 4
+    """Rows per forward pass."""
+    held_out_share: float = 0.1
+
+
+@dataclass(frozen=True)
 class EvaluationSection:
     """Held-out seeds: never trained on."""
 
@@ -182,6 +195,7 @@ class Config:
     rollout: RolloutSection = field(default_factory=RolloutSection)
     algorithm: AlgorithmSection = field(default_factory=AlgorithmSection)
     optim: OptimSection = field(default_factory=OptimSection)
+    data: DataSection = field(default_factory=DataSection)
     evaluation: EvaluationSection = field(default_factory=EvaluationSection)
     run: RunSection = field(default_factory=RunSection)
 
@@ -314,6 +328,8 @@ def _check(config: Config) -> None:
         "rollout.groups": config.rollout.groups,
         "optim.learning_rate": config.optim.learning_rate,
         "optim.minibatches": config.optim.minibatches,
+        "data.batch": config.data.batch,
+        "data.micro": config.data.micro,
         "evaluation.every": config.evaluation.every,
         "evaluation.episodes": config.evaluation.episodes,
         "run.updates": config.run.updates,
@@ -337,6 +353,10 @@ def _check_algorithm(config: Config) -> None:
             f"algorithm.overrides: advantage {chosen.advantage!r} differs from token to token, and one ratio bounds a"
             " whole sequence; use ratio 'token' or 'sequence_then_token' with gate 'clip'"
         )
+    if chosen.kind != "reward" and config.data.file is None:
+        raise ConfigError(f"data.file: {config.algorithm.name!r} learns from a file; name one")
+    if not 0 <= config.data.held_out_share < 1:
+        raise ConfigError("data.held_out_share: must be from 0 to below 1")
     if chosen.kind != ALGORITHMS[config.algorithm.name].kind:
         raise ConfigError("algorithm.overrides.kind: what an algorithm learns from cannot be changed")
 

@@ -45,7 +45,7 @@ async def train(
     rollouts = run.rollouts(client, stages.of(0), say)
     if run.step == 0:
         await evaluate(run, client, rollouts, say, now, stages=stages)
-    while run.step < run.config.run.updates and not asked_to_end():
+    while run.step < run.config.run.updates and not asked_to_end() and not is_over(run):
         await _update(run, rollouts, stages, say, now)
         # What is due at this step comes before its checkpoint: a run that goes on from there does not do it again.
         if run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates:
@@ -53,19 +53,22 @@ async def train(
             best = run.best()
             if best is not None and best[0] == run.step:
                 run.save()
-            if _is_over(run):
-                say(f"no better evaluation in {run.config.evaluation.stop_after}: ending at update {run.step}")
-                break
         if run.step % run.config.run.checkpoint_every == 0 and run.saved < run.step:
             run.save()
+    if is_over(run):
+        say(f"no better evaluation in the last {run.config.evaluation.stop_after}: ended at update {run.step}")
     if run.saved < run.step:
         run.save()
 
 
-def _is_over(run: Run) -> bool:
+def is_over(run: Run) -> bool:
     """Whether early stopping says so: the last evaluations were all no better than one before them."""
     patience = run.config.evaluation.stop_after
-    rewards = [record["reward/mean"] for record in read_metrics(run.metrics.path) if record["kind"] == "eval"]
+    rewards = [
+        record["reward/mean"]
+        for record in read_metrics(run.metrics.path)
+        if record["kind"] == "eval" and "reward/mean" in record
+    ]
     return bool(patience) and len(rewards) > patience and max(rewards[-patience:]) <= max(rewards[:-patience])
 
 

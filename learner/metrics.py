@@ -57,8 +57,12 @@ def plot_curve(runs: Mapping[str, Sequence[Mapping[str, Any]]], path: Path, titl
     figure, axes = pyplot.subplots(figsize=(8, 4.5), constrained_layout=True)
     for number, (name, records) in enumerate(runs.items()):
         colour, whose = f"C{number}", f"{name}: " if name else ""
-        training = [(record["step"], record["reward/mean"]) for record in records if record["kind"] == "train"]
-        held_out = [record for record in records if record["kind"] == "eval"]
+        training = [
+            (record["step"], record["reward/mean"])
+            for record in records
+            if record["kind"] == "train" and "reward/mean" in record
+        ]
+        held_out = [record for record in records if record["kind"] == "eval" and "reward/mean" in record]
         if training:
             axes.plot(*zip(*training, strict=True), color=colour, alpha=0.3, linewidth=1, label=f"{whose}training")
         axes.errorbar(

@@ -51,6 +51,7 @@ class Run:
     metrics: MetricsFile
     fluency: Fluency
     pad_id: int
+    reference: Policy | None
     step: int
     saved: int = 0
     """Step of the newest checkpoint: where the same command would go on."""
@@ -87,7 +88,7 @@ class Run:
         found = [
             (int(record["step"]), float(record["reward/mean"]))
             for record in read_metrics(self.metrics.path)
-            if record["kind"] == "eval"
+            if record["kind"] == "eval" and "reward/mean" in record
         ]
         return max(found, key=lambda each: each[1]) if found else None
 
@@ -269,6 +270,7 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any) -> Run:
         metrics=MetricsFile(folder / "metrics.jsonl"),
         fluency=Fluency(renderer, pad_id, reference, pairs),
         pad_id=pad_id,
+        reference=reference,
         step=0,
         critic=critic,
         critic_optimizer=critic_optimizer,

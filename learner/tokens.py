@@ -126,6 +126,11 @@ class Renderer:
         marked = {**dict(zip(heard, persona, strict=True)), **dict(zip(said, policy, strict=True))}
         return self._fill(self._render(messages, generation=True), marked)
 
+    def control_in(self, ids: Iterable[int]) -> str | None:
+        """A control token that is among these and is not the end of a turn: one that no policy samples."""
+        spelled = {number: text for text, number in self._special.items() if number != self.end_id}
+        return next((spelled[number] for number in ids if number in spelled), None)
+
     def rewrites(self, said: str) -> bool:
         """Whether the next prompt is not the ids so far with something after them, now that this was said."""
         return self.forks or (self._drops_thoughts and _END_OF_THOUGHT in said)

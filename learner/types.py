@@ -77,9 +77,7 @@ class Trajectory:
     @property
     def rows(self) -> list[tuple[Segment, ...]]:
         """The sequences that the model saw: one, and one more for each fork. A sampled token is in exactly one."""
-        starts = [0, *(place for place, segment in enumerate(self.segments) if segment.fork and place)]
-        ends = [*starts[1:], len(self.segments)]
-        return [self.segments[start:end] for start, end in zip(starts, ends, strict=True)]
+        return rows_in(self.segments)
 
     @property
     def turn_lengths(self) -> list[int]:
@@ -95,6 +93,13 @@ class Trajectory:
     def sampled_tokens(self) -> int:
         """How many tokens are trained on."""
         return sum(len(segment.ids) for segment in self.segments if segment.sampled)
+
+
+def rows_in(segments: tuple[Segment, ...]) -> list[tuple[Segment, ...]]:
+    """A conversation cut where it forks."""
+    starts = [0, *(place for place, segment in enumerate(segments) if segment.fork and place)]
+    ends = [*starts[1:], len(segments)]
+    return [segments[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ sampler is on: then both are needed, and the old ones are computed first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -148,6 +148,17 @@ class Updater:
             values = [found[name] for found in steps if name in found]
             metrics[name] = max(values) if name in _LARGEST else sum(values) / len(values)
         return metrics
+
+    def apply(self, parts: Iterable[tuple[Tensor, dict[str, float]]]) -> dict[str, float]:
+        """One step on losses that add up to that of the batch; the figures that come with them add up, too."""
+        self._optimizer.zero_grad(set_to_none=True)
+        sums: dict[str, float] = {}
+        for loss, figures in parts:
+            loss.backward()  # type: ignore[no-untyped-call]
+            for name, value in figures.items():
+                sums[name] = sums.get(name, 0.0) + value
+        sums["update/grad_norm"] = self._apply(self._optimizer, sums)
+        return sums
 
     # --- what is known before the first step ------------------------------------------------------
 

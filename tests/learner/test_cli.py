@@ -18,6 +18,7 @@ from learner import run
 from learner.cli import main
 from learner.metrics import read_metrics
 from learner.objectives import ALGORITHMS
+from learner.warmup import load_script
 from tests.learner.stage import StageServer, listening
 
 ROOT = Path(__file__).parents[2]
@@ -195,6 +196,19 @@ def test_train_reads_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     resolved = json.loads((tmp_path / "run" / "config.json").read_text())["resolved"]
     assert resolved["algorithm"]["objective"]["eps_high"] == 0.28
     assert "after 1 updates" in capsys.readouterr().out
+
+
+def test_preferences_are_learned_without_a_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = (exchange.agent for exchange in load_script("tired-and-dizzy").exchanges[:2])
+    pairs = [{"prompt": f"hello {number}", "chosen": good, "rejected": bad} for number in range(6)]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    changes = ["algorithm.name=dpo", f"data.file={tmp_path / 'pairs.jsonl'}", "data.batch=2", "run.updates=1"]
+    path = tmp_path / "mine.toml"
+    path.write_text("")
+    command = ["train", str(path), "--out", str(tmp_path / "run"), *CHANGES]
+    assert main([*command, *(part for change in changes for part in ("--set", change))]) == 0
+    assert "preference/accuracy" in capsys.readouterr().out
+    assert (tmp_path / "run" / "checkpoints" / "step-000001").exists()
 
 
 def test_check_plays_an_episode_and_compares_log_probabilities(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,152 @@
+"""Conversations and preference pairs of a file, as tokens: what is learned without a server.
+
+    sft      {"messages": [...]}
+    dpo, ipo {"prompt": [...] or text, "chosen": [...] or text, "rejected": [...] or text, "margin": 0.4}
+
+Messages have the roles system, user and assistant. Without `prompt`, what `chosen` and `rejected` begin
+with alike is the prompt. Of a conversation the assistant's turns are learned, of a pair those after the
+prompt. The first row that cannot be used ends the reading, with its number.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from learner.tokens import Renderer, TemplateError, Tokenizer
+from learner.types import Segment
+
+Segments = tuple[Segment, ...]
+
+
+class RowError(ValueError):
+    """A row of a file that cannot be learned from."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A better and a worse continuation of one prompt."""
+
+    chosen: Segments
+    rejected: Segments
+    margin: float = 1.0
+
+
+def read_conversations(path: Path, renderer: Renderer, tokenizer: Tokenizer) -> list[Segments]:
+    """All rows of a file for maximum likelihood."""
+    return [
+        _numbered(path, number, lambda row=row: as_segments(_messages(row, "messages"), renderer, tokenizer))
+        for number, row in _rows(path)
+    ]
+
+
+def read_pairs(path: Path, renderer: Renderer, tokenizer: Tokenizer) -> list[Pair]:
+    """All rows of a preference file; ties (a margin of 0) say nothing and are left out."""
+    pairs = [_numbered(path, number, lambda row=row: _pair(row, renderer, tokenizer)) for number, row in _rows(path)]
+    kept = [pair for pair in pairs if pair.margin > 0]
+    if not kept:
+        raise RowError(f"{path}: all pairs are ties")
+    return kept
+
+
+def as_segments(
+    messages: Sequence[Mapping[str, str]], renderer: Renderer, tokenizer: Tokenizer, learned_from: int = 0
+) -> Segments:
+    """A conversation as a rollout would have recorded it; the assistant's turns from `learned_from` on are learned."""
+    system = "\n\n".join(each["content"] for each in messages if each["role"] == "system") or None
+    skipped = sum(each["role"] == "system" for each in messages[:learned_from])
+    spoken = [each for each in messages if each["role"] != "system"]
+    for place, message in enumerate(spoken):
+        if message["role"] != ("assistant" if place % 2 else "user"):
+            raise RowError("after the system prompt, user and assistant must take turns, and the user begins")
+    here = renderer.within(system) if system else renderer
+    heard: list[str] = []
+    said: list[str] = []
+    segments: list[Segment] = []
+    forked = False
+    given: list[int] = []
+    for place, message in enumerate(spoken):
+        if place % 2 == 0:
+            heard.append(message["content"])
+            forked = bool(said) and here.rewrites(said[-1])
+            fresh = forked or not said
+            given = [*given, *(here.prompt(heard, said) if fresh else here.suffix(heard[-1], ended=True))]
+            continue
+        said.append(message["content"])
+        ids = (*tokenizer.encode(message["content"], add_special_tokens=False), here.end_id)
+        control = here.control_in(ids)
+        if control is not None and place + skipped >= learned_from:
+            raise RowError(f"a turn of the assistant holds {control!r}, which a policy never says")
+        if place + skipped < learned_from:
+            given = [] if here.rewrites(said[-1]) else [*given, *ids]
+        else:
+            segments += [Segment(tuple(given), fork=forked), Segment(ids, (0.0,) * len(ids))]
+            given = []
+    if not segments:
+        raise RowError("there is no turn of the assistant to learn from")
+    return tuple(segments)
+
+
+def _pair(row: Mapping[str, Any], renderer: Renderer, tokenizer: Tokenizer) -> Pair:
+    better, worse = _messages(row, "chosen", "assistant"), _messages(row, "rejected", "assistant")
+    if "prompt" in row:
+        prompt = _messages(row, "prompt", "user")
+        start = len(prompt)
+        better, worse = [*prompt, *better], [*prompt, *worse]
+    else:
+        same = [a == b for a, b in zip(better, worse, strict=False)]
+        start = same.index(False) if False in same else len(same)
+    margin = row.get("margin", 1.0)
+    if isinstance(margin, bool) or not isinstance(margin, int | float) or not (math.isfinite(margin) and margin >= 0):
+        raise RowError("`margin` must be a finite number that is not negative")
+    if better == worse:
+        raise RowError("`chosen` and `rejected` are the same")
+    return Pair(
+        as_segments(better, renderer, tokenizer, start), as_segments(worse, renderer, tokenizer, start), float(margin)
+    )
+
+
+def _messages(row: Mapping[str, Any], name: str, role: str | None = None) -> list[dict[str, str]]:
+    found = row.get(name)
+    if isinstance(found, str) and role is not None:
+        found = [{"role": role, "content": found}]
+    if not isinstance(found, list) or not found:
+        raise RowError(f"`{name}` must be a list of messages{' or a text' if role else ''}")
+    for message in found:
+        if not isinstance(message, dict) or not isinstance(message.get("content"), str):
+            raise RowError(f"a message of `{name}` has no text in `content`")
+        if message.get("role") not in ("system", "user", "assistant"):
+            raise RowError(f"a message of `{name}` has no role of system, user and assistant")
+    return [{"role": message["role"], "content": message["content"]} for message in found]
+
+
+def _rows(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RowError(f"data.file: cannot read {path}: {getattr(error, 'strerror', None) or 'no text'}") from None
+    rows: list[tuple[int, Mapping[str, Any]]] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise RowError(f"{path}, row {number}: no JSON") from None
+        if not isinstance(row, dict):
+            raise RowError(f"{path}, row {number}: no object")
+        rows.append((number, row))
+    if not rows:
+        raise RowError(f"{path}: there is no row in it")
+    return rows
+
+
+def _numbered(path: Path, number: int, read: Any) -> Any:
+    try:
+        return read()
+    except (RowError, TemplateError) as error:
+        raise RowError(f"{path}, row {number}: {error}") from None

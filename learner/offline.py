@@ -1,0 +1,141 @@
+"""Learning from a file: preferences (DPO, IPO) and imitation (SFT), with the run, checkpoints and metrics of any other.
+
+Which rows an update takes follows from the run's seed and its number alone, so a run goes on as if it
+had not been interrupted. Some rows are held out and never learned from.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from learner.config import ConfigError
+from learner.conversations import Pair, Segments, read_conversations, read_pairs
+from learner.display import Now, Say, silent
+from learner.model import Policy, rows_of
+from learner.objectives import preference_loss
+from learner.run import Run
+from learner.types import rows_in
+
+T = TypeVar("T")
+
+
+def train(run: Run, say: Say, asked_to_end: Callable[[], bool] = lambda: False, now: Now = silent) -> None:
+    """Train to the configured number of updates, or to the end of the one in which it is asked to end."""
+    path = Path(run.config.data.file or "")
+    if run.objective.kind == "preference":
+        _train(run, read_pairs(path, run.renderer, run.tokenizer), _preference, asked_to_end, say=say, now=now)
+    else:
+        _train(run, read_conversations(path, run.renderer, run.tokenizer), _likelihood, asked_to_end, say=say, now=now)
+
+
+Loss = Callable[[Run, Sequence[T], Sequence[T]], tuple[Tensor, dict[str, float]]]
+
+
+def _train(run: Run, rows: Sequence[T], loss: Loss[T], asked_to_end: Callable[[], bool], *, say: Say, now: Now) -> None:
+    settings = run.config
+    learned, held_out = split(rows, settings.data.held_out_share, settings.run.seed)
+    if run.step == 0:
+        _evaluate(run, held_out, loss, say)
+    while run.step < settings.run.updates and not asked_to_end():
+        step, started = run.step + 1, time.monotonic()
+        now(f"update {step:>4} of {settings.run.updates}")
+        batch = batch_of(learned, step, settings.data.batch, settings.run.seed)
+        rate = run.set_rate(step)
+        values = run.updater.apply(loss(run, part, batch) for part in _parts(batch, settings.data.micro))
+        run.step = step
+        run.metrics.write(
+            "train", step, {**values, "update/learning_rate": rate, "seconds/update": time.monotonic() - started}
+        )
+        due = step % settings.evaluation.every == 0 or step == settings.run.updates
+        if due:
+            _evaluate(run, held_out, loss, say)
+        if step % settings.run.checkpoint_every == 0:
+            run.save()
+    if run.saved < run.step:
+        run.save()
+
+
+def _evaluate(run: Run, held_out: Sequence[T], loss: Loss[T], say: Say) -> None:
+    if not held_out:
+        return
+    sums: dict[str, float] = {}
+    with torch.no_grad():
+        for part in _parts(held_out, run.config.data.micro):
+            for name, value in loss(run, part, held_out)[1].items():
+                sums[name] = sums.get(name, 0.0) + value
+    run.metrics.write("eval", run.step, sums)
+    shown = "  ".join(f"{name.removeprefix('update/')} {value:.3f}" for name, value in sums.items())
+    say(f"update {run.step:>4}  held-out rows: {shown}")
+
+
+def split(rows: Sequence[T], share: float, seed: int) -> tuple[list[T], list[T]]:
+    """(learned from, held out), the same for the same seed."""
+    order = list(rows)
+    random.Random(f"held out {seed}").shuffle(order)  # noqa: S311 - data, no secret
+    count = min(round(share * len(order)), len(order) - 1)
+    return order[count:], order[:count]
+
+
+def batch_of(rows: Sequence[T], step: int, size: int, seed: int) -> list[T]:
+    """The rows of an update, counted from 1: every row once before any a second time."""
+    size = min(size, len(rows))
+    found: list[T] = []
+    for place in range((step - 1) * size, step * size):
+        epoch, number = divmod(place, len(rows))
+        order = list(range(len(rows)))
+        random.Random(f"epoch {epoch} of {seed}").shuffle(order)  # noqa: S311 - data, no secret
+        found.append(rows[order[number]])
+    return found
+
+
+def _parts(rows: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+def _preference(run: Run, pairs: Sequence[Pair], batch: Sequence[Pair]) -> tuple[Tensor, dict[str, float]]:
+    """The share that these pairs have in the loss of the batch, and in its figures."""
+    row, reference = run.objective, run.reference
+    if reference is None:
+        raise ConfigError("model.reference: a preference loss needs the policy it began with")
+    sides = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
+    logp = _sums(run.policy, sides, run.pad_id)
+    with torch.no_grad():
+        gap = logp - _sums(reference, sides, run.pad_id)
+    gap = gap.detach() + logp - logp.detach()
+    margins = gap[: len(pairs)] - gap[len(pairs) :]
+    weights = torch.tensor([pair.margin for pair in pairs], device=margins.device) if row.margin_weighted else None
+    whole = sum(pair.margin for pair in batch) if row.margin_weighted else float(len(batch))
+    share = (float(weights.sum()) if weights is not None else len(pairs)) / whole
+    loss = share * preference_loss(
+        margins, beta=row.margin_beta, kind=row.preference, smoothing=row.smoothing, weights=weights
+    )
+    part = len(pairs) / len(batch)
+    return loss, {
+        "update/loss": float(loss.detach()),
+        "preference/accuracy": part * float((margins.detach() > 0).float().mean()),
+        "preference/margin": part * float(margins.detach().mean()),
+        "preference/chosen_gain": part * float(gap[: len(pairs)].detach().mean()),
+    }
+
+
+def _likelihood(run: Run, rows: Sequence[Segments], batch: Sequence[Segments]) -> tuple[Tensor, dict[str, float]]:
+    tokens = sum(len(segment.ids) for row in batch for segment in row if segment.sampled)
+    loss = -_sums(run.policy, rows, run.pad_id).sum() / tokens
+    return loss, {"update/loss": float(loss.detach())}
+
+
+def _sums(policy: Policy, conversations: Sequence[Segments], pad_id: int) -> Tensor:
+    """[B]: log-probability of each conversation's learned tokens, over all rows that it forks into."""
+    parts = [(number, row) for number, each in enumerate(conversations) for row in rows_in(each)]
+    rows = rows_of([row for _, row in parts], pad_id, policy.device)
+    found = policy.score(rows).logp.sum(1)
+    owners = torch.tensor([number for number, _ in parts], device=found.device)
+    return torch.zeros(len(conversations), device=found.device).index_add(0, owners, found)

@@ -1,0 +1,173 @@
+"""Learning from files: preferences and imitation; rows that cannot be used are named."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from learner import offline
+from learner.config import ConfigError, read
+from learner.conversations import RowError, as_segments, read_conversations, read_pairs
+from learner.run import Run, open_run
+from learner.tokens import Renderer
+from tests.learner.small import tokenizer
+from tests.learner.test_defects import REWRITES, with_template
+from tests.learner.test_loop import config, digest, records
+
+WORDS = tokenizer()
+RENDERER = Renderer(WORDS)
+GOOD, BAD = "tell me more.", "go away!"
+
+
+def pairs() -> list[dict[str, Any]]:
+    prompts = [f"hello, I am number {number}" for number in range(10)]
+    return [{"prompt": prompt, "chosen": GOOD, "rejected": BAD, "margin": 0.5} for prompt in prompts]
+
+
+def write(folder: Path, rows: list[Any]) -> Path:
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def trained(folder: Path, name: str, updates: int, path: Path, *, at: str = "run") -> Run:
+    settings = config(
+        folder,
+        updates,
+        algorithm={"name": name},
+        data={"file": str(path), "batch": 4, "micro": 3, "held_out_share": 0.2},
+        optim={"learning_rate": 2e-3},
+        warmup={"steps": 3},
+    )
+    opened = open_run(settings, folder / at, lambda line: None)
+    offline.train(opened, lambda line: None)
+    return opened
+
+
+@pytest.mark.parametrize("name", ["dpo", "dpo_margin", "ipo"])
+def test_what_was_preferred_becomes_more_likely_than_what_was_not(name: str, tmp_path: Path) -> None:
+    trained(tmp_path, name, 6, write(tmp_path, pairs()))
+    held_out = records(tmp_path / "run", "eval")
+    assert held_out[0]["preference/margin"] == pytest.approx(0.0, abs=1e-4)
+    assert held_out[-1]["preference/accuracy"] == 1.0
+    assert held_out[-1]["preference/margin"] > 0.5
+    assert held_out[-1]["update/loss"] < held_out[0]["update/loss"]
+
+
+def test_imitation_makes_what_is_shown_likely_and_a_run_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+    said = [
+        {"messages": [{"role": "user", "content": row["prompt"]}, {"role": "assistant", "content": GOOD}]}
+        for row in pairs()
+    ]
+    path = write(tmp_path, said)
+    whole = trained(tmp_path, "sft", 4, path, at="whole")
+    losses = [record["update/loss"] for record in records(tmp_path / "whole", "eval")]
+    assert losses[-1] < losses[0] - 0.2
+    trained(tmp_path, "sft", 2, path, at="parts")
+    assert digest(trained(tmp_path, "sft", 4, path, at="parts")) == digest(whole)
+
+
+def test_the_step_is_the_same_however_the_pairs_are_cut(tmp_path: Path) -> None:
+    path = write(tmp_path, [{**row, "margin": 0.1 + number} for number, row in enumerate(pairs())])
+    found = []
+    for micro in (1, 8):
+        settings = config(
+            tmp_path,
+            1,
+            algorithm={"name": "dpo_margin"},
+            data={"file": str(path), "batch": 8, "micro": micro},
+            warmup={"steps": 1},
+        )
+        opened = open_run(settings, tmp_path / str(micro), lambda line: None)
+        offline.train(opened, lambda line: None)
+        found.append(records(tmp_path / str(micro), "train")[0])
+    assert found[0]["update/loss"] == pytest.approx(found[1]["update/loss"], rel=1e-4)
+    assert found[0]["update/grad_norm"] == pytest.approx(found[1]["update/grad_norm"], rel=1e-3)
+
+
+def test_every_row_comes_once_before_any_a_second_time_and_held_out_ones_never() -> None:
+    learned, held_out = offline.split(list(range(10)), 0.2, 3)
+    assert sorted([*learned, *held_out]) == list(range(10))
+    assert len(held_out) == 2
+    seen = Counter(row for step in range(1, 5) for row in offline.batch_of(learned, step, 4, 3))
+    assert set(seen) == set(learned)
+    assert set(seen.values()) == {2}
+    assert len(offline.split([1], 0.9, 0)[0]) == 1
+
+
+def test_of_a_pair_only_what_comes_after_the_prompt_is_learned(tmp_path: Path) -> None:
+    begin = [
+        {"role": "system", "content": "tell me why"},
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": "the sky is blue."},
+        {"role": "user", "content": "yes"},
+    ]
+    row = {
+        name: [*begin, {"role": "assistant", "content": text}] for name, text in (("chosen", GOOD), ("rejected", BAD))
+    }
+    [pair] = read_pairs(write(tmp_path, [row]), RENDERER, WORDS)
+    assert [segment.sampled for segment in pair.chosen] == [False, True]
+    assert WORDS.decode(list(pair.chosen[1].ids)) == f"{GOOD}<|im_end|>"
+    assert "the sky is blue." in WORDS.decode(list(pair.chosen[0].ids))
+    assert "tell me why" in WORDS.decode(list(pair.chosen[0].ids))
+    whole = as_segments(row["chosen"], RENDERER, WORDS)
+    assert [segment.sampled for segment in whole] == [False, True, False, True]
+
+
+def test_a_conversation_forks_in_a_file_as_it_does_in_a_rollout() -> None:
+    words = with_template(REWRITES)
+    messages = [{"role": role, "content": "yes"} for role in ("user", "assistant", "user", "assistant")]
+    whole = as_segments(messages, Renderer(words), words)
+    assert [segment.fork for segment in whole] == [False, False, True, False]
+    later = as_segments(messages, Renderer(words), words, learned_from=3)
+    assert later[0].ids == whole[2].ids
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "row 2: no JSON"),
+        ("[]", "row 2: no object"),
+        ('{"chosen": "a", "rejected": "a", "prompt": "b"}', "row 2: `chosen` and `rejected` are the same"),
+        ('{"chosen": "a", "rejected": "b"}', "row 2: after the system prompt, user and assistant must take turns"),
+        ('{"chosen": "xyz", "rejected": "a", "prompt": "b"}', "row 2: a turn of the assistant holds '<|unk|>'"),
+        ('{"chosen": "a", "prompt": "b"}', "row 2: `rejected` must be a list of messages or a text"),
+        ('{"chosen": "a", "rejected": "c", "prompt": "b", "margin": -1}', "row 2: `margin` must be"),
+        (
+            '{"chosen": [{"role": "tool", "content": ""}], "rejected": "c", "prompt": "b"}',
+            "row 2: a message of `chosen`",
+        ),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named(line: str, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path, pairs()[:1])
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(RowError, match=message):
+        read_pairs(path, RENDERER, WORDS)
+
+
+def test_a_file_that_says_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RowError, match="all pairs are ties"):
+        read_pairs(write(tmp_path, [{**pairs()[0], "margin": 0}]), RENDERER, WORDS)
+    with pytest.raises(RowError, match="no row in it"):
+        read_conversations(write(tmp_path, []), RENDERER, WORDS)
+    with pytest.raises(RowError, match=r"data\.file: cannot read"):
+        read_pairs(tmp_path / "nothing.jsonl", RENDERER, WORDS)
+    with pytest.raises(ConfigError, match=r"data\.file: 'dpo' learns from a file"):
+        read({"algorithm": {"name": "dpo"}})
+
+
+def test_algorithms_are_shown_without_torch() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None; sys.modules['transformers'] = None\n"
+        "from learner.cli import main\nsys.exit(main(['algorithms', '--show', 'vapo']) or main(['algorithms']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "arXiv 2504.05118" in done.stdout
+    assert "dpo_margin" in done.stdout
