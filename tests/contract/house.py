@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,16 @@ import numpy as np
 from fastapi import FastAPI
 from numpy.typing import NDArray
 
+from personas.compiled import CompiledCase
 from personas.matcher import Matcher
+from personas.reading.acts import Reading
+from personas.reading.reader import LocalReader, Reader, Turn
 from reward_server.app import Ports, create_app
 from reward_server.clock import ManualClock
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import Plan
 from reward_server.coordination.pepper import load_pepper
-from reward_server.engine import Guests, build_scorer
+from reward_server.engine import Guests, build_scorer, load_reader
 from reward_server.errors import LabsError
 from reward_server.llm.base import LanguageModel
 from reward_server.scoring.scored import Scored, Unscored
@@ -61,13 +65,17 @@ class HeldMatcher:
         return self._matcher.version
 
     def cosine(self, texts: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
+        self.passed()
+        return self._matcher.cosine(texts, anchors)
+
+    def passed(self) -> None:
+        """Wait at the gate."""
         if self.broken:
             raise RuntimeError("the encoder said: quokka-provider-text")
         if not self._gate.is_set():
             self.waiting.release()
             if not self._gate.wait(WAIT_S):
                 raise RuntimeError("the test never opened the gate")
-        return self._matcher.cosine(texts, anchors)
 
     def close(self) -> None:
         self._gate.clear()
@@ -77,6 +85,28 @@ class HeldMatcher:
 
     async def somebody_waits(self) -> None:
         assert await asyncio.to_thread(self.waiting.acquire, timeout=WAIT_S)
+
+
+class HeldReader:
+    """The real reader behind the gate of the matcher: whoever reads waits there, too."""
+
+    def __init__(self, reader: LocalReader, gate: HeldMatcher) -> None:
+        self._reader = reader
+        self._gate = gate
+
+    @property
+    def version(self) -> str:
+        return self._reader.version
+
+    def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
+        self._gate.passed()
+        return self._reader.read(case, turns)
+
+
+@cache
+def packaged_reader() -> LocalReader:
+    """Loaded once per process, like the matcher."""
+    return load_reader(Settings())
 
 
 class HeldScorer:
@@ -212,12 +242,13 @@ async def running_house(
     held, logs = HeldMatcher(matcher), io.StringIO()
     house: House
 
-    def scorer(library: Library, matcher: Matcher, threads: Executor, guests: Guests) -> Any:
-        return HeldScorer(build_scorer(library, matcher, threads, guests), house)
+    def scorer(library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: Guests) -> Any:
+        return HeldScorer(build_scorer(library, matcher, reader, threads, guests), house)
 
     ports = Ports(
         clock=ManualClock(),
         matcher=held,
+        reader=HeldReader(packaged_reader(), held),
         library=library,
         build_scorer=scorer,
         new_seed=lambda: house.seeds.pop(0) if house.seeds else 11,
