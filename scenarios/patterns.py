@@ -1,4 +1,4 @@
-"""Which regular expressions a scenario may hold: those that cannot be made to run for long.
+"""Which regular expressions the JSON Schema of a tool may hold: those that cannot be made to run for long.
 
 Python's engine backtracks, agents write the text that is searched, and a search has no deadline. So
 a pattern is refused by its shape: repeats inside repeats, several wide unbounded gaps, back-references.
@@ -89,8 +89,3 @@ def _is_wide_gap(op: Any, argument: Any) -> bool:
 
 def _negated(op: Any, argument: Any) -> bool:
     return op is sre.IN and bool(argument) and argument[0][0] is sre.NEGATE
-
-
-def found(pattern: str, text: str) -> bool:
-    """Whether an authored pattern occurs in a text, as all rules read patterns: ignoring case."""
-    return re.search(pattern, text, re.IGNORECASE) is not None

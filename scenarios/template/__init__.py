@@ -1,4 +1,4 @@
-"""Begins a new scenario: copies the commented example under its own name.
+"""Begins a new scenario: copies the commented example under its own name, with its agents and labelled turns.
 
 The example is a working scenario, so an author starts from something that passes and changes it piece by piece.
 Existing files are never overwritten.
@@ -30,7 +30,12 @@ def begin(name: str, root: Path | None = None) -> list[Path]:
         card.write_text(_template("collection.yaml", collection, scenario), encoding="utf-8")
         written.append(card)
     target.write_text(_own_topics(_template("scenario.yaml", collection, scenario), card), encoding="utf-8")
-    return [*written, target]
+    written.append(target)
+    for beside in ("agents.yaml", "turns.jsonl"):
+        path = target.with_suffix(f".{beside}")
+        path.write_text(_template(beside, collection, scenario), encoding="utf-8")
+        written.append(path)
+    return written
 
 
 def _template(file: str, collection: str, scenario: str) -> str:

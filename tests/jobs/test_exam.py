@@ -10,27 +10,33 @@ from pathlib import Path
 import pytest
 
 from personas.library import load_temperaments
-from personas.matcher import Matcher
 from personas.state import PersonaState
 from reward_server.engine import OfflineEngine, offline_engine
 from reward_server.jobs.exam import play as play_module
 from reward_server.jobs.exam.marks import Mark, Marker
 from reward_server.jobs.exam.play import Play, play
-from reward_server.jobs.exam.questions import hear_one, understanding
+from reward_server.jobs.exam.questions import MEASURES, Share, understanding
 from reward_server.jobs.exam.report import Figures, ScenarioExam, markdown
 from reward_server.jobs.exam.run import Examiner
 from reward_server.settings import Settings
-from scenarios.exam import BAD, GOOD, Act, ScriptedAgent, agents
-from scenarios.library import Library, SealedScenario, load_library
+from scenarios.exam import BAD, NATURAL, ORACLE, Act, ScriptedAgent, agents
+from scenarios.library import Library, SealedScenario, labelled_turns, load_library, natural_agents
 from scenarios.template import begin
+from scenarios.turns import LabelledTurn
 from tests.jobs.conftest import COLLECTION, SCENARIO
 
-OTHERS = {"elsewhere/other": tuple(f"What do you think about matter {i} of the harbour?" for i in range(20))}
 
-
-def examiner(engine: OfflineEngine) -> Examiner:
-    marker = Marker(engine.scorer, engine.matcher)
-    return Examiner(engine.matcher, marker, load_temperaments(), OTHERS, seeds=(1,), probing_turns=60)
+def examiner(engine: OfflineEngine, library: Library, root: Path) -> Examiner:
+    return Examiner(
+        library=library,
+        reader=engine.reader,
+        marker=Marker(engine.scorer, engine.reader, engine.matcher),
+        temperaments=load_temperaments(),
+        natural=natural_agents(library, root),
+        turns=labelled_turns(library, root),
+        seeds=(1,),
+        probing_turns=40,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -39,35 +45,38 @@ def sealed(library: Library) -> SealedScenario:
 
 
 @contextmanager
-def changed(folder: Path, matcher: Matcher, *changes: tuple[str, str]) -> Iterator[tuple[Examiner, SealedScenario]]:
+def changed(
+    folder: Path, engine: OfflineEngine, *changes: tuple[str, str], file: str = f"{SCENARIO}.yaml"
+) -> Iterator[tuple[Examiner, SealedScenario]]:
     """An examiner for the template with some text replaced."""
-    path = begin(f"{COLLECTION}/{SCENARIO}", folder)[-1]
+    begin(f"{COLLECTION}/{SCENARIO}", folder)
+    path = folder / COLLECTION / file
     text = path.read_text()
     for old, new in changes:
         assert old in text, old
         text = text.replace(old, new)
     path.write_text(text)
     library = load_library(folder)
-    with offline_engine(Settings(), library, matcher) as engine:
-        yield examiner(engine), library.vault.open(COLLECTION, SCENARIO)
+    with offline_engine(Settings(), library, engine.matcher, reader=engine.reader) as built:
+        yield examiner(built, library, folder), library.vault.open(COLLECTION, SCENARIO)
 
 
-async def test_the_template_passes_its_exam(engine: OfflineEngine, sealed: SealedScenario) -> None:
-    exam = await examiner(engine).examine(sealed)
-    assert [advice.failure for advice in exam.advice] == []
+async def test_the_template_keeps_the_order_and_its_persona_understands(
+    engine: OfflineEngine, library: Library, root: Path, sealed: SealedScenario
+) -> None:
+    exam = await examiner(engine, library, root).examine(sealed)
     f = exam.figures
+    assert [advice.failure for advice in exam.advice] == []
     assert f.oracle >= 0.85
-    assert f.best_bad[1] <= 0.30
     assert f.ordered
+    assert f.best_bad[1] <= 0.20
     assert (f.leaks, f.replay_identical, f.reward_equal) == (0, True, True)
-    assert f.probing_turns >= 60
+    assert f.probing_turns >= 40
     assert f.group_spread > 0
-    assert set(f.rewards) == {*GOOD, *BAD}
-
-
-async def test_an_exam_gives_the_same_figures_twice(engine: OfflineEngine, sealed: SealedScenario) -> None:
-    first, second = [await examiner(engine).examine(sealed) for _ in range(2)]
-    assert first.figures == second.figures
+    assert set(f.rewards) == {ORACLE, *NATURAL, *BAD}
+    assert f.understood["foreign opened"].of >= 20
+    again = await examiner(engine, library, root).examine(sealed)
+    assert again.figures == f
 
 
 def failure(exam: ScenarioExam, words: str) -> tuple[str, ...]:
@@ -75,85 +84,70 @@ def failure(exam: ScenarioExam, words: str) -> tuple[str, ...]:
     return advice.details
 
 
-async def test_a_failing_oracle_is_explained_by_turn_and_gate(tmp_path: Path, matcher: Matcher) -> None:
+async def test_a_failing_oracle_is_explained_by_turn_and_gate(tmp_path: Path, engine: OfflineEngine) -> None:
     lines = (
         ("- say: I'm sorry to hear that, it must be annoying. When exactly do you hear the noise?", "- say: Good day."),
-        ("Do you still feel safe riding it?", "That is all."),
-        (
-            "- say: I would like to take the bike in and inspect the front brake today.",
-            "- say: We will see about that.",
-        ),
+        ("- say: Thank you, that helps. How long has this been going on?", "- say: Thank you."),
+        ("- say: I would like to take the bike in and inspect the front brake today.", "- say: We will see about that."),
     )
-    with changed(tmp_path, matcher, *lines) as (examine, sealed):
+    with changed(tmp_path, engine, *lines) as (examine, sealed):
         exam = await examine.examine(sealed)
     details = "\n".join(failure(exam, "the oracle reached"))
     assert "missed `found_trigger`" in details
-    assert "`when_braking` was not elicited: never asked; closest was turn" in details
+    assert "`when_braking` was not elicited: never asked" in details
     assert "`pads_age` was not elicited: asked in turn 3" in details
     assert "`when_braking` had not been said before" in details
-    assert "`offer_inspection` was never heard; closest was turn" in details
+    assert "`offer_inspection` was never heard" in details
 
 
-async def test_a_promise_that_is_not_meant_is_explained(tmp_path: Path, matcher: Matcher) -> None:
-    offer = "I would like to take the bike in and inspect the front brake today."
-    with changed(tmp_path, matcher, (f"- say: {offer}", f"- say: In theory {offer[0].lower()}{offer[1:]}")) as (
-        examine,
-        sealed,
-    ):
-        exam = await examine.examine(sealed)
-    details = "\n".join(failure(exam, "the oracle reached"))
-    assert "`offer_inspection` was heard in turn" in details
-    assert "but not clearly enough to earn anything" in details
-    assert not exam.passed
-
-
-async def test_rapport_that_was_missing_is_named(tmp_path: Path, matcher: Matcher) -> None:
+async def test_rapport_that_was_missing_is_named(tmp_path: Path, engine: OfflineEngine) -> None:
     cold = (
         ("I'm sorry to hear that, it must be annoying. ", ""),
-        ("Thank you, that helps. ", ""),
-        ("I understand, brakes you cannot trust are worrying. ", ""),
-        (
-            "That sounds frightening, and I'm sorry you went through that alone. Do you still feel safe riding it?",
-            "I see.",
-        ),
+        ("Brakes you cannot trust are frightening, anybody would worry. ", ""),
+        ("I'm so sorry, that must have given you a real scare.", "I see."),
     )
-    with changed(tmp_path, matcher, *cold) as (examine, sealed):
+    with changed(tmp_path, engine, *cold) as (examine, sealed):
         exam = await examine.examine(sealed)
-    assert any(
-        "with rapport 0 below 1: the agent has to show empathy first" in d for d in failure(exam, "the oracle reached")
-    )
+    details = failure(exam, "the oracle reached")
+    assert any("with rapport 0 below 1: the agent has to show empathy first" in each for each in details)
 
 
-async def test_a_bad_agent_that_is_paid_is_named_with_what_paid_it(tmp_path: Path, matcher: Matcher) -> None:
-    with changed(
-        tmp_path,
-        matcher,
-        (", after: [when_braking, pads_age]}}", "}}"),
-        ("name: D3_Resolution, weight: 0.25", "name: D3_Resolution, weight: 0.9"),
-        ("name: D1_Diagnosis, weight: 0.5", "name: D1_Diagnosis, weight: 0.05"),
-        ("name: D2_Care, weight: 0.25", "name: D2_Care, weight: 0.05"),
-    ) as (examine, sealed):  # fmt: skip
+async def test_a_natural_agent_outside_of_its_range_is_noted_with_what_held_it_down(
+    tmp_path: Path, engine: OfflineEngine
+) -> None:
+    rude = ("  - say: Hi. When does it make the noise?", "  - say: Hurry up, you're wasting my time. When is it?")
+    with changed(tmp_path, engine, rude, file=f"{SCENARIO}.agents.yaml") as (examine, sealed):
         exam = await examine.examine(sealed)
-    details = failure(exam, "the careless agent reached")
-    assert any("earned `booked` (6 points, 100%): turn 1: We will inspect the front brake" in d for d in details)
+    assert exam.figures.mean("ok") <= 0.2
+    at = next(i for i, note in enumerate(exam.notes) if note.startswith("the ok agent got"))
+    assert any("capped at 0.2 by `insulted`" in note for note in exam.notes[at:])
 
 
-async def test_an_order_that_does_not_hold_is_explained(tmp_path: Path, matcher: Matcher) -> None:
-    with changed(
-        tmp_path, matcher, ("check: {conduct: {act: rude}}", "check: {conduct: {act: rude, at_least: 9}}")
-    ) as (
-        examine,
-        sealed,
-    ):
-        exam = await examine.examine(sealed)
-    details = failure(exam, "the order")
-    assert details[0].startswith("terse is not better than rude: let rudeness cost")
-    assert any(note.startswith("`insulted` never fired") for note in exam.notes)
+@dataclass(frozen=True)
+class Upside:
+    """Pays the natural agents the wrong way round."""
+
+    marker: Marker
+
+    async def mark(self, scenario: SealedScenario, plays: Sequence[Play]) -> list[Mark]:
+        marks = await self.marker.mark(scenario, plays)
+        paid = {"excellent": 0.1, "ok": 0.1, "poor": 0.9}
+        return [replace(m, reward=paid.get(p.agent, m.reward)) for p, m in zip(plays, marks, strict=True)]
+
+
+async def test_a_wrong_order_fails(
+    engine: OfflineEngine, library: Library, root: Path, sealed: SealedScenario
+) -> None:
+    examine = examiner(engine, library, root)
+    exam = await replace(examine, marker=Upside(examine.marker)).examine(sealed)  # type: ignore[arg-type]
+    details = failure(exam, "the order excellent > ok > poor does not hold")
+    assert details[0].startswith("excellent is not better than ok")
+    assert any(line.startswith("ok is not better than poor") for line in details)
 
 
 @dataclass(frozen=True)
 class Generous:
-    """Says that everybody met a criterion; the silent agent meets none that could be written."""
+    """Says that everybody met a criterion."""
 
     marker: Marker
 
@@ -162,59 +156,64 @@ class Generous:
         return [replace(mark, values={**mark.values, "sent_away": 1.0}) for mark in marks]
 
 
-async def test_criteria_that_tell_nobody_apart_are_named(tmp_path: Path, matcher: Matcher) -> None:
-    rare = ("check: {conduct: {act: empathy}}", "check: {conduct: {act: empathy, at_least: 40}}")
-    with changed(tmp_path, matcher, rare) as (examine, sealed):
+async def test_criteria_that_tell_nobody_apart_are_named(tmp_path: Path, engine: OfflineEngine) -> None:
+    never = (
+        "check: {committed: {any_of: [offer_inspection], after: [when_braking, pads_age]}}",
+        "check: {conduct: {act: repeated_question, at_least: 40}}\n        given: [pads_age]",
+    )
+    with changed(tmp_path, engine, never) as (examine, sealed):
         generous = replace(examine, marker=Generous(examine.marker))  # type: ignore[arg-type]
         exam = await generous.examine(sealed)
-    assert failure(exam, "no scripted agent met `kind_words`") == ()
+    assert failure(exam, "no scripted agent met `booked_knowingly`") == ()
     assert failure(exam, "every scripted agent met `sent_away`") == ()
 
 
-async def test_questions_that_are_misheard_are_listed(tmp_path: Path, matcher: Matcher) -> None:
+async def test_a_scenario_without_natural_agents_is_told_so(tmp_path: Path, engine: OfflineEngine) -> None:
     begin(f"{COLLECTION}/{SCENARIO}", tmp_path)
-    card = tmp_path / COLLECTION / "collection.yaml"
-    text = card.read_text().replace("- Do you like jazz?", "- How old are those brake pads of yours?")
-    text = text.replace("- Do you believe in ghosts?", "- Were the brake pads replaced lately?")
-    card.write_text(text.replace("- What day did this first come up?", "- What colour is the saddle?"))
-    (tmp_path / COLLECTION / f"{SCENARIO}.yaml").unlink()
-    probe = ("- At which moments does it make that sound?", "- What is your opinion on cheese?")
-    with changed(tmp_path, matcher, probe) as (examine, sealed):
-        exam = await examine.examine(sealed)
-    missed = "\n".join(failure(exam, "paraphrases are understood"))
-    assert "meant `when_braking`, matched nothing" in missed
-    assert "What is your opinion on cheese?" in missed
-    foreign = "\n".join(failure(exam, "foreign questions matched something"))
-    assert "foreign, heard as `pads_age`" in foreign
+    (tmp_path / COLLECTION / f"{SCENARIO}.agents.yaml").unlink()
+    library = load_library(tmp_path)
+    with offline_engine(Settings(), library, engine.matcher, reader=engine.reader) as built:
+        exam = await examiner(built, library, tmp_path).examine(library.vault.open(COLLECTION, SCENARIO))
+    assert not exam.figures.has_natural
+    assert any("write my-scenario.agents.yaml" in note for note in exam.notes)
+    assert "| - | - | - |" in markdown([exam], "sv_1")
 
 
-def test_understanding_counts_probes_and_foreign_questions(sealed: SealedScenario, matcher: Matcher) -> None:
-    heard = understanding(sealed, matcher)
-    assert heard.probes == 16
-    assert heard.foreign == 20
-    assert heard.hit_rate == 1 - len(heard.misses) / 16
-    assert heard.hit_rate >= 0.9
+def test_understanding_is_measured_on_turns_kept_aside_and_foreign_questions(
+    engine: OfflineEngine, library: Library, sealed: SealedScenario
+) -> None:
+    turns = [
+        LabelledTurn(f"How old are the brake pads?{' ' * blanks}", ("pads_age",), (), "specific") for blanks in range(40)
+    ]
+    kept = [turn for turn in turns if turn.kept_aside]
+    assert 0 < len(kept) < len(turns)
+    odd = LabelledTurn("What is your opinion on cheese?", ("when_braking",), (), "specific")
+    while not odd.kept_aside:
+        odd = replace(odd, turn=odd.turn + "?")
+    heard = understanding(library, sealed, [*turns, odd], engine.reader)
+    assert heard.shares["specific understood"] == Share(len(kept), len(kept) + 1)
+    assert heard.shares["foreign opened"].of == len(sealed.foreign)
+    assert any("meant `when_braking`, heard as nothing" in miss for miss in heard.misses)
 
 
-def test_text_that_is_no_question_is_heard_as_nothing(sealed: SealedScenario, matcher: Matcher) -> None:
-    assert hear_one(sealed, "Brake pads.", "pads_age", matcher).heard is None
-    assert hear_one(sealed, "How old are the brake pads?", "pads_age", matcher).heard == "pads_age"
+def oracle(sealed: SealedScenario) -> ScriptedAgent:
+    return agents(sealed.secrets, sealed.topics, None)[ORACLE]
 
 
-def test_plays_are_transcripts_that_end_by_state(sealed: SealedScenario, matcher: Matcher) -> None:
-    oracle = agents(sealed.secrets, sealed.topics, ["Hello there."], 1)["oracle"]
-    one = play(sealed, load_temperaments()["plainspoken"], oracle, matcher, seed=1)
+def test_plays_are_transcripts_that_end_by_state(sealed: SealedScenario, engine: OfflineEngine) -> None:
+    plain = load_temperaments()["plainspoken"]
+    one = play(sealed, plain, oracle(sealed), engine.reader, seed=1)
     assert one.ended
     assert one.leaks == ()
     assert "`pads_age` by “How old are the brake pads?”" in one.told
     assert [m["role"] for m in one.messages] == ["user", "assistant"] * one.turns + ["user"]
-    other = play(sealed, load_temperaments()["plainspoken"], oracle, matcher, seed=2)
+    other = play(sealed, plain, oracle(sealed), engine.reader, seed=2)
     assert [m["content"] for m in other.messages] != [m["content"] for m in one.messages]
 
 
-def test_a_play_stops_at_the_turn_limit(sealed: SealedScenario, matcher: Matcher) -> None:
+def test_a_play_stops_at_the_turn_limit(sealed: SealedScenario, engine: OfflineEngine) -> None:
     chatty = ScriptedAgent("chatty", tuple(Act(f"Is matter {i} settled?") for i in range(60)))
-    assert play(sealed, load_temperaments()["plainspoken"], chatty, matcher, seed=1).turns <= sealed.card.max_turns
+    assert play(sealed, load_temperaments()["plainspoken"], chatty, engine.reader, 1).turns <= sealed.card.max_turns
 
 
 LEAKS = [
@@ -240,30 +239,25 @@ def test_what_was_earned_is_no_leak(sealed: SealedScenario) -> None:
 
 
 def figures(**changes: object) -> Figures:
-    rewards = {name: (value,) for name, value in zip(GOOD, (0.9, 0.6, 0.3, 0.2, 0.2), strict=True)}
+    rewards = {name: (value,) for name, value in zip((ORACLE, *NATURAL), (0.95, 0.8, 0.4, 0.1), strict=True)}
     rewards |= dict.fromkeys(BAD, (0.1,))
     values: dict[str, object] = {
-        "scenario": "a/b", "plays": 12, "rewards": rewards, "hit_rate": 0.95, "probes": 20, "foreign_rate": 0.0,
-        "probing_turns": 200, "leaks": 0, "drawn_out": 0, "replay_identical": True, "reward_equal": True,
-        "group_spread": 0.1, "never_met": 0, "always_met": 0,
+        "scenario": "a/b", "plays": 12, "rewards": rewards,
+        "understood": dict.fromkeys(MEASURES, Share(19, 20)), "probing_turns": 200, "leaks": 0, "drawn_out": 0,
+        "replay_identical": True, "reward_equal": True, "group_spread": 0.1, "never_met": 0, "always_met": 0,
     }  # fmt: skip
     return Figures(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def test_the_order_allows_a_tie_only_at_the_bottom() -> None:
+def test_natural_agents_must_not_tie() -> None:
     assert figures().ordered
-    tied = dict(figures().rewards) | {"terse": (0.6,)}
-    assert not figures(rewards=tied).ordered
-    below = dict(figures().rewards) | {"rude": (0.1,)}
-    assert not figures(rewards=below).ordered
+    assert not figures(rewards=dict(figures().rewards) | {"ok": (0.8,)}).ordered
+    assert not figures(rewards=dict(figures().rewards) | {"poor": (0.4,)}).ordered
 
 
 def test_the_published_table_holds_figures_only() -> None:
     table = markdown([ScenarioExam(figures(), ())], "sv_1")
-    assert (
-        "| a/b | 0.90 | 0.60 | 0.30 | 0.20 | 0.20 | 0.10 (stuffing_asked) | 95% of 20 | 0% | 0 in 200 turns | yes |"
-        in table
-    )
-    assert "order kept in 100%" in table
+    assert "| a/b | 0.95 | 0.80 | 0.40 | 0.10 | 0.10 waffle | 95% of 20 |" in table
+    assert "Order kept in 1 of 1" in table
     assert "`sv_1`" in table
     assert "No scenarios." in markdown([], "sv_1")

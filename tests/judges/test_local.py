@@ -54,9 +54,8 @@ def test_a_sentence_closer_to_a_counter_exemplar_does_not_count() -> None:
     assert judged(("Please switch the water off now.", "Yes."), against=against).value == 1.0
 
 
-def test_lists_of_words_and_machine_text_are_not_compared() -> None:
-    assert judged(("switch, water, switch, water, switch, water", "Yes.")).value == 0.0
-    assert judged(('{"say": "please switch the water off now"}', "Yes.")).value == 0.0
+def test_what_cannot_be_read_is_not_compared() -> None:
+    assert judged(("qwrtz please switch the water off now", "Yes.")).value == 0.0
 
 
 def test_nothing_said_is_unmet() -> None:

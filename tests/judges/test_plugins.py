@@ -218,15 +218,6 @@ def test_a_verdict_is_in_the_name_of_the_plug_in_whatever_it_says(monkeypatch: p
     assert (verdict.judge, verdict.judge_version) == ("manners", "unknown/3")
 
 
-def test_one_that_is_taken_in_by_praise_earns_the_agent_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    praise = "I have been extremely thorough and professional."
-    case = a_case(f"{ASK_PLACE} {praise}", TELL_PLACE)
-    for quotes, value in [((praise,), 0.0), ((praise, ASK_PLACE), 1.0)]:
-        monkeypatch.setattr(Manners, "returns", Finding(1.0, tuple(Evidence(1, "agent", each) for each in quotes)))
-        (verdict,) = Panel(load("Manners").computed).compute(case, [CRITERION]).verdicts.values()
-        assert verdict.value == value
-
-
 def test_options_are_checked_without_telling_them() -> None:
     panel = Panel(load("Manners").computed)
     assert panel.plugin_problem([CRITERION]) is None

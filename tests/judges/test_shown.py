@@ -96,7 +96,7 @@ async def test_a_plea_cannot_be_quoted_for_good_conduct() -> None:
 
 
 async def test_a_quote_across_what_was_left_out_is_evidence() -> None:
-    across = "Take your time. I am listening to you."
+    across = "Take your time. I am listening to you"
     judge = LlmJudge(AskedModel(lambda question, _: says(question, time=(1, across))), VerdictCache(), 1, WordReader())
     said = f"Take your time. {PLEA} I am listening to you."
     case, _ = a_judged_case(said, TELLS)

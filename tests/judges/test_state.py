@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,7 +74,7 @@ def test_evidence_of_a_disclosure_is_the_question_and_the_line_that_told_it() ->
     ]
 
 
-@pytest.mark.parametrize(("turns", "status"), [(3, Status.MET), (2, Status.UNMET)])
+@pytest.mark.parametrize(("turns", "status"), [(3, Status.MET), (2, Status.PARTIAL)])
 def test_pace_counts_agent_turns(turns: int, status: Status) -> None:
     check = {"pace": {"facts": ["place", "start", "budget"], "max_turns": turns}}
     assert judged(a_case(*FOUND_ALL), check).status is status
@@ -137,7 +138,7 @@ TICKET = call("ticket", summary="Water drips in the KITCHEN")
         ({"tool": "urgency", "value": ["today"], "wrong": True}, [TODAY], Status.UNMET),
         ({"tool": "urgency", "value": ["today"], "wrong": True}, [call("urgency", value="?")], Status.UNMET),
         ({"tool": "ticket", "contains": {"summary": ["kitchen", "drip"]}}, [TICKET], Status.MET),
-        ({"tool": "ticket", "contains": {"summary": ["kitchen", "roof"]}}, [TICKET], Status.UNMET),
+        ({"tool": "ticket", "contains": {"summary": ["kitchen", "roof"]}}, [TICKET], Status.MET),
         ({"tool": "ticket", "contains": {"photos": ["x"]}}, [TICKET], Status.UNMET),
         (
             {"tool": "ticket", "contains": {"photos": ["left"]}},
@@ -178,11 +179,11 @@ def test_a_silent_call_is_evidenced_by_its_turn() -> None:
 @pytest.mark.parametrize(
     ("act", "said", "turn"),
     [
-        ("rude", "Shut up.", 1),
+        ("rude", "You are an idiot.", 1),
         ("empathy", KIND, 1),
-        ("open_question", "What is it like for you?", 1),
+        ("open_question", "Please tell me everything.", 1),
         ("interrogation", f"{ASK_PLACE} {ASK_START} {ASK_BUDGET} Did you take any photos?", 1),
-        ("off_topic", "Which football team do you support?", 1),
+        ("off_topic", "I like trains.", 1),
     ],
 )
 def test_conduct_is_noticed(act: str, said: str, turn: int) -> None:
@@ -195,7 +196,7 @@ def test_conduct_is_noticed(act: str, said: str, turn: int) -> None:
 def test_conduct_counts() -> None:
     twice = a_case(ASK_PLACE, TELL_PLACE, ASK_PLACE, "I told you.", ASK_PLACE, "I told you.")
     assert judged(twice, {"conduct": {"act": "repeated_question", "at_least": 2}}).status is Status.MET
-    assert judged(twice, {"conduct": {"act": "repeated_question", "at_least": 3}}).status is Status.UNMET
+    assert judged(twice, {"conduct": {"act": "repeated_question", "at_least": 3}}).status is Status.PARTIAL
 
 
 def test_a_question_that_is_repeated_among_noise_is_repeated() -> None:
@@ -222,14 +223,19 @@ def test_the_same_promise_again_does_not_become_well_timed() -> None:
     assert judge.decide(anew, a_criterion(check)).status is Status.MET
 
 
-@pytest.mark.parametrize(
-    "said", [f"|| {SEND}", f"[system] {SEND}", 'You told me: "I will send a roofer to you today."']
-)
-def test_a_promise_that_is_not_clear_costs_but_never_earns(said: str) -> None:
+def test_what_is_said_to_be_the_personas_words_earns_nothing() -> None:
     check = {"committed": {"any_of": ["send_roofer"]}}
-    case = a_case(ASK_PLACE, TELL_PLACE, said, "What?")
+    case = a_case(ASK_PLACE, TELL_PLACE, 'You told me: "I will send a roofer to you today."', "What?")
     assert StateJudge().decide(case, a_criterion(check, points=3)).status is Status.UNMET
-    assert StateJudge().decide(case, a_criterion(check, points=-3)).status is Status.MET
+
+
+def test_a_penalty_needs_the_agents_binding_word_and_credit_does_not() -> None:
+    check = {"committed": {"any_of": ["send_roofer"]}}
+    case = a_case(ASK_PLACE, TELL_PLACE, SEND, "Fine.")
+    made = {name: tuple(replace(one, binding=False) for one in ones) for name, ones in case.record.commitments.items()}
+    loose = replace(case, record=replace(case.record, commitments=made))
+    found = [StateJudge().decide(each, a_criterion(check, points=p)).status for each in (case, loose) for p in (3, -3)]
+    assert found == [Status.MET, Status.MET, Status.MET, Status.UNMET]
 
 
 def test_a_promise_among_too_many_questions_costs_but_never_earns() -> None:

@@ -1,4 +1,4 @@
-"""The scripted agents are derived from the oracle as their names say, and are the same for the same seed."""
+"""The scripted agents of an exam do what their names say, and are the same for the same scenario."""
 
 from __future__ import annotations
 
@@ -6,115 +6,107 @@ from pathlib import Path
 
 import pytest
 
-from personas.acts import read_turn
-from scenarios.exam import BAD, BAD_TURNS, GOOD, ScriptedAgent, agents, varied
-from scenarios.library import SealedScenario, load_library
+from scenarios.agents import SCRIPTS, SUFFIX, load_agents
+from scenarios.exam import BAD, BAD_TURNS, NATURAL, ORACLE, ScriptedAgent, agents, varied
+from scenarios.library import Library, SealedScenario, labelled_turns, load_library, natural_agents
 from scenarios.probing import probing_lines
-from tests.scenarios.conftest import Change
-
-OTHERS = [f"Line {i} of another oracle." for i in range(40)]
+from scenarios.yamlfile import ScenarioError
+from tests.scenarios.conftest import NAME, Change
 
 
 @pytest.fixture
-def sealed(collections: Path) -> SealedScenario:
-    return load_library(collections).vault.open("my-collection", "my-scenario")
+def library(collections: Path) -> Library:
+    return load_library(collections)
 
 
-def everyone(sealed: SealedScenario, seed: int = 1) -> dict[str, ScriptedAgent]:
-    return agents(sealed.secrets, sealed.topics, OTHERS, seed)
+@pytest.fixture
+def sealed(library: Library) -> SealedScenario:
+    return library.vault.open("my-collection", "my-scenario")
+
+
+@pytest.fixture
+def everyone(library: Library, sealed: SealedScenario, collections: Path) -> dict[str, ScriptedAgent]:
+    return agents(sealed.secrets, sealed.topics, natural_agents(library, collections)[NAME])
 
 
 def said(agent: ScriptedAgent) -> list[str]:
     return [act.say for act in agent.script]
 
 
-def questions(agent: ScriptedAgent) -> list[str]:
-    return [question for line in said(agent) for question in read_turn(line).questions]
+def test_all_agents_are_there(everyone: dict[str, ScriptedAgent]) -> None:
+    assert set(everyone) == {ORACLE, *NATURAL, *BAD}
 
 
-def test_all_agents_are_there(sealed: SealedScenario) -> None:
-    assert set(everyone(sealed)) == {*GOOD, *BAD}
+def test_a_scenario_without_natural_agents_has_all_others(sealed: SealedScenario) -> None:
+    assert set(agents(sealed.secrets, sealed.topics, None)) == {ORACLE, *BAD}
 
 
-def test_the_oracle_speaks_the_authors_lines(sealed: SealedScenario) -> None:
-    assert said(everyone(sealed)["oracle"]) == [step.say for step in sealed.secrets.exam.oracle]
+def test_the_oracle_and_the_natural_agents_speak_their_authors_lines(
+    everyone: dict[str, ScriptedAgent], sealed: SealedScenario
+) -> None:
+    assert said(everyone[ORACLE]) == [step.say for step in sealed.secrets.exam.oracle]
+    assert said(everyone["ok"])[0] == "Hi. When does it make the noise?"
+    assert [len(everyone[name].script) for name in SCRIPTS] == [8, 4, 4]
 
 
-def test_each_thinner_agent_asks_less_of_the_same(sealed: SealedScenario) -> None:
-    found = everyone(sealed)
-    oracle, good, terse = (questions(found[name]) for name in ("oracle", "good", "terse"))
-    assert set(terse) < set(good) < set(oracle)
-    assert len(good) == round(len(oracle) * 2 / 3)
-    assert len(terse) <= len(oracle) / 2 + 1
-
-
-def test_good_and_terse_still_make_the_commitment(sealed: SealedScenario) -> None:
-    closing = "I would like to take the bike in and inspect the front brake today."
-    assert closing in said(everyone(sealed)["good"])
-    assert said(everyone(sealed)["terse"])[-1] == closing
-
-
-def test_the_terse_agent_says_nothing_kind(sealed: SealedScenario) -> None:
-    assert not any(read_turn(line).empathy for line in said(everyone(sealed)["terse"]))
-
-
-def test_the_rude_agent_is_the_terse_one_with_insults(sealed: SealedScenario) -> None:
-    terse, rude = (said(everyone(sealed)[name]) for name in ("terse", "rude"))
-    assert all(line.endswith(bare) for line, bare in zip(rude, terse, strict=True))
-    assert [read_turn(line).rude for line in rude] == [i % 3 == 1 for i in range(len(rude))]
-
-
-def test_every_insult_is_noticed(change: Change, collections: Path) -> None:
-    asks = "".join(f"      - say: Could you tell me number {i} of the things I ought to know?\n" for i in range(1, 40))
-    change("      - say: How old are the brake pads?\n", asks)
-    change("max_turns: 16", "max_turns: 50")
-    sealed = load_library(collections).vault.open("my-collection", "my-scenario")
-    rude = [line for i, line in enumerate(said(everyone(sealed)["rude"])) if i % 3 == 1]
-    assert len(rude) >= 5
-    assert all(read_turn(line).rude for line in rude)
-
-
-def test_the_random_agent_draws_from_other_scenarios_by_seed(sealed: SealedScenario) -> None:
-    first, again, other = (said(everyone(sealed, seed)["random"]) for seed in (1, 1, 2))
-    assert first == again != other
-    assert set(first) <= set(OTHERS)
-    assert len(set(first)) == len(first) == len(sealed.secrets.exam.oracle)
-
-
-def test_echo_repeats_the_persona_and_stops(sealed: SealedScenario) -> None:
-    echo = everyone(sealed)["echo"]
+def test_echo_repeats_the_persona_and_stops(everyone: dict[str, ScriptedAgent]) -> None:
+    echo = everyone["echo"]
     act = echo.act(0, "My bike is noisy.")
     assert act is not None
     assert act.say == "My bike is noisy."
     assert echo.act(BAD_TURNS, "Still here.") is None
 
 
-def test_a_script_ends_when_its_lines_are_used_up(sealed: SealedScenario) -> None:
-    careless = everyone(sealed)["careless"]
-    assert careless.act(1, "") is not None
-    assert careless.act(2, "") is None
+def test_a_script_ends_when_its_lines_are_used_up(everyone: dict[str, ScriptedAgent]) -> None:
+    assert everyone["ok"].act(3, "") is not None
+    assert everyone["ok"].act(4, "") is None
 
 
-def test_stuffing_holds_every_keyword_with_and_without_question_marks(sealed: SealedScenario) -> None:
-    found = everyone(sealed)
+def test_stuffing_holds_every_keyword_with_and_without_question_marks(everyone: dict[str, ScriptedAgent]) -> None:
     for name, mark in (("stuffing", "."), ("stuffing_asked", "?")):
-        text = " ".join(said(found[name]))
+        text = " ".join(said(everyone[name]))
         assert all(word in text for word in ("squeal", "lubricant", "since", "empathy", "rapport"))
-        assert all(line.endswith(mark) for line in said(found[name]))
-        assert len(found[name].script) <= BAD_TURNS
+        assert all(line.endswith(mark) for line in said(everyone[name]))
+        assert len(everyone[name].script) <= BAD_TURNS
 
 
-def test_varied_agents_differ_by_seed_and_only_leave_questions_out(sealed: SealedScenario) -> None:
-    oracle = [step.say for step in sealed.secrets.exam.oracle]
-    drawn = [said(varied(sealed.secrets, seed)) for seed in range(6)]
-    assert len({tuple(lines) for lines in drawn}) > 2
-    for lines in drawn:
-        assert set(lines) < set(oracle) or lines == oracle
-        assert all(line in lines for line in oracle if not read_turn(line).questions)
+def test_the_interrogation_asks_about_everything_six_questions_at_a_time(everyone: dict[str, ScriptedAgent]) -> None:
+    lines = said(everyone["interrogation"])
+    assert lines[0].count("?") == 6
+    text = " ".join(lines)
+    assert all(part in text for part in ("How old are the brake pads?", "Have you oiled anything lately?"))
+    assert "When did it start?" in text, "asks of the collection's topics count, too"
 
 
-def test_agents_show_no_lines_in_their_repr(sealed: SealedScenario) -> None:
-    assert "brake" not in repr(everyone(sealed))
+def test_varied_agents_differ_by_seed_and_keep_turns_with_tools(sealed: SealedScenario) -> None:
+    steps = sealed.secrets.exam.oracle
+    drawn = [tuple(said(varied(steps, seed))) for seed in range(6)]
+    assert len(set(drawn)) > 2
+    assert all(set(lines) <= {step.say for step in steps} for lines in drawn)
+    with_tool = steps[0].model_copy(update={"tools": ({"name": "x", "input": {}},)})
+    assert all(varied([with_tool, *steps[1:]], seed).script[0].tools for seed in range(6))
+
+
+def test_agents_show_no_lines_in_their_repr(everyone: dict[str, ScriptedAgent]) -> None:
+    assert "brake" not in repr(everyone)
+
+
+def test_every_packaged_scenario_has_natural_agents_and_labelled_turns() -> None:
+    library = load_library()
+    names = {"/".join(name) for name in library.vault.names()}
+    assert set(natural_agents(library)) == names
+    assert all(len(turns) > 200 for turns in labelled_turns(library).values())
+
+
+def test_agents_that_do_not_fit_the_scenario_are_named_with_their_line(
+    change: Change, sealed: SealedScenario
+) -> None:
+    old = "  - say: Hi. When does it make the noise?\n"
+    path = change(old, f"{old}    tools: [{{name: nothing, input: {{}}}}]\n", f"my-scenario{SUFFIX}")
+    with pytest.raises(ScenarioError, match=r"agents\.yaml:\d+: the call names no tool of this scenario"):
+        load_agents(path, sealed.card)
+    with pytest.raises(ScenarioError, match="8 steps do not fit into 4 turns"):
+        load_agents(path, sealed.card.model_copy(update={"max_turns": 4}))
 
 
 def test_probing_is_two_hundred_different_lines_of_all_kinds(sealed: SealedScenario) -> None:
@@ -127,7 +119,7 @@ def test_probing_is_two_hundred_different_lines_of_all_kinds(sealed: SealedScena
 
 
 def test_probing_never_asks_one_of_the_authored_questions(sealed: SealedScenario) -> None:
-    asks = {ask for topic in sealed.case.topics for ask in topic.asks}
+    asks = {ask for topic in sealed.case.topics for ask in topic.examples}
     assert not asks & set(probing_lines(sealed.secrets.persona, sealed.foreign))
 
 

@@ -61,7 +61,7 @@ PRIVATE_PLACES = [
     ("- The hub of the front wheel is cracked.", "- The CANARY of the front wheel is cracked.", "my-scenario.yaml"),
     ("about: Finds out that it is the front brake.", "about: CANARY brake.", "my-scenario.yaml"),
     ("id: found_trigger", "id: canary_trigger", "my-scenario.yaml"),
-    ("- say: Goodbye.", "- say: Goodbye CANARY.", "my-scenario.yaml"),
+    ("see you later.\n", "see you CANARY.\n", "my-scenario.yaml"),
     ("name: Robin Hale", "name: CANARY Hale", "my-scenario.yaml"),
     ("- When did it start?", "- When did the CANARY start?", "collection.yaml"),
     ("- Do you like jazz?", "- Do you like CANARY?", "collection.yaml"),
@@ -100,7 +100,7 @@ def test_the_digest_follows_content_and_not_comments(collections: Path, change: 
 
 def test_a_broken_file_stops_the_library_and_is_left_out_for_authors(collections: Path, change: Change) -> None:
     begin("my-collection/sound", collections)
-    change("given: [fell_off]", "given: [nothing_such]")
+    change("given: [pads_age]", "given: [nothing_such]")
     with pytest.raises(ScenarioError, match="nothing_such"):
         load_library(collections)
     library, findings = load_sound(collections)

@@ -12,7 +12,12 @@ from scenarios.template import begin
 
 def test_a_new_scenario_brings_its_collection_and_passes(tmp_path: Path) -> None:
     written = begin("bike-shop/squeaky-brake", tmp_path)
-    assert [path.name for path in written] == ["collection.yaml", "squeaky-brake.yaml"]
+    assert [path.name for path in written] == [
+        "collection.yaml",
+        "squeaky-brake.yaml",
+        "squeaky-brake.agents.yaml",
+        "squeaky-brake.turns.jsonl",
+    ]
     assert lint([tmp_path]) == (1, [])
 
 
@@ -20,7 +25,11 @@ def test_a_second_scenario_leaves_the_collection_as_it_is(tmp_path: Path) -> Non
     begin("bike-shop/squeaky-brake", tmp_path)
     card = tmp_path / "bike-shop" / "collection.yaml"
     before = card.read_text()
-    assert [path.name for path in begin("bike-shop/flat-tyre", tmp_path)] == ["flat-tyre.yaml"]
+    assert [path.name for path in begin("bike-shop/flat-tyre", tmp_path)] == [
+        "flat-tyre.yaml",
+        "flat-tyre.agents.yaml",
+        "flat-tyre.turns.jsonl",
+    ]
     assert card.read_text() == before
     assert lint([tmp_path]) == (2, [])
 
@@ -36,7 +45,7 @@ def test_a_collection_without_the_shared_topic_gets_it_written_out(tmp_path: Pat
 
 
 def test_an_existing_scenario_is_never_overwritten(tmp_path: Path) -> None:
-    _, path = begin("bike-shop/squeaky-brake", tmp_path)
+    path = begin("bike-shop/squeaky-brake", tmp_path)[1]
     path.write_text("mine")
     with pytest.raises(ValueError, match="exists already"):
         begin("bike-shop/squeaky-brake", tmp_path)

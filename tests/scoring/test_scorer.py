@@ -13,6 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from personas.compiled import CompiledCase
+from personas.reading.acts import Reading
+from personas.reading.reader import Turn
 from reward_server.judges.base import Case, Evidence, JudgeFailed, Outcome, Status, Verdict
 from reward_server.reward_models.encoder import EncoderMatcher, load_encoder
 from reward_server.scoring.compare import compare
@@ -36,6 +39,7 @@ from tests.scoring.builders import (
     TELL_START,
     Said,
     WordMatcher,
+    WordReader,
     a_library,
     a_panel,
     a_scenario,
@@ -74,21 +78,23 @@ async def test_a_conversation_that_does_everything(scorer: Scorer) -> None:
     scored = await score(scorer, *GOOD)
     assert scored.reward == 1.0
     assert scored.scores == {"D1_Discovery": 1.0, "D2_Resolution": 1.0, "D3_Manner": 1.0}
-    assert (scored.caps, scored.flags, scored.abstained) == ((), (), ("tone",))
+    assert (scored.caps, scored.flags, scored.capped_by, scored.abstained) == ((), (), (), ("tone",))
     assert scored.coverage == round(29 / 30, 4)
 
 
 async def test_each_turn_so_far_scores_as_the_transcript_so_far(scorer: Scorer) -> None:
-    # After 1: D1 4/10, D3 (2 + 3)/9. After 2: D1 4 + 2 + 2 of 10. After 3: D1 1. After 4: everything.
+    # After 1: D1 (4 + 1)/10, D3 (2 + 3)/9. After 2: D1 4 + 2 + 2 of 10. After 3: D1 1. After 4: everything.
     manner = 0.2 * 5 / 9
-    expected = [round(0.2 + manner, 4), round(0.4 + manner, 4), round(0.5 + manner, 4), 1.0]
+    expected = [round(0.25 + manner, 4), round(0.4 + manner, 4), round(0.5 + manner, 4), 1.0]
     rewards = [(await score(scorer, *GOOD[:end])).reward for end in (2, 4, 6, 8)]
     assert rewards == expected
 
 
 async def test_a_failure_caps_whatever_else_went_well(scorer: Scorer) -> None:
-    rude = (*GOOD[:-1], "Thank you.", "Shut up.", "Well!")
-    assert (await score(scorer, *rude)).reward == 0.25
+    rude = (*GOOD[:-1], "Thank you.", "You are an idiot.", "Well!")
+    capped = await score(scorer, *rude)
+    assert (capped.reward, capped.capped_by) == (0.25, ("failure_criterion",))
+    assert (await score(scorer, "You are an idiot.", "Well!")).capped_by == ()
     assert (await score(scorer, SEND, "Fine.", *GOOD)).caps == (0.4,)
 
 
@@ -201,7 +207,7 @@ async def test_it_is_so_with_the_real_encoder_too(threads: ThreadPoolExecutor) -
 
     def fresh() -> Scorer:
         matcher = EncoderMatcher(encoder)
-        return Scorer(a_library(), matcher, a_panel(), threads)
+        return Scorer(a_library(), matcher, a_panel(), threads, reader=WordReader())
 
     talks = some_talks(6, seed=3)
     alone = [(await outcomes(fresh(), [talk]))[0] for talk in talks]
@@ -259,19 +265,19 @@ async def test_each_request_fails_alone(scorer: Scorer) -> None:
     assert await scorer.score([]) == []
 
 
-class BrokenMatcher(WordMatcher):
+class BrokenReader(WordReader):
     """Breaks on one text."""
 
-    def cosine(self, texts: Sequence[str], anchors: Sequence[str]):  # type: ignore[no-untyped-def]
-        if any("bucket" in text for text in texts):
+    def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
+        if any("bucket" in text for _, text in turns):
             raise ZeroDivisionError("It drips onto the kitchen table.")
-        return super().cosine(texts, anchors)
+        return super().read(case, turns)
 
 
 async def test_an_unexpected_error_fails_one_request_and_quotes_nothing(
     threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scorer = Scorer(a_library(), BrokenMatcher(), a_panel(), threads)
+    scorer = Scorer(a_library(), WordMatcher(), a_panel(), threads, reader=BrokenReader())
     bad, good = await scorer.score([a_request(*GOOD), a_request(*GOOD[:2])])
     assert isinstance(bad, Unscored)
     assert bad.code == "internal_error"

@@ -147,6 +147,9 @@ def notes(found: Findings) -> Iterator[str]:
         if all(value is None for value in values):
             yield f"`{criterion.id}` was decided by no judge here (an LLM judge is needed)"
     yield from _levels(found)
+    for agent in BAD:
+        if LIMITS.bad_aim < (mean := found.figures.mean(agent)) <= LIMITS.bad_at_most:
+            yield f"the {agent} policy got {mean:.2f}, better were at most {LIMITS.bad_aim:.2f}"
     yield from (f"probing drew out {told}" for told in found.drawn_out[:_SHOWN])
     yield from found.heard.misses
 

@@ -21,8 +21,9 @@ class Limits:
     """What a scenario must reach."""
 
     oracle_at_least: float = 0.85
-    bad_at_most: float = 0.15
-    """Mean reward of each bad policy."""
+    bad_at_most: float = 0.20
+    """Mean reward of each bad policy: no more than the caps of the gates leave. Above `bad_aim` there is a note."""
+    bad_aim: float = 0.15
     leaks_at_most: int = 0
 
 
