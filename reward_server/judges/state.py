@@ -192,4 +192,7 @@ def _conduct(case: Case, check: ConductCheck, *, earns: bool) -> Finding:
     if not seen or (seen < check.at_least and not earns):
         return NOT_MET
     shown = [turn for turn in case.record.turns if _SHOWN_IN[check.act](turn)]
-    return Finding(min(1.0, seen / check.at_least), tuple(cite(case.transcript, turn.turn, "agent", "") for turn in shown[:MAX_EVIDENCE]))
+    return Finding(
+        min(1.0, seen / check.at_least),
+        tuple(cite(case.transcript, turn.turn, "agent", "") for turn in shown[:MAX_EVIDENCE]),
+    )

@@ -88,7 +88,10 @@ async def test_a_failing_oracle_is_explained_by_turn_and_gate(tmp_path: Path, en
     lines = (
         ("- say: I'm sorry to hear that, it must be annoying. When exactly do you hear the noise?", "- say: Good day."),
         ("- say: Thank you, that helps. How long has this been going on?", "- say: Thank you."),
-        ("- say: I would like to take the bike in and inspect the front brake today.", "- say: We will see about that."),
+        (
+            "- say: I would like to take the bike in and inspect the front brake today.",
+            "- say: We will see about that.",
+        ),
     )
     with changed(tmp_path, engine, *lines) as (examine, sealed):
         exam = await examine.examine(sealed)
@@ -135,9 +138,7 @@ class Upside:
         return [replace(m, reward=paid.get(p.agent, m.reward)) for p, m in zip(plays, marks, strict=True)]
 
 
-async def test_a_wrong_order_fails(
-    engine: OfflineEngine, library: Library, root: Path, sealed: SealedScenario
-) -> None:
+async def test_a_wrong_order_fails(engine: OfflineEngine, library: Library, root: Path, sealed: SealedScenario) -> None:
     examine = examiner(engine, library, root)
     exam = await replace(examine, marker=Upside(examine.marker)).examine(sealed)  # type: ignore[arg-type]
     details = failure(exam, "the order excellent > ok > poor does not hold")
@@ -183,7 +184,8 @@ def test_understanding_is_measured_on_turns_kept_aside_and_foreign_questions(
     engine: OfflineEngine, library: Library, sealed: SealedScenario
 ) -> None:
     turns = [
-        LabelledTurn(f"How old are the brake pads?{' ' * blanks}", ("pads_age",), (), "specific") for blanks in range(40)
+        LabelledTurn(f"How old are the brake pads?{' ' * blanks}", ("pads_age",), (), "specific")
+        for blanks in range(40)
     ]
     kept = [turn for turn in turns if turn.kept_aside]
     assert 0 < len(kept) < len(turns)

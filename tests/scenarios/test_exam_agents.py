@@ -98,9 +98,7 @@ def test_every_packaged_scenario_has_natural_agents_and_labelled_turns() -> None
     assert all(len(turns) > 200 for turns in labelled_turns(library).values())
 
 
-def test_agents_that_do_not_fit_the_scenario_are_named_with_their_line(
-    change: Change, sealed: SealedScenario
-) -> None:
+def test_agents_that_do_not_fit_the_scenario_are_named_with_their_line(change: Change, sealed: SealedScenario) -> None:
     old = "  - say: Hi. When does it make the noise?\n"
     path = change(old, f"{old}    tools: [{{name: nothing, input: {{}}}}]\n", f"my-scenario{SUFFIX}")
     with pytest.raises(ScenarioError, match=r"agents\.yaml:\d+: the call names no tool of this scenario"):

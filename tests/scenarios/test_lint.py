@@ -98,7 +98,7 @@ FALLBACKS = [
     ("[{unsure: [0.2, 0.8], check: {elicited: {facts: [nothing_such]}}}]", "no fact or denial `nothing_such`"),
     ("[{unsure: [0.2, 0.8], check: {plugin: {name: Not A Name}}}]", "must match"),
     (
-        "[{unsure: [0.2, 0.8], check: {judge: {question: Was it?}}}, {unsure: [0.2, 0.8], check: {length: {max_words: 9}}}]",
+        "[{unsure: [0.2, 0.8], check: {judge: {question: Was it?}}}, {unsure: [0.2, 0.8], check: {length: {}}}]",
         "`judge` comes last",
     ),
 ]
@@ -114,7 +114,7 @@ def test_fallbacks_are_linted_as_checks_are(collections: Path, change: Change, f
 def test_a_fallback_that_is_no_fact_pays_only_beside_facts(collections: Path, change: Change) -> None:
     change(
         "check: {elicited: {facts: [fell_off]}}",
-        "check: {elicited: {facts: [fell_off]}}\n        fallback: [{unsure: [0.2, 0.8], check: {length: {max_words: 9}}}]",
+        "check: {elicited: {facts: [fell_off]}}\n        fallback: [{unsure: [0.2, 0.8], check: {length: {}}}]",
     )
     assert any("pays for `length` alone" in message for message in messages(collections))
 

@@ -65,9 +65,7 @@ def _mechanics(figures: Figures) -> Iterator[Advice]:
         yield Advice("agents of different skill all got the same reward: nothing could be learnt from it")
 
 
-def _oracle(
-    scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]
-) -> Iterator[Advice]:
+def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
     if figures.oracle >= LIMITS.oracle_at_least:
         return
     oracles = [pair for pair in pairs if pair[0].agent == "oracle"]

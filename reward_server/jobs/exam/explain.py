@@ -122,7 +122,10 @@ def _closest_statement(name: str, record: Record) -> str:
         for sentence in turn.hearing.reading.readable:
             for each in sentence.commitments:
                 if each.id == name and each.confidence > best[0]:
-                    best = (each.confidence, f"closest was turn {turn.turn} (“{sentence.text}”) at {each.confidence:.2f}")
+                    best = (
+                        each.confidence,
+                        f"closest was turn {turn.turn} (“{sentence.text}”) at {each.confidence:.2f}",
+                    )
     return best[1]
 
 

@@ -32,9 +32,7 @@ def understanding(
     """Hears every turn that is kept aside, and every foreign question, once."""
     foreign = [LabelledTurn(question, (), (), "foreign") for question in scenario.foreign]
     slug = scenario.card.slug
-    rows = [
-        Row(scenario.collection, slug, turn) for turn in (*(each for each in turns if each.kept_aside), *foreign)
-    ]
+    rows = [Row(scenario.collection, slug, turn) for turn in (*(each for each in turns if each.kept_aside), *foreign)]
     found = predict(library, reader, rows)
     return Understanding(measured(found), tuple(miss for each in found if (miss := _miss(each)) is not None))
 
@@ -44,7 +42,7 @@ def _miss(found: Prediction) -> str | None:
     heard = ", ".join(f"`{name}`" for name in found.asks) or "nothing"
     meant = ", ".join(f"`{name}`" for name in turn.asks) or "nothing"
     right = set(found.asks) & set(turn.asks)
-    if turn.kind in ("specific", "open") and not right or turn.kind == "double" and len(right) < len(turn.asks):
+    if (turn.kind in ("specific", "open") and not right) or (turn.kind == "double" and right < set(turn.asks)):
         return f"meant {meant}, heard as {heard}: {turn.turn}"
     if turn.kind == "foreign" and found.asks:
         return f"foreign, heard as {heard}: {turn.turn}"

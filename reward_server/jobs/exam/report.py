@@ -162,7 +162,9 @@ def _summary(exams: list[ScenarioExam]) -> list[str]:
     if not figures:
         return ["No scenarios."]
     natural = [f for f in figures if f.has_natural]
-    means = ", ".join(f"{agent} {fmean(f.mean(agent) for f in natural):.2f}" for agent in NATURAL) if natural else "none"
+    means = (
+        ", ".join(f"{agent} {fmean(f.mean(agent) for f in natural):.2f}" for agent in NATURAL) if natural else "none"
+    )
     totals = {name: [f.understood[name] for f in figures] for name in MEASURES}
     heard = ", ".join(
         f"{name} {sum(s.hits for s in shares) / of:.0%}"
