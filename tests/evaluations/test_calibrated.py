@@ -73,7 +73,7 @@ class Desk:
         """Ask for it now; the reward is made by the present version unless told otherwise."""
         config = RewardConfig(composite=composite, calibration=calibration)
         self.calibrator.check(COLLECTION, SCENARIO, config, self.version)
-        made = Scored(0.25, {}, (), (), (), (), 1.0, {}, scored_by or self.version)
+        made = Scored(0.25, {}, (), (), (), (), 1.0, {}, scoring_version=scored_by or self.version)
         shown = self.calibrator.shown(wire.RewardConfig(calibration=calibration), made)
         found: float = shown["calibrated"]
         return found

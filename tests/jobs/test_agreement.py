@@ -23,7 +23,7 @@ from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.judges.pairwise import Preference
 from reward_server.scoring.scorer import Scorer
 from reward_server.scoring.transcript import Transcript
-from tests.scoring.builders import COLLECTION, GOOD, OPENING, SCENARIO, WordMatcher, a_library, a_panel
+from tests.scoring.builders import COLLECTION, GOOD, OPENING, SCENARIO, WordMatcher, WordReader, a_library, a_panel
 
 Write = Callable[..., Path]
 WHERE = {"collection_slug": COLLECTION, "scenario_slug": SCENARIO}
@@ -101,7 +101,9 @@ async def measure(
 ) -> Figures:
     library = a_library()
     guests: Mapping[str, ConversationJudge] = {} if guest is None else {guest.name: guest}
-    scorer = Scorer(library, WordMatcher(), a_panel(), threads, conversation_judges=lambda: guests)
+    scorer = Scorer(
+        library, WordMatcher(), a_panel(), threads, reader=WordReader(), conversation_judges=lambda: guests
+    )
     heard: list[tuple[int, int]] = []
     task = Task(judges, attacked, pairwise)
     found = await of_judges(entries, scorer, library.vault, task, lambda done, total: heard.append((done, total)))
