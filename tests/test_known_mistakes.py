@@ -202,11 +202,11 @@ BAYES = {
 
 RULES_AND_SERVER = {
     "gibberish of different words scores half": (
-        "scoring/test_gibberish.py::test_gibberish_earns_no_more_than_an_honest_weak_answer",
+        "adversarial/test_attacks.py::test_attacks_do_not_pay",
     ),
     "stuffing with key words pays": (
         "scoring/test_adversary.py::test_a_trick_does_not_pay",
-        "adversarial/test_attacks.py::test_no_attack_pays",
+        "adversarial/test_attacks.py::test_attacks_do_not_pay",
     ),
     "a weighted sum that is not normalised": (
         "scoring/test_compose.py::test_a_weighted_sum_is_normalised_by_its_weights",
