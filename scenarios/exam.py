@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from personas.case import PersonaCase, Topic
+from personas.case import Denial, Fact, PersonaCase, Topic
 from scenarios.schema import NaturalAgents, ScenarioSecrets, ScriptStep
 
 ORACLE = "oracle"
@@ -100,10 +100,14 @@ def _hash(*parts: object) -> int:
 # --- policies that need no understanding ----------------------------------------------------------
 
 
+def _askable(case: PersonaCase) -> tuple[Fact | Denial, ...]:
+    return (*case.facts, *case.denials)
+
+
 def _stuffing(case: PersonaCase, topics: Mapping[str, Topic], mark: str) -> tuple[Act, ...]:
     """The words of the domain and of rubrics, in lists."""
     words = [keyword for topic in topics.values() for keyword in topic.keywords]
-    words += [keyword for item in (*case.facts, *case.denials) for keyword in item.keywords]
+    words += [keyword for item in _askable(case) for keyword in item.keywords]
     unique = list(dict.fromkeys([*words, *_RUBRIC_WORDS]))
     size = max(6, -(-len(unique) // BAD_TURNS))
     lists = [unique[i : i + size] for i in range(0, len(unique), size)]
@@ -112,9 +116,7 @@ def _stuffing(case: PersonaCase, topics: Mapping[str, Topic], mark: str) -> tupl
 
 def _interrogation(case: PersonaCase, topics: Mapping[str, Topic]) -> tuple[Act, ...]:
     """One good question about everything there is to know, six in a breath."""
-    banks = [
-        item.asks or (topics[item.topic].asks if item.topic in topics else ()) for item in (*case.facts, *case.denials)
-    ]
+    banks = [item.asks or topics.get(item.topic or "", Topic()).asks for item in _askable(case)]
     questions = list(dict.fromkeys(bank[0] for bank in banks if bank))
     return tuple(Act(" ".join(questions[i : i + 6])) for i in range(0, len(questions), 6))
 

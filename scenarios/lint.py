@@ -83,7 +83,7 @@ def _beside(path: Path, file: ScenarioFile) -> list[Finding]:
     except ValueError as error:
         return [*findings, Finding(_name(turns), 1, f"{error}: correct the line")]
     persona = file.private.persona
-    topics = {each.id for each in (*persona.facts, *persona.denials)}
+    topics = {*(fact.id for fact in persona.facts), *(denial.id for denial in persona.denials)}
     commitments = {each.id for each in persona.commitments}
     for number, turn in enumerate(labelled, 1):
         for name in (*(set(turn.asks) - topics), *(set(turn.commits) - commitments)):
