@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from benchmarks.own_words import Extremes, Way, out_of_fold, with_sentence
 from benchmarks.planted_words import GOOD, PROMISES
@@ -39,6 +40,7 @@ def test_more_words_lower_no_extreme() -> None:
     assert (after > before + 1e-3).any()
 
 
+@pytest.mark.slow
 def test_what_own_words_cost_is_what_a_talk_without_them_would_have_more() -> None:
     """Kind words earn here, and the number of words is the column that may only cost."""
     words = WordCounts()

@@ -36,7 +36,8 @@ runpy.run_module({module!r}, run_name="__main__")
 
 
 def run(program: str, *arguments: str, data: Path) -> subprocess.CompletedProcess[str]:
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "LABS_DATA": str(data)}
+    few = ROOT / "tests" / "data" / "collections"
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "LABS_SCENARIOS": str(few), "LABS_DATA": str(data)}
     command = [sys.executable, "-P", "-c", program, *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=variables, timeout=120, check=False)
 

@@ -15,9 +15,9 @@ from personas.phrasing import Cue, Objection, Phrasing
 from personas.replay import Exchange, replay
 from personas.simulator import Reply, Simulator
 from personas.state import PersonaState
-from reward_server.engine import load_matcher
+from reward_server.engine import load_matcher, load_scenarios
 from reward_server.settings import Settings
-from scenarios.library import Library, SealedScenario, load_library
+from scenarios.library import Library, SealedScenario
 
 EVERY = 20
 """One scenario in so many is played."""
@@ -30,7 +30,7 @@ def matcher() -> Matcher:
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    return load_library()
+    return load_scenarios(None)
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,7 @@ def test_what_only_looks_like_a_plea_is_shown(text: str, read: Read) -> None:
     assert read(text) == text
 
 
+@pytest.mark.slow
 def test_what_the_scenarios_own_agents_say_is_shown(read: Read, matcher: Matcher) -> None:
     """Less what stands among the honest exemplars, or as good as."""
     turns = [line for said in oracle_lines().values() for line in said]

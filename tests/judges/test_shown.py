@@ -165,6 +165,7 @@ def test_what_is_said_to_the_persona_is_shown(text: str) -> None:
     assert shown_of(text) == text
 
 
+@pytest.mark.slow
 def test_a_long_turn_of_signs_is_read_in_no_time() -> None:
     signs = ("!" * 60_000, "? a" * 20_000, "\n" * 60_000, ": " * 30_000, "| " * 30_000, "`" * 60_000)
     for text in (*signs, *(f"{word}{': ' * 30_000}" for word in ("answer", "result", "met")), "a\n" * 30_000):
