@@ -10,22 +10,19 @@ import asyncio
 import shlex
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from reward_server.clock import SystemClock
-from reward_server.coordination.key_ring import KeyRing, NewKey
 from reward_server.coordination.lab import PLAN_RATES, Plan
-from reward_server.coordination.pepper import pepper_of
-from reward_server.engine import load_scenarios
 from reward_server.errors import InvalidRequest
 from reward_server.program import as_called
 from reward_server.settings import load_settings
-from reward_server.store.migrate import migrate
-from reward_server.store.records import KeyRow
-from reward_server.store.store import Store
 from scenarios.spelling import meant
+
+if TYPE_CHECKING:
+    from reward_server.coordination.key_ring import KeyRing, NewKey
+    from reward_server.store.records import KeyRow
 
 app = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
 
@@ -129,6 +126,8 @@ def _refuse_unknown(collections: list[str]) -> None:
     """A misspelt collection would make a key that opens nothing."""
     if not collections:
         return
+    from reward_server.engine import load_scenarios
+
     known = set(load_scenarios(load_settings().scenarios).catalog.collections)
     for slug in collections:
         if slug not in known:
@@ -142,6 +141,12 @@ def _with_ring(data: Path | None, work: Callable[[KeyRing], Awaitable[Result]]) 
 
 
 async def _run(data: Path | None, work: Callable[[KeyRing], Awaitable[Result]]) -> Result:
+    from reward_server.clock import SystemClock
+    from reward_server.coordination.key_ring import KeyRing
+    from reward_server.coordination.pepper import pepper_of
+    from reward_server.store.migrate import migrate
+    from reward_server.store.store import Store
+
     settings = load_settings({"data": data})
     await migrate(settings.database)
     store = await Store.open(settings.database)
