@@ -67,7 +67,9 @@ def requirements(*, dev: bool) -> list[str]:
 
 def fingerprint(wanted: list[str]) -> str:
     """Identifies the environment that these requirements give on this machine."""
-    parts = [*wanted, (ROOT / "constraints" / "constraints.txt").read_text(), sys.version, sys.executable]
+    parts = [*wanted, (ROOT / "constraints" / "constraints.txt").read_text(), sys.version]
+    # One interpreter has several names, and each of them would ask for an installation of its own.
+    parts.append(os.path.realpath(sys.executable))
     parts += [platform.platform(), str(ROOT)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 

@@ -158,7 +158,7 @@ class EpisodeService:
     async def _turn(
         self, lab: Lab, episode_id: str, request: TurnRequest, content: Callable[[], object], keep: Keep
     ) -> Body:
-        messages = [line_of(message) for message in request.messages]
+        messages = lines_of(request.messages)
         # A lone message that is sent again is a new turn, so it never joins another one.
         positioned = len(without_preamble(messages)) > 1
         ticket = fingerprint(content()) if positioned else secrets.token_hex(16)
@@ -357,6 +357,11 @@ def turn_row(after: EpisodeRow, message: Line, observation: str, score: TurnScor
         fingerprint=fingerprint(message.content, calls),
         created_at=after.active_at,
     )
+
+
+def lines_of(messages: Sequence[Message]) -> list[Line]:
+    """The messages of the two parties, and those in front. What tools answered the agent is part of its turn."""
+    return [line_of(message) for message in messages if message.role != "tool"]
 
 
 def line_of(message: Message) -> Line:
