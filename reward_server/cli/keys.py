@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -36,7 +37,7 @@ Data = Annotated[Path | None, typer.Option(help="The server's data folder; LABS_
 @app.command()
 def create(
     name: Annotated[str, typer.Argument(help="What the key is for, for example ci or production.")],
-    lab: Annotated[str, typer.Option(help="Whose key it is: labs do not see each other's episodes.")] = "default",
+    lab: Annotated[str, typer.Option(help="Whose key it is: labs do not see each other's episodes.")],
     plan: Annotated[
         Plan | None, typer.Option(help="standard: 60 requests a minute, premium: 300, custom: --rate.")
     ] = None,
@@ -48,6 +49,7 @@ def create(
     operator: Annotated[
         bool, typer.Option("--operator", help="An operator's key: may activate reward models and read metrics.")
     ] = False,
+    expires_days: Annotated[int | None, typer.Option(min=1, max=3650, help="Days until the key stops working.")] = None,
     data: Data = None,
 ) -> None:
     """Make a key and print it, once."""
@@ -66,6 +68,7 @@ def create(
                 collections=collection or None,
                 full_scores=full_scores,
                 operator=operator,
+                expires_in=None if expires_days is None else timedelta(days=expires_days),
             )
         except InvalidRequest as error:
             found = [f"{ARGUMENTS.get(str(each.loc[0]), each.loc[0])} {each.msg}" for each in error.errors]
@@ -89,7 +92,7 @@ def list_keys(data: Data = None) -> None:
         typer.echo(_line(row))
     if not rows:
         where = f" --data {shlex.quote(str(data))}" if data else ""
-        typer.echo(as_called(f"There are no keys; make one: ./labs keys create NAME{where}"), err=True)
+        typer.echo(as_called(f"There are no keys; make one: ./labs keys create NAME --lab LAB{where}"), err=True)
 
 
 def _line(row: KeyRow) -> str:
@@ -103,6 +106,8 @@ def _line(row: KeyRow) -> str:
     if row.operator:
         parts.append("operator")
     parts.append(f"created={row.created_at:%Y-%m-%dT%H:%MZ}")
+    if row.expires_at is not None:
+        parts.append(f"expires={row.expires_at:%Y-%m-%dT%H:%MZ}")
     if row.revoked_at is not None:
         parts.append(f"revoked={row.revoked_at:%Y-%m-%dT%H:%MZ}")
     return "  ".join(parts)

@@ -178,8 +178,10 @@ class EpisodeService:
             async with self._locks.hold(f"turn/{lab.lab_id}/{episode_id}", ticket):
                 return await work
         except Busy:
-            work.close()
             raise TurnInProgress from None
+        finally:
+            # Whoever was refused, or gave up waiting, has never begun it.
+            work.close()
 
     async def _recall_or_refuse(self, lab: Lab, episode_id: str, messages: Sequence[Line]) -> Body:
         """While another turn is being answered: what was answered before it can still be had."""

@@ -44,9 +44,14 @@ def test_the_commands_of_a_checkout_are_listed_there_alone(labs: Labs) -> None:
         (["serve", "--prt", "1"], {}, 2, "(see ./labs serve --help)"),
         (["serve"], {"LABS_PORT": "many"}, 1, "LABS_PORT"),
         (["serve", "--host", "not an address"], {}, 1, "is not an address"),
-        (["keys", "create", "x", "--collection", "nope"], {}, 2, "there is no collection"),
-        (["keys", "create", "x", "--collection", "custmer-support"], {}, 2, "Did you mean customer-support?"),
-        (["keys", "create", "x", "--plan", "premium", "--rate", "3"], {}, 2, "--plan custom"),
+        (["keys", "create", "x", "--lab", "a", "--collection", "nope"], {}, 2, "there is no collection"),
+        (
+            ["keys", "create", "x", "--lab=a", "--collection", "custmer-support"],
+            {},
+            2,
+            "Did you mean customer-support?",
+        ),
+        (["keys", "create", "x", "--lab", "a", "--plan", "premium", "--rate", "3"], {}, 2, "--plan custom"),
         (["keys", "create", "x", "--lab", ""], {}, 2, "--lab must be lower-case letters"),
         (["learner", "--port", "1"], {}, 1, "learner is a command of ./labs in a checkout"),
         (["serve", "--host", "0.0.0.0", "--port", "0"], {}, 1, "labs keys create"),
@@ -67,7 +72,7 @@ def test_what_is_wrong_is_one_line(
 )
 def test_it_calls_itself_what_it_was_called_by(tmp_path: Path, program: tuple[str, ...], name: str) -> None:
     keyless = anew("serve", "--host", "0.0.0.0", "--port", "0", "--data", str(tmp_path), program=program)
-    assert keyless.stderr.endswith(f"create one: {name} keys create NAME\n")
+    assert keyless.stderr.endswith(f"create one: {name} keys create NAME --lab LAB\n")
     assert f"(see {name} serve --help)" in anew("serve", "--prt", "1", program=program).stderr
     assert f"Usage: {name} keys" in anew("keys", "--help", program=program).stdout
     begun = anew("scenarios", "new", "own/first", "--dir", str(tmp_path / "own"), program=program)
@@ -92,7 +97,7 @@ def test_a_port_in_use_is_one_line(labs: Labs, tmp_path: Path) -> None:
 
 
 def test_a_key_is_printed_once_and_listed_without_its_secret(labs: Labs, tmp_path: Path) -> None:
-    made = labs("keys", "create", "ci", "--rate", "5", "--data", str(tmp_path))
+    made = labs("keys", "create", "ci", "--lab", "acme", "--rate", "5", "--data", str(tmp_path))
     key = made.stdout.strip()
     assert key.startswith("lab_")
     listed = labs("keys", "list", "--data", str(tmp_path))
@@ -105,7 +110,7 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(labs: Labs, tmp_pat
 def test_where_no_key_is_it_says_how_to_make_one(labs: Labs, tmp_path: Path) -> None:
     listed = labs("keys", "list", "--data", str(tmp_path))
     assert (listed.returncode, listed.stdout) == (0, "")
-    assert listed.stderr == f"There are no keys; make one: ./labs keys create NAME --data {tmp_path}\n"
+    assert listed.stderr == f"There are no keys; make one: ./labs keys create NAME --lab LAB --data {tmp_path}\n"
 
 
 def test_doctor_finds_everything_in_order(tmp_path: Path) -> None:
@@ -115,8 +120,8 @@ def test_doctor_finds_everything_in_order(tmp_path: Path) -> None:
 
 
 def test_an_operators_key_is_listed_as_one(labs: Labs, tmp_path: Path) -> None:
-    assert labs("keys", "create", "ops", "--operator", "--data", str(tmp_path)).returncode == 0
-    assert labs("keys", "create", "ci", "--data", str(tmp_path)).returncode == 0
+    assert labs("keys", "create", "ops", "--lab", "acme", "--operator", "--data", str(tmp_path)).returncode == 0
+    assert labs("keys", "create", "ci", "--lab", "acme", "--data", str(tmp_path)).returncode == 0
     listed = labs("keys", "list", "--data", str(tmp_path)).stdout.splitlines()
     assert [("name=ops" in line, "operator" in line.split()) for line in listed] == [(True, True), (False, False)]
 
