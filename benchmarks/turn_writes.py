@@ -142,7 +142,7 @@ def summary(rounds: list[dict[str, Any]]) -> dict[str, float]:
     """Medians over the rounds."""
 
     def quantile(share: float) -> float:
-        return statistics.median(sorted(each["took"])[int(share * (len(each["took"]) - 1))] for each in rounds) * 1000
+        return 1000 * float(statistics.median(sorted(x["took"])[int(share * (len(x["took"]) - 1))] for x in rounds))
 
     return {
         "turns_per_second": round(statistics.median(each["per_second"] for each in rounds), 1),
