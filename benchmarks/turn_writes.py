@@ -5,8 +5,8 @@
 64 clients store turns of their own episodes on a PostgreSQL that writes through to the disk. "raw" is asyncpg without
 anything of ours: BEGIN, UPDATE, INSERT, COMMIT, one turn after the other on one connection; "pool" the same on 16
 connections; "ungrouped" and "grouped" are the store with its eight writers, in groups of one and of up to 64. Rounds
-take turns, so that whatever else the machine does meets all of them. A latency is that of one turn as its client sees it,
-waiting included.
+take turns, so that whatever else the machine does meets all of them. A latency is that of one turn as its client sees
+it, waiting included.
 """
 
 from __future__ import annotations
