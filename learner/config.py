@@ -132,7 +132,7 @@ class OptimSection:
     weight_decay: float = 0.0
     clip_norm: float = 1.0
     minibatches: int = 1
-    micro_tokens: int = 16_384
+    micro_tokens: int = 4_096
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     """How the learning rate falls from its full value to `final_share` of it over the updates of the run."""
     warmup_updates: int = 0
