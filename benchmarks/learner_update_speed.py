@@ -1,6 +1,7 @@
 """Forward and backward of one update beside TRL's, on the same weights and tokens, in turn, in CPU seconds of a thread.
 
-    pip install trl==1.16.0 && python -m benchmarks.learner_update_speed --out benchmarks/results/learner_update_speed.md
+    .venv/bin/python -m pip install trl==1.16.0
+    .venv/bin/python -m benchmarks.learner_update_speed
 
 Both compute the token-mean clipped loss of 16 two-turn episodes in 4 groups: a prompt of 200 tokens, then 40 to 240 of
 which a quarter is the persona's. TRL gets them padded, as its trainer makes them, with its fused head. Gradients are
@@ -16,7 +17,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -94,12 +94,14 @@ def updater_of(policy: Policy, micro_tokens: int) -> Updater:
     return Updater(policy, torch.optim.SGD(policy.model.parameters(), lr=0.0), settings, 1)
 
 
-def theirs(model: Any, groups: list[Group], advantages: torch.Tensor) -> Callable[[], None]:
-    """TRL's loss as its trainer calls it, without the trainer around it."""
+def theirs(
+    model: Any, groups: list[Group], advantages: torch.Tensor, *, device: str = "cpu", prompt: int = PROMPT
+) -> Callable[[], None]:
+    """TRL's loss as its trainer calls it, without the trainer around it; on a GPU in bf16."""
     from trl import GRPOTrainer
 
     members = [trajectory for group in groups for trajectory in group.trajectories]
-    width = max(len(each.ids) for each in members) - PROMPT
+    width = max(len(each.ids) for each in members) - prompt
 
     def padded(values: list[int]) -> list[int]:
         return values + [0] * (width - len(values))
@@ -110,7 +112,7 @@ def theirs(model: Any, groups: list[Group], advantages: torch.Tensor) -> Callabl
         gather_for_metrics=lambda each: each,
         reduce=lambda each, reduction=None: each,
         sync_gradients=True,
-        autocast=nullcontext,
+        autocast=nullcontext if device == "cpu" else lambda: torch.autocast(device, torch.bfloat16),
     )
     trainer = SimpleNamespace(
         accelerator=accelerator,
@@ -140,15 +142,16 @@ def theirs(model: Any, groups: list[Group], advantages: torch.Tensor) -> Callabl
         torch.tensor([padded(each) for each in spoken]),
     )
     inputs = {
-        "prompt_ids": torch.tensor([each.ids[:PROMPT] for each in members]),
-        "prompt_mask": torch.ones(len(members), PROMPT, dtype=torch.long),
-        "completion_ids": torch.tensor([padded(list(each.ids[PROMPT:])) for each in members]),
+        "prompt_ids": torch.tensor([each.ids[:prompt] for each in members]),
+        "prompt_mask": torch.ones(len(members), prompt, dtype=torch.long),
+        "completion_ids": torch.tensor([padded(list(each.ids[prompt:])) for each in members]),
         "completion_mask": mask,
         "tool_mask": tools,
         "advantages": advantages,
         "num_items_in_batch": (mask * tools).sum(),
     }
-    return lambda: GRPOTrainer._compute_loss(trainer, model, inputs).backward()
+    placed = {name: each.to(device) for name, each in inputs.items()}
+    return lambda: GRPOTrainer._compute_loss(trainer, model, placed).backward()
 
 
 def gradient(model: Any) -> torch.Tensor:
@@ -193,12 +196,31 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--micro-tokens", type=int, default=4096)
     parser.add_argument("--only", choices=list(SIZES))
-    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    table = Table(
+        f"Forward and backward of 16 episodes, CPU seconds of one thread, smallest of {options.rounds} rounds in turn",
+        ["parameters", "TRL 1.16", "padded rows", "packed, shared prompts", "times TRL", "gradient against TRL's"],
+    )
     for name, size in SIZES.items():
         if options.only in (None, name):
-            print(name, measure(*size, options.rounds, options.micro_tokens), flush=True)
+            found = measure(*size, options.rounds, options.micro_tokens)
+            trl, padded, packed = found.seconds.values()
+            print(name, found, flush=True)
+            table.add(name, f"{trl:.2f}", f"{padded:.2f}", f"{packed:.2f}", f"{trl / packed:.2f}", f"{found.gap:.0e}")
+    groups = episodes(1024)
+    rows = [row for group in groups for trajectory in group.trajectories for row in trajectory.rows]
+    widest = max(len(trajectory.ids) for group in groups for trajectory in group.trajectories)
+    raw = sum(len(segment.ids) for row in rows for segment in row)
+    sampled = sum(trajectory.sampled_tokens for group in groups for trajectory in group.trajectories)
+    counts = (
+        f"Tokens: {widest * len(rows):,} padded, {raw:,} without padding, {packed_size(rows):,} with each prompt once,"
+        f" {sampled:,} of them sampled. The gap is |ours - TRL's| / |TRL's| over all parameters."
+    )
+    print(table.text())
+    if options.only is None:
+        title = "# An update beside TRL's"
+        write("learner_update_speed", "\n\n".join([title, table.text(), counts, environment()]))
 
 
 if __name__ == "__main__":

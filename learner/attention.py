@@ -75,7 +75,7 @@ def _by_runs(
 ) -> Tensor:
     lengths = [run.end - run.start for run in packing.runs]
     # `split`, not slices: its gradient is one concatenation, where each slice's is a whole row of zeros.
-    queries, keys, values = (each.split(lengths, dim=2) for each in (query, key, value))
+    queries, keys, values = (torch.split(each, lengths, dim=2) for each in (query, key, value))
     out = []
     for number, run in enumerate(packing.runs):
         mask, causal = None, not run.above

@@ -22,7 +22,7 @@ class LoraSettings:
     """Size of the adapters."""
 
     rank: int = 16
-    alpha: float = 32.0
+    alpha: int = 32
     targets: tuple[str, ...] = ("all-linear",)
     """Names of layers, or `all-linear`: every linear layer but the head."""
 

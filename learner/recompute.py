@@ -17,6 +17,8 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 def recompute_layers(model: nn.Module) -> int:
     """Make every layer of a transformers model forget what it can make again; returns how many there are.
 
+    To be called last: a copy of the model would go on calling the layers of this one.
+
     Raises:
         ValueError: the model has no layers that transformers would do this for.
     """
@@ -36,4 +38,4 @@ def _wrap(layer: nn.Module) -> None:
             return forward(*args, **options)
         return checkpoint(forward, *args, use_reentrant=False, **options)
 
-    layer.forward = forgetful  # type: ignore[method-assign]
+    layer.forward = forgetful

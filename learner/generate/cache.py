@@ -18,11 +18,11 @@ def growing_cache() -> Cache:
     return Cache(layer_class_to_replicate=GrowingLayer)
 
 
-class GrowingLayer(DynamicLayer):
+class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     """One layer's keys and values, [rows, heads, capacity, width], of which `length` are there."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+        super().__init__(*args, **options)  # type: ignore[no-untyped-call]
         self._length = 0
         self._buffers: tuple[Tensor, Tensor] | None = None
 
