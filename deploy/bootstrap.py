@@ -67,7 +67,9 @@ def requirements(*, dev: bool) -> list[str]:
 
 def fingerprint(wanted: list[str]) -> str:
     """Identifies the environment that these requirements give on this machine."""
-    parts = [*wanted, (ROOT / "constraints" / "constraints.txt").read_text(), sys.version, sys.executable]
+    parts = [*wanted, (ROOT / "constraints" / "constraints.txt").read_text(), sys.version]
+    # One interpreter has several names, and each of them would ask for an installation of its own.
+    parts.append(os.path.realpath(sys.executable))
     parts += [platform.platform(), str(ROOT)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -183,7 +185,7 @@ def test_commands(python: Path, arguments: list[str]) -> list[list[str]]:
         [str(bin_ / "ruff"), "check", "."],
         [str(bin_ / "lint-imports")],
         [str(python), "-m", "mypy"],
-        [*pytest, "-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile", "-q"],
+        [*pytest, "-n", str(min(os.cpu_count() or 1, 4)), "--dist", "worksteal", "-q"],
     ]
 
 
@@ -191,14 +193,41 @@ def run_tests(python: Path, arguments: list[str]) -> int:
     """Run every step, even after a failure, so that one run shows all that is wrong."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     failed = []
-    for command in test_commands(python, arguments):
-        shown = " ".join([Path(command[0]).name, *command[1:]])
-        print(f"labs: {shown}", file=sys.stderr, flush=True)
-        if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode != 0:
-            failed.append(shown)
-    for shown in failed:
-        print(f"labs: FAILED: {shown}", file=sys.stderr)
+    commands = test_commands(python, arguments)
+    # Types take a minute of one core: they are looked at beside the other steps, and spoken of after them.
+    aside = [command for command in commands if "mypy" in command]
+    with contextlib.ExitStack() as stack:
+        started = [(command, in_background(command, environment, stack)) for command in aside]
+        for command in commands:
+            if command not in aside:
+                announce(command)
+                if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode != 0:
+                    failed.append(command)
+        for command, process in started:
+            announce(command)
+            print(process.communicate()[0], end="", flush=True)
+            if process.returncode != 0:
+                failed.append(command)
+    for command in failed:
+        announce(command, "FAILED: ")
     return 1 if failed else 0
+
+
+def announce(command: list[str], what: str = "") -> None:
+    """Name a step on standard error."""
+    print(f"labs: {what}{Path(command[0]).name} {' '.join(command[1:])}", file=sys.stderr, flush=True)
+
+
+def in_background(
+    command: list[str], environment: dict[str, str], stack: contextlib.ExitStack
+) -> subprocess.Popen[str]:
+    """Start a step whose words are kept; it ends with the stack at the latest."""
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    stack.enter_context(process)
+    stack.callback(process.terminate)
+    return process
 
 
 def main(arguments: list[str]) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from learner.generate.session import Continuation, Generator
-from learner.model import Policy, rows_of
+from learner.model import Policy
 from learner.tokens import Renderer
 from learner.types import Segment
 
@@ -27,10 +27,11 @@ class CanaryError(RuntimeError):
 
 def tolerance_of(policy: Policy) -> float:
     """How far the two may be apart."""
-    return TOLERANCE if policy.model.dtype in (torch.float32, torch.float64) else COARSE_TOLERANCE
+    exact = policy.autocast is None and policy.model.dtype in (torch.float32, torch.float64)
+    return TOLERANCE if exact else COARSE_TOLERANCE
 
 
-def gap(generator: Generator, policy: Policy, renderer: Renderer, pad_id: int) -> float:
+def gap(generator: Generator, policy: Policy, renderer: Renderer) -> float:
     """Largest difference between the two log-probabilities of one sampled token."""
     session = generator.start()
     limit = generator.context
@@ -47,14 +48,15 @@ def gap(generator: Generator, policy: Policy, renderer: Renderer, pad_id: int) -
         for row, completion in said.items():
             played[row] += [Segment(tuple(given[row])), Segment(completion.ids, completion.logp)]
         given = {row: renderer.suffix(WORDS[: 5 * (row + 1)], ended=said[row].ended) for row in said if row % 4}
-    rows = rows_of([segments for segments in played.values() if segments], pad_id, policy.device)
+    rows = [segments for segments in played.values() if segments]
+    sampled = [value for row in rows for segment in row for value in segment.logp or ()]
     with torch.no_grad():
-        return float(((policy.score(rows).logp - rows.sampler_logp) * rows.sampled).abs().max())
+        return float((policy.score_rows(rows)[0].cpu() - torch.tensor(sampled)).abs().max())
 
 
-def check(generator: Generator, policy: Policy, renderer: Renderer, pad_id: int) -> float:
+def check(generator: Generator, policy: Policy, renderer: Renderer) -> float:
     """The gap; raises CanaryError where it is too large."""
-    found = gap(generator, policy, renderer, pad_id)
+    found = gap(generator, policy, renderer)
     if not found <= tolerance_of(policy):
         raise CanaryError(
             f"sampler and learner differ by {found:.1e} in the log-probability of the same tokens (allowed:"

@@ -72,6 +72,10 @@ class ModelSection:
     device: str = "cpu"
     threads: int = 1
     """Threads of torch on the CPU: more than one costs a tiny model more than it gives."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """What matrix products are computed in, of sampler and update alike; weights stay in float32."""
+    recompute: bool = False
+    """Make activations again in the backward pass: less memory, about a third more time."""
     template_options: dict[str, Any] = field(default_factory=dict)
     """Passed to the chat template, such as `{enable_thinking = false}`."""
     reference: bool = True
@@ -132,7 +136,7 @@ class OptimSection:
     weight_decay: float = 0.0
     clip_norm: float = 1.0
     minibatches: int = 1
-    micro_tokens: int = 16_384
+    micro_tokens: int = 4_096
     schedule: Literal["constant", "linear", "cosine"] = "constant"
     """How the learning rate falls from its full value to `final_share` of it over the updates of the run."""
     warmup_updates: int = 0

@@ -21,7 +21,7 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
         run = runs.open_run(config, Path(folder), say, now)
         kind = "rewrites history, so turns fork into rows of their own" if run.renderer.forks else "append-only"
         say(f"template: {kind}; turns end with {run.tokenizer.convert_ids_to_tokens(run.renderer.end_id)!r}")
-        gap = canary.check(run.generator(loop.CANARY_TOKENS), run.policy, run.renderer, run.pad_id)
+        gap = canary.check(run.generator(loop.CANARY_TOKENS), run.policy, run.renderer)
         say(f"canary: sampler and learner differ by at most {gap:.1e} (fine)")
         collected = asyncio.run(_play(run, url, now))
     if not collected.trajectories:

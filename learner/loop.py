@@ -40,7 +40,7 @@ async def train(
     run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool] = _never, now: Now = silent
 ) -> None:
     """Train to the configured number of updates, or to the end of the one in which it is asked to end."""
-    canary.check(run.generator(CANARY_TOKENS), run.policy, run.renderer, run.pad_id)
+    canary.check(run.generator(CANARY_TOKENS), run.policy, run.renderer)
     stages = await open_stages(run.config, client)
     rollouts = run.rollouts(client, stages.of(0), say)
     if run.step == 0:

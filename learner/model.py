@@ -2,7 +2,7 @@
 
 `Policy.distribution` divides by the temperature and rules out control tokens; both the sampler and
 the loss go through it, so their log-probabilities are of the same thing. The LM head runs on the
-positions of sampled tokens only.
+positions of sampled tokens only. Rows are scored packed (`packed`) where the model allows it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from learner.objectives import chosen_logp_and_entropy
+from learner.packed import PackedScorer, packed_scorer
 from learner.types import Segment
 
 
@@ -42,13 +43,26 @@ class Scored:
 class Policy:
     """A model with the distribution it acts by."""
 
-    def __init__(self, model: Any, *, end_id: int, banned: Sequence[int] = (), temperature: float = 1.0) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        end_id: int,
+        banned: Sequence[int] = (),
+        temperature: float = 1.0,
+        autocast: torch.dtype | None = None,
+        packs: bool = True,
+    ) -> None:
         if temperature <= 0:
             raise ValueError("the temperature must be above 0")
         self.model = model
         self.end_id = end_id
         self.temperature = temperature
-        self._banned = torch.tensor(sorted(set(banned) - {end_id}), dtype=torch.long, device=model.device)
+        self.autocast = autocast
+        """What matrix products are computed in; None: the model's own dtype."""
+        self.banned = torch.tensor(sorted(set(banned) - {end_id}), dtype=torch.long, device=model.device)
+        self._may_pack = packs
+        self._scorer: PackedScorer | None = None
 
     @property
     def device(self) -> torch.device:
@@ -56,11 +70,38 @@ class Policy:
         device: torch.device = self.model.device
         return device
 
+    def precision(self) -> torch.autocast:
+        """The context in which the model is run, by sampler and learner alike."""
+        enabled = self.autocast is not None
+        return torch.autocast(self.device.type, dtype=self.autocast or torch.bfloat16, enabled=enabled)
+
+    @property
+    def packs(self) -> bool:
+        """Whether rows are scored packed; found out when it is first asked."""
+        if self._may_pack and self._scorer is None:
+            self._scorer = packed_scorer(self)
+            self._may_pack = self._scorer is not None
+        return self._may_pack
+
+    def score_rows(self, rows: Sequence[Sequence[Segment]]) -> tuple[Tensor, Tensor]:
+        """[N] log-probabilities and entropies of the sampled tokens, row by row, with gradient."""
+        if not self.packs or self._scorer is None:
+            return self.score_padded(rows)
+        with self.precision():
+            return self._scorer.score(rows)
+
+    def score_padded(self, rows: Sequence[Sequence[Segment]]) -> tuple[Tensor, Tensor]:
+        """The same by rows of one width."""
+        padded = rows_of(rows, 0, self.device)
+        scored = self.score(padded)
+        chosen = padded.sampled > 0
+        return scored.logp[chosen], scored.entropy[chosen]
+
     def distribution(self, logits: Tensor) -> Tensor:
         """Logits of the distribution that is sampled from."""
         logits = logits.float()
-        if len(self._banned):
-            logits = logits.index_fill(-1, self._banned, float("-inf"))
+        if len(self.banned):
+            logits = logits.index_fill(-1, self.banned, float("-inf"))
         return logits / self.temperature
 
     def score(self, rows: Rows) -> Scored:
@@ -85,7 +126,8 @@ class Policy:
         hook = self.model.get_output_embeddings().register_forward_pre_hook(pick)
         try:
             # Rows are padded on the right, where a causal model never looks: no mask, and the faster kernel.
-            logits: Tensor = self.model(input_ids=ids, use_cache=False).logits
+            with self.precision():
+                logits: Tensor = self.model(input_ids=ids, use_cache=False).logits
         finally:
             hook.remove()
         return logits[0]

@@ -27,6 +27,7 @@ from learner.generate.hf import HfGenerator
 from learner.metrics import MetricsFile, read_metrics
 from learner.model import Policy
 from learner.patience import Patience
+from learner.recompute import recompute_layers
 from learner.rollout import Rollouts, Stage
 from learner.tiny import build_model, build_tokenizer
 from learner.tokens import Renderer, special_tokens
@@ -221,7 +222,13 @@ def _warmed_up(config: Config, say: Say, now: Now) -> tuple[Any, Any]:
 def _policy(config: Config, model: Any, tokenizer: Any, renderer: Renderer) -> Policy:
     model.eval()  # no dropout: sampler and learner must see one distribution
     banned = [*special_tokens(tokenizer).values(), *ids_without_token(model, tokenizer)]
-    return Policy(model, end_id=renderer.end_id, banned=banned, temperature=config.model.temperature)
+    return Policy(
+        model,
+        end_id=renderer.end_id,
+        banned=banned,
+        temperature=config.model.temperature,
+        autocast=torch.bfloat16 if config.model.precision == "bfloat16" else None,
+    )
 
 
 def ids_without_token(model: Any, tokenizer: Any) -> list[int]:
@@ -257,6 +264,9 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any) -> Run:
         critic_optimizer = torch.optim.AdamW(critic.parameters(), lr=config.optim.learning_rate, weight_decay=0.0)
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else renderer.end_id
     pairs = Fluency.pairs_of(load_script(config.warmup.script).texts()) if config.model.path is None else frozenset()
+    if config.model.recompute:
+        # After the copies above: a copy would call the layers of this one.
+        recompute_layers(model)
     return Run(
         config=config,
         folder=folder,

@@ -25,7 +25,8 @@ from learner.credit import Credit
 from learner.critic import Critic, explained_variance
 from learner.model import Policy, rows_of
 from learner.objectives import LossInputs, mismatch_metrics, policy_loss, value_loss
-from learner.types import Group, Trajectory
+from learner.packing import added_size
+from learner.types import Group, Segment, Trajectory
 
 
 class NonFiniteError(RuntimeError):
@@ -46,8 +47,8 @@ class UpdateSettings:
     clip_norm: float = 1.0
     minibatches: int = 1
     """Optimiser steps per batch."""
-    micro_tokens: int = 16_384
-    """Padded tokens per forward pass."""
+    micro_tokens: int = 4_096
+    """Tokens per forward pass: packed ones, or padded ones where the model does not allow packing."""
     tolerance: float = 1e-4
     """Rewards closer than this are equal."""
     turn_limit: int = 0
@@ -160,6 +161,13 @@ class Updater:
         sums["update/grad_norm"] = self._apply(self._optimizer, sums)
         return sums
 
+    def gradients(self, groups: Sequence[Group]) -> None:
+        """Put the gradient of one step on all groups into the policy's parameters, and do not step."""
+        examples = self._examples(groups, {}, warming=False)
+        tally = self._tally(examples)
+        for micro in _by_tokens(examples, self._settings.micro_tokens, packs=self._policy.packs):
+            self._backward(micro, tally, on_policy=True)
+
     # --- what is known before the first step ------------------------------------------------------
 
     def _examples(self, groups: Sequence[Group], metrics: dict[str, float], *, warming: bool) -> list[Example]:
@@ -194,7 +202,7 @@ class Updater:
 
     @torch.no_grad()
     def _note(self, examples: Sequence[Example], name: str, of: Callable[[list[Example]], Tensor]) -> None:
-        for micro in _by_tokens(examples, self._settings.micro_tokens):
+        for micro in _by_tokens(examples, self._settings.micro_tokens, packs=self._policy.packs):
             for example, part in zip(micro, torch.split(of(micro), [example.tokens for example in micro]), strict=True):
                 setattr(example, name, part)
 
@@ -240,14 +248,12 @@ class Updater:
     # --- a step -----------------------------------------------------------------------------------
 
     def _step(self, examples: Sequence[Example], *, on_policy: bool, warming: bool) -> dict[str, float]:
-        tokens = sum(example.tokens for example in examples)
-        good = sum(example.tokens for example in examples if example.trajectory.reward >= self.objective.positive_from)
-        tally = _Tally(sum(len(self._lengths(example)) for example in examples), tokens, good)
+        tally = self._tally(examples)
         sums: dict[str, float] = {}
         optimizers = [self._optimizer, *([self._critic_optimizer] if self._critic_optimizer is not None else [])]
         for optimizer in optimizers:
             optimizer.zero_grad(set_to_none=True)
-        for micro in _by_tokens(examples, self._settings.micro_tokens):
+        for micro in _by_tokens(examples, self._settings.micro_tokens, packs=self._policy.packs):
             share = sum(example.tokens for example in micro) / tally.tokens
             found = {} if warming else self._backward(micro, tally, on_policy=on_policy)
             if self._critic is not None:
@@ -266,6 +272,11 @@ class Updater:
         if kl_tokens:
             sums["update/kl_reference"] = sums.pop("kl_sum") / kl_tokens
         return {**sums, "update/tokens": float(tally.tokens)}
+
+    def _tally(self, examples: Sequence[Example]) -> _Tally:
+        tokens = sum(example.tokens for example in examples)
+        good = sum(example.tokens for example in examples if example.trajectory.reward >= self.objective.positive_from)
+        return _Tally(sum(len(self._lengths(example)) for example in examples), tokens, good)
 
     def _apply(self, optimizer: torch.optim.Optimizer, sums: dict[str, float]) -> float:
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
@@ -289,10 +300,7 @@ class Updater:
 
     def _score_flat(self, policy: Policy, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
         """[N] log-probabilities and entropies of the sampled tokens, example by example."""
-        rows = rows_of([row for example in examples for row in example.trajectory.rows], self._pad_id, policy.device)
-        scored = policy.score(rows)
-        chosen = rows.sampled > 0
-        return scored.logp[chosen], scored.entropy[chosen]
+        return policy.score_rows([row for example in examples for row in example.trajectory.rows])
 
     def _values(self, examples: Sequence[Example]) -> Tensor:
         if self._critic is None:
@@ -382,19 +390,49 @@ def _split(examples: Sequence[Example], parts: int) -> list[Sequence[Example]]:
     return [examples[start::parts] for start in range(parts)]
 
 
-def _by_tokens(examples: Sequence[Example], budget: int) -> Iterator[list[Example]]:
-    """Rows of similar length together, as many as the budget of padded tokens allows."""
+def _by_tokens(examples: Sequence[Example], budget: int, *, packs: bool) -> Iterator[list[Example]]:
+    """As many examples at once as the budget of tokens allows: of packed tokens, or of padded ones."""
     micro: list[Example] = []
-    rows = 0
-    for example in sorted(examples, key=lambda example: _width(example.trajectory)):
-        width, more = _width(example.trajectory), len(example.trajectory.rows)
-        if micro and width * (rows + more) > budget:
+    size = _PackedSize() if packs else _PaddedSize()
+    # Packed, neighbours are of one group and begin alike; padded, rows of similar length belong together.
+    for example in examples if packs else sorted(examples, key=lambda example: _width(example.trajectory)):
+        if micro and size.with_(example) > budget:
             yield micro
-            micro, rows = [], 0
+            micro, size = [], type(size)()
+        size.add(example)
         micro.append(example)
-        rows += more
     if micro:
         yield micro
+
+
+class _PackedSize:
+    """Tokens of a packed row."""
+
+    def __init__(self) -> None:
+        self._tokens = 0
+        self._last: tuple[Segment, ...] | None = None
+
+    def with_(self, example: Example) -> int:
+        tokens, last = self._tokens, self._last
+        for row in example.trajectory.rows:
+            tokens, last = tokens + added_size(row, last), row
+        return tokens
+
+    def add(self, example: Example) -> None:
+        self._tokens, self._last = self.with_(example), example.trajectory.rows[-1]
+
+
+class _PaddedSize:
+    """Places of rows of one width; they come shortest first."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+
+    def with_(self, example: Example) -> int:
+        return _width(example.trajectory) * (self._rows + len(example.trajectory.rows))
+
+    def add(self, example: Example) -> None:
+        self._rows += len(example.trajectory.rows)
 
 
 def _width(trajectory: Trajectory) -> int:

@@ -174,6 +174,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     pepper = await asyncio.to_thread(pepper_of, settings)
     shared = await _shared(stack, settings, metrics)
     keys = KeyRing(store, ports.clock, pepper, events=shared.events)
+    await keys.note_pepper()
     open_access = may_be_open(settings, keyless=await keys.is_empty())
     scoring = await _scoring(stack, settings, ports, metrics, store)
     outliving = Outliving(settings.batch_deadline_s)
@@ -318,7 +319,7 @@ def may_be_open(settings: Settings, *, keyless: bool) -> bool:
     if not settings.is_loopback:
         raise ConfigurationError(
             f"Binding {settings.host} without an API key would open the server to everyone; "
-            "create one: ./labs keys create NAME"
+            "create one: ./labs keys create NAME --lab LAB"
         )
     return True
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,11 +41,17 @@ if TYPE_CHECKING:
 
 
 def load_scenarios(root: Path | None) -> Library:
-    """The scenarios below `root` (default: the packaged ones); `ScenarioError` names file and line."""
+    """The scenarios below `root` (default: the packaged ones, read once); `ScenarioError` names file and line."""
     try:
-        return load_library(root)
+        return _packaged() if root is None else load_library(root)
     except scenarios.yamlfile.ScenarioError as error:
         raise ScenarioError(str(error)) from None
+
+
+@cache
+def _packaged() -> Library:
+    """Nothing changes them while a process runs, and reading them takes seconds."""
+    return load_library()
 
 
 def load_matcher(

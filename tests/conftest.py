@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +15,10 @@ from benchmarks.real_servers import PostgresServer, RedisServer
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Vectors of authored sentences are kept between the suite's many server processes, and between runs."""
+    """The same start for every run: Ctrl-C is heard, and vectors of authored sentences are kept between processes."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # So do shells start what runs in the background; tests of Ctrl-C need it heard, here and in their processes.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("LABS_CACHE", str(Path(config.rootpath) / ".pytest_cache" / "labs"))
 
 

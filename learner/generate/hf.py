@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import DynamicCache
 
+from learner.generate.cache import growing_cache
 from learner.generate.session import Completion, Continuation
 from learner.model import Policy
 
@@ -45,7 +45,7 @@ class HfSession:
     def __init__(self, policy: Policy, max_tokens: int) -> None:
         self._policy = policy
         self._max_tokens = max_tokens
-        self._cache = DynamicCache()
+        self._cache = growing_cache()
         self._numbers: list[int] = []
         self._attention = torch.zeros((0, 0), dtype=torch.long)
         self._lengths = torch.zeros(0, dtype=torch.long)
@@ -99,14 +99,15 @@ class HfSession:
         self._positions = torch.cat([self._positions, positions], dim=1)
         self._lengths = self._lengths + mask.sum(1)
         device = self._policy.device
-        output = self._policy.model(
-            input_ids=ids.to(device),
-            attention_mask=self._masks(positions) if self._windows else self._attention.to(device),
-            position_ids=positions.to(device),
-            past_key_values=self._cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
+        with self._policy.precision():
+            output = self._policy.model(
+                input_ids=ids.to(device),
+                attention_mask=self._masks(positions) if self._windows else self._attention.to(device),
+                position_ids=positions.to(device),
+                past_key_values=self._cache,
+                use_cache=True,
+                logits_to_keep=1,
+            )
         return self._policy.distribution(output.logits[:, -1])
 
     def _masks(self, positions: Tensor) -> Any:

@@ -151,7 +151,7 @@ class _Exchange:
         await self._send(message)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
-        headers = [(b"x-request-id", self._request_id.encode())]
+        headers = [(b"x-request-id", self._request_id.encode()), (b"x-content-type-options", b"nosniff")]
         decision: Decision | None = self._state.get("rate")
         if decision is not None:
             headers += [

@@ -208,11 +208,26 @@ def _keys(settings: Settings) -> Finding:
     from reward_server.app import may_be_open
     from reward_server.coordination.pepper import FILE_NAME, pepper_of
 
-    if settings.pepper is None and (settings.data / FILE_NAME).exists():
+    pepper = settings.pepper is not None or (settings.data / FILE_NAME).exists()
+    if pepper:
         pepper_of(settings)
+    if _has_database(settings) and _count_keys(settings):
+        asyncio.run(_check_pepper(settings, pepper_of(settings) if pepper else b""))
     if may_be_open(settings, keyless=not (_has_database(settings) and _count_keys(settings))):
         return Finding("keys", f"none: on {settings.host} calls need none")
     return Finding("keys", "calls need one")
+
+
+async def _check_pepper(settings: Settings, pepper: bytes) -> None:
+    from reward_server.clock import SystemClock
+    from reward_server.coordination.key_ring import KeyRing
+    from reward_server.store.store import Store
+
+    store = await Store.open(settings.database)
+    try:
+        await KeyRing(store, SystemClock(), pepper).check_pepper()
+    finally:
+        await store.close()
 
 
 def _has_database(settings: Settings) -> bool:

@@ -9,23 +9,21 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from reward_server.clock import SystemClock
-from reward_server.coordination.key_ring import KeyRing, NewKey
 from reward_server.coordination.lab import PLAN_RATES, Plan
-from reward_server.coordination.pepper import pepper_of
-from reward_server.engine import load_scenarios
 from reward_server.errors import InvalidRequest
 from reward_server.program import as_called
 from reward_server.settings import load_settings
-from reward_server.store.migrate import migrate
-from reward_server.store.records import KeyRow
-from reward_server.store.store import Store
 from scenarios.spelling import meant
+
+if TYPE_CHECKING:
+    from reward_server.coordination.key_ring import KeyRing, NewKey
+    from reward_server.store.records import KeyRow
 
 app = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
 
@@ -39,7 +37,7 @@ Data = Annotated[Path | None, typer.Option(help="The server's data folder; LABS_
 @app.command()
 def create(
     name: Annotated[str, typer.Argument(help="What the key is for, for example ci or production.")],
-    lab: Annotated[str, typer.Option(help="Whose key it is: labs do not see each other's episodes.")] = "default",
+    lab: Annotated[str, typer.Option(help="Whose key it is: labs do not see each other's episodes.")],
     plan: Annotated[
         Plan | None, typer.Option(help="standard: 60 requests a minute, premium: 300, custom: --rate.")
     ] = None,
@@ -51,6 +49,7 @@ def create(
     operator: Annotated[
         bool, typer.Option("--operator", help="An operator's key: may activate reward models and read metrics.")
     ] = False,
+    expires_days: Annotated[int | None, typer.Option(min=1, max=3650, help="Days until the key stops working.")] = None,
     data: Data = None,
 ) -> None:
     """Make a key and print it, once."""
@@ -69,6 +68,7 @@ def create(
                 collections=collection or None,
                 full_scores=full_scores,
                 operator=operator,
+                expires_in=None if expires_days is None else timedelta(days=expires_days),
             )
         except InvalidRequest as error:
             found = [f"{ARGUMENTS.get(str(each.loc[0]), each.loc[0])} {each.msg}" for each in error.errors]
@@ -92,7 +92,7 @@ def list_keys(data: Data = None) -> None:
         typer.echo(_line(row))
     if not rows:
         where = f" --data {shlex.quote(str(data))}" if data else ""
-        typer.echo(as_called(f"There are no keys; make one: ./labs keys create NAME{where}"), err=True)
+        typer.echo(as_called(f"There are no keys; make one: ./labs keys create NAME --lab LAB{where}"), err=True)
 
 
 def _line(row: KeyRow) -> str:
@@ -106,6 +106,8 @@ def _line(row: KeyRow) -> str:
     if row.operator:
         parts.append("operator")
     parts.append(f"created={row.created_at:%Y-%m-%dT%H:%MZ}")
+    if row.expires_at is not None:
+        parts.append(f"expires={row.expires_at:%Y-%m-%dT%H:%MZ}")
     if row.revoked_at is not None:
         parts.append(f"revoked={row.revoked_at:%Y-%m-%dT%H:%MZ}")
     return "  ".join(parts)
@@ -129,6 +131,8 @@ def _refuse_unknown(collections: list[str]) -> None:
     """A misspelt collection would make a key that opens nothing."""
     if not collections:
         return
+    from reward_server.engine import load_scenarios
+
     known = set(load_scenarios(load_settings().scenarios).catalog.collections)
     for slug in collections:
         if slug not in known:
@@ -142,6 +146,12 @@ def _with_ring(data: Path | None, work: Callable[[KeyRing], Awaitable[Result]]) 
 
 
 async def _run(data: Path | None, work: Callable[[KeyRing], Awaitable[Result]]) -> Result:
+    from reward_server.clock import SystemClock
+    from reward_server.coordination.key_ring import KeyRing
+    from reward_server.coordination.pepper import pepper_of
+    from reward_server.store.migrate import migrate
+    from reward_server.store.store import Store
+
     settings = load_settings({"data": data})
     await migrate(settings.database)
     store = await Store.open(settings.database)

@@ -13,11 +13,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from reward_server.clock import Clock
 from reward_server.coordination.events import KEY_CHANGED, Events, LocalEvents
 from reward_server.coordination.lab import PLAN_RATES, Lab, Plan
-from reward_server.errors import FieldProblem, InvalidRequest, NotFound
+from reward_server.errors import ConfigurationError, FieldProblem, InvalidRequest, NotFound
 from reward_server.ids import random_token
 from reward_server.store.records import KeyRow
 from reward_server.store.store import Store
@@ -29,6 +30,7 @@ MAX_NAME_CHARACTERS = 200
 _KEY = re.compile(r"lab_(?P<key_id>[a-z2-7]{16})_[a-z2-7]{40}")
 _LAB_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _NO_DIGEST = bytes(32)
+PEPPER_FACT = "pepper-fingerprint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,11 @@ class KeyRing:
         collections: Sequence[str] | None = None,
         full_scores: bool = False,
         operator: bool = False,
+        expires_in: timedelta | None = None,
     ) -> NewKey:
-        """Make and store a key."""
+        """Make and store a key; `ConfigurationError` where the pepper is not that of the keys there are."""
         _check(lab_id, name, plan, rate_per_minute)
+        now = self._clock.now()
         key_id = random_token(10)
         text = f"lab_{key_id}_{random_token(25)}"
         row = KeyRow(
@@ -84,9 +88,11 @@ class KeyRing:
             collections=None if collections is None else tuple(collections),
             full_scores=full_scores,
             operator=operator,
-            created_at=self._clock.now(),
+            created_at=now,
+            expires_at=None if expires_in is None else now + expires_in,
         )
         async with self._store.transaction() as work:
+            _require_same(await work.facts.learn(PEPPER_FACT, self._fingerprint()), self._fingerprint())
             await work.keys.add(row)
         return NewKey(row, text)
 
@@ -98,9 +104,22 @@ class KeyRing:
         row = await self._row(match["key_id"])
         # An unknown key is compared too, so that the time taken does not tell which key ids exist.
         genuine = hmac.compare_digest(self._digest(text), _NO_DIGEST if row is None else row.digest)
-        if row is None or not genuine or row.revoked_at is not None:
+        if row is None or not genuine or row.revoked_at is not None or self._has_expired(row):
             return None
         return _lab(row)
+
+    async def check_pepper(self) -> None:
+        """`ConfigurationError` if the keys were hashed with another pepper than this one: none of them would work."""
+        async with self._store.reading() as work:
+            known, keyless = await work.facts.get(PEPPER_FACT), await work.keys.count() == 0
+        if known is not None and not keyless:
+            _require_same(known, self._fingerprint())
+
+    async def note_pepper(self) -> None:
+        """`check_pepper`, and remember it for keys that were made before it was remembered."""
+        await self.check_pepper()
+        async with self._store.transaction() as work:
+            await work.facts.learn(PEPPER_FACT, self._fingerprint())
 
     async def revoke(self, key_id: str) -> None:
         """End a key, here at once and elsewhere within a second; one that was revoked before stays so."""
@@ -138,8 +157,22 @@ class KeyRing:
                 self._known.popitem(last=False)
         return row
 
+    def _has_expired(self, row: KeyRow) -> bool:
+        return row.expires_at is not None and self._clock.now() >= row.expires_at
+
+    def _fingerprint(self) -> str:
+        return self._digest("labs/pepper").hex()[:32]
+
     def _digest(self, text: str) -> bytes:
         return hmac.digest(self._pepper, text.encode(), "sha256")
+
+
+def _require_same(known: str, ours: str) -> None:
+    if not hmac.compare_digest(known, ours):
+        raise ConfigurationError(
+            "The API keys in this database were made with another pepper, so none of them would work: bring back the "
+            "file `pepper` of the data folder (or LABS_PEPPER) from a backup"
+        )
 
 
 def _lab(row: KeyRow) -> Lab:

@@ -26,7 +26,7 @@ from reward_server.episodes.service import (
     Loaded,
     check_config,
     check_roles,
-    line_of,
+    lines_of,
     recall,
     turn_row,
 )
@@ -124,7 +124,7 @@ class EpisodeBatches(EpisodeService):
         return {**body, "results": [for_key(lab, result) for result in body["results"]]}
 
     async def _play_many(self, lab: Lab, items: Sequence[TurnItem], keep: Keep) -> Body:
-        steps = [_Step(item, [line_of(message) for message in item.messages]) for item in items]
+        steps = [_Step(item, lines_of(item.messages)) for item in items]
         with ExitStack() as guards:
             self._refuse_twice(steps)
             for step in steps:

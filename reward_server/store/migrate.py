@@ -168,6 +168,8 @@ def _alone(url: str) -> Iterator[None]:
 def _lock(database: Path) -> int:
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(database.with_name(database.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # Made here, for its owner alone; SQLite gives its other files the same mode.
+    os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     deadline = time.monotonic() + LOCK_WAIT_S
     while True:
         try:

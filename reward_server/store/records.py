@@ -53,6 +53,8 @@ class KeyRow:
     revoked_at: datetime | None = None
     operator: bool = False
     """Whether it may do what only operators may, such as training and activating reward models."""
+    expires_at: datetime | None = None
+    """When it stops working by itself; None means never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

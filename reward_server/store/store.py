@@ -8,7 +8,7 @@ all other writers of the process wait for it. Schema changes are not made here (
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Self, TypeAlias
@@ -23,6 +23,7 @@ from reward_server.store.dialects import write_nothing
 from reward_server.store.engine import check_url, open_reading, open_writing, sqlite_file
 from reward_server.store.episodes import Episodes
 from reward_server.store.evaluations import Evaluations
+from reward_server.store.facts import Facts
 from reward_server.store.keys import Keys
 from reward_server.store.lane import Lane, OpenLane
 from reward_server.store.llm_answers import LlmAnswers
@@ -30,13 +31,16 @@ from reward_server.store.readers import Readers
 from reward_server.store.session import Session
 from reward_server.store.spending import Spending
 from reward_server.store.thread import ConnectionThread
-from reward_server.store.writer import Writer
+from reward_server.store.writers import Writers
 
 _File: TypeAlias = tuple[int, int]
 """Device and number: a file that was moved away or replaced has others."""
 
 BUSY_TIMEOUT_S = 2.5
 """How long to wait for another process that holds the database."""
+
+POSTGRES_WRITERS = 8
+"""Connections that write to PostgreSQL."""
 
 
 class UnitOfWork:
@@ -48,6 +52,7 @@ class UnitOfWork:
         self.evaluations = Evaluations(session)
         self.comparisons = Comparisons(session)
         self.answers = Answers(session)
+        self.facts = Facts(session)
         self.spending = Spending(session)
         self.llm_answers = LlmAnswers(session)
 
@@ -55,18 +60,18 @@ class UnitOfWork:
 class Store:
     """One database."""
 
-    def __init__(self, url: str, writing: Lane, readers: Readers) -> None:
+    def __init__(self, url: str, writing: Sequence[Lane], readers: Readers) -> None:
         self._url = url
         self._file: _File | None = None
-        self._writing = writing
-        self._writer = Writer(writing)
+        self._writers = Writers(writing)
         self._readers = readers
 
     @classmethod
     async def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
         """Open a database that has been migrated."""
         writing, reading = _lanes(url, busy_timeout_s)
-        store = cls(url, writing("store-writer"), Readers(reading))
+        count = 1 if sqlite_file(url) else POSTGRES_WRITERS
+        store = cls(url, [writing(f"store-writer-{number}") for number in range(count)], Readers(reading))
         try:
             await store.ping()
             store._file = await asyncio.to_thread(_file_of, url)
@@ -77,14 +82,13 @@ class Store:
 
     async def close(self) -> None:
         """Finish queued writes and close every connection."""
-        await self._writer.close()
-        await self._writing.close()
+        await self._writers.close()
         await self._readers.close()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[UnitOfWork]:
         """Write: all of it is durable when the block has been left, or none of it happened."""
-        async with self._writer.unit() as session:
+        async with self._writers.unit() as session:
             yield UnitOfWork(session)
 
     @asynccontextmanager
@@ -102,7 +106,7 @@ class Store:
         """`StoreUnavailable` if the database cannot be written, or its file is no longer where it was opened."""
         if await asyncio.to_thread(_file_of, self._url) != self._file:
             raise StoreUnavailable
-        async with self._writer.unit() as session:
+        async with self._writers.unit() as session:
             await session.run(write_nothing)
 
 

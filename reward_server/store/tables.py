@@ -73,6 +73,7 @@ class ApiKey(Row, table=True):
     operator: bool = Field(sa_column=Column(Boolean(), nullable=False, server_default=false()))
     created_at: datetime = _moment()
     revoked_at: datetime | None = _moment(nullable=True)
+    expires_at: datetime | None = _moment(nullable=True)
 
 
 class Episode(Row, table=True):
@@ -218,6 +219,15 @@ class LlmVerdict(Row, table=True):
     key: str = Field(primary_key=True, max_length=64)
     body: str = _text()
     created_at: datetime = Field(sa_column=Column(UtcDateTime(), nullable=False, index=True))
+
+
+class ServerFact(Row, table=True):
+    """What a server must not forget, by name."""
+
+    __tablename__ = "server"
+
+    name: str = Field(primary_key=True, max_length=64)
+    value: str = Field(max_length=255)
 
 
 def table_of(row: type[Row]) -> Table:

@@ -79,6 +79,7 @@ def line_of(text: str, beginning: str) -> list[str]:
     return [cell.strip() for cell in row.strip("|").split("|")]
 
 
+@pytest.mark.slow
 def test_every_table_is_there_and_learned_heads_learn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocols, "DIVISIONS", 2)
     monkeypatch.setattr(protocols, "FOLDS", 3)

@@ -27,6 +27,7 @@ def test_the_first_pairs_are_read_as_the_command_reads_them(tmp_path: Path) -> N
     assert [pair.chosen.turns[1].text for pair in found.preferred] == ["Gladly."] * 3
 
 
+@pytest.mark.slow
 def test_the_report_says_what_the_training_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LABS_ENCODER", str(make_tiny_encoder(tmp_path / "encoder")))
     clock = Clock()

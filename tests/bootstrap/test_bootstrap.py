@@ -167,6 +167,32 @@ def test_chosen_tests_leave_the_slow_ones_out_unless_asked(bootstrap: ModuleType
     assert pytest_of(bootstrap, "tests/scoring", "--all") == ["tests/scoring"]
 
 
+def steps(folder: Path, *codes: int) -> list[list[str]]:
+    """Steps that say where they are and end with these exit codes; the first is called as types are."""
+    says = "import sys; print('step', sys.argv[1]); sys.exit(int(sys.argv[2]))"
+    script = folder / "step.py"
+    script.write_text(says)
+    names = ["mypy", *map(str, range(1, len(codes)))]
+    return [[sys.executable, str(script), name, str(code)] for name, code in zip(names, codes, strict=True)]
+
+
+@pytest.mark.parametrize(("codes", "failed"), [((0, 0, 0), []), ((1, 0, 2), ["2 2", "mypy 1"]), ((0, 3, 0), ["1 3"])])
+def test_every_step_runs_and_every_failure_is_named(
+    codes: tuple[int, ...],
+    failed: list[str],
+    bootstrap: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(bootstrap, "test_commands", lambda python, arguments: steps(tmp_path, *codes))
+    assert bootstrap.run_tests(Path(sys.executable), []) == int(bool(failed))
+    said = capfd.readouterr()
+    assert said.out.splitlines() == ["step 1", "step 2", "step mypy"]
+    named = [line for line in said.err.splitlines() if line.startswith("labs: FAILED: ")]
+    assert [line.partition("step.py ")[2] for line in named] == failed
+
+
 def test_ci_runs_the_slow_tests() -> None:
     assert "./labs test --all" in (ROOT / ".ci" / "run").read_text().splitlines()
 

@@ -2,55 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks.processes import ROOT, labs_server
 from benchmarks.scripted_provider import NO_LOGPROBS, Say, ScriptedProvider
+from tests.cli.warm import IN_A_CHECKOUT, Labs, anew
 
-IN_A_CHECKOUT = ("-m", "reward_server.cli.main")
 IN_A_CONTAINER = (str(ROOT / "deploy" / "labs"),)
 """What the image has as /usr/local/bin/labs."""
-
-
-def labs(
-    *arguments: str, program: tuple[str, ...] = IN_A_CHECKOUT, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "COLUMNS": "200", **environment}
-    return subprocess.run(
-        [sys.executable, "-P", *program, *arguments],
-        capture_output=True,
-        text=True,
-        env=variables,
-        timeout=120,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize(
     "command", [[], ["serve"], ["doctor"], ["evaluate"], ["keys"], ["scenarios"], ["keys", "create"]]
 )
-def test_help_is_everywhere(command: list[str]) -> None:
+def test_help_is_everywhere(labs: Labs, command: list[str]) -> None:
     done = labs(*command, "--help")
     assert done.returncode == 0
     assert "Usage: ./labs" in done.stdout
 
 
-def test_version() -> None:
-    assert labs("version").stdout.startswith("labs 0.")
+def test_version(labs: Labs) -> None:
+    assert anew("version").stdout.startswith("labs 0.")
     assert labs("--version").stdout == labs("version").stdout
 
 
-def test_the_commands_of_a_checkout_are_listed_there_alone() -> None:
+def test_the_commands_of_a_checkout_are_listed_there_alone(labs: Labs) -> None:
     for name in ("learner", "test"):
         assert re.search(rf"│ {name} ", labs("--help").stdout)
-        assert not re.search(rf"│ {name} ", labs("--help", program=IN_A_CONTAINER).stdout)
+        assert not re.search(rf"│ {name} ", anew("--help", program=IN_A_CONTAINER).stdout)
 
 
 @pytest.mark.parametrize(
@@ -61,16 +44,21 @@ def test_the_commands_of_a_checkout_are_listed_there_alone() -> None:
         (["serve", "--prt", "1"], {}, 2, "(see ./labs serve --help)"),
         (["serve"], {"LABS_PORT": "many"}, 1, "LABS_PORT"),
         (["serve", "--host", "not an address"], {}, 1, "is not an address"),
-        (["keys", "create", "x", "--collection", "nope"], {}, 2, "there is no collection"),
-        (["keys", "create", "x", "--collection", "custmer-support"], {}, 2, "Did you mean customer-support?"),
-        (["keys", "create", "x", "--plan", "premium", "--rate", "3"], {}, 2, "--plan custom"),
+        (["keys", "create", "x", "--lab", "a", "--collection", "nope"], {}, 2, "there is no collection"),
+        (
+            ["keys", "create", "x", "--lab=a", "--collection", "custmer-support"],
+            {},
+            2,
+            "Did you mean customer-support?",
+        ),
+        (["keys", "create", "x", "--lab", "a", "--plan", "premium", "--rate", "3"], {}, 2, "--plan custom"),
         (["keys", "create", "x", "--lab", ""], {}, 2, "--lab must be lower-case letters"),
         (["learner", "--port", "1"], {}, 1, "learner is a command of ./labs in a checkout"),
         (["serve", "--host", "0.0.0.0", "--port", "0"], {}, 1, "labs keys create"),
     ],
 )
 def test_what_is_wrong_is_one_line(
-    arguments: list[str], environment: dict[str, str], code: int, said: str, tmp_path: Path
+    labs: Labs, arguments: list[str], environment: dict[str, str], code: int, said: str, tmp_path: Path
 ) -> None:
     done = labs(*arguments, LABS_DATA=str(tmp_path), **environment)
     assert done.returncode == code
@@ -83,11 +71,11 @@ def test_what_is_wrong_is_one_line(
     ("program", "name"), [(IN_A_CHECKOUT, "./labs"), (IN_A_CONTAINER, "labs")], ids=["checkout", "container"]
 )
 def test_it_calls_itself_what_it_was_called_by(tmp_path: Path, program: tuple[str, ...], name: str) -> None:
-    keyless = labs("serve", "--host", "0.0.0.0", "--port", "0", "--data", str(tmp_path), program=program)
-    assert keyless.stderr.endswith(f"create one: {name} keys create NAME\n")
-    assert f"(see {name} serve --help)" in labs("serve", "--prt", "1", program=program).stderr
-    assert f"Usage: {name} keys" in labs("keys", "--help", program=program).stdout
-    begun = labs("scenarios", "new", "own/first", "--dir", str(tmp_path / "own"), program=program)
+    keyless = anew("serve", "--host", "0.0.0.0", "--port", "0", "--data", str(tmp_path), program=program)
+    assert keyless.stderr.endswith(f"create one: {name} keys create NAME --lab LAB\n")
+    assert f"(see {name} serve --help)" in anew("serve", "--prt", "1", program=program).stderr
+    assert f"Usage: {name} keys" in anew("keys", "--help", program=program).stdout
+    begun = anew("scenarios", "new", "own/first", "--dir", str(tmp_path / "own"), program=program)
     assert f"next: {name} scenarios check own/first" in begun.stdout
 
 
@@ -98,7 +86,7 @@ def test_the_image_starts_the_command_under_its_name() -> None:
     assert IN_A_CONTAINER[0].endswith("/labs")
 
 
-def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+def test_a_port_in_use_is_one_line(labs: Labs, tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -108,8 +96,8 @@ def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_key_is_printed_once_and_listed_without_its_secret(tmp_path: Path) -> None:
-    made = labs("keys", "create", "ci", "--rate", "5", "--data", str(tmp_path))
+def test_a_key_is_printed_once_and_listed_without_its_secret(labs: Labs, tmp_path: Path) -> None:
+    made = labs("keys", "create", "ci", "--lab", "acme", "--rate", "5", "--data", str(tmp_path))
     key = made.stdout.strip()
     assert key.startswith("lab_")
     listed = labs("keys", "list", "--data", str(tmp_path))
@@ -119,21 +107,21 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(tmp_path: Path) -> 
     assert labs("keys", "revoke", "unknown", "--data", str(tmp_path)).returncode == 1
 
 
-def test_where_no_key_is_it_says_how_to_make_one(tmp_path: Path) -> None:
+def test_where_no_key_is_it_says_how_to_make_one(labs: Labs, tmp_path: Path) -> None:
     listed = labs("keys", "list", "--data", str(tmp_path))
     assert (listed.returncode, listed.stdout) == (0, "")
-    assert listed.stderr == f"There are no keys; make one: ./labs keys create NAME --data {tmp_path}\n"
+    assert listed.stderr == f"There are no keys; make one: ./labs keys create NAME --lab LAB --data {tmp_path}\n"
 
 
 def test_doctor_finds_everything_in_order(tmp_path: Path) -> None:
-    done = labs("doctor", "--data", str(tmp_path), LABS_PORT="0")
+    done = anew("doctor", "--data", str(tmp_path), LABS_PORT="0")
     assert done.returncode == 0, done.stdout
     assert "minilm-l6-v2" in done.stdout
 
 
-def test_an_operators_key_is_listed_as_one(tmp_path: Path) -> None:
-    assert labs("keys", "create", "ops", "--operator", "--data", str(tmp_path)).returncode == 0
-    assert labs("keys", "create", "ci", "--data", str(tmp_path)).returncode == 0
+def test_an_operators_key_is_listed_as_one(labs: Labs, tmp_path: Path) -> None:
+    assert labs("keys", "create", "ops", "--lab", "acme", "--operator", "--data", str(tmp_path)).returncode == 0
+    assert labs("keys", "create", "ci", "--lab", "acme", "--data", str(tmp_path)).returncode == 0
     listed = labs("keys", "list", "--data", str(tmp_path)).stdout.splitlines()
     assert [("name=ops" in line, "operator" in line.split()) for line in listed] == [(True, True), (False, False)]
 
@@ -141,7 +129,7 @@ def test_an_operators_key_is_listed_as_one(tmp_path: Path) -> None:
 LLM = {"LABS_LLM_PROVIDER": "vllm", "LABS_LLM_MODEL": "some-model", "LABS_LLM_API_KEY": "never-show-this"}
 
 
-def test_doctor_shows_who_is_asked_without_the_key_and_without_asking(tmp_path: Path) -> None:
+def test_doctor_shows_who_is_asked_without_the_key_and_without_asking(labs: Labs, tmp_path: Path) -> None:
     with ScriptedProvider({"ready": True}) as server:
         done = labs("doctor", "--data", str(tmp_path), LABS_PORT="0", LABS_LLM_BASE_URL=server.url, **LLM)
     assert done.returncode == 0, done.stdout
@@ -158,7 +146,7 @@ def test_doctor_shows_who_is_asked_without_the_key_and_without_asking(tmp_path: 
         (Say({"ready": True}, logprobs=NO_LOGPROBS), 1, "LABS_LLM_LOGPROBS=false"),
     ],
 )
-def test_doctor_asks_when_it_is_told_to(tmp_path: Path, step: object, code: int, said: str) -> None:
+def test_doctor_asks_when_it_is_told_to(labs: Labs, tmp_path: Path, step: object, code: int, said: str) -> None:
     with ScriptedProvider(step) as server:
         done = labs("doctor", "--ask", "--data", str(tmp_path), LABS_PORT="0", LABS_LLM_BASE_URL=server.url, **LLM)
     assert done.returncode == code, done.stdout
@@ -167,14 +155,14 @@ def test_doctor_asks_when_it_is_told_to(tmp_path: Path, step: object, code: int,
     assert len(server.asked) == 1
 
 
-def test_doctor_says_that_a_key_is_missing(tmp_path: Path) -> None:
+def test_doctor_says_that_a_key_is_missing(labs: Labs, tmp_path: Path) -> None:
     given = {"LABS_LLM_PROVIDER": "anthropic", "LABS_LLM_MODEL": "some-model", "ANTHROPIC_API_KEY": ""}
     done = labs("doctor", "--data", str(tmp_path), LABS_PORT="0", **given)
     assert done.returncode == 1
     assert "ANTHROPIC_API_KEY" in done.stdout
 
 
-def test_doctor_says_what_to_do(tmp_path: Path) -> None:
+def test_doctor_says_what_to_do(labs: Labs, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = labs("doctor", "--data", str(tmp_path), LABS_SCENARIOS=str(tmp_path / "empty"))
     assert done.returncode == 1

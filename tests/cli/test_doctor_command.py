@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -11,10 +12,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from benchmarks.processes import ROOT
-from reward_server.engine import present_version
-from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
-from tests.cli.test_commands import labs
+from tests.cli.warm import Labs
 
 EXAMPLE = ROOT / "examples" / "composite_scenario"
 
@@ -37,7 +36,9 @@ def written_by_a_newer_version(data: Path) -> None:
         ("pepper", "✗ keys"),
     ],
 )
-def test_what_stops_a_start_stops_the_doctor_with_the_same_words(tmp_path: Path, case: str, line: str) -> None:
+def test_what_stops_a_start_stops_the_doctor_with_the_same_words(
+    labs: Labs, tmp_path: Path, case: str, line: str
+) -> None:
     data = tmp_path / "data"
     data.mkdir()
     if case == "database":
@@ -58,7 +59,7 @@ def test_what_stops_a_start_stops_the_doctor_with_the_same_words(tmp_path: Path,
     assert looked.stderr == ""
 
 
-def test_judges_models_and_calibrations_have_a_line_and_nothing_is_written(tmp_path: Path) -> None:
+def test_judges_models_and_calibrations_have_a_line_and_nothing_is_written(labs: Labs, tmp_path: Path) -> None:
     data = tmp_path / "data"
     done = labs("doctor", LABS_DATA=str(data), LABS_PORT="0")
     assert done.returncode == 0, done.stdout
@@ -68,7 +69,7 @@ def test_judges_models_and_calibrations_have_a_line_and_nothing_is_written(tmp_p
     assert not data.exists()
 
 
-def test_a_plug_in_is_shown_with_its_version(tmp_path: Path) -> None:
+def test_a_plug_in_is_shown_with_its_version(labs: Labs, tmp_path: Path) -> None:
     shutil.copy(ROOT / "examples" / "judge_plugin" / "plain_speech.py", tmp_path)
     about = tmp_path / "labs_plain_speech-1.0.0.dist-info"
     about.mkdir()
@@ -80,7 +81,7 @@ def test_a_plug_in_is_shown_with_its_version(tmp_path: Path) -> None:
     assert "brevity (labs-plain-speech==1.0.0/" in done.stdout
 
 
-def test_a_model_and_a_calibration_that_cannot_be_used_are_named_with_the_way_out(tmp_path: Path) -> None:
+def test_a_model_and_a_calibration_that_cannot_be_used_are_named_with_the_way_out(labs: Labs, tmp_path: Path) -> None:
     (tmp_path / "reward-models").mkdir()
     (tmp_path / "reward-models" / "active.json").write_text(json.dumps({"id": "rm_0123456789ab"}))
     (tmp_path / "calibrations").mkdir()
@@ -104,7 +105,7 @@ def test_a_model_and_a_calibration_that_cannot_be_used_are_named_with_the_way_ou
     ],
 )
 def test_a_wrong_setting_is_said_in_its_place_and_the_rest_is_looked_at(
-    tmp_path: Path, wrong: dict[str, str], unchecked: set[str], looked_at: set[str]
+    labs: Labs, tmp_path: Path, wrong: dict[str, str], unchecked: set[str], looked_at: set[str]
 ) -> None:
     given = {"LABS_DATA": str(tmp_path), "LABS_PORT": "0", **wrong}
     refused, looked = labs("serve", **given), labs("doctor", **given)
@@ -116,17 +117,19 @@ def test_a_wrong_setting_is_said_in_its_place_and_the_rest_is_looked_at(
     assert all(f"✓ {name:<12}" in looked.stdout for name in looked_at)
 
 
-def test_where_nobody_is_to_be_asked_the_setting_is_named(tmp_path: Path) -> None:
+def test_where_nobody_is_to_be_asked_the_setting_is_named(labs: Labs, tmp_path: Path) -> None:
     done = labs("doctor", "--ask", LABS_DATA=str(tmp_path), LABS_PORT="0")
     assert done.returncode == 0
     assert "! llm          none to ask" in done.stdout
     assert "LABS_LLM_PROVIDER" in done.stdout
 
 
-def test_calibrations_that_the_present_version_does_not_use_are_counted(tmp_path: Path) -> None:
+def test_calibrations_that_the_present_version_does_not_use_are_counted(labs: Labs, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"reward": n / 40}) + "\n" for n in range(40)))
-    present = asyncio.run(present_version(Settings(data=tmp_path)))
-    for owner in (present, "sv_0123456789ab", "rm_0123456789ab"):
+    looked = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0")
+    present = re.search(r"scoring +(sv_\w+)\n", looked.stdout)
+    assert present, looked.stdout
+    for owner in (present[1], "sv_0123456789ab", "rm_0123456789ab"):
         fitted = labs(
             "calibrate", str(tmp_path / "rows.jsonl"), "--method", "min_max", "--for", owner, "--data", str(tmp_path)
         )
@@ -136,7 +139,7 @@ def test_calibrations_that_the_present_version_does_not_use_are_counted(tmp_path
     assert "3, 1 for what makes rewards now; of other versions or models: cal_" in done.stdout
 
 
-def test_a_misspelt_setting_is_named_and_stops_nothing(tmp_path: Path) -> None:
+def test_a_misspelt_setting_is_named_and_stops_nothing(labs: Labs, tmp_path: Path) -> None:
     given = {"LABS_SCENARIO": "x", "LABS_FOO": "1", "LABS_URL": "http://127.0.0.1:1"}
     done = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0", **given)
     assert done.returncode == 0, done.stdout
@@ -146,7 +149,7 @@ def test_a_misspelt_setting_is_named_and_stops_nothing(tmp_path: Path) -> None:
     assert "LABS_URL" not in done.stdout
 
 
-def test_a_wrong_setting_hides_no_misspelt_one(tmp_path: Path) -> None:
+def test_a_wrong_setting_hides_no_misspelt_one(labs: Labs, tmp_path: Path) -> None:
     done = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0", LABS_PROT="1", LABS_DRAIN_S="x")
     assert done.returncode == 1
     assert "✗ settings     not usable\n    LABS_DRAIN_S: " in done.stdout

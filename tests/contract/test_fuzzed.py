@@ -9,6 +9,8 @@ import asyncio
 import os
 import sys
 
+import pytest
+
 from reward_server.api.openapi import build
 from tests.contract.house import House
 from tests.contract.test_over_a_socket import listening
@@ -17,6 +19,7 @@ EXAMPLES = os.environ.get("LABS_FUZZ_EXAMPLES", "5")
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
 
+@pytest.mark.slow
 async def test_a_fuzzer_finds_no_server_error_and_nothing_undocumented(house: House) -> None:
     key = await house.key()
     house.end_development_mode()

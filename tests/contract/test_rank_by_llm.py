@@ -158,6 +158,7 @@ async def test_a_spent_budget_is_429(data: Path, matcher: Matcher, library: Libr
         assert provider.asked == []
 
 
+@pytest.mark.slow
 async def test_a_group_that_is_too_large_for_one_question_is_413_and_not_split(
     data: Path, matcher: Matcher, library: Library
 ) -> None:

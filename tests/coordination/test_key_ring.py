@@ -11,7 +11,7 @@ from reward_server.clock import ManualClock
 from reward_server.coordination import key_ring
 from reward_server.coordination.key_ring import CACHE_S, KeyRing
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab, Plan
-from reward_server.errors import InvalidRequest, NotFound
+from reward_server.errors import ConfigurationError, InvalidRequest, NotFound
 from reward_server.store.store import Store
 
 PEPPER = b"p" * 32
@@ -193,3 +193,30 @@ def test_access_to_collections() -> None:
     assert some.may_use("tutoring")
     assert not some.may_use("negotiation")
     assert not Lab(lab_id="acme", key_id="k", per_minute=60, collections=()).may_use("tutoring")
+
+
+async def test_a_key_with_an_end_stops_by_itself(store: Store) -> None:
+    clock = ManualClock()
+    ring = KeyRing(store, clock, PEPPER, monotonic=Ticks())
+    key = await ring.create("acme", expires_in=timedelta(days=1))
+    clock.advance(timedelta(hours=23))
+    assert await ring.verify(key.text) is not None
+    clock.advance(timedelta(hours=1))
+    assert await ring.verify(key.text) is None
+
+
+async def test_another_pepper_than_that_of_the_keys_is_said(store: Store) -> None:
+    await a_ring(store).check_pepper()
+    await a_ring(store).create("acme")
+    await a_ring(store).note_pepper()
+    stranger = a_ring(store, pepper=b"q" * 32)
+    for refused in (stranger.check_pepper(), stranger.note_pepper(), stranger.create("acme")):
+        with pytest.raises(ConfigurationError, match="another pepper"):
+            await refused
+    assert len(await a_ring(store).list()) == 1
+
+
+async def test_the_pepper_of_keys_from_before_is_remembered_at_the_next_start(store: Store) -> None:
+    await a_ring(store).note_pepper()
+    # No key was made with it: it may change.
+    await a_ring(store, pepper=b"q" * 32).check_pepper()

@@ -22,8 +22,8 @@ from learner.cli import demo_file
 from learner.tiny import build_model, build_tokenizer
 from learner.warmup import load_script
 from personas.library import load_temperaments
+from reward_server.engine import load_scenarios
 from reward_server.reward_models.minilm import packaged_folder
-from scenarios.library import load_library
 from tests.docs.results import bare, number, point, row, rows, tables
 
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -300,7 +300,7 @@ def test_a_page_says_what_the_result_file_says(name: str) -> None:
 
 
 def test_what_comes_with_the_package_is_counted_right() -> None:
-    library = load_library()
+    library = load_scenarios(None)
     names = [(collection, slug) for collection, each in library.catalog.collections.items() for slug in each.scenarios]
     tools = sum(bool(library.vault.open(*name).card.tools) for name in names)
     collections = WORDS[len(library.catalog.collections)]

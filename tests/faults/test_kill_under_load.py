@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 KILLS = int(os.environ.get("LABS_KILLS", "2"))
 SEED = int(os.environ.get("LABS_KILL_SEED", "1"))
@@ -132,6 +133,7 @@ async def _more_turns(played: list[Played], wanted: int) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 async def test_no_answered_turn_is_lost_doubled_or_out_of_order(tmp_path: Path) -> None:
     service, stop, rng = Service(tmp_path), asyncio.Event(), random.Random(SEED)
     played = [Played() for _ in range(CLIENTS)]

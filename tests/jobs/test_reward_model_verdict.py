@@ -30,7 +30,7 @@ def guesses(count: int, groups: int, error: float, seed: int) -> tuple[Dataset, 
     return dataset, of_labels(labels + np.random.default_rng(seed).normal(0, error, count), labels)
 
 
-@pytest.mark.parametrize("metric", ["r2", "spearman"])
+@pytest.mark.parametrize("metric", ["r2", pytest.param("spearman", marks=pytest.mark.slow)])
 def test_a_lead_that_chance_explains_is_not_kept(metric: Metric) -> None:
     """Twelve rows of six dialogues, both encoders equally good: whichever leads, the frozen one stays."""
     kept = set()

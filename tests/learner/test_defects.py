@@ -174,7 +174,7 @@ def test_the_samplers_log_probabilities_are_the_learners_for_models_of_many_kind
             parameter.mul_(3.0 if parameter.dim() > 1 else 1.0)
     renderer = Renderer(WORDS)
     acting = Policy(model, end_id=WORDS.eos_token_id, banned=[])
-    assert canary.gap(HfGenerator(acting, max_tokens=6), acting, renderer, WORDS.pad_token_id) < 1e-3
+    assert canary.gap(HfGenerator(acting, max_tokens=6), acting, renderer) < 1e-3
 
 
 def test_a_canary_that_does_not_sing_stops_the_run_in_one_line() -> None:
@@ -182,7 +182,7 @@ def test_a_canary_that_does_not_sing_stops_the_run_in_one_line() -> None:
 
     acting, other = policy(WORDS, spread=3.0), policy(WORDS, seed=1, spread=3.0)
     with pytest.raises(canary.CanaryError, match="differ by"):
-        canary.check(HfGenerator(other, max_tokens=4), acting, Renderer(WORDS), WORDS.pad_token_id)
+        canary.check(HfGenerator(other, max_tokens=4), acting, Renderer(WORDS))
 
 
 def test_ids_that_no_token_has_are_never_sampled() -> None:

@@ -159,6 +159,7 @@ def test_auto_takes_fp32_where_bf16_is_not_exact(checkpoint: Checkpoint, monkeyp
     assert fast_encoder(checkpoint, "bf16").precision == "bf16"
 
 
+@pytest.mark.slow
 def test_rows_are_filled_up_where_the_number_of_rows_changes_the_sums(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +201,7 @@ def test_prepacked_products_are_those_of_the_public_functions(checkpoint: Checkp
     assert (quick(rows) * Bf16Forward(checkpoint.weights)(rows)).sum(dim=1).min() > 0.9999
 
 
+@pytest.mark.slow
 def test_without_the_private_operators_the_public_ones_do(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,7 +105,7 @@ async def test_a_read_only_database_refuses_writes(url: str, database: Path) -> 
     read_only = create_engine(f"sqlite:///file:{database}?mode=ro&uri=true", hide_parameters=True)
     store = Store(
         url,
-        ConnectionThread(read_only, "writer"),
+        [ConnectionThread(read_only, "writer")],
         Readers(partial(ConnectionThread, open_reading(url, busy_timeout_s=0.05))),
     )
     episode = an_episode()

@@ -198,3 +198,8 @@ async def test_a_database_this_version_cannot_use_is_refused_without_its_passwor
     with pytest.raises(ConfigurationError) as caught:
         await migrate(url)
     assert "hunter2" not in caught.value.message
+
+
+async def test_the_database_is_for_its_owner_alone(tmp_path: Path) -> None:
+    await migrate(f"sqlite:///{tmp_path / 'labs.sqlite'}")
+    assert (tmp_path / "labs.sqlite").stat().st_mode & 0o777 == 0o600

@@ -26,6 +26,7 @@ from trainer_client import (
     NotFound,
     play_async,
 )
+from trainer_client.wire import FailedTurn, PlayedTurn
 
 COLLECTIONS = Path(__file__).parents[1] / "data" / "collections"
 COLLECTION, SCENARIO = "bike-shop", "flat-tyre"
@@ -131,3 +132,19 @@ async def test_the_catalog_is_typed(tmp_path: Path) -> None:
         assert slugs == {path.name for path in COLLECTIONS.iterdir()}
         assert (await client.collection(COLLECTION)).scenarios
         assert (await client.scenario(COLLECTION, SCENARIO)).personas
+
+
+async def test_a_group_is_played_through_the_batch_doors(tmp_path: Path) -> None:
+    async with connected(tmp_path) as client:
+        started = await client.batch_episodes(COLLECTION, SCENARIO, 3, seed=1, max_turns=2)
+        items = [
+            {"episode_id": each.episode_id, "messages": [{"role": "assistant", "content": QUESTIONS[0]}]}
+            for each in started
+        ]
+        first, second, third = await client.batch_turns([*items[:2], {**items[2], "episode_id": "ep_unknown"}])
+        alone = await client.turn(started[2].episode_id, QUESTIONS[0])
+    assert isinstance(first, PlayedTurn)
+    assert isinstance(second, PlayedTurn)
+    assert first.reward == second.reward == alone.reward
+    assert isinstance(third, FailedTurn)
+    assert (third.episode_id, third.code) == ("ep_unknown", "episode_not_found")

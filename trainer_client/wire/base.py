@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, StringConstraints, model_validator
+from pydantic_core import from_json
 
 MAX_CONTENT_CHARACTERS = 10_000
 MAX_OBJECT_CHARACTERS = 20_000
@@ -20,6 +21,8 @@ MAX_TURNS = 50
 MAX_NORMALIZATION_WINDOWS = 5
 MAX_COMPOSITE_PARTS = 8
 MOST_UNKNOWN_FIELDS = 20
+UNREADABLE = "arguments"
+"""Where the input of a call is kept that is not the object it should be; it fits no tool then."""
 
 SlugField = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Reward = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -77,7 +80,7 @@ class ResponseModel(BaseModel):
 
 
 class ToolCall(BaseModel):
-    """A tool call attached to the agent message that makes it."""
+    """A tool call attached to the agent message that makes it. OpenAI's shape is taken, too, and read as ours."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -85,15 +88,61 @@ class ToolCall(BaseModel):
     type: Literal["artifact", "decision"] | None = None
     input: JsonObject
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_function(cls, value: object) -> object:
+        """`{"id", "type": "function", "function": {"name", "arguments"}}`."""
+        if not isinstance(value, dict) or not isinstance(value.get("function"), dict):
+            return value
+        function = value["function"]
+        return {"name": function.get("name"), "input": _arguments(function.get("arguments"))}
+
+
+def _arguments(given: object) -> object:
+    """An object, or its JSON text. What is no object is kept under a name: a mistake, but none of the request."""
+    if given is None or given == "":
+        return {}
+    if not isinstance(given, str):
+        return given if isinstance(given, dict) else {UNREADABLE: given}
+    if len(given) > MAX_OBJECT_CHARACTERS:
+        raise ValueError("the arguments are too long")
+    if "\\u0000" in given:
+        raise ValueError("text may not hold NUL characters")
+    try:
+        read = from_json(given, allow_inf_nan=False)
+    except ValueError:
+        return {UNREADABLE: given}
+    return read if isinstance(read, dict) else {UNREADABLE: read}
+
 
 class Message(BaseModel):
-    """One message. Keys of other chat formats (`name`, `tool_call_id`, …) are ignored."""
+    """One message. Other keys of chat formats (`name`, `tool_call_id`, …) are ignored.
+
+    `content` may be null or left out beside tool calls, and a list of text parts, which are joined by line breaks.
+    """
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
     role: Annotated[str, StringConstraints(min_length=1, max_length=32)]
     content: Annotated[str, StringConstraints(max_length=MAX_CONTENT_CHARACTERS)]
     tool_calls: Annotated[list[ToolCall], Field(max_length=16)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        """The content as one text; what is no text stays what it is, and is an error."""
+        if not isinstance(value, dict) or isinstance(value.get("content"), str):
+            return value
+        content = value.get("content")
+        if content is None and value.get("tool_calls"):
+            return {**value, "content": ""}
+        if isinstance(content, list) and all(map(_is_text_part, content)):
+            return {**value, "content": "\n".join(part["text"] for part in content)}
+        return value
+
+
+def _is_text_part(part: object) -> bool:
+    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
 
 
 Messages = Annotated[list[Message], FailFast()]
