@@ -101,9 +101,7 @@ async def measure(
 ) -> Figures:
     library = a_library()
     guests: Mapping[str, ConversationJudge] = {} if guest is None else {guest.name: guest}
-    scorer = Scorer(
-        library, WordMatcher(), a_panel(), threads, reader=WordReader(), conversation_judges=lambda: guests
-    )
+    scorer = Scorer(library, WordMatcher(), a_panel(), threads, reader=WordReader(), conversation_judges=lambda: guests)
     heard: list[tuple[int, int]] = []
     task = Task(judges, attacked, pairwise)
     found = await of_judges(entries, scorer, library.vault, task, lambda done, total: heard.append((done, total)))
