@@ -12,7 +12,7 @@ from typing import Any
 
 from personas.hearing import AgentTurn
 from personas.library import load_temperaments
-from personas.matcher import Matcher
+from personas.reading.reader import Reader
 from personas.simulator import Simulator
 from scenarios.library import Library
 
@@ -40,18 +40,19 @@ class Conversation:
         }
 
 
-def played(library: Library, matcher: Matcher, *, turns: int) -> list[Conversation]:
+def played(library: Library, reader: Reader, *, turns: int) -> list[Conversation]:
     """The oracle's first `turns` turns in every scenario."""
     temperaments = load_temperaments()
 
     def play(name: tuple[str, str]) -> Conversation:
         sealed = library.vault.open(*name)
-        simulator = Simulator(sealed.case, temperaments[sealed.secrets.persona.temperaments[0]], matcher)
+        simulator = Simulator(sealed.case, temperaments[sealed.secrets.persona.temperaments[0]], reader)
         opening = simulator.open(1)
-        state, messages = opening.state, [{"role": "user", "content": opening.text}]
+        state, line = opening.state, opening.text
+        messages = [{"role": "user", "content": line}]
         for step in sealed.secrets.exam.oracle[:turns]:
-            reply = simulator.reply(state, AgentTurn(step.say), 1)
-            state = reply.state
+            reply = simulator.reply(state, AgentTurn(step.say), 1, line)
+            state, line = reply.state, reply.text
             messages += [{"role": "assistant", "content": step.say}, {"role": "user", "content": reply.text}]
         return Conversation(*name, tuple(messages))
 

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from benchmarks.conversations import Conversation, fresh, played
 from benchmarks.report import Table, environment, write
+from personas.reading.heads import load_heads
+from personas.reading.reader import LocalReader
 from reward_server.engine import build_scorer
 from reward_server.reward_models.encoder import EncoderMatcher, load_encoder
 from reward_server.scoring.scored import Scored
@@ -61,14 +63,14 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/encoder_share.md")
     arguments = parser.parse_args()
     library, encoder = load_library(), TimedEncoder()
-    matcher = EncoderMatcher(encoder)
-    conversations = fresh(played(library, matcher, turns=8), arguments.conversations, seed=5)
+    matcher, reader = EncoderMatcher(encoder), LocalReader(EncoderMatcher(encoder), load_heads())
+    conversations = fresh(played(library, reader, turns=8), arguments.conversations, seed=5)
     table = Table(
         f"scoring {len(conversations)} conversations of 8 turns in one batch, one thread",
         ["", "conversations per CPU-second", "sentences encoded", "encoder's share of CPU"],
     )
     with ThreadPoolExecutor(1) as threads:
-        scorer = build_scorer(library, matcher, threads)
+        scorer = build_scorer(library, matcher, reader, threads)
         requests = [request(library, conversation) for conversation in conversations]
         for case in ("fresh", "seen"):
             encoder.cpu_s, encoder.texts = 0.0, 0

@@ -111,7 +111,7 @@ class Record:
         return f"<Record: {len(self.turns)} turns>"
 
 
-def replay(
+def replay(  # noqa: PLR0917 (what a record is made of)
     case: CompiledCase,
     opening: str | None,
     exchanges: Sequence[Exchange],

@@ -201,9 +201,7 @@ BAYES = {
 }
 
 RULES_AND_SERVER = {
-    "gibberish of different words scores half": (
-        "adversarial/test_attacks.py::test_attacks_do_not_pay",
-    ),
+    "gibberish of different words scores half": ("adversarial/test_attacks.py::test_attacks_do_not_pay",),
     "stuffing with key words pays": (
         "scoring/test_adversary.py::test_a_trick_does_not_pay",
         "adversarial/test_attacks.py::test_attacks_do_not_pay",

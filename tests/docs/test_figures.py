@@ -177,8 +177,6 @@ def sizes() -> Iterator[str]:
     yield f"a part of each set: {pairs:,} pairs, {instructions} pairs, {talks} conversations"
 
 
-
-
 def mrbench() -> Iterator[str]:
     found = {each["criterion"]: each for each in rows("quality", "MRBench: AUC")}
     areas = {name: point(each["learned head [95 %]"]) for name, each in found.items()}
@@ -231,12 +229,6 @@ def doubt() -> Iterator[str]:
     )
 
 
-
-
-
-
-
-
 def tuning() -> Iterator[str]:
     def reached(judge: str) -> str:
         return row("unfreezing", "Pairs of hh", judge)["in the right order"]
@@ -261,8 +253,6 @@ def own_rewards() -> Iterator[str]:
     )
     yield f"the server's reward was {model[0]} on held-out scenarios and {model[1]} on held-out collections"
     yield f"the best simple baseline, length, reached {length[0]} and {length[1]}"
-
-
 
 
 def _interval(cell: str) -> str:
