@@ -103,7 +103,7 @@ def conversations(library: Library, variants: int, kept: Path) -> list[Json]:
 
 def _played(library: Library, reader: Reader, name: tuple[str, str], variants: int) -> list[Json]:
     sealed = library.vault.open(*name)
-    everyone = [*agents(sealed.secrets, sealed.topics, sealed.natural).values()]
+    everyone = [*agents(sealed.secrets, sealed.topics, None).values()]
     everyone += [varied(sealed.secrets.exam.oracle, seed) for seed in range(variants)]
     temperaments = load_temperaments()
     slugs = sealed.secrets.persona.temperaments
