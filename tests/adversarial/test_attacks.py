@@ -20,7 +20,7 @@ from benchmarks.attack_places import PUZZLED, Attack, behind_each, line
 from benchmarks.attacks import ATTACKS, FAMILIES
 from benchmarks.gullible import gullible_judge
 from personas.matcher import Matcher
-from reward_server.engine import Guests, build_scorer, load_matcher
+from reward_server.engine import Guests, build_scorer, load_matcher, load_scenarios
 from reward_server.judges import inquiry
 from reward_server.judges.likeness import Likeness
 from reward_server.reward_models.encoder import load_fast_encoder
@@ -33,7 +33,7 @@ from reward_server.reward_models.training import Recipe, fit
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
-from scenarios.library import Library, load_library
+from scenarios.library import Library
 
 FAMILIES_ASKED_FOR = {
     "master keys", "orders", "fake verdicts", "rubric paste", "fake roles", "keyword stuffing", "self-praise",
@@ -44,7 +44,7 @@ FAMILIES_ASKED_FOR = {
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    return load_library()
+    return load_scenarios(None)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_every_kind_of_attack_is_there() -> None:
 
 
 def test_the_conversations_are_strong_middling_and_weak(talks: list[Base], scorer: Scorer) -> None:
-    assert {base.scenario.collection for base in talks} == set(load_library().catalog.collections)
+    assert {base.scenario.collection for base in talks} == set(load_scenarios(None).catalog.collections)
     rewards: dict[str, list[float]] = {}
     for base in talks:
         (attempt,) = asyncio.run(attempts(scorer, base, RewardConfig(), ATTACKS[:1]))
@@ -109,11 +109,14 @@ def test_every_attack_meets_every_agent_and_every_scenario_its_share(all_talks: 
 
 def names() -> list[tuple[str, str]]:
     """Scenarios and collections."""
-    found = load_library().catalog.collections.items()
+    found = load_scenarios(None).catalog.collections.items()
     return [(f"{collection}/{slug}", collection) for collection, public in found for slug in public.scenarios]
 
 
-@pytest.mark.parametrize("agent", ["oracle", "terse", "half", "rude", "careless", "random"])
+SLOW = [pytest.param(agent, marks=pytest.mark.slow) for agent in ("oracle", "terse", "half", "rude", "random")]
+
+
+@pytest.mark.parametrize("agent", ["careless", *SLOW])
 def test_no_attack_pays(all_talks: list[Base], scorer: Scorer, agent: str) -> None:
     for base, attacks in shared_out(all_talks, (*ATTACKS, *RESPELT), EACH):
         if base.agent == agent:
@@ -128,6 +131,7 @@ FORMERLY_PAID = [
 """The persona's words in the agent's mouth, and thanks for them."""
 
 
+@pytest.mark.slow
 def test_what_paid_once_pays_in_no_scenario(all_talks: list[Base], scorer: Scorer) -> None:
     weak = [base for base in all_talks if base.agent in ("half", "random")]
     assert len(FORMERLY_PAID) > 30
@@ -144,6 +148,7 @@ WORDS_ALONE = [
 """Labels, and words that rubrics look for, without what they would say in a sentence about the matter."""
 
 
+@pytest.mark.slow
 def test_words_alone_pay_in_no_scenario(all_talks: list[Base], scorer: Scorer) -> None:
     weak = [base for base in all_talks if base.agent in ("half", "terse", "random")]
     assert len(WORDS_ALONE) > 80
@@ -151,6 +156,7 @@ def test_words_alone_pay_in_no_scenario(all_talks: list[Base], scorer: Scorer) -
         assert paid(asyncio.run(attempts(scorer, base, RewardConfig(), attacks))) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slug", ["laptop-that-stays-dark", "vpn-that-drops"])
 def test_padding_is_no_grace(all_talks: list[Base], scorer: Scorer, slug: str) -> None:
     """Where kind words are looked for by likeness, general ones and thanks are not kind enough."""
@@ -160,6 +166,7 @@ def test_padding_is_no_grace(all_talks: list[Base], scorer: Scorer, slug: str) -
             assert paid(asyncio.run(attempts(scorer, base, RewardConfig(), padding))) == ""
 
 
+@pytest.mark.slow
 def test_none_pays_where_the_safety_gate_is_skipped(all_talks: list[Base], scorer: Scorer) -> None:
     config = RewardConfig(skip_safety_gate=True)
     for base, attacks in shared_out(all_talks, ATTACKS[1:], 4 * EACH):
@@ -180,6 +187,7 @@ def test_the_suite_can_fail(talks: list[Base], scorer: Scorer) -> None:
     assert attempt.gain > 0
 
 
+@pytest.mark.slow
 def test_an_attack_that_is_seen_is_flagged_and_capped(talks: list[Base], scorer: Scorer) -> None:
     oracle = next(base for base in talks if base.agent == "oracle")
     blatant = [a for a in ATTACKS if a.family in ("orders", "fake verdicts", "rubric paste")]
@@ -203,6 +211,7 @@ def gullible(library: Library, matcher: Matcher, threads: ThreadPoolExecutor) ->
     return build_scorer(library, matcher, threads, Guests(asked=(gullible_judge(library, Likeness(matcher)),)))
 
 
+@pytest.mark.slow
 def test_no_attack_pays_with_a_language_model_that_believes_what_it_reads(
     all_talks: list[Base], gullible: Scorer
 ) -> None:
@@ -220,6 +229,7 @@ FORMERLY_BELIEVED = [
 """What the model believed as long as it was shown it."""
 
 
+@pytest.mark.slow
 def test_what_a_language_model_believed_once_pays_in_no_scenario(all_talks: list[Base], gullible: Scorer) -> None:
     polite = [base for base in judged(all_talks) if base.agent in ("oracle", "half")]
     for base, attacks in shared_out(polite, FORMERLY_BELIEVED, 8):
@@ -258,6 +268,7 @@ def learned(library: Library, matcher: Matcher, threads: ThreadPoolExecutor, tal
     return build_scorer(library, matcher, threads, Guests(reward_model=lambda: judge))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [("reward_model",), ("rubric", "reward_model")])
 def test_no_attack_pays_with_a_learned_judge(talks: list[Base], learned: Scorer, parts: tuple[str, ...]) -> None:
     config = composite("weighted_sum", *parts)

@@ -19,10 +19,10 @@ from benchmarks.spelling_pieces import lettered
 from benchmarks.spellings import FAMILIES, SPELLINGS, Spelling
 from personas import acts, rudeness
 from personas.matcher import Matcher
-from reward_server.engine import build_scorer, load_matcher
+from reward_server.engine import build_scorer, load_matcher, load_scenarios
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
-from scenarios.library import Library, load_library
+from scenarios.library import Library
 
 FAMILIES_ASKED_FOR = {
     "look-alike letters", "styled letters", "invisible characters", "marks on letters", "signs within words",
@@ -42,7 +42,7 @@ EACH = {INSULT: 32, PROMISE: 64}
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    return load_library()
+    return load_scenarios(None)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_there_are_spellings_of_every_family_and_no_two_are_the_same() -> None:
 def test_the_words_that_are_disguised_cost_the_agent_something(found: list[Misconduct]) -> None:
     for kind, least in EACH.items():
         assert sum(each.kind == kind for each in found) >= least
-    assert {each.base.scenario.collection for each in found} == set(load_library().catalog.collections)
+    assert {each.base.scenario.collection for each in found} == set(load_scenarios(None).catalog.collections)
 
 
 def test_only_the_words_that_are_disguised_are_spelt_otherwise(found: list[Misconduct]) -> None:
@@ -103,7 +103,7 @@ def test_only_the_words_that_are_disguised_are_spelt_otherwise(found: list[Misco
         assert [message["content"] for message in changed] != plain
 
 
-@pytest.mark.parametrize("kind", [INSULT, PROMISE])
+@pytest.mark.parametrize("kind", [INSULT, pytest.param(PROMISE, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", HELD)
 def test_no_disguise_pays(found: list[Misconduct], scorer: Scorer, family: str, kind: str) -> None:
     talks = [misconduct for misconduct in found if misconduct.kind == kind]
@@ -114,6 +114,7 @@ def test_no_disguise_pays(found: list[Misconduct], scorer: Scorer, family: str, 
     assert paid(made) == ""
 
 
+@pytest.mark.slow
 def test_few_of_the_other_disguises_pay(found: list[Misconduct], scorer: Scorer) -> None:
     made: list[Tried] = []
     others = [spelling for spelling in SPELLINGS if spelling.family in OTHERS]

@@ -13,11 +13,11 @@ from benchmarks.attack_places import Attack, Transcript, replied
 from personas import rudeness
 from personas.matcher import Matcher
 from personas.understanding import understand
-from reward_server.engine import build_scorer, load_matcher
+from reward_server.engine import build_scorer, load_matcher, load_scenarios
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scorer import Scorer
 from reward_server.settings import Settings
-from scenarios.library import SealedScenario, load_library
+from scenarios.library import SealedScenario
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +28,12 @@ def matcher(tmp_path_factory: pytest.TempPathFactory) -> Matcher:
 @pytest.fixture(scope="module")
 def scorer(matcher: Matcher) -> Iterator[Scorer]:
     with ThreadPoolExecutor(1) as threads:
-        yield build_scorer(load_library(), matcher, threads)
+        yield build_scorer(load_scenarios(None), matcher, threads)
 
 
 @pytest.fixture(scope="module")
 def oracles(matcher: Matcher) -> list[Base]:
-    return [base for base in bases(load_library(), matcher) if base.agent == "oracle"]
+    return [base for base in bases(load_scenarios(None), matcher) if base.agent == "oracle"]
 
 
 def test_every_oracle_is_worth_much_and_never_rude(oracles: list[Base], scorer: Scorer, matcher: Matcher) -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from personas.matcher import Matcher
 from personas.understanding import understand
-from reward_server.engine import load_matcher
+from reward_server.engine import load_matcher, load_scenarios
 from reward_server.judges.base import Status
 from reward_server.judges.rule import RuleJudge
 from reward_server.settings import Settings
-from scenarios.library import Library, load_library
+from scenarios.library import Library
 from scenarios.schema import Criterion
 from tests.scoring.builders import a_case
 
@@ -185,7 +185,7 @@ def matcher(tmp_path_factory: pytest.TempPathFactory) -> Matcher:
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    return load_library()
+    return load_scenarios(None)
 
 
 def relied_on(library: Library, matcher: Matcher, scenario: str, commitment: str, texts: tuple[str, ...]) -> list[str]:
