@@ -31,8 +31,8 @@ Turn = tuple[str, str]
 FLOOR = 0.02
 """Candidates below this are not worth naming."""
 ACT = 0.5
-COSTLY = {Act.RUDE: 0.75, Act.META: 0.75, Act.UNREADABLE: 0.75}
-"""Acts that cost the agent something have to be surer."""
+SURER = {Act.RUDE: 0.75, Act.META: 0.75, Act.UNREADABLE: 0.75, Act.INVITE: 0.8}
+"""Acts that cost the agent something, or bring out facts nobody asked for by name, have to be surer."""
 MAX_SENTENCES = 40
 """More sentences than this in one turn are not read: nobody could follow them."""
 LINE_CHARS = 240
@@ -111,7 +111,7 @@ class LocalReader:
 
     def _sentence(self, index: CaseIndex, heard: Heard) -> Sentence:
         count = len(ACTS)
-        acts = frozenset(act for act, p in zip(ACTS, heard.acts[:count], strict=True) if p >= COSTLY.get(act, ACT))
+        acts = frozenset(act for act, p in zip(ACTS, heard.acts[:count], strict=True) if p >= SURER.get(act, ACT))
         stance = STANCES[int(heard.acts[count:].argmax())]
         if Act.UNREADABLE in acts:
             return Sentence(heard.text, frozenset({Act.UNREADABLE}), Stance.NONE)
