@@ -23,6 +23,8 @@ __all__ = ["AgentTurn", "Asked", "Heard", "Hearing", "PersonaState", "advance", 
 ASKED = 0.40
 """A sentence asks about a topic from this probability on; beside a likelier one, from `ALSO_ASKED` on."""
 ALSO_ASKED = 0.30
+UNASKED = 0.80
+"""A sentence that neither asks nor invites has to be much surer to be taken for a question."""
 UNSURE = 0.12
 """From here on the persona asks back which of two topics is meant; below, it is asked about something else."""
 BY_NAME = 0.80
@@ -196,7 +198,8 @@ def _topics(sentence: Sentence, state: PersonaState) -> Iterator[Candidate]:
     """What a sentence asks about, an untold topic before a told one."""
     if sentence.does(Act.RUDE) and not sentence.does(Act.ASK):
         return
-    likely = [each for each in sentence.topics if each.confidence >= ASKED]
+    least = ASKED if sentence.does(Act.ASK, Act.INVITE, Act.CHECK) else UNASKED
+    likely = [each for each in sentence.topics if each.confidence >= least]
     if likely and likely[0].id in state.said:
         fresh = next((c for c in sentence.topics if c.id not in state.said and c.confidence >= TOLD_ALREADY), None)
         if fresh is not None:
