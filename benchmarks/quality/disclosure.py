@@ -23,7 +23,6 @@ from benchmarks.quality import plots
 from benchmarks.quality.data import Interview
 from benchmarks.quality.figures import NOT_KNOWN, Floats, beaten, fold_of, share
 from benchmarks.report import Table
-from personas.acts import read_turn
 from personas.wording import content_stems, tokens
 from reward_server.reward_models.encoder import TextEncoder
 
@@ -194,12 +193,9 @@ def tables(encoder: TextEncoder, interviews: Sequence[Interview]) -> list[str]:
         [("learned ranker", learned), ("cosine", cosine)],
         {"chance": [chance.value] * 2, "first number": [FIRST] * 2},
     )
-    asked = [question for each in held_out for question, _ in each.pairs]
-    read = share(np.array([float(bool(read_turn(question).questions)) for question in asked]), _names(held_out))
     return [
-        f"{table.text()}\n\nOf the same questions the personas' reader takes {read} as questions. The first number is "
-        "from other parts of the set, whose questions have 5.2 answers to choose from; the cosine row is its "
-        "equal on this data. The ranker is no part of the product; with authored asks see foreign_questions.md."
+        f"{table.text()}\n\nThe first number is from other parts of the set, whose questions have 5.2 answers to choose "
+        "from; the cosine row is its equal on this data. The ranker is no part of the product."
     ]
 
 

@@ -29,7 +29,7 @@ from benchmarks.quality.preferences import Sides, sides
 from benchmarks.quality.two_levels import INNER, small_head, spread, with_sum
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import Table, environment, write
-from reward_server.reward_models import robust_reading
+from reward_server.reward_models import segments
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import OVERALL, Dataset, Preferred, hold_out
 from reward_server.reward_models.emphasis import learned_emphasis
@@ -118,7 +118,7 @@ def known_of(featuriser: ConversationFeaturiser, pairs: Sequence[Pair]) -> Known
 
 def _exchange(conversation: Conversation) -> tuple[str, str]:
     """What the reply answers, and the reply, both as they are read."""
-    messages = robust_reading.read(conversation)
+    messages = segments.read(conversation)
     spoken = [place for place, message in enumerate(messages) if message.party == "agent" and message.segments]
     if not spoken:
         return "", ""

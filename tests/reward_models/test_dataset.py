@@ -20,7 +20,7 @@ from reward_server.reward_models.dataset import (
     split,
     without_constant_dimensions,
 )
-from reward_server.reward_models.robust_reading import read
+from reward_server.reward_models.segments import read
 from tests.reward_models.talks import labelled_talks, preferred_talks, talk
 
 
