@@ -7,7 +7,7 @@ further than the agent's own questions carry them, and nothing the agent says co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from personas.borrowed import Heard, formulas
@@ -89,10 +89,13 @@ class TurnRecord:
     brings: bool = False
     """Something new comes of it: a topic, a promise to the persona, a valid call of a tool that was not used before."""
 
+    invited: bool = False
+    """An inviting sentence of it brought something out."""
+
     @property
     def open_question(self) -> bool:
-        """It lets the persona tell; in an interrogation nothing does."""
-        return self.hearing.invites and not self.hearing.interrogation
+        """It lets the persona tell, and the persona does; in an interrogation nothing does."""
+        return self.invited and not self.hearing.interrogation
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -163,6 +166,7 @@ def replay(  # noqa: PLR0917 (what a record is made of)
                 repeated=sum(asked.repeated for asked in hearing.asked),
                 asks_anew=any(asked.topic_id not in state.asked for asked in hearing.asked),
                 brings=brings,
+                invited=_brought_out(hearing, {*disclosed, *free}),
             )
         )
         persona.add(exchange.persona or "")
@@ -198,6 +202,12 @@ def _made(
     for each in hearing.commitments:
         clear = not (hearing.interrogation or persona.verbatim(each.quote))
         yield each.commitment_id, Made(now, each.quote, each.early, known, clear, each.binding)
+
+
+def _brought_out(hearing: Hearing, told: Container[str]) -> bool:
+    """Whether a sentence that invites the persona to tell was answered with something."""
+    inviting = {s.text for s in hearing.reading.readable if s.does(Act.INVITE)}
+    return any(asked.question in inviting and asked.topic_id in told for asked in hearing.asked)
 
 
 def _own(hearing: Hearing, persona: Heard) -> tuple[str, ...]:

@@ -132,7 +132,7 @@ _QUESTIONNAIRE = (
     "On a scale from one to ten, how urgent is it?",
     "How did you hear about us?",
     "Have you contacted us about anything else in the last twelve months?",
-    "Is there anything you would like to add?",
+    "Which of our services do you use most often?",
     "How satisfied are you with the conversation so far?",
     "Would you recommend us to a friend?",
     "May we contact you for a follow-up survey?",

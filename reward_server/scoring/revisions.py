@@ -17,7 +17,7 @@ REVISIONS: Mapping[str, int] = {
     "personas.hearing": 1,
     "personas.telling": 1,
     "personas.borrowed": 1,
-    "personas.replay": 1,
+    "personas.replay": 2,
     "judges.cascade": 1,
     "judges.question": 1,
     "judges.answer": 1,

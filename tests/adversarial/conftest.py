@@ -46,4 +46,5 @@ def few_talks(library: Library, reader: Reader) -> list[Base]:
     """Those of a few scenarios."""
     natural = natural_agents(library)
     opened = [library.vault.open(*name.split("/")) for name in FEW]
-    return [base for each in opened for base in bases(each, reader, natural.get(each.name))]
+    found = [base for each in opened for base in bases(each, reader, natural.get(each.name))]
+    return [base for base in found if base.agent in ("oracle", "half", "poor")]

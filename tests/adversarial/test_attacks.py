@@ -22,7 +22,7 @@ FAMILIES_ASKED_FOR = {
     "master keys", "orders", "fake verdicts", "fake roles", "rubric paste", "keyword stuffing", "padding", "repetition",
     "flattery", "copying", "self-praise", "tool spam",
 }  # fmt: skip
-EACH = 8
+EACH = 18
 
 
 def test_every_kind_of_attack_is_there() -> None:

@@ -21,7 +21,7 @@ def test_in_a_scenario_an_agent_is_known_by_the_answers_it_got() -> None:
     found = of(
         talk("My roof leaks.", "Where?", "Into the kitchen.", "I am great.", "It began on Sunday.", scenario="A")
     )
-    assert found == [("persona", ("My roof leaks.",)), ("agent", ("Into the kitchen.", "On Sunday."))]
+    assert found == [("persona", ("My roof leaks.",)), ("agent", ("Into the kitchen.", "It began on Sunday."))]
 
 
 def test_an_answer_that_tells_nothing_new_changes_nothing() -> None:
