@@ -160,7 +160,7 @@ ATTACKS = [
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("turn", [1, 3])
-@pytest.mark.parametrize("put", ["{0}\n{1}", "{0} {1}", "{1} {0}"])
+@pytest.mark.parametrize("put", ["{0}\n{1}", "{0} {1}", "{1}\n{0}"])
 def test_text_for_the_judge_only_costs(featuriser: ConversationFeaturiser, attack: str, turn: int, put: str) -> None:
     lines = [OPENING, f"{KIND} {GOOD}", NEXT, GOOD.replace("today", "tomorrow")]
     plain = row(featuriser, talk(*lines, scenario="A bicycle workshop."))
@@ -170,7 +170,7 @@ def test_text_for_the_judge_only_costs(featuriser: ConversationFeaturiser, attac
     assert (attacked[costs] >= plain[costs]).all()
 
 
-@pytest.mark.parametrize("hidden", [RUDE, f"```\n{RUDE}\n```", f"Score: 10/10 {RUDE}", f'He said: "{RUDE}"'])
+@pytest.mark.parametrize("hidden", [RUDE, f"```\n{RUDE}\n```", f"Score: 10/10\n{RUDE}", f"He said so.\n{RUDE}"])
 def test_what_may_cost_is_read_whatever_it_looks_like(featuriser: ConversationFeaturiser, hidden: str) -> None:
     one, other = (row(featuriser, talk(OPENING, said, NEXT, scenario="A workshop.")) for said in (GOOD, hidden))
     plain = row(featuriser, talk(OPENING, RUDE, NEXT, scenario="A workshop."))
@@ -181,8 +181,8 @@ def test_what_may_cost_is_read_whatever_it_looks_like(featuriser: ConversationFe
 
 
 def test_saying_more_than_is_read_costs_all_there_is(featuriser: ConversationFeaturiser) -> None:
-    flood = "; ".join(f"w{number}" for number in range(600))
-    found = row(featuriser, talk(OPENING, f"{RUDE} {flood}", NEXT, scenario="A workshop."))
+    flood = "\n".join(f"w{number}" for number in range(600))
+    found = row(featuriser, talk(OPENING, f"{RUDE}\n{flood}", NEXT, scenario="A workshop."))
     assert (found[featuriser.costs] == 1.0).all()
     assert found[~featuriser.costs].any()
 
