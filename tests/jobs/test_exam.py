@@ -66,8 +66,7 @@ async def test_the_template_keeps_the_order_and_its_persona_understands(
 ) -> None:
     exam = await examiner(engine, library, root).examine(sealed)
     f = exam.figures
-    # What policies without understanding get depends on the reader: `labs scenarios check` holds it down, not this test.
-    assert [advice.failure for advice in exam.advice if "policy reached" not in advice.failure] == []
+    assert [advice.failure for advice in exam.advice] == []
     assert f.oracle >= 0.85
     assert f.ordered
     assert max(f.mean(agent) for agent in ("echo", "waffle", "refusing", "silent", "injecting")) <= 0.15
