@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from benchmarks.processes import labs_server, running
 from benchmarks.report import Table, environment, write
 from personas.library import load_temperaments
-from personas.matcher import Matcher
+from personas.reading.reader import Reader
 from reward_server.cli.training import stored_rows
-from reward_server.engine import load_matcher, load_scenarios
+from reward_server.engine import load_reader, load_scenarios
 from reward_server.jobs.exam.play import play
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.dataset import OVERALL, Dataset, groups_of, hold_out
@@ -43,7 +43,7 @@ from reward_server.reward_models.plain_features import PlainFeatures
 from reward_server.reward_models.training import Recipe, fit
 from reward_server.settings import load_settings
 from scenarios.exam import agents, varied
-from scenarios.library import Library
+from scenarios.library import Library, natural_agents
 
 FOLDS = 5
 BATCH = 50
@@ -93,28 +93,22 @@ def conversations(library: Library, variants: int, kept: Path) -> list[Json]:
     if kept.exists():
         found: list[Json] = json.loads(kept.read_text())
         return found
-    matcher = load_matcher(load_settings())
+    reader = load_reader(load_settings())
     with ThreadPoolExecutor(1) as thread:
-        parts = thread.map(lambda name: _played(library, matcher, name, variants), library.vault.names())
+        parts = thread.map(lambda name: _played(library, reader, name, variants), library.vault.names())
         items = [item for part in parts for item in part]
     kept.write_text(json.dumps(items))
     return items
 
 
-def _played(library: Library, matcher: Matcher, name: tuple[str, str], variants: int) -> list[Json]:
+def _played(library: Library, reader: Reader, name: tuple[str, str], variants: int) -> list[Json]:
     sealed = library.vault.open(*name)
-    others = [
-        step.say
-        for other in library.vault.names()
-        if other[0] != name[0]
-        for step in library.vault.open(*other).secrets.exam.oracle
-    ]
-    everyone = [*agents(sealed.secrets, sealed.topics, others, 1).values()]
-    everyone += [varied(sealed.secrets, seed) for seed in range(variants)]
+    everyone = [*agents(sealed.secrets, sealed.topics, natural_agents(library).get(sealed.name)).values()]
+    everyone += [varied(sealed.secrets.exam.oracle, seed) for seed in range(variants)]
     temperaments = load_temperaments()
     slugs = sealed.secrets.persona.temperaments
     plays = [
-        play(sealed, temperaments[slugs[index % len(slugs)]], agent, matcher, index)
+        play(sealed, temperaments[slugs[index % len(slugs)]], agent, reader, index)
         for index, agent in enumerate(everyone)
     ]
     print(f"played {sealed.name}", flush=True)

@@ -33,7 +33,7 @@ import httpx2
 from benchmarks.conversations import Conversation, fresh, played
 from benchmarks.processes import ServerProcess, labs_server, plain_scorer, running
 from benchmarks.report import Table, environment, write
-from reward_server.engine import load_matcher
+from reward_server.engine import load_reader
 from reward_server.reward_models.minilm import packaged_folder, read_checkpoint
 from reward_server.settings import load_settings
 from scenarios.library import load_library
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/scoring_http.md")
     arguments = parser.parse_args()
-    conversations = played(load_library(), load_matcher(load_settings()), turns=TURNS)
+    conversations = played(load_library(), load_reader(load_settings()), turns=TURNS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         serve_a_model(folder, conversations)

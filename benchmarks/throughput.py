@@ -24,7 +24,7 @@ import httpx2
 from benchmarks.conversations import Conversation, fresh, played
 from benchmarks.processes import ServerProcess, floor_server, labs_server, running
 from benchmarks.report import Table, environment, write
-from reward_server.engine import load_matcher
+from reward_server.engine import load_reader
 from reward_server.settings import load_settings
 from scenarios.library import load_library
 
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/throughput.md")
     arguments = parser.parse_args()
-    conversations = played(load_library(), load_matcher(load_settings()), turns=TURNS)
+    conversations = played(load_library(), load_reader(load_settings()), turns=TURNS)
     with tempfile.TemporaryDirectory() as name:
         labs, floor = labs_server(Path(name)), floor_server(Path(name))
         with running(labs, floor):

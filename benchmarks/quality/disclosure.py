@@ -194,8 +194,8 @@ def tables(encoder: TextEncoder, interviews: Sequence[Interview]) -> list[str]:
         {"chance": [chance.value] * 2, "first number": [FIRST] * 2},
     )
     return [
-        f"{table.text()}\n\nThe first number is from other parts of the set, whose questions have 5.2 answers to choose "
-        "from; the cosine row is its equal on this data. The ranker is no part of the product."
+        f"{table.text()}\n\nThe first number is from other parts of the set, whose questions have 5.2 answers to "
+        "choose from; the cosine row is its equal on this data. The ranker is no part of the product."
     ]
 
 
