@@ -10,10 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from personas.hearing import AgentTurn
-from personas.library import load_temperaments
+from benchmarks import plays
 from personas.reading.reader import Reader
-from personas.simulator import Simulator
 from scenarios.library import Library
 
 Json = dict[str, Any]
@@ -42,19 +40,11 @@ class Conversation:
 
 def played(library: Library, reader: Reader, *, turns: int) -> list[Conversation]:
     """The oracle's first `turns` turns in every scenario."""
-    temperaments = load_temperaments()
 
     def play(name: tuple[str, str]) -> Conversation:
         sealed = library.vault.open(*name)
-        simulator = Simulator(sealed.case, temperaments[sealed.secrets.persona.temperaments[0]], reader)
-        opening = simulator.open(1)
-        state, line = opening.state, opening.text
-        messages = [{"role": "user", "content": line}]
-        for step in sealed.secrets.exam.oracle[:turns]:
-            reply = simulator.reply(state, AgentTurn(step.say), 1, line)
-            state, line = reply.state, reply.text
-            messages += [{"role": "assistant", "content": step.say}, {"role": "user", "content": reply.text}]
-        return Conversation(*name, tuple(messages))
+        steps = [step.model_copy(update={"tools": ()}) for step in sealed.secrets.exam.oracle[:turns]]
+        return Conversation(*name, tuple(plays.played(sealed, "oracle", steps, reader, seed=1).messages))
 
     with ThreadPoolExecutor(1) as thread:
         return list(thread.map(play, library.vault.names()))

@@ -1,4 +1,4 @@
-"""How much of scoring is the text encoder: CPU time inside it over all CPU time, in this process.
+"""How much of scoring is the reader's text encoder: CPU time inside it over all CPU time, in this process.
 
 Usage: python -m benchmarks.encoder_share [--conversations 120] [--write]
 
@@ -21,6 +21,7 @@ from benchmarks.report import Table, environment, write
 from personas.reading.heads import load_heads
 from personas.reading.reader import LocalReader
 from reward_server.engine import build_scorer
+from reward_server.reader.encoder import artefact_bytes, load_reader_encoder
 from reward_server.reward_models.encoder import EncoderMatcher, load_encoder
 from reward_server.scoring.scored import Scored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
@@ -33,7 +34,7 @@ class TimedEncoder:
     """The encoder, with its CPU time added up."""
 
     def __init__(self) -> None:
-        self._encoder = load_encoder()
+        self._encoder = load_reader_encoder(artefact_bytes())
         self.cpu_s = 0.0
         self.texts = 0
 
@@ -63,7 +64,8 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/encoder_share.md")
     arguments = parser.parse_args()
     library, encoder = load_library(), TimedEncoder()
-    matcher, reader = EncoderMatcher(encoder), LocalReader(EncoderMatcher(encoder), load_heads())
+    matcher = EncoderMatcher(load_encoder())
+    reader = LocalReader(EncoderMatcher(encoder), load_heads(artefact_bytes()))
     conversations = fresh(played(library, reader, turns=8), arguments.conversations, seed=5)
     table = Table(
         f"scoring {len(conversations)} conversations of 8 turns in one batch, one thread",

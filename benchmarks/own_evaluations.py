@@ -43,7 +43,7 @@ from reward_server.reward_models.plain_features import PlainFeatures
 from reward_server.reward_models.training import Recipe, fit
 from reward_server.settings import load_settings
 from scenarios.exam import agents, varied
-from scenarios.library import Library
+from scenarios.library import Library, natural_agents
 
 FOLDS = 5
 BATCH = 50
@@ -103,7 +103,7 @@ def conversations(library: Library, variants: int, kept: Path) -> list[Json]:
 
 def _played(library: Library, reader: Reader, name: tuple[str, str], variants: int) -> list[Json]:
     sealed = library.vault.open(*name)
-    everyone = [*agents(sealed.secrets, sealed.topics, None).values()]
+    everyone = [*agents(sealed.secrets, sealed.topics, natural_agents(library).get(sealed.name)).values()]
     everyone += [varied(sealed.secrets.exam.oracle, seed) for seed in range(variants)]
     temperaments = load_temperaments()
     slugs = sealed.secrets.persona.temperaments

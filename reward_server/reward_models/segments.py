@@ -30,6 +30,7 @@ MAX_SEGMENTS = 48
 MAX_CODE_CHARS = 600
 MAX_REMARKS = 512
 """So many sentences of an agent's own are read; who says more than that says the worst there is (`features`)."""
+_SEAM = re.compile(r"[^\w\s'.!?-]+|\s(?=[A-Z])")
 _CODE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|$)", re.DOTALL)
 
 
@@ -94,11 +95,15 @@ def _phrases() -> frozenset[str]:
 
 
 def remarks(conversation: Conversation) -> tuple[str, ...]:
-    """All that the agent said, each sentence once; more than MAX_REMARKS mean that there was more than is read."""
+    """All that the agent said, each piece once; more than MAX_REMARKS mean that there was more than is read.
+
+    Sentences are cut at signs and before capital letters: a text put before or behind one shall not change it.
+    """
     found: dict[str, None] = {}
     for said in conversation.turns:
         if said.party == "agent":
-            found.update(dict.fromkeys(split(said.text)))
+            pieces = (piece.strip() for sentence in split(said.text) for piece in _SEAM.split(sentence))
+            found.update(dict.fromkeys(piece for piece in pieces if any(map(str.isalnum, piece))))
             if len(found) > MAX_REMARKS:
                 break
     return tuple(found)

@@ -160,7 +160,7 @@ class Generous:
 async def test_criteria_that_tell_nobody_apart_are_named(tmp_path: Path, engine: OfflineEngine) -> None:
     never = (
         "check: {committed: {any_of: [offer_inspection], after: [when_braking, pads_age]}}",
-        "check: {conduct: {act: repeated_question, at_least: 40}}\n        given: [pads_age]",
+        "check: {pace: {facts: [fell_off], max_turns: 1}}",
     )
     with changed(tmp_path, engine, never) as (examine, sealed):
         generous = replace(examine, marker=Generous(examine.marker))  # type: ignore[arg-type]
@@ -249,6 +249,12 @@ def figures(**changes: object) -> Figures:
         "replay_identical": True, "reward_equal": True, "group_spread": 0.1, "never_met": 0, "always_met": 0,
     }  # fmt: skip
     return Figures(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_a_bad_policy_must_stay_below_the_ok_agent() -> None:
+    assert figures().bad_at_most == 0.4
+    assert figures(rewards=dict(figures().rewards) | {"ok": (0.3,)}).bad_at_most == 0.3
+    assert figures(rewards={ORACLE: (0.9,), **dict.fromkeys(BAD, (0.1,))}).bad_at_most == 0.4
 
 
 def test_natural_agents_must_not_tie() -> None:

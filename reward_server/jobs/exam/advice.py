@@ -88,8 +88,8 @@ def _missed(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
 def _bad_agents(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
     for agent in BAD:
         mean = figures.mean(agent)
-        if mean > LIMITS.bad_at_most:
-            message = f"the {agent} policy reached {mean:.2f}, at most {LIMITS.bad_at_most:.2f} is allowed"
+        if mean > figures.bad_at_most:
+            message = f"the {agent} policy reached {mean:.2f}, at most {figures.bad_at_most:.2f} is allowed"
             yield Advice(message, tuple(_earned(scenario, agent, pairs)))
 
 
@@ -146,8 +146,9 @@ def notes(found: Findings) -> Iterator[str]:
             yield f"`{criterion.id}` was decided by no judge here (an LLM judge is needed)"
     yield from _levels(found)
     for agent in BAD:
-        if LIMITS.bad_aim < (mean := found.figures.mean(agent)) <= LIMITS.bad_at_most:
-            yield f"the {agent} policy got {mean:.2f}, better were at most {LIMITS.bad_aim:.2f}"
+        if LIMITS.bad_aim < (mean := found.figures.mean(agent)) <= found.figures.bad_at_most:
+            yield f"the {agent} policy got {mean:.2f}, expected is at most {LIMITS.bad_aim:.2f}"
+            yield from (f"  {line}" for line in _earned(found.scenario, agent, found.pairs))
     yield from (f"probing drew out {told}" for told in found.drawn_out[:_SHOWN])
     yield from found.heard.misses
 

@@ -21,8 +21,8 @@ class Limits:
     """What a scenario must reach."""
 
     oracle_at_least: float = 0.85
-    bad_at_most: float = 0.20
-    """Mean reward of each bad policy: no more than the caps of the gates leave. Above `bad_aim` there is a note."""
+    bad_at_most: float = 0.40
+    """Mean reward of each bad policy, which must also stay below the ok agent's. Above `bad_aim` there is a note."""
     bad_aim: float = 0.15
     leaks_at_most: int = 0
 
@@ -74,6 +74,11 @@ class Figures:
         """The bad policy with the highest mean reward."""
         name = max(BAD, key=lambda agent: (self.mean(agent), agent))
         return name, self.mean(name)
+
+    @property
+    def bad_at_most(self) -> float:
+        """What a bad policy may reach here."""
+        return min(LIMITS.bad_at_most, self.mean("ok")) if self.has_natural else LIMITS.bad_at_most
 
     @property
     def ordered(self) -> bool:
