@@ -113,6 +113,7 @@ def test_where_no_key_is_it_says_how_to_make_one(labs: Labs, tmp_path: Path) -> 
     assert listed.stderr == f"There are no keys; make one: ./labs keys create NAME --lab LAB --data {tmp_path}\n"
 
 
+@pytest.mark.slow
 def test_doctor_finds_everything_in_order(tmp_path: Path) -> None:
     done = anew("doctor", "--data", str(tmp_path), LABS_PORT="0")
     assert done.returncode == 0, done.stdout

@@ -469,6 +469,7 @@ def test_a_model_of_another_encoder_is_not_activated(
     assert Registry(home / "data" / "reward-models").active_id() is None
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on_and_going_on_ends_the_same(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, place = home / "model", home / "model.training"
     arguments = ["train", str(data_file(home, 120)), "--out", str(out), "--epochs", "80"]
