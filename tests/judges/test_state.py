@@ -177,20 +177,25 @@ def test_a_silent_call_is_evidenced_by_its_turn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("act", "said", "turn"),
+    ("act", "said", "answer"),
     [
-        ("rude", "You are an idiot.", 1),
-        ("empathy", KIND, 1),
-        ("open_question", "Please tell me everything.", 1),
-        ("interrogation", f"{ASK_PLACE} {ASK_START} {ASK_BUDGET} Did you take any photos?", 1),
-        ("off_topic", "I like trains.", 1),
+        ("rude", "You are an idiot.", "Well."),
+        ("empathy", KIND, "Well."),
+        ("open_question", "Please tell me everything.", TELL_PLACE),
+        ("interrogation", f"{ASK_PLACE} {ASK_START} {ASK_BUDGET} Did you take any photos?", "Well."),
+        ("off_topic", "I like trains.", "Well."),
     ],
 )
-def test_conduct_is_noticed(act: str, said: str, turn: int) -> None:
-    verdict = judged(a_case(said, "Well."), {"conduct": {"act": act}})
+def test_conduct_is_noticed(act: str, said: str, answer: str) -> None:
+    verdict = judged(a_case(said, answer), {"conduct": {"act": act}})
     assert verdict.status is Status.MET
-    assert [e.turn for e in verdict.evidence] == [turn]
+    assert [e.turn for e in verdict.evidence] == [1]
     assert judged(a_case("I will look into it.", "Fine."), {"conduct": {"act": act}}).status is Status.UNMET
+
+
+def test_an_invitation_that_brings_nothing_out_is_no_open_question() -> None:
+    asked = a_case("Please tell me everything.", "Well.")
+    assert judged(asked, {"conduct": {"act": "open_question"}}).status is Status.UNMET
 
 
 def test_conduct_counts() -> None:
