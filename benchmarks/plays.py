@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from personas.hearing import AgentTurn
+from personas.heard import AgentTurn
 from personas.library import load_temperaments
 from personas.reading.reader import Reader
 from personas.simulator import Simulator

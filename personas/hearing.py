@@ -1,24 +1,24 @@
-"""What a persona hears in an agent turn, and how the turn changes it. Shared by play and by scoring.
+"""What a persona hears in an agent turn. Shared by play and by scoring.
 
-`hear` and `advance` are pure functions of the case, the state, the turn and its reading. Nothing in them depends on
-the seed or the temperament but `reserve`, which only ever closes gates; so scoring, which uses reserve 0, opens at
-least what the live persona opened. Not understanding is never charged to the agent: only what is positively
+`hear`, and `advance` after it, are pure functions of the case, the state, the turn and its reading. Nothing in them
+depends on the seed or the temperament but `reserve`, which only ever closes gates; so scoring, which uses reserve 0,
+opens at least what the live persona opened. Not understanding is never charged to the agent: only what is positively
 recognised costs anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from personas.amounts import within
 from personas.case import Tier, all_hold
 from personas.compiled import CompiledCase, CompiledCommitment, CompiledTopic
+from personas.heard import AgentTurn, Asked, Heard, Hearing
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.state import PersonaState
 from personas.wording import content_words, overlap
 
-__all__ = ["AgentTurn", "Asked", "Heard", "Hearing", "PersonaState", "advance", "hear"]
+__all__ = ["gate_open", "hear", "is_new"]
 
 ASKED = 0.40
 """A sentence asks about a topic from this probability on; beside a likelier one, from `ALSO_ASKED` on."""
@@ -51,96 +51,6 @@ RAPPORT_FLOOR = -2.0
 EMPATHY_GAIN = 1.0
 RUDE_LOSS = 1.0
 INTERROGATION_LOSS = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class AgentTurn:
-    """One message of the agent: its text, and the ids of the valid tool calls that came with it."""
-
-    text: str
-    tools: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A topic of the case that the turn asks about."""
-
-    topic_id: str
-    question: str
-    confidence: float
-    open: bool
-    """Whether its gate lets the persona answer."""
-    repeated: bool
-    """Whether it was asked before and answered."""
-    invited: bool = False
-    """Told on an open invitation, not because it was asked about."""
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A commitment the agent made."""
-
-    commitment_id: str
-    quote: str
-    early: bool
-    """Made before the persona has said what it should rest on."""
-    binding: bool
-    """Clear enough to cost the agent something: asserted, to the persona, as its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hearing:
-    """One agent turn as the persona understands it."""
-
-    reading: Reading
-    asked: tuple[Asked, ...] = ()
-    commitments: tuple[Heard, ...] = ()
-    unsure: tuple[str, str] | None = None
-    """Two topics between which the persona cannot tell what is asked."""
-    unmatched: tuple[str, ...] = ()
-    """Questions about things the case does not hold."""
-    off_topic: bool = False
-    """It only makes small talk, or talks about something positively recognised as another matter."""
-    invites: bool = False
-    empathy: str | None = None
-    """A sympathetic sentence in a wording not heard before."""
-    rapport: float = 0.0
-    """Rapport with this turn counted in: what the gates are measured with."""
-    unclear: bool = False
-    """Nothing in it is meant for the persona. A tool call without words is clear enough."""
-    rude: bool = False
-    interrogation: bool = False
-    farewell: bool = False
-
-    @property
-    def proposal(self) -> bool:
-        """Whether it proposes something the case has no commitment for."""
-        return not self.commitments and any(
-            s.does(Act.PROPOSE) and s.stance in (Stance.ASSERTED, Stance.ASKED, Stance.OPTION) for s in self._spoken
-        )
-
-    @property
-    def checks_in(self) -> bool:
-        """Whether it asks for consent, or whether the persona follows."""
-        return any(s.does(Act.CHECK) for s in self._spoken)
-
-    @property
-    def idle(self) -> bool:
-        """It neither asks nor offers nor comforts."""
-        return not (
-            self.asked
-            or self.unsure
-            or self.unmatched
-            or self.commitments
-            or self.empathy
-            or self.invites
-            or self.proposal
-            or self.checks_in
-        )
-
-    @property
-    def _spoken(self) -> tuple[Sentence, ...]:
-        return self.reading.readable
 
 
 def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Reading, reserve: float = 0.0) -> Hearing:
@@ -328,59 +238,3 @@ def _rapport(state: PersonaState, empathy: str | None, *, rude: bool, interrogat
 def is_new(phrase: str, heard: Iterable[str]) -> bool:
     """Whether a sympathetic phrase has not been heard in the same or nearly the same words."""
     return not any(phrase == seen or overlap(phrase, seen) >= SAME_PHRASE for seen in heard)
-
-
-def annoyance_of(state: PersonaState, hearing: Hearing) -> float:
-    """How much patience the turn costs."""
-    cost = 2.0 * hearing.rude + 1.0 * hearing.interrogation
-    cost += sum(1.0 for asked in hearing.asked if asked.repeated)
-    cost += sum(0.5 for asked in hearing.asked if not asked.open and state.asked.get(asked.topic_id, 0) > 0)
-    if hearing.unclear or hearing.off_topic:
-        cost += 1.0 if state.puzzled > 1 else 0.5 * min(1, state.puzzled)
-    elif hearing.idle and state.idle > 0:
-        cost += 1.0
-    return cost
-
-
-def advance(
-    case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing, said: Iterable[str]
-) -> PersonaState:
-    """The state after the turn, given the topics that were said in answer to it."""
-    now = state.turn + 1
-    in_time = {h.commitment_id: now for h in hearing.commitments if not h.early}
-    commitments = {**in_time, **state.commitments}
-    tools = tuple(dict.fromkeys((*state.tools, *turn.tools)))
-    goals_met = state.goals_met
-    if goals_met is None and case.goals and goals_hold(case, commitments, tools):
-        goals_met = now
-    return PersonaState(
-        turn=now,
-        rapport=hearing.rapport,
-        annoyance=state.annoyance + annoyance_of(state, hearing),
-        said={**dict.fromkeys(said, now), **state.said},
-        asked=_counted(state.asked, (a.topic_id for a in hearing.asked if not a.invited)),
-        empathy=(*state.empathy, hearing.empathy) if hearing.empathy else state.empathy,
-        commitments=commitments,
-        heard=_counted(state.heard, (h.commitment_id for h in hearing.commitments if not h.early)),
-        early=_counted(state.early, (h.commitment_id for h in hearing.commitments if h.early)),
-        tools=tools,
-        goals_met=goals_met,
-        idle=state.idle + 1 if hearing.idle and not turn.tools else 0,
-        puzzled=state.puzzled + (hearing.unclear or hearing.off_topic),
-        farewells=state.farewells + hearing.farewell,
-        stories=state.stories + hearing.invites,
-        ended=state.ended,
-        lines=state.lines,
-    )
-
-
-def goals_hold(case: CompiledCase, commitments: Mapping[str, int], tools: tuple[str, ...]) -> bool:
-    """Whether every goal group has a commitment made in time or a final tool called."""
-    return all(any(goal in commitments or goal in tools for goal in group) for group in case.goals)
-
-
-def _counted(counts: Mapping[str, int], ids: Iterable[str]) -> dict[str, int]:
-    fresh = dict(counts)
-    for each in ids:
-        fresh[each] = fresh.get(each, 0) + 1
-    return fresh

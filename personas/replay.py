@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from personas.advance import advance
 from personas.borrowed import Heard, formulas
 from personas.compiled import CompiledCase
-from personas.hearing import AgentTurn, Hearing, advance, hear, is_new
+from personas.heard import AgentTurn, Hearing
+from personas.hearing import hear, is_new
 from personas.matcher import Matcher
 from personas.reading.acts import Act, Reading
 from personas.reading.reader import Reader, Turn

@@ -9,10 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from personas.advance import advance
 from personas.compiled import CompiledCase
 from personas.guard import check_reply
-from personas.hearing import AgentTurn, Hearing, advance, hear
-from personas.moves import Move, decide, disclosed, ends
+from personas.heard import AgentTurn, Hearing
+from personas.hearing import hear
+from personas.move import Move, disclosed, ends
+from personas.moves import decide
 from personas.reading.reader import Reader
 from personas.state import PersonaState
 from personas.temperament import Temperament

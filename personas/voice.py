@@ -9,7 +9,7 @@ import hashlib
 import re
 
 from personas.compiled import CompiledCase, CompiledTopic
-from personas.moves import Kind, Move
+from personas.move import Kind, Move
 from personas.temperament import Phrases
 from personas.wording import normal, words_of
 

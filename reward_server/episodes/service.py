@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from personas.hearing import AgentTurn
+from personas.heard import AgentTurn
 from personas.simulator import Reply
 from reward_server.access import for_key, scenario_for
 from reward_server.clock import Clock

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
 
-from personas.hearing import AgentTurn
+from personas.heard import AgentTurn
 from personas.matcher import Matcher
 from personas.phrasing import Objection, Phrasing, adopt
 from personas.reading.reader import Reader

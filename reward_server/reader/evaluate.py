@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from personas.compiled import CompiledCase
-from personas.hearing import AgentTurn, hear
+from personas.heard import AgentTurn
+from personas.hearing import hear
 from personas.reading.acts import Reading
 from personas.reading.reader import Reader
 from personas.state import PersonaState

@@ -18,7 +18,7 @@ from typing import Protocol, runtime_checkable
 import structlog
 
 from personas.compiled import CompiledCase
-from personas.hearing import AgentTurn
+from personas.heard import AgentTurn
 from personas.matcher import Matcher
 from personas.reading.reader import Reader, Turn
 from personas.replay import Acts, Exchange, Record, replay, turns_of

@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema
 from jsonschema.protocols import Validator
 
-from personas.hearing import AgentTurn
+from personas.heard import AgentTurn
 from personas.replay import Exchange
 from reward_server.errors import FieldProblem, InvalidRequest, NothingToScore
 from scenarios.schema import Tool

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from personas.hearing import AgentTurn
+from personas.heard import AgentTurn
 from personas.library import load_temperaments
 from personas.matcher import Matcher
 from personas.phrasing import Cue, Objection, Phrasing

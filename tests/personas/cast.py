@@ -18,7 +18,7 @@ from personas.case import (
     Topic,
 )
 from personas.compiled import CompiledCase, compile_case
-from personas.hearing import AgentTurn
+from personas.heard import AgentTurn
 from personas.library import load_temperaments
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.reading.reader import Turn

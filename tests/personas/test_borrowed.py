@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from personas.borrowed import Heard, formulas
-from personas.hearing import AgentTurn
+from personas.heard import AgentTurn
 from personas.reading.acts import Act
 from personas.replay import Exchange, Record, replay
 from tests.personas.cast import BagMatcher, Script, compiled, line

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from personas.hearing import AgentTurn, advance, hear
+from personas.advance import advance
+from personas.heard import AgentTurn
+from personas.hearing import hear
 from personas.library import load_temperaments
-from personas.moves import Kind, decide
+from personas.move import Kind
+from personas.moves import decide
 from personas.temperament import Phrases
 from tests.personas.cast import CASE, SCAN, STOP, Play, Script, asking
 

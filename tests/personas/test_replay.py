@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from personas.hearing import AgentTurn
+from personas.heard import AgentTurn
 from personas.library import load_temperaments
 from personas.reading.acts import Act
 from personas.replay import Acts, Exchange, replay

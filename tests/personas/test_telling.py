@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from personas.case import Fact
-from personas.hearing import AgentTurn
+from personas.heard import AgentTurn
 from personas.marks import agrees, doubts, marks_of
 from personas.replay import Exchange, replay
 from tests.personas.cast import CASE, BagMatcher, Script, compiled

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from personas.hearing import AgentTurn
+from personas.heard import AgentTurn
 from personas.reading.reader import Reader
 from personas.simulator import Simulator
 from personas.temperament import Temperament

@@ -13,7 +13,7 @@ from typing import Any
 from personas.case import Needs, Tier, all_hold
 from personas.compiled import contains
 from personas.guard import LeakError, check_reply
-from personas.hearing import AgentTurn
+from personas.heard import AgentTurn
 from personas.reading.reader import Reader
 from personas.simulator import Reply, Simulator
 from personas.state import PersonaState

@@ -1,0 +1,67 @@
+"""How a turn changes a persona: patience, rapport, what was asked, promised and told; goals that are met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from personas.compiled import CompiledCase
+from personas.heard import AgentTurn, Hearing
+from personas.state import PersonaState
+
+__all__ = ["advance", "annoyance_of", "goals_hold"]
+
+
+def annoyance_of(state: PersonaState, hearing: Hearing) -> float:
+    """How much patience the turn costs."""
+    cost = 2.0 * hearing.rude + 1.0 * hearing.interrogation
+    cost += sum(1.0 for asked in hearing.asked if asked.repeated)
+    cost += sum(0.5 for asked in hearing.asked if not asked.open and state.asked.get(asked.topic_id, 0) > 0)
+    if hearing.unclear or hearing.off_topic:
+        cost += 1.0 if state.puzzled > 1 else 0.5 * min(1, state.puzzled)
+    elif hearing.idle and state.idle > 0:
+        cost += 1.0
+    return cost
+
+
+def advance(
+    case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing, said: Iterable[str]
+) -> PersonaState:
+    """The state after the turn, given the topics that were said in answer to it."""
+    now = state.turn + 1
+    in_time = {h.commitment_id: now for h in hearing.commitments if not h.early}
+    commitments = {**in_time, **state.commitments}
+    tools = tuple(dict.fromkeys((*state.tools, *turn.tools)))
+    goals_met = state.goals_met
+    if goals_met is None and case.goals and goals_hold(case, commitments, tools):
+        goals_met = now
+    return PersonaState(
+        turn=now,
+        rapport=hearing.rapport,
+        annoyance=state.annoyance + annoyance_of(state, hearing),
+        said={**dict.fromkeys(said, now), **state.said},
+        asked=_counted(state.asked, (a.topic_id for a in hearing.asked if not a.invited)),
+        empathy=(*state.empathy, hearing.empathy) if hearing.empathy else state.empathy,
+        commitments=commitments,
+        heard=_counted(state.heard, (h.commitment_id for h in hearing.commitments if not h.early)),
+        early=_counted(state.early, (h.commitment_id for h in hearing.commitments if h.early)),
+        tools=tools,
+        goals_met=goals_met,
+        idle=state.idle + 1 if hearing.idle and not turn.tools else 0,
+        puzzled=state.puzzled + (hearing.unclear or hearing.off_topic),
+        farewells=state.farewells + hearing.farewell,
+        stories=state.stories + hearing.invites,
+        ended=state.ended,
+        lines=state.lines,
+    )
+
+
+def goals_hold(case: CompiledCase, commitments: Mapping[str, int], tools: tuple[str, ...]) -> bool:
+    """Whether every goal group has a commitment made in time or a final tool called."""
+    return all(any(goal in commitments or goal in tools for goal in group) for group in case.goals)
+
+
+def _counted(counts: Mapping[str, int], ids: Iterable[str]) -> dict[str, int]:
+    fresh = dict(counts)
+    for each in ids:
+        fresh[each] = fresh.get(each, 0) + 1
+    return fresh

@@ -1,0 +1,77 @@
+"""What a persona can do in a reply: the kinds of moves, before any word is chosen.
+
+Only `TELL`, `VOLUNTEER` and `AGAIN` carry the content of a fact; everything else is manner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """One thing a persona can do in a reply."""
+
+    NOT_UNDERSTOOD = "not_understood"
+    HURT = "hurt"
+    TOO_MANY = "too_many"
+    TELL = "tell"
+    VOLUNTEER = "volunteer"
+    AGAIN = "again"
+    TIRED = "tired"
+    PARTIAL = "partial"
+    WITHHELD = "withheld"
+    ANSWER = "answer"  # the authored answer about something it cannot know
+    UNKNOWN = "unknown"
+    ASKS_BACK = "asks_back"  # two topics may be meant
+    ALL_TOLD = "all_told"  # an open invitation, and nothing is left to tell
+    REPLY = "reply"
+    REPLY_EARLY = "reply_early"
+    TOOL_REPLY = "tool_reply"
+    AGREES = "agrees"  # to a proposal that the case says nothing about
+    HESITATES = "hesitates"
+    CONSENTS = "consents"
+    CONFIRMS = "confirms"  # what the agent repeats of it
+    FOLLOWING = "following"
+    NO_RUSH = "no_rush"
+    GREETS = "greets"
+    CHATS = "chats"
+    WELCOMES = "welcomes"  # thanks and praise
+    WARMED = "warmed"
+    NUDGE = "nudge"
+    WAIT = "wait"
+    FAREWELL = "farewell"
+    PARTING = "parting"  # the agent ends the talk with nothing settled
+    LEAVING = "leaving"
+
+
+TELLING = frozenset({Kind.TELL, Kind.VOLUNTEER})
+_LAST_WORDS = frozenset({Kind.FAREWELL, Kind.PARTING, Kind.LEAVING})
+FACTUAL = frozenset({Kind.TELL, Kind.AGAIN, Kind.PARTIAL, Kind.WITHHELD, Kind.CONFIRMS, Kind.ASKS_BACK})
+COMPLIANT = frozenset({Kind.AGREES, Kind.HESITATES, Kind.FOLLOWING, Kind.UNKNOWN})
+REACTIONS = frozenset({Kind.REPLY, Kind.REPLY_EARLY, Kind.TOOL_REPLY})
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A kind and what it is about: a topic, a commitment or a tool."""
+
+    kind: Kind
+    about: str = ""
+    other: str = ""
+    """Where it asks back between two topics: the second."""
+    nth: int = 0
+    """How often the same was answered before."""
+    plain: bool = False
+    """Said at once, without a small word before it."""
+
+
+def disclosed(moves: Iterable[Move]) -> tuple[str, ...]:
+    """The topics that the moves say for the first time."""
+    return tuple(move.about for move in moves if move.kind in TELLING)
+
+
+def ends(moves: Iterable[Move]) -> bool:
+    """Whether the persona ends the conversation with these moves."""
+    return any(move.kind in _LAST_WORDS for move in moves)

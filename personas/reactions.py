@@ -1,0 +1,144 @@
+"""How a persona takes what is offered, and what it says where nothing was asked: to promises, small talk, goodbyes."""
+
+from __future__ import annotations
+
+from personas.amounts import amounts
+from personas.case import named_in
+from personas.compiled import CompiledCase
+from personas.heard import AgentTurn, Hearing
+from personas.hearing import UNSURE, gate_open
+from personas.move import FACTUAL, Kind, Move, disclosed
+from personas.reading.acts import Act, Stance
+from personas.state import PersonaState
+from personas.temperament import Temperament
+
+
+def asks_back(case: CompiledCase, temperament: Temperament, state: PersonaState, rapport: float, *ids: str) -> Move:
+    """Names what it may be about, unless a name would give away that there is something to find out."""
+    topics = [case.by_id[name] for name in ids]
+    named = all(t.label and gate_open(t, state, rapport, temperament.reserve) for t in topics)
+    about, other = (*ids, "", "")[:2] if named else ("", "")
+    return Move(Kind.ASKS_BACK, about, other)
+
+
+# --- reactions to what the agent offers --------------------------------------------------------------------
+
+
+def reactions_to(
+    case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing, answers: tuple[Move, ...]
+) -> tuple[Move, ...]:
+    """What the persona says to commitments, proposals and tool calls: one thing for each kind."""
+    by_id = {commitment.id: commitment for commitment in case.commitments}
+    telling = disclosed(answers)
+    for heard in hearing.commitments:
+        commitment = by_id[heard.commitment_id]
+        if heard.early and not set(telling).isdisjoint(named_in(commitment.after)):
+            # It was asked in the same breath: nobody can say that it was not.
+            continue
+        kind, lines = (Kind.REPLY_EARLY, commitment.reply_early) if heard.early else (Kind.REPLY, commitment.reply)
+        times = (state.early if heard.early else state.heard).get(commitment.id, 0)
+        if times < len(lines):
+            return (Move(kind, commitment.id, nth=times),)
+    tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
+    if tool is not None:
+        return (Move(Kind.TOOL_REPLY, tool),)
+    return () if answers else _to_proposals(case, turn, hearing)
+
+
+def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:
+    """What it says where the case has no answer: a plausible yes, or time to think."""
+    if hearing.commitments:
+        return (Move(Kind.AGREES),)
+    if hearing.proposal and not _asks_after_proposing(hearing):
+        return (Move(Kind.HESITATES if _calls_for_thought(case, hearing) else Kind.AGREES),)
+    if any(s.commitments for s in hearing.strays):
+        # "What if you kept it for another week?" is half an offer.
+        return (Move(Kind.HESITATES),)
+    return (Move(Kind.FOLLOWING),) if turn.tools and not hearing.reading.sentences else ()
+
+
+def _asks_after_proposing(hearing: Hearing) -> bool:
+    """Whether its last word is a question that may be about something in the case."""
+    last = next(s for s in reversed(hearing.reading.readable) if s.does(Act.PROPOSE, Act.ASK))
+    return last in hearing.vague and last.topics[0].confidence >= UNSURE
+
+
+def _calls_for_thought(case: CompiledCase, hearing: Hearing) -> bool:
+    """Whether a proposal is one that nobody says yes to at once: a choice, or a figure where people haggle."""
+    proposed = [s for s in hearing.reading.readable if s.does(Act.PROPOSE)]
+    haggles = any(commitment.amount is not None for commitment in case.commitments)
+    return any(
+        s.stance is Stance.OPTION or ((haggles or s.stance is Stance.ASKED) and bool(amounts(s.text))) for s in proposed
+    )
+
+
+def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
+    """Whether what the persona reacts to is kindness."""
+    kind = {
+        heard.commitment_id
+        for heard in hearing.commitments
+        if any(s.does(Act.EMPATHY, Act.COURTESY) for s in hearing.saying(heard.quote))
+    }
+    return any(move.kind is Kind.REPLY and move.about in kind for move in reactions)
+
+
+# --- the end of the talk, and all that is about nothing in particular ---------------------------------------
+
+
+def closing_of(
+    case: CompiledCase, state: PersonaState, hearing: Hearing, after: PersonaState, body: tuple[Move, ...]
+) -> Kind | None:
+    """Whether and how the talk comes to its end."""
+    if hearing.farewell:
+        if after.goals_met is not None or not case.goals:
+            return Kind.FAREWELL
+        return Kind.PARTING if after.farewells > 1 else Kind.WAIT
+    if state.goals_met is None:
+        return None
+    busy = (
+        any(move.kind in FACTUAL | {Kind.REPLY, Kind.AGREES, Kind.HESITATES} for move in body)
+        or hearing.checks_in
+        or hearing.empathy is not None
+        or hearing.reading.any(Act.PROCESS)
+        or hearing.rude
+    )
+    return None if busy else Kind.FAREWELL
+
+
+def small_talk(case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+    """A fitting line where nothing was asked and nothing offered that the case has an answer to."""
+    read = hearing.reading
+    first = (Move(Kind.GREETS),) if read.any(Act.GREET) and state.turn == 0 else ()
+    if hearing.invites:
+        return (Move(Kind.ALL_TOLD),)
+    asked_for = [
+        *_vaguely_asked(case, temperament, state, hearing),
+        *((Move(Kind.CONSENTS),) if hearing.checks_in else ()),
+    ]
+    if read.any(Act.EMPATHY):
+        return (Move(Kind.WARMED), *asked_for[:1])
+    if asked_for and not (first and asked_for[0].kind is Kind.ASKS_BACK):
+        return (*first, asked_for[0])
+    for act, kind in (
+        (Act.RECAP, Kind.CONFIRMS),
+        (Act.PROCESS, Kind.NO_RUSH),
+        (Act.INFORM, Kind.FOLLOWING),
+        (Act.PROPOSE, Kind.FOLLOWING),
+        (Act.SOCIAL, Kind.CHATS),
+    ):
+        if read.any(act):
+            return first if first and kind is Kind.FOLLOWING else (*first, Move(kind))
+    if first:
+        return first
+    fallback = Kind.WELCOMES if read.any(Act.COURTESY) else Kind.FOLLOWING
+    # The persona takes up its own matter again only where the agent has nothing to say for the second time.
+    return (Move(Kind.NUDGE),) if state.idle else (Move(fallback),)
+
+
+def _vaguely_asked(
+    case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing
+) -> tuple[Move, ...]:
+    """Asks back what the last question is about that may be about something."""
+    vague = hearing.vague
+    likely = vague[-1].topics[0].id if vague else None
+    return () if likely is None else (asks_back(case, temperament, state, hearing.rapport, likely),)
