@@ -11,6 +11,7 @@
     │   │   └── EpisodeComplete         episode_complete
     │   ├── Unauthenticated         unauthenticated
     │   ├── Forbidden               forbidden
+    │   │   └── ScopeMissing            insufficient_scope
     │   ├── NotFound                not_found
     │   │   ├── CollectionNotFound      collection_not_found
     │   │   ├── ScenarioNotFound        scenario_not_found
@@ -159,6 +160,17 @@ class Forbidden(ClientError):
 
     code = "forbidden"
     default_message = "This API key has no access to what was asked for."
+
+
+class ScopeMissing(Forbidden):
+    """A good key that may not be used for this call."""
+
+    code = "insufficient_scope"
+    default_message = "This API key has none of the scopes that open this call."
+
+    def __init__(self, scopes: Sequence[str] = ()) -> None:
+        named = " or ".join(f"`{scope}`" for scope in scopes)
+        super().__init__(f"This call takes an API key with the scope {named}; this key has not got it.")
 
 
 class NotFound(ClientError):

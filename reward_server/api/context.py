@@ -18,6 +18,7 @@ from reward_server.api.auth import Gatekeeper
 from reward_server.api.body import FORM, Limit, off_the_loop, parse, read_body
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.errors import json_response
+from reward_server.api.operation import SCHEME, operation_of
 from reward_server.api.readiness import Readiness
 from reward_server.clock import Clock
 from reward_server.coordination.compute_budget import ComputeBudget
@@ -45,7 +46,7 @@ ADMITTED = "admitted"
 ON_LEAVING = "on_leaving"
 """In the state of a request: to be called when it leaves its place."""
 
-_bearer = HTTPBearer(auto_error=False, scheme_name="ApiKey", description="An API key: `lab_…`.")
+_bearer = HTTPBearer(auto_error=False, scheme_name=SCHEME, description="An API key: `lab_…`.")
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def services_of(request: Request) -> Services:
 async def admit(
     request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 ) -> Lab:
-    """The lab that is asking; counted against its limit."""
+    """The lab that is asking, with a key for this call; counted against its limit."""
     services = services_of(request)
     admission = await services.gatekeeper.admit(credentials.credentials if credentials else None)
     request.state.trace["lab"] = admission.lab.lab_id
@@ -93,6 +94,7 @@ async def admit(
         if not decision.allowed:
             services.metrics.rate_limited.inc()
             raise RateLimited(retry_after_s=decision.retry_after_s)
+    admission.lab.require(*operation_of(request.scope["route"].endpoint).scopes)
     if not services.gatekeeper.open_access:
         lab_id = admission.lab.lab_id
         services.places.enter(lab_id)

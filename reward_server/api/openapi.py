@@ -21,6 +21,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from reward_server import __version__
 from reward_server.api.operation import Operation, operation_of
+from reward_server.coordination.scopes import ANY
 from trainer_client.wire import ErrorEnvelope
 
 _REF = "#/components/schemas/{model}"
@@ -30,7 +31,7 @@ _IF_LIMITED = (401, 429)
 _ERRORS = {
     400: "Bad input; `data.errors` names the places.",
     401: "The key is missing, malformed, unknown or revoked.",
-    403: "The key has no access to the collection.",
+    403: "The key has no access to the collection, or lacks the scope of the call.",
     404: "Unknown thing, expired episode, or another lab's episode.",
     408: "The body did not arrive in time.",
     409: "The request conflicts with the present state.",
@@ -150,6 +151,9 @@ def _complete(described: dict[str, Any], operation: Operation, refs: dict[tuple[
     headers = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
     if operation.limited:
         statuses.update(_IF_LIMITED)
+        described["security"] = operation.security
+        if operation.scopes != ANY:
+            statuses.add(403)
         for part in ("Limit", "Remaining", "Reset"):
             headers[f"X-RateLimit-{part}"] = {"$ref": f"#/components/headers/RateLimit{part}"}
     if operation.request:

@@ -12,23 +12,38 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from reward_server.coordination.scopes import ANY, Scope
+
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _ATTRIBUTE = "labs_operation"
+SCHEME = "ApiKey"
+"""The name of API keys in the OpenAPI document."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """Schemas, statuses and examples of one operation."""
+    """Schemas, statuses and examples of one operation, and who may call it."""
 
     response: type[BaseModel]
     request: type[BaseModel] | None = None
     errors: tuple[int, ...] = ()
     request_example: Mapping[str, Any] = field(default_factory=dict)
     response_example: Mapping[str, Any] = field(default_factory=dict)
-    limited: bool = True
-    """Whether the call is authenticated and counted, which adds headers and 401, 429."""
     retryable: bool = False
     """Whether the call takes an `Idempotency-Key`."""
+    scopes: tuple[Scope, ...] = field(kw_only=True)
+    """A key needs one of these, which `api.context.Caller` sees to; `ANY` for every key, `NOBODY` for no key at all."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether the call is authenticated and counted, which adds headers and 401, 429."""
+        return bool(self.scopes)
+
+    @property
+    def security(self) -> list[dict[str, list[str]]]:
+        """The same in OpenAPI's words: one requirement for each scope that will do."""
+        names = [[]] if self.scopes == ANY else [[scope.value] for scope in self.scopes]
+        return [{SCHEME: name} for name in names]
 
 
 def operation(declared: Operation) -> Callable[[Endpoint], Endpoint]:

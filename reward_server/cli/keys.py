@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from reward_server.coordination.lab import PLAN_RATES, Plan
+from reward_server.coordination.scopes import USUAL, Scope
 from reward_server.errors import InvalidRequest
 from reward_server.program import as_called
 from reward_server.settings import load_settings
@@ -46,8 +47,12 @@ def create(
         list[str] | None, typer.Option(help="A collection the key may use; repeat it for more. \\[default: all]")
     ] = None,
     full_scores: Annotated[bool, typer.Option(help="Adds score_breakdown to this key's answers.")] = False,
+    scope: Annotated[
+        list[Scope] | None,
+        typer.Option(help="What the key may be used for; repeat it for more. \\[default: all but operate]"),
+    ] = None,
     operator: Annotated[
-        bool, typer.Option("--operator", help="An operator's key: may activate reward models and read metrics.")
+        bool, typer.Option("--operator", help="Adds the scope operate: reward models, labs and keys, metrics.")
     ] = False,
     expires_days: Annotated[int | None, typer.Option(min=1, max=3650, help="Days until the key stops working.")] = None,
     data: Data = None,
@@ -67,7 +72,7 @@ def create(
                 rate_per_minute=rate,
                 collections=collection or None,
                 full_scores=full_scores,
-                operator=operator,
+                scopes=frozenset(scope or USUAL) | ({Scope.OPERATE} if operator else set()),
                 expires_in=None if expires_days is None else timedelta(days=expires_days),
             )
         except InvalidRequest as error:
@@ -103,8 +108,7 @@ def _line(row: KeyRow) -> str:
     parts.append(f"collections={'all' if row.collections is None else ','.join(row.collections)}")
     if row.full_scores:
         parts.append("full-scores")
-    if row.operator:
-        parts.append("operator")
+    parts.append(f"scopes={','.join(row.scopes)}")
     parts.append(f"created={row.created_at:%Y-%m-%dT%H:%MZ}")
     if row.expires_at is not None:
         parts.append(f"expires={row.expires_at:%Y-%m-%dT%H:%MZ}")

@@ -11,16 +11,17 @@ import hmac
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from reward_server.clock import Clock
 from reward_server.coordination.events import KEY_CHANGED, Events, LocalEvents
 from reward_server.coordination.lab import PLAN_RATES, Lab, Plan
+from reward_server.coordination.scopes import USUAL, Scope, in_order
 from reward_server.errors import ConfigurationError, FieldProblem, InvalidRequest, NotFound
 from reward_server.ids import random_token
-from reward_server.store.records import KeyRow
+from reward_server.store.records import KeyRow, LabRow
 from reward_server.store.store import Store
 
 CACHE_S = 1.0
@@ -70,10 +71,13 @@ class KeyRing:
         rate_per_minute: int | None = None,
         collections: Sequence[str] | None = None,
         full_scores: bool = False,
-        operator: bool = False,
+        scopes: Iterable[Scope] = USUAL,
         expires_in: timedelta | None = None,
     ) -> NewKey:
-        """Make and store a key; `ConfigurationError` where the pepper is not that of the keys there are."""
+        """Make and store a key, and its lab where there is none.
+
+        `ConfigurationError` where the pepper is not that of the keys there are.
+        """
         _check(lab_id, name, plan, rate_per_minute)
         now = self._clock.now()
         key_id = random_token(10)
@@ -87,12 +91,13 @@ class KeyRing:
             rate_per_minute=rate_per_minute,
             collections=None if collections is None else tuple(collections),
             full_scores=full_scores,
-            operator=operator,
+            scopes=in_order(scopes),
             created_at=now,
             expires_at=None if expires_in is None else now + expires_in,
         )
         async with self._store.transaction() as work:
             _require_same(await work.facts.learn(PEPPER_FACT, self._fingerprint()), self._fingerprint())
+            await work.labs.add(LabRow(lab_id=lab_id, name="", created_at=now))
             await work.keys.add(row)
         return NewKey(row, text)
 
@@ -182,7 +187,7 @@ def _lab(row: KeyRow) -> Lab:
         per_minute=PLAN_RATES.get(Plan(row.plan), row.rate_per_minute),
         collections=row.collections,
         full_scores=row.full_scores,
-        operator=row.operator,
+        scopes=frozenset(Scope(scope) for scope in row.scopes),
     )
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from reward_server.coordination.scopes import EVERY, USUAL, Scope
+from reward_server.errors import ScopeMissing
+
 
 class Plan(StrEnum):
     """What a key was sold as; `custom` brings a rate of its own."""
@@ -33,8 +36,8 @@ class Lab:
     collections: tuple[str, ...] | None = None
     """Collections the key may use; None means all."""
     full_scores: bool = False
-    operator: bool = False
-    """Whether the key is an operator's: it may train and activate what scores everybody."""
+    scopes: frozenset[Scope] = USUAL
+    """What the key may be used for."""
 
     @property
     def characters_per_minute(self) -> int | None:
@@ -43,10 +46,15 @@ class Lab:
             return None
         return max(LEAST_CHARACTERS, round(self.per_minute * CHARACTERS_PER_REQUEST))
 
+    def require(self, *scopes: Scope) -> None:
+        """`ScopeMissing` unless the key has one of these scopes."""
+        if self.scopes.isdisjoint(scopes):
+            raise ScopeMissing(scopes)
+
     def may_use(self, collection: str) -> bool:
         """Whether the key has access to this collection."""
         return self.collections is None or collection in self.collections
 
 
-DEVELOPMENT_LAB = Lab(lab_id="development", key_id="development", per_minute=None, operator=True)
+DEVELOPMENT_LAB = Lab(lab_id="development", key_id="development", per_minute=None, scopes=EVERY)
 """Everybody, on a loopback server without keys."""

@@ -35,6 +35,7 @@ class Keys:
         """Store a new key."""
         values = values_of(row)
         values["collections"] = None if row.collections is None else list(row.collections)
+        values["scopes"] = " ".join(row.scopes)
         await self._session.run(lambda connection: connection.execute(_ADD, values))
 
     async def get(self, key_id: str) -> KeyRow | None:
@@ -64,4 +65,5 @@ class Keys:
 
 def _record(row: RowMapping) -> KeyRow:
     collections = row["collections"]
-    return KeyRow(**{**row, "collections": None if collections is None else tuple(collections)})
+    given = {"collections": None if collections is None else tuple(collections), "scopes": tuple(row["scopes"].split())}
+    return KeyRow(**{**row, **given})

@@ -36,6 +36,16 @@ class EvaluationSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabRow:
+    """A tenant."""
+
+    lab_id: str
+    name: str
+    """As people call it; may be empty."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
     """An API key: what it may do, and a digest from which it cannot be told."""
 
@@ -51,8 +61,8 @@ class KeyRow:
     full_scores: bool
     created_at: datetime
     revoked_at: datetime | None = None
-    operator: bool = False
-    """Whether it may do what only operators may, such as training and activating reward models."""
+    scopes: tuple[str, ...] = ()
+    """What it may be used for, by the names of `coordination.scopes`."""
     expires_at: datetime | None = None
     """When it stops working by itself; None means never."""
 

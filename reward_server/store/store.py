@@ -25,6 +25,7 @@ from reward_server.store.episodes import Episodes
 from reward_server.store.evaluations import Evaluations
 from reward_server.store.facts import Facts
 from reward_server.store.keys import Keys
+from reward_server.store.labs import Labs
 from reward_server.store.lane import Lane, OpenLane
 from reward_server.store.llm_answers import LlmAnswers
 from reward_server.store.readers import Readers
@@ -47,6 +48,7 @@ class UnitOfWork:
     """The repositories of one transaction."""
 
     def __init__(self, session: Session) -> None:
+        self.labs = Labs(session)
         self.keys = Keys(session)
         self.episodes = Episodes(session)
         self.evaluations = Evaluations(session)

@@ -11,7 +11,6 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     CheckConstraint,
     Column,
     Date,
@@ -22,7 +21,6 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    false,
 )
 from sqlmodel import Field, SQLModel
 
@@ -57,6 +55,16 @@ def _text() -> Any:
     return Field(sa_column=Column(Text(), nullable=False))
 
 
+class Lab(Row, table=True):
+    """`LabRow`."""
+
+    __tablename__ = "lab"
+
+    lab_id: str = Field(primary_key=True, max_length=64)
+    name: str = Field(max_length=200)
+    created_at: datetime = _moment()
+
+
 class ApiKey(Row, table=True):
     """`KeyRow`."""
 
@@ -70,7 +78,8 @@ class ApiKey(Row, table=True):
     rate_per_minute: int | None
     collections: list[str] | None = _json(nullable=True)
     full_scores: bool
-    operator: bool = Field(sa_column=Column(Boolean(), nullable=False, server_default=false()))
+    scopes: str = Field(sa_column=Column(String(100), nullable=False, server_default="train score export label"))
+    """Words with a space between them."""
     created_at: datetime = _moment()
     revoked_at: datetime | None = _moment(nullable=True)
     expires_at: datetime | None = _moment(nullable=True)

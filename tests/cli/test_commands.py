@@ -124,7 +124,10 @@ def test_an_operators_key_is_listed_as_one(labs: Labs, tmp_path: Path) -> None:
     assert labs("keys", "create", "ops", "--lab", "acme", "--operator", "--data", str(tmp_path)).returncode == 0
     assert labs("keys", "create", "ci", "--lab", "acme", "--data", str(tmp_path)).returncode == 0
     listed = labs("keys", "list", "--data", str(tmp_path)).stdout.splitlines()
-    assert [("name=ops" in line, "operator" in line.split()) for line in listed] == [(True, True), (False, False)]
+    assert [("name=ops" in line, "scopes=train,score,export,label,operate" in line.split()) for line in listed] == [
+        (True, True),
+        (False, False),
+    ]
 
 
 LLM = {"LABS_LLM_PROVIDER": "vllm", "LABS_LLM_MODEL": "some-model", "LABS_LLM_API_KEY": "never-show-this"}

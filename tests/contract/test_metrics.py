@@ -10,6 +10,7 @@ import pytest
 from personas.matcher import Matcher
 from reward_server.cli.serve import banner
 from reward_server.coordination.lab import Plan
+from reward_server.coordination.scopes import Scope
 from reward_server.errors import JudgeFailed
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
@@ -111,7 +112,7 @@ async def test_elsewhere_it_takes_an_operators_key(
     data: Path, matcher: Matcher, library: Library, settings: dict[str, str], needs_key: bool
 ) -> None:
     async with running_house(data, matcher, library) as house:
-        agents, operators = await house.key(), await house.key(operator=True)
+        agents, operators = await house.key(), await house.key(scopes=[Scope.OPERATE])
     async with running_house(data, matcher, library, **settings) as house:
         answers = {}
         for name, key in (("nobody", None), ("agent", agents), ("operator", operators)):
@@ -121,7 +122,7 @@ async def test_elsewhere_it_takes_an_operators_key(
     assert "labs_requests_total" in answers["operator"].text
     if needs_key:
         assert_error(answers["nobody"], 401, "unauthenticated")
-        assert_error(answers["agent"], 403, "forbidden")
+        assert_error(answers["agent"], 403, "insufficient_scope")
         assert all("labs_requests" not in answers[name].text for name in ("nobody", "agent"))
     else:
         assert answers["nobody"].status_code == answers["agent"].status_code == 200
@@ -129,7 +130,7 @@ async def test_elsewhere_it_takes_an_operators_key(
 
 async def test_scraping_uses_up_nothing_of_what_calls_may(data: Path, matcher: Matcher, library: Library) -> None:
     async with running_house(data, matcher, library) as house:
-        key = await house.key(operator=True, plan=Plan.CUSTOM, rate_per_minute=2)
+        key = await house.key(scopes=[Scope.OPERATE], plan=Plan.CUSTOM, rate_per_minute=2)
     async with running_house(data, matcher, library, metrics_access="operator") as house, house.client(key) as operator:
         for _ in range(5):
             assert (await operator.http.get("/metrics")).status_code == 200

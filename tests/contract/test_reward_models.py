@@ -112,7 +112,7 @@ async def test_activating_takes_an_operators_key_and_listing_any(house: House, s
     house.end_development_mode()
     async with house.client(key) as client:
         assert [each["id"] for each in (await client.ok("GET", "/reward-models"))["reward_models"]] == [model]
-        assert_error(await client.call("POST", f"/reward-models/{model}/activate"), 403, "forbidden")
+        assert_error(await client.call("POST", f"/reward-models/{model}/activate"), 403, "insufficient_scope")
     assert shop.registry.active_id() is None
     async with house.client() as nobody:
         assert (await nobody.call("GET", "/reward-models")).status_code == 401

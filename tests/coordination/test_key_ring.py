@@ -11,6 +11,7 @@ from reward_server.clock import ManualClock
 from reward_server.coordination import key_ring
 from reward_server.coordination.key_ring import CACHE_S, KeyRing
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab, Plan
+from reward_server.coordination.scopes import EVERY, Scope
 from reward_server.errors import ConfigurationError, InvalidRequest, NotFound
 from reward_server.store.store import Store
 
@@ -41,10 +42,10 @@ async def test_a_key_says_whose_it_is_and_what_it_may_do(store: Store) -> None:
 
 async def test_only_a_key_made_for_an_operator_is_one(store: Store) -> None:
     ring = a_ring(store)
-    operators, other = await ring.create("ops", operator=True), await ring.create("acme")
+    operators, other = await ring.create("ops", scopes=EVERY), await ring.create("acme")
     verified = [await ring.verify(key.text) for key in (operators, other)]
-    assert [lab is not None and lab.operator for lab in verified] == [True, False]
-    assert DEVELOPMENT_LAB.operator
+    assert [lab is not None and Scope.OPERATE in lab.scopes for lab in verified] == [True, False]
+    assert DEVELOPMENT_LAB.scopes == EVERY
 
 
 async def test_a_key_has_the_documented_form(store: Store) -> None:

@@ -79,8 +79,31 @@ async def test_keys_of_an_older_version_become_no_operators(database: Path) -> N
     store = await Store.open(url)
     async with store.reading() as work:
         (key,) = await work.keys.list()
+        (lab,) = await work.labs.list()
     await store.close()
-    assert (key.name, key.operator) == ("old", False)
+    assert (key.name, key.scopes) == ("old", ("train", "score", "export", "label"))
+    assert lab.lab_id == "acme"
+
+
+async def test_operators_keys_of_an_older_version_may_operate_and_go_back(database: Path) -> None:
+    url = sqlite_url(database)
+    await migrate(url, "0004")
+    with sqlite3.connect(database) as connection:
+        connection.execute(
+            "INSERT INTO api_key (key_id, lab_id, name, digest, plan, full_scores, operator, created_at)"
+            " VALUES ('k', 'acme', 'ops', x'00', 'standard', 0, 1, '2026-01-01 00:00:00.000000')"
+        )
+    connection.close()
+    await migrate(url)
+    store = await Store.open(url)
+    async with store.reading() as work:
+        (key,) = await work.keys.list()
+    await store.close()
+    assert key.scopes == ("train", "score", "export", "label", "operate")
+    await downgrade(url, "0004")
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("SELECT operator FROM api_key").fetchall() == [(1,)]
+    connection.close()
 
 
 async def test_what_was_spent_before_calls_were_counted_is_kept(database: Path) -> None:

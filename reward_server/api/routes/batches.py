@@ -8,6 +8,7 @@ from reward_server.api import examples
 from reward_server.api.body import CONVERSATIONS
 from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of, within
 from reward_server.api.operation import Operation, operation
+from reward_server.coordination.scopes import Scope
 from reward_server.scoring.weight import weight
 from trainer_client.wire import BatchEpisodesRequest, BatchEpisodesResponse, BatchTurnsRequest, BatchTurnsResponse
 
@@ -19,6 +20,7 @@ router = APIRouter(prefix=API_PREFIX, tags=["episodes"])
     Operation(
         BatchEpisodesResponse,
         BatchEpisodesRequest,
+        scopes=(Scope.TRAIN,),
         errors=(403, 404, 502),
         request_example=examples.BATCH_EPISODES_REQUEST,
         response_example=examples.BATCH_EPISODES_RESPONSE,
@@ -38,6 +40,7 @@ async def create_episodes(request: Request, lab: Caller) -> Response:
     Operation(
         BatchTurnsResponse,
         BatchTurnsRequest,
+        scopes=(Scope.TRAIN,),
         request_example=examples.BATCH_TURNS_REQUEST,
         response_example=examples.BATCH_TURNS_RESPONSE,
         retryable=True,

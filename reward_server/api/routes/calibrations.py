@@ -12,6 +12,7 @@ from reward_server.api.context import API_PREFIX, Body, Caller, answer, services
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageQuery, Pager
+from reward_server.coordination.scopes import ANY
 from reward_server.reward_models.calibration import Calibration
 from trainer_client.wire import CalibrationList
 
@@ -19,7 +20,7 @@ router = APIRouter(prefix=API_PREFIX, tags=["learned models"])
 
 
 @router.get("/calibrations")
-@operation(Operation(CalibrationList, errors=(400,), response_example=examples.CALIBRATIONS))
+@operation(Operation(CalibrationList, scopes=ANY, errors=(400,), response_example=examples.CALIBRATIONS))
 async def list_calibrations(request: Request, lab: Caller, query: Annotated[PageQuery, Query()]) -> Response:
     """The calibrations of this server, newest first, also those of other scoring versions."""
     services = services_of(request)

@@ -9,11 +9,12 @@ from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, services_of
 from reward_server.api.operation import Operation, operation
 from reward_server.coordination.lab import Lab
+from reward_server.coordination.scopes import ANY
 from scenarios.library import PublicCollection, PublicScenario
 from trainer_client.wire import CatalogResponse, CollectionResponse, ScenarioResponse
 
 router = APIRouter(prefix=API_PREFIX, tags=["catalog"])
-_CATALOG = Operation(CatalogResponse, response_example=examples.CATALOG)
+_CATALOG = Operation(CatalogResponse, scopes=ANY, response_example=examples.CATALOG)
 
 
 @router.get("/catalog")
@@ -31,7 +32,7 @@ async def list_collections(request: Request, lab: Caller) -> Response:
 
 
 @router.get("/collections/{collection_slug}")
-@operation(Operation(CollectionResponse, errors=(403, 404), response_example=examples.COLLECTION))
+@operation(Operation(CollectionResponse, scopes=ANY, errors=(403, 404), response_example=examples.COLLECTION))
 async def read_collection(request: Request, lab: Caller, collection_slug: str) -> Response:
     """One collection."""
     found = collection_for(lab, services_of(request).catalog, collection_slug)
@@ -39,7 +40,7 @@ async def read_collection(request: Request, lab: Caller, collection_slug: str) -
 
 
 @router.get("/collections/{collection_slug}/scenarios/{scenario_slug}")
-@operation(Operation(ScenarioResponse, errors=(403, 404), response_example=examples.SCENARIO))
+@operation(Operation(ScenarioResponse, scopes=ANY, errors=(403, 404), response_example=examples.SCENARIO))
 async def read_scenario(request: Request, lab: Caller, collection_slug: str, scenario_slug: str) -> Response:
     """One scenario, with the personas that `config.persona_slug` may name."""
     found = scenario_for(lab, services_of(request).catalog, collection_slug, scenario_slug)

@@ -13,6 +13,7 @@ from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as,
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageLimit
+from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.scoring.weight import weight
 from reward_server.store.records import EpisodeCursor, EpisodeStatus
@@ -34,6 +35,7 @@ EpisodeId = Annotated[str, Path(description="`ep_…`")]
     Operation(
         CreateEpisodeResponse,
         CreateEpisodeRequest,
+        scopes=(Scope.TRAIN,),
         errors=(403, 404, 502),
         request_example=examples.CREATE_REQUEST,
         response_example=examples.CREATE_RESPONSE,
@@ -54,6 +56,7 @@ async def create_episode(request: Request, lab: Caller) -> Response:
     Operation(
         TurnResponse,
         TurnRequest,
+        scopes=(Scope.TRAIN,),
         errors=(403, 404, 502),
         request_example=examples.TURN_REQUEST,
         response_example=examples.TURN_RESPONSE,
@@ -71,14 +74,16 @@ async def take_turn(request: Request, lab: Caller, episode_id: EpisodeId) -> Res
 
 
 @router.get("/episodes/{episode_id}")
-@operation(Operation(EpisodeResponse, errors=(403, 404), response_example=examples.EPISODE))
+@operation(
+    Operation(EpisodeResponse, scopes=(Scope.TRAIN, Scope.EXPORT), errors=(404,), response_example=examples.EPISODE)
+)
 async def read_episode(request: Request, lab: Caller, episode_id: EpisodeId) -> Response:
     """The public transcript of an episode."""
     return answer(request, await services_of(request).episodes.get(lab, episode_id))
 
 
 @router.delete("/episodes/{episode_id}")
-@operation(Operation(EpisodeResponse, errors=(403, 404, 409), response_example=examples.EPISODE))
+@operation(Operation(EpisodeResponse, scopes=(Scope.TRAIN,), errors=(403, 404, 409), response_example=examples.EPISODE))
 async def end_episode(request: Request, lab: Caller, episode_id: EpisodeId) -> Response:
     """End an active episode (`client_terminated`) and return it."""
     return answer(request, await services_of(request).episodes.end(lab, episode_id))
@@ -102,7 +107,9 @@ class EpisodeQuery(BaseModel):
 
 
 @router.get("/episodes")
-@operation(Operation(EpisodeList, errors=(400,), response_example=examples.EPISODE_LIST))
+@operation(
+    Operation(EpisodeList, scopes=(Scope.TRAIN, Scope.EXPORT), errors=(400,), response_example=examples.EPISODE_LIST)
+)
 async def list_episodes(request: Request, lab: Caller, query: Annotated[EpisodeQuery, Query()]) -> Response:
     """The lab's episodes, newest first."""
     services = services_of(request)

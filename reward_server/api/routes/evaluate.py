@@ -20,6 +20,7 @@ from reward_server.api.context import (
     within,
 )
 from reward_server.api.operation import Operation, operation
+from reward_server.coordination.scopes import Scope
 from reward_server.errors import FieldProblem, InvalidRequest, TooMuchText
 from reward_server.evaluations.service import BatchEntry, InvalidEntry
 from reward_server.scoring.weight import weight_of, weight_of_all
@@ -42,6 +43,7 @@ router = APIRouter(prefix=API_PREFIX, tags=["evaluation"])
     Operation(
         EvaluateResponse,
         EvaluateRequest,
+        scopes=(Scope.SCORE,),
         errors=(403, 404, 502),
         request_example=examples.EVALUATE_REQUEST,
         response_example=examples.EVALUATE_RESPONSE,
@@ -62,6 +64,7 @@ async def evaluate(request: Request, lab: Caller) -> Response:
     Operation(
         BatchResponse,
         BatchRequest,
+        scopes=(Scope.SCORE,),
         request_example=examples.BATCH_REQUEST,
         response_example=examples.BATCH_RESPONSE,
         retryable=True,
@@ -81,6 +84,7 @@ async def evaluate_batch(request: Request, lab: Caller) -> Response:
     Operation(
         CompareResponse,
         CompareRequest,
+        scopes=(Scope.SCORE,),
         errors=(403, 404, 502),
         request_example=examples.COMPARE_REQUEST,
         response_example=examples.COMPARE_RESPONSE,

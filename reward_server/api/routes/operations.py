@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from reward_server.api.context import answer, services_of
 from reward_server.api.errors import envelope, json_response, status_of
 from reward_server.api.operation import Operation, operation
-from reward_server.errors import FieldProblem, Forbidden, NotReady
+from reward_server.coordination.scopes import NOBODY, Scope
+from reward_server.errors import FieldProblem, NotReady
 from reward_server.telemetry.metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["operations"])
@@ -34,14 +35,14 @@ class Readiness(BaseModel):
 
 
 @router.get("/healthz")
-@operation(Operation(Health, limited=False))
+@operation(Operation(Health, scopes=NOBODY))
 async def healthz(request: Request) -> Response:
     """Whether the process is alive."""
     return answer(request, {"status": "ok"})
 
 
 @router.get("/readyz")
-@operation(Operation(Readiness, limited=False))
+@operation(Operation(Readiness, scopes=NOBODY))
 async def readyz(request: Request) -> Response:
     """Whether requests can be served; when not, 503, and `data.errors` names the dependencies that are missing."""
     dependencies = await services_of(request).readiness.look()
@@ -62,6 +63,6 @@ async def metrics(
     if services.settings.metrics_need_a_key:
         # Not counted: whoever scrapes with a key would use up what its calls may.
         lab = await services.gatekeeper.identify(credentials.credentials if credentials else None)
-        if not lab.operator:
-            raise Forbidden("/metrics takes an operator's API key: what it counts tells how much a scenario asks.")
+        # What it counts tells how much a scenario asks.
+        lab.require(Scope.OPERATE)
     return Response(services.metrics.render(), media_type=CONTENT_TYPE)

@@ -17,6 +17,7 @@ from reward_server.api.context import (
     within,
 )
 from reward_server.api.operation import Operation, operation
+from reward_server.coordination.scopes import Scope
 from reward_server.scoring.weight import weight_of_all
 from trainer_client.wire import RankRequest, RankResponse
 
@@ -28,6 +29,7 @@ router = APIRouter(prefix=API_PREFIX, tags=["evaluation"])
     Operation(
         RankResponse,
         RankRequest,
+        scopes=(Scope.SCORE,),
         errors=(403, 404, 502),
         request_example=examples.RANK_REQUEST,
         response_example=examples.RANK_RESPONSE,

@@ -11,7 +11,7 @@ from reward_server.api.context import API_PREFIX, Body, Caller, answer, services
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageQuery, Pager
-from reward_server.errors import Forbidden
+from reward_server.coordination.scopes import ANY, Scope
 from reward_server.reward_models.artefact import Card
 from trainer_client.wire import RewardModelList, RewardModelResponse
 
@@ -19,7 +19,7 @@ router = APIRouter(prefix=API_PREFIX, tags=["learned models"])
 
 
 @router.get("/reward-models")
-@operation(Operation(RewardModelList, errors=(400,), response_example=examples.REWARD_MODELS))
+@operation(Operation(RewardModelList, scopes=ANY, errors=(400,), response_example=examples.REWARD_MODELS))
 async def list_reward_models(request: Request, lab: Caller, query: Annotated[PageQuery, Query()]) -> Response:
     """The learned reward models of this server, newest first, with their figures on held-out dialogues."""
     services = services_of(request)
@@ -31,11 +31,11 @@ async def list_reward_models(request: Request, lab: Caller, query: Annotated[Pag
 
 
 @router.post("/reward-models/{reward_model_id}/activate")
-@operation(Operation(RewardModelResponse, errors=(403, 404, 409), response_example=examples.REWARD_MODEL))
+@operation(
+    Operation(RewardModelResponse, scopes=(Scope.OPERATE,), errors=(404, 409), response_example=examples.REWARD_MODEL)
+)
 async def activate_reward_model(request: Request, lab: Caller, reward_model_id: str) -> Response:
     """Let a model serve as `reward_model` from now on; for operators' keys. It changes the scoring version."""
-    if not lab.operator:
-        raise Forbidden("Activating a reward model takes an operator's API key.")
     card = await services_of(request).reward_models.activate(reward_model_id)
     return answer(request, _summary(card, active=True))
 

@@ -1,0 +1,59 @@
+"""What a lab can own, and how to make one of each: what the tests of every route ask for.
+
+A route that names a new kind of thing fails those tests until the thing has a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from reward_server.ids import new_episode_id
+from tests.contract.house import WHERE, Client, Json
+
+OWNED: dict[str, Callable[[Client], Awaitable[str]]] = {}
+"""How a lab comes to have one, by the name that routes and bodies give its id."""
+EVERYBODYS = {
+    "collection_slug": WHERE["collection_slug"],
+    "scenario_slug": WHERE["scenario_slug"],
+    "persona_slug": "plainspoken",
+    "reward_model_id": "rm_000000000000",
+    "calibration_id": "cal_000000000000",
+}
+"""What no lab owns, with an example each."""
+NOT_REFERENCES = {"request_id", "tool_call_id"}
+"""Names that end like those of things and name none."""
+BODIES: dict[str, Callable[[Json], Json]] = {
+    "POST /api/v1/batch/turns": lambda ids: {
+        "items": [{"episode_id": ids["episode_id"], "messages": [{"role": "user", "content": "Hello."}]}]
+    },
+    "POST /api/v1/episodes/{episode_id}/turns": lambda _: {"messages": [{"role": "user", "content": "Hello."}]},
+}
+"""Bodies that get as far as looking up what they name, of calls that have one."""
+UNKNOWN: dict[str, Callable[[], str]] = {"episode_id": new_episode_id}
+"""Ids that nobody has."""
+
+
+def owned(name: str) -> Callable[[Callable[[Client], Awaitable[str]]], Callable[[Client], Awaitable[str]]]:
+    """Register how to make one."""
+
+    def keep(make: Callable[[Client], Awaitable[str]]) -> Callable[[Client], Awaitable[str]]:
+        OWNED[name] = make
+        return make
+
+    return keep
+
+
+@owned("episode_id")
+async def an_episode(client: Client) -> str:
+    return str((await client.create())["episode_id"])
+
+
+async def one_of_each(client: Client) -> Json:
+    """Ids of the lab's own things, by name."""
+    return {name: await make(client) for name, make in OWNED.items()}
+
+
+def nobodys() -> dict[str, Any]:
+    """Ids of the same kinds that no lab has."""
+    return {name: UNKNOWN[name]() for name in OWNED}
