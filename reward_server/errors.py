@@ -170,7 +170,7 @@ class ScopeMissing(Forbidden):
 
     def __init__(self, scopes: Sequence[str] = ()) -> None:
         named = " or ".join(f"`{scope}`" for scope in scopes)
-        super().__init__(f"This call takes an API key with the scope {named}; this key has not got it.")
+        super().__init__(f"This call takes an API key with the scope {named}; this one lacks it." if named else None)
 
 
 class NotFound(ClientError):
