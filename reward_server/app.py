@@ -32,8 +32,20 @@ from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.readiness import OK, Readiness
-from reward_server.api.routes import batches, calibrations, catalog, episodes, evaluate, operations, rank, reward_models
+from reward_server.api.routes import (
+    batches,
+    calibrations,
+    catalog,
+    episodes,
+    evaluate,
+    keys,
+    labs,
+    operations,
+    rank,
+    reward_models,
+)
 from reward_server.clock import Clock, SystemClock
+from reward_server.coordination.audit import AuditLog
 from reward_server.coordination.compute_budget import ComputeBudget
 from reward_server.coordination.events import RedisEvents
 from reward_server.coordination.fair_threads import FairThreads
@@ -42,6 +54,9 @@ from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import pepper_of
 from reward_server.coordination.places import LabPlaces
 from reward_server.coordination.shared import Shared
+from reward_server.coordination.storage import StorageQuota
+from reward_server.coordination.tenants import Tenants
+from reward_server.coordination.usage import UsageMeter
 from reward_server.engine import (
     Guests,
     build_scorer,
@@ -129,7 +144,19 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         lifespan=_lifespan(settings, ports, metrics),
     )
     errors.install(app)
-    for module in (batches, calibrations, catalog, episodes, evaluate, rank, reward_models, operations, docs):
+    for module in (
+        batches,
+        calibrations,
+        catalog,
+        episodes,
+        evaluate,
+        rank,
+        reward_models,
+        keys,
+        labs,
+        operations,
+        docs,
+    ):
         app.include_router(module.router)
     app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics)
     return app
@@ -181,7 +208,9 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     stack.push_async_callback(outliving.drain, settings.drain_s)
     idempotency = Idempotency(store, ports.clock, outliving, shared.locks)
     shelf = CalibrationShelf(settings.calibrations)
-    await _own(stack, _purge_answers(store, ports.clock))
+    usage, audit, tenants = _accounts(stack, store, ports.clock, shared)
+    await _own(stack, usage.watch())
+    await _own(stack, _purge(store, ports.clock, tenants))
     loop_lag = LoopLag(metrics.loop_lag.set)
     await _own(stack, loop_lag.watch())
     if ports.own_process:
@@ -194,7 +223,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         clock=ports.clock,
         store=store,
         catalog=catalog,
-        gatekeeper=Gatekeeper(keys, shared.rates, open_access=open_access),
+        gatekeeper=Gatekeeper(keys, shared.rates, open_access=open_access, audit=audit),
         cursors=CursorCodec(pepper),
         episodes=EpisodeBatches(
             store=store,
@@ -230,7 +259,12 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         reward_models=scoring.learned,
         metrics=metrics,
         places=LabPlaces(settings.max_concurrency),
-        compute=ComputeBudget(),
+        compute=ComputeBudget(usage=usage),
+        usage=usage,
+        storage=StorageQuota(store),
+        audit=audit,
+        keys=keys,
+        tenants=tenants,
         readiness=Readiness(
             store,
             scoring.threads,
@@ -241,6 +275,15 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             },
         ),
     )
+
+
+def _accounts(
+    stack: AsyncExitStack, store: Store, clock: Clock, shared: Shared
+) -> tuple[UsageMeter, AuditLog, Tenants]:
+    """What labs use and what is done to them."""
+    usage = UsageMeter(store, clock)
+    stack.push_async_callback(usage.flush)
+    return usage, AuditLog(store, clock), Tenants(store, clock, shared.events)
 
 
 async def _shared(stack: AsyncExitStack, settings: Settings, metrics: Metrics) -> Shared:
@@ -336,15 +379,18 @@ async def _own(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
     stack.push_async_callback(stop)
 
 
-async def _purge_answers(store: Store, clock: Clock) -> None:
-    """Forget, now and every hour, what is too old: answers to Idempotency-Keys, decisions and bookings of calls."""
+async def _purge(store: Store, clock: Clock, tenants: Tenants) -> None:
+    """Forget, now and every hour, what is too old: answers to Idempotency-Keys, decisions and bookings of calls, and
+    conversations that labs do not let be kept for so long.
+    """
     while True:
         try:
             async with store.transaction() as unit:
                 purged = await unit.answers.purge(clock.now())
                 forgotten = await unit.llm_answers.purge(clock.now() - VERDICT_LIFETIME)
                 await unit.spending.purge(clock.now())
-            log.info("answers_purged", count=purged, decisions=forgotten)
+            expired = await tenants.expire()
+            log.info("answers_purged", count=purged, decisions=forgotten, expired=expired)
         except StoreUnavailable:
             log.warning("answers_not_purged")
         await asyncio.sleep(PURGE_EVERY_S)

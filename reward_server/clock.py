@@ -5,7 +5,8 @@ All moments are timezone-aware and in UTC. Durations are not measured here: use 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import math
+from datetime import UTC, datetime, time, timedelta
 from typing import Protocol
 
 
@@ -42,3 +43,10 @@ class ManualClock:
 def to_iso(moment: datetime) -> str:
     """ISO 8601 in UTC with milliseconds and a `Z`, as the wire wants it."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def until_midnight_s(now: datetime) -> int:
+    """Seconds until the next day (UTC), rounded up."""
+    now = now.astimezone(UTC)
+    midnight = datetime.combine(now.date() + timedelta(days=1), time(), UTC)
+    return max(1, math.ceil((midnight - now).total_seconds()))

@@ -16,7 +16,9 @@
     │   │   ├── CollectionNotFound      collection_not_found
     │   │   ├── ScenarioNotFound        scenario_not_found
     │   │   ├── EpisodeNotFound         episode_not_found
-    │   │   └── RewardModelNotFound     reward_model_not_found
+    │   │   ├── RewardModelNotFound     reward_model_not_found
+    │   │   ├── LabNotFound             lab_not_found
+    │   │   └── KeyNotFound             key_not_found
     │   ├── Conflict                conflict
     │   │   ├── HistoryMismatch         history_mismatch
     │   │   ├── IdempotencyMismatch     idempotency_mismatch
@@ -28,7 +30,9 @@
     │   └── RateLimited             rate_limited (+ retry_after_s)
     │       ├── BudgetExhausted         budget_exhausted: the lab's tokens or money of the day
     │       ├── ComputeExhausted        compute_exhausted: the lab's characters to read a minute
-    │       └── TooManyAtOnce           too_many_at_once: the lab's requests in work
+    │       ├── TooManyAtOnce           too_many_at_once: the lab's requests in work, or the key's
+    │       ├── StorageExhausted        storage_exhausted: what the lab may store
+    │       └── TooManyFailedKeys       too_many_failed_keys: keys of this address that are no good
     ├── ProviderFailed              provider_failed: something we asked did not answer usefully
     │   ├── JudgeFailed                 judge_failed (+ retry_after_s, where known)
     │   └── PersonaFailed               persona_failed
@@ -168,9 +172,11 @@ class ScopeMissing(Forbidden):
     code = "insufficient_scope"
     default_message = "This API key has none of the scopes that open this call."
 
-    def __init__(self, scopes: Sequence[str] = ()) -> None:
-        named = " or ".join(f"`{scope}`" for scope in scopes)
-        super().__init__(f"This call takes an API key with the scope {named}; this one lacks it." if named else None)
+    def __init__(self, message: str | None = None, *, scopes: Sequence[str] = ()) -> None:
+        if message is None and scopes:
+            named = " or ".join(f"`{scope}`" for scope in scopes)
+            message = f"This call takes an API key with the scope {named}; this one lacks it."
+        super().__init__(message)
 
 
 class NotFound(ClientError):
@@ -206,6 +212,20 @@ class RewardModelNotFound(NotFound):
 
     code = "reward_model_not_found"
     default_message = "There is no such reward model; ./labs reward-model list shows those there are."
+
+
+class LabNotFound(NotFound):
+    """Unknown id of a lab; told to operators alone."""
+
+    code = "lab_not_found"
+    default_message = "There is no such lab; ./labs tenants list shows those there are."
+
+
+class KeyNotFound(NotFound):
+    """Unknown id of a key; told to operators alone."""
+
+    code = "key_not_found"
+    default_message = "There is no such API key; ./labs keys list shows those there are."
 
 
 class Conflict(ClientError):
@@ -293,7 +313,21 @@ class TooManyAtOnce(RateLimited):
     """The lab has as many requests in work as it may."""
 
     code = "too_many_at_once"
-    default_message = "This lab has too many requests in work at once."
+    default_message = "This lab, or this key, has too many requests in work at once."
+
+
+class StorageExhausted(RateLimited):
+    """The lab has stored what it may."""
+
+    code = "storage_exhausted"
+    default_message = "This lab has stored as much as it may; delete conversations or ask the operator for more."
+
+
+class TooManyFailedKeys(RateLimited):
+    """An address sent too many keys that are no good."""
+
+    code = "too_many_failed_keys"
+    default_message = "Too many invalid API keys came from this address; wait, then send a valid one."
 
 
 # --- our side -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import secrets
 from enum import StrEnum
 
 _LENGTH_BYTES = 15
-_PATTERN = re.compile(r"(ep|ev|req|cmp)_[a-z2-7]{24}")
+_PATTERN = re.compile(r"(ep|ev|req|cmp|aud)_[a-z2-7]{24}")
 
 
 class IdPrefix(StrEnum):
@@ -22,6 +22,7 @@ class IdPrefix(StrEnum):
     EVALUATION = "ev"
     REQUEST = "req"
     COMPARISON = "cmp"
+    AUDIT = "aud"
 
 
 def random_token(length_bytes: int = _LENGTH_BYTES) -> str:

@@ -9,6 +9,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from reward_server.coordination.actor import Actor
+from reward_server.coordination.audit import AuditLog
+from reward_server.coordination.failed_keys import FailedKeys
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
 from reward_server.coordination.rate_limiter import Decision, RateLimiter
@@ -35,11 +38,15 @@ class Gatekeeper:
         limiter: RateLimiter,
         *,
         open_access: bool,
+        audit: AuditLog | None = None,
+        failed: FailedKeys | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._keys = keys
         self._limiter = limiter
         self._open = open_access
+        self._audit = audit
+        self._failed = failed or FailedKeys()
         self._monotonic = monotonic
         self._checked = monotonic()
 
@@ -48,18 +55,24 @@ class Gatekeeper:
         """Whether calls need no key (development mode)."""
         return self._open
 
-    async def identify(self, key: str | None) -> Lab:
-        """Who this is; `Unauthenticated` if the key is missing or no good. Counted against no limit."""
+    async def identify(self, key: str | None, address: str = "") -> Lab:
+        """Who this is; `Unauthenticated` if the key is missing or no good. Counted against no limit.
+
+        Raises:
+            TooManyFailedKeys: many keys of this address were no good, and this one is not, either.
+        """
         lab = await self._keys.verify(key) if key else None
         if lab is not None:
             return lab
-        if not await self._is_open():
-            raise Unauthenticated(REFUSAL)
-        return DEVELOPMENT_LAB
+        if await self._is_open():
+            return DEVELOPMENT_LAB
+        if key and self._failed.failed(address) and self._audit is not None:
+            await self._audit.try_to_note(Actor("", "", address), "keys.refused", "too many invalid keys in a minute")
+        raise Unauthenticated(REFUSAL)
 
-    async def admit(self, key: str | None) -> Admission:
+    async def admit(self, key: str | None, address: str = "") -> Admission:
         """Who this is, counted against its limit; `Unauthenticated` if the key is missing or no good."""
-        lab = await self.identify(key)
+        lab = await self.identify(key, address)
         if lab.per_minute is None:
             return Admission(lab, None)
         return Admission(lab, await self._limiter.hit(lab.key_id, lab.per_minute))

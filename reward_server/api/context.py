@@ -12,7 +12,7 @@ from fastapi import Depends, Request, Response, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel
 from pydantic_core import to_json
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, HTTPConnection
 
 from reward_server.api.auth import Gatekeeper
 from reward_server.api.body import FORM, Limit, off_the_loop, parse, read_body
@@ -21,10 +21,16 @@ from reward_server.api.errors import json_response
 from reward_server.api.operation import SCHEME, operation_of
 from reward_server.api.readiness import Readiness
 from reward_server.clock import Clock
+from reward_server.coordination.actor import Actor
+from reward_server.coordination.audit import AuditLog
 from reward_server.coordination.compute_budget import ComputeBudget
 from reward_server.coordination.fair_threads import work_for
+from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.places import LabPlaces
+from reward_server.coordination.storage import StorageQuota
+from reward_server.coordination.tenants import Tenants
+from reward_server.coordination.usage import UsageMeter
 from reward_server.episodes.batches import EpisodeBatches
 from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLimited, Unavailable
 from reward_server.evaluations.ranking import RankingService
@@ -68,6 +74,11 @@ class Services:
     readiness: Readiness
     places: LabPlaces
     compute: ComputeBudget
+    usage: UsageMeter
+    storage: StorageQuota
+    audit: AuditLog
+    keys: KeyRing
+    tenants: Tenants
 
 
 def services_of(request: Request) -> Services:
@@ -83,7 +94,8 @@ async def admit(
 ) -> Lab:
     """The lab that is asking, with a key for this call; counted against its limit."""
     services = services_of(request)
-    admission = await services.gatekeeper.admit(credentials.credentials if credentials else None)
+    address = address_of(request)
+    admission = await services.gatekeeper.admit(credentials.credentials if credentials else None, address)
     request.state.trace["lab"] = admission.lab.lab_id
     work_for(admission.lab.lab_id)
     request.scope["state"][ADMITTED] = True
@@ -94,12 +106,33 @@ async def admit(
         if not decision.allowed:
             services.metrics.rate_limited.inc()
             raise RateLimited(retry_after_s=decision.retry_after_s)
-    admission.lab.require(*operation_of(request.scope["route"].endpoint).scopes)
+    await _require(services, request, admission.lab)
     if not services.gatekeeper.open_access:
-        lab_id = admission.lab.lab_id
-        services.places.enter(lab_id)
-        request.scope["state"][ON_LEAVING] = partial(services.places.leave, lab_id)
+        services.places.enter(admission.lab)
+        request.scope["state"][ON_LEAVING] = partial(services.places.leave, admission.lab)
+    services.usage.count(admission.lab.lab_id, requests=1)
     return admission.lab
+
+
+async def _require(services: Services, request: Request, lab: Lab) -> None:
+    """The scopes of the call, and room for what it may store; calls that somebody may ask about are kept."""
+    declared = operation_of(request.scope["route"].endpoint)
+    lab.require(*declared.scopes)
+    if declared.stores:
+        await services.storage.require_room(lab)
+    if declared.audited:
+        route = request.scope["route"].path_format.removeprefix(API_PREFIX)
+        await services.audit.note(actor_of(request, lab), f"{request.method} {route}", request.url.path)
+
+
+def address_of(request: HTTPConnection) -> str:
+    """Where the request comes from; behind a proxy on this machine, what that says."""
+    return request.client.host if request.client else ""
+
+
+def actor_of(request: HTTPConnection, lab: Lab) -> Actor:
+    """Who is asking, for the audit log."""
+    return Actor(lab.lab_id, lab.key_id, address_of(request))
 
 
 Caller = Annotated[Lab, Depends(admit)]

@@ -207,3 +207,59 @@ RANK_RESPONSE: Example = {
     "metadata": {"scenario_name": "An example", "evaluation_time_ms": 18.2, "judge": "local"},
     "request_id": _REQUEST_ID,
 }
+
+_LAB: Example = {
+    "lab_id": "acme",
+    "name": "Acme Research",
+    "limits": {"characters_per_day": 500_000_000, "concurrency": 32, "retention_days": 90},
+    "created_at": "2026-11-21T09:30:00.000Z",
+}
+CREATE_LAB: Example = {name: value for name, value in _LAB.items() if name != "created_at"}
+LAB: Example = {**_LAB, "request_id": _REQUEST_ID}
+LABS: Example = {"data": [_LAB], "request_id": _REQUEST_ID}
+DELETED_DATA: Example = {
+    "lab_id": "acme",
+    "deleted": {"episode": 12, "evaluation": 340},
+    "request_id": _REQUEST_ID,
+}
+CREATE_KEY: Example = {"lab_id": "acme", "name": "learner", "scopes": ["train"], "plan": "standard"}
+_KEY: Example = {
+    "key_id": "k3vmqz5x7yd2w4tn",
+    **CREATE_KEY,
+    "full_scores": False,
+    "created_at": "2026-11-21T09:30:00.000Z",
+}
+KEYS: Example = {"data": [_KEY], "request_id": _REQUEST_ID}
+NEW_KEY: Example = {**_KEY, "key": "lab_k3vmqz5x7yd2w4tn_…", "request_id": _REQUEST_ID}
+REVOKED_KEY: Example = {**_KEY, "revoked_at": "2026-11-22T08:00:00.000Z", "request_id": _REQUEST_ID}
+AUDIT: Example = {
+    "data": [
+        {
+            "id": "aud_k3vmqz5x7yd2w4tnb6rj8fh2",
+            "at": "2026-11-21T09:30:00.000Z",
+            "lab_id": "mine",
+            "actor": "b6rj8fh2k3vmqz5x",
+            "address": "192.0.2.7",
+            "action": "key.created",
+            "target": "k3vmqz5x7yd2w4tn of acme for train",
+        }
+    ],
+    "request_id": _REQUEST_ID,
+}
+USAGE: Example = {
+    "lab_id": "acme",
+    "limits": _LAB["limits"],
+    "data": [
+        {
+            "day": "2026-11-21",
+            "requests": 912,
+            "turns": 768,
+            "evaluations": 340,
+            "characters": 1_204_331,
+            "llm_calls": 0,
+            "llm_tokens": 0,
+            "llm_usd": 0.0,
+        }
+    ],
+    "request_id": _REQUEST_ID,
+}

@@ -40,6 +40,16 @@ class Operation:
         return bool(self.scopes)
 
     @property
+    def audited(self) -> bool:
+        """Whether each such call is kept in the audit log: those that are for operators or exports alone."""
+        return self.limited and {Scope.OPERATE, Scope.EXPORT}.issuperset(self.scopes)
+
+    @property
+    def stores(self) -> bool:
+        """Whether the call may store conversations, which takes room."""
+        return self.request is not None and not {Scope.TRAIN, Scope.SCORE, Scope.LABEL}.isdisjoint(self.scopes)
+
+    @property
     def security(self) -> list[dict[str, list[str]]]:
         """The same in OpenAPI's words: one requirement for each scope that will do."""
         names = [[]] if self.scopes == ANY else [[scope.value] for scope in self.scopes]

@@ -25,6 +25,7 @@ from scenarios.spelling import meant
 if TYPE_CHECKING:
     from reward_server.coordination.key_ring import KeyRing, NewKey
     from reward_server.store.records import KeyRow
+    from reward_server.store.store import Store
 
 app = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
 
@@ -55,6 +56,7 @@ def create(
         bool, typer.Option("--operator", help="Adds the scope operate: reward models, labs and keys, metrics.")
     ] = False,
     expires_days: Annotated[int | None, typer.Option(min=1, max=3650, help="Days until the key stops working.")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Requests of this key in work at once.")] = None,
     data: Data = None,
 ) -> None:
     """Make a key and print it, once."""
@@ -74,6 +76,7 @@ def create(
                 full_scores=full_scores,
                 scopes=frozenset(scope or USUAL) | ({Scope.OPERATE} if operator else set()),
                 expires_in=None if expires_days is None else timedelta(days=expires_days),
+                concurrency=concurrency,
             )
         except InvalidRequest as error:
             found = [f"{ARGUMENTS.get(str(each.loc[0]), each.loc[0])} {each.msg}" for each in error.errors]
@@ -108,6 +111,8 @@ def _line(row: KeyRow) -> str:
     parts.append(f"collections={'all' if row.collections is None else ','.join(row.collections)}")
     if row.full_scores:
         parts.append("full-scores")
+    if row.concurrency is not None:
+        parts.append(f"concurrency={row.concurrency}")
     parts.append(f"scopes={','.join(row.scopes)}")
     parts.append(f"created={row.created_at:%Y-%m-%dT%H:%MZ}")
     if row.expires_at is not None:
@@ -145,14 +150,24 @@ def _refuse_unknown(collections: list[str]) -> None:
 
 
 def _with_ring(data: Path | None, work: Callable[[KeyRing], Awaitable[Result]]) -> Result:
+    """Open the keys of the data folder for one piece of work."""
+
+    async def with_keys(store: Store) -> Result:
+        from reward_server.clock import SystemClock
+        from reward_server.coordination.key_ring import KeyRing
+        from reward_server.coordination.pepper import pepper_of
+
+        return await work(KeyRing(store, SystemClock(), pepper_of(load_settings({"data": data}))))
+
+    return with_store(data, with_keys)
+
+
+def with_store(data: Path | None, work: Callable[[Store], Awaitable[Result]]) -> Result:
     """Open the store of the data folder for one piece of work."""
     return asyncio.run(_run(data, work))
 
 
-async def _run(data: Path | None, work: Callable[[KeyRing], Awaitable[Result]]) -> Result:
-    from reward_server.clock import SystemClock
-    from reward_server.coordination.key_ring import KeyRing
-    from reward_server.coordination.pepper import pepper_of
+async def _run(data: Path | None, work: Callable[[Store], Awaitable[Result]]) -> Result:
     from reward_server.store.migrate import migrate
     from reward_server.store.store import Store
 
@@ -160,6 +175,6 @@ async def _run(data: Path | None, work: Callable[[KeyRing], Awaitable[Result]]) 
     await migrate(settings.database)
     store = await Store.open(settings.database)
     try:
-        return await work(KeyRing(store, SystemClock(), pepper_of(settings)))
+        return await work(store)
     finally:
         await store.close()

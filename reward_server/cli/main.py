@@ -14,7 +14,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from reward_server import __version__
-from reward_server.cli import calibrate, doctor, evaluate, judges, keys, reader, reward_model, scenarios, serve
+from reward_server.cli import calibrate, doctor, evaluate, judges, keys, reader, reward_model, scenarios, serve, tenants
 from reward_server.errors import LabsError
 from reward_server.program import IN_A_CHECKOUT, called
 
@@ -37,6 +37,7 @@ app.command("doctor")(doctor.doctor)
 app.command("evaluate")(evaluate.evaluate)
 app.command("calibrate")(calibrate.calibrate)
 app.add_typer(keys.app, name="keys")
+app.add_typer(tenants.app, name="tenants")
 app.add_typer(judges.app, name="judges")
 app.add_typer(scenarios.app, name="scenarios")
 app.add_typer(reward_model.app, name="reward-model")

@@ -11,7 +11,9 @@ from typing import Protocol
 from reward_server.coordination.redis_link import PREFIX, REST_S, Lost, RedisLink
 
 KEY_CHANGED = "key-changed"
-"""With the id of a key that was revoked, or whose lab was changed."""
+"""With the id of a key that was revoked."""
+LAB_CHANGED = "lab-changed"
+"""With the id of a lab that has other limits now."""
 
 Hear = Callable[[str], None]
 

@@ -12,16 +12,17 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from reward_server.clock import Clock
-from reward_server.coordination.events import KEY_CHANGED, Events, LocalEvents
+from reward_server.coordination.actor import COMMAND_LINE, Actor
+from reward_server.coordination.events import KEY_CHANGED, LAB_CHANGED, Events, LocalEvents
 from reward_server.coordination.lab import PLAN_RATES, Lab, Plan
 from reward_server.coordination.scopes import USUAL, Scope, in_order
-from reward_server.errors import ConfigurationError, FieldProblem, InvalidRequest, NotFound
+from reward_server.errors import ConfigurationError, FieldProblem, InvalidRequest, KeyNotFound
 from reward_server.ids import random_token
-from reward_server.store.records import KeyRow, LabRow
+from reward_server.store.records import NO_LIMITS, KeyRow, LabRow, Limits
 from reward_server.store.store import Store
 
 CACHE_S = 1.0
@@ -42,6 +43,15 @@ class NewKey:
     text: str = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A key as it was when it was last looked up."""
+
+    at_s: float
+    row: KeyRow
+    limits: Limits
+
+
 class KeyRing:
     """All API keys of this server."""
 
@@ -58,9 +68,10 @@ class KeyRing:
         self._clock = clock
         self._pepper = pepper
         self._monotonic = monotonic
-        self._known: OrderedDict[str, tuple[float, KeyRow]] = OrderedDict()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
         self._events = LocalEvents() if events is None else events
         self._events.hear(KEY_CHANGED, self._forget)
+        self._events.hear(LAB_CHANGED, lambda _: self._known.clear())
 
     async def create(
         self,
@@ -73,6 +84,8 @@ class KeyRing:
         full_scores: bool = False,
         scopes: Iterable[Scope] = USUAL,
         expires_in: timedelta | None = None,
+        concurrency: int | None = None,
+        by: Actor = COMMAND_LINE,
     ) -> NewKey:
         """Make and store a key, and its lab where there is none.
 
@@ -94,11 +107,14 @@ class KeyRing:
             scopes=in_order(scopes),
             created_at=now,
             expires_at=None if expires_in is None else now + expires_in,
+            concurrency=concurrency,
         )
         async with self._store.transaction() as work:
             _require_same(await work.facts.learn(PEPPER_FACT, self._fingerprint()), self._fingerprint())
-            await work.labs.add(LabRow(lab_id=lab_id, name="", created_at=now))
+            if await work.labs.add(LabRow(lab_id=lab_id, name="", created_at=now)):
+                await work.audit.add(by.did(now, "lab.created", lab_id))
             await work.keys.add(row)
+            await work.audit.add(by.did(now, "key.created", f"{key_id} of {lab_id} for {' '.join(row.scopes)}"))
         return NewKey(row, text)
 
     async def verify(self, text: str) -> Lab | None:
@@ -106,12 +122,13 @@ class KeyRing:
         match = _KEY.fullmatch(text)
         if match is None:
             return None
-        row = await self._row(match["key_id"])
+        known = await self._look_up(match["key_id"])
+        row = None if known is None else known.row
         # An unknown key is compared too, so that the time taken does not tell which key ids exist.
         genuine = hmac.compare_digest(self._digest(text), _NO_DIGEST if row is None else row.digest)
-        if row is None or not genuine or row.revoked_at is not None or self._has_expired(row):
+        if known is None or row is None or not genuine or row.revoked_at is not None or self._has_expired(row):
             return None
-        return _lab(row)
+        return _lab(row, known.limits)
 
     async def check_pepper(self) -> None:
         """`ConfigurationError` if the keys were hashed with another pepper than this one: none of them would work."""
@@ -126,13 +143,18 @@ class KeyRing:
         async with self._store.transaction() as work:
             await work.facts.learn(PEPPER_FACT, self._fingerprint())
 
-    async def revoke(self, key_id: str) -> None:
+    async def revoke(self, key_id: str, by: Actor = COMMAND_LINE) -> KeyRow:
         """End a key, here at once and elsewhere within a second; one that was revoked before stays so."""
+        now = self._clock.now()
         async with self._store.transaction() as work:
-            if await work.keys.get(key_id) is None:
-                raise NotFound("There is no such API key.")
-            await work.keys.revoke(key_id, self._clock.now())
+            row = await work.keys.get(key_id)
+            if row is None:
+                raise KeyNotFound
+            if await work.keys.revoke(key_id, now):
+                await work.audit.add(by.did(now, "key.revoked", f"{key_id} of {row.lab_id}"))
+                row = replace(row, revoked_at=now)
         await self._events.tell(KEY_CHANGED, key_id)
+        return row
 
     async def list(self) -> list[KeyRow]:
         """All keys, oldest first, revoked ones included."""
@@ -147,20 +169,22 @@ class KeyRing:
     def _forget(self, key_id: str) -> None:
         self._known.pop(key_id, None)
 
-    async def _row(self, key_id: str) -> KeyRow | None:
+    async def _look_up(self, key_id: str) -> _Known | None:
         now = self._monotonic()
         known = self._known.get(key_id)
-        if known is not None and now - known[0] < CACHE_S:
-            return known[1]
+        if known is not None and now - known.at_s < CACHE_S:
+            return known
         async with self._store.reading() as work:
             row = await work.keys.get(key_id)
+            lab = None if row is None else await work.labs.get(row.lab_id)
         # Unknown ids are not remembered: whoever guesses could fill the memory with them.
-        if row is not None:
-            self._known[key_id] = (now, row)
-            self._known.move_to_end(key_id)
-            if len(self._known) > CACHE_KEYS:
-                self._known.popitem(last=False)
-        return row
+        if row is None:
+            return None
+        known = self._known[key_id] = _Known(now, row, NO_LIMITS if lab is None else lab.limits)
+        self._known.move_to_end(key_id)
+        if len(self._known) > CACHE_KEYS:
+            self._known.popitem(last=False)
+        return known
 
     def _has_expired(self, row: KeyRow) -> bool:
         return row.expires_at is not None and self._clock.now() >= row.expires_at
@@ -180,21 +204,32 @@ def _require_same(known: str, ours: str) -> None:
         )
 
 
-def _lab(row: KeyRow) -> Lab:
+def _lab(row: KeyRow, limits: Limits) -> Lab:
     return Lab(
         lab_id=row.lab_id,
         key_id=row.key_id,
         per_minute=PLAN_RATES.get(Plan(row.plan), row.rate_per_minute),
         collections=row.collections,
         full_scores=row.full_scores,
+        limits=limits,
+        concurrency=row.concurrency,
         scopes=frozenset(Scope(scope) for scope in row.scopes),
     )
 
 
+def require_lab_id(lab_id: str) -> None:
+    """`InvalidRequest` unless a lab may be called so."""
+    if _LAB_ID.fullmatch(lab_id) is None:
+        problem = FieldProblem(("lab_id",), "must be lower-case letters, digits and hyphens, 64 at most")
+        raise InvalidRequest(f"{problem.loc[0]}: {problem.msg}", [problem])
+
+
 def _check(lab_id: str, name: str, plan: Plan, rate_per_minute: int | None) -> None:
     problems = []
-    if _LAB_ID.fullmatch(lab_id) is None:
-        problems.append(FieldProblem(("lab_id",), "must be lower-case letters, digits and hyphens, 64 at most"))
+    try:
+        require_lab_id(lab_id)
+    except InvalidRequest as error:
+        problems += error.errors
     if len(name) > MAX_NAME_CHARACTERS:
         problems.append(FieldProblem(("name",), f"must have {MAX_NAME_CHARACTERS} characters at most"))
     if (plan is Plan.CUSTOM) != (rate_per_minute is not None):

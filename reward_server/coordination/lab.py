@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from reward_server.coordination.scopes import EVERY, USUAL, Scope
 from reward_server.errors import ScopeMissing
+from reward_server.store.records import NO_LIMITS, Limits
 
 
 class Plan(StrEnum):
@@ -38,6 +39,10 @@ class Lab:
     full_scores: bool = False
     scopes: frozenset[Scope] = USUAL
     """What the key may be used for."""
+    limits: Limits = NO_LIMITS
+    """Of the lab."""
+    concurrency: int | None = None
+    """Requests of this key in work at once; None means as many as the lab may have."""
 
     @property
     def characters_per_minute(self) -> int | None:
@@ -49,7 +54,7 @@ class Lab:
     def require(self, *scopes: Scope) -> None:
         """`ScopeMissing` unless the key has one of these scopes."""
         if self.scopes.isdisjoint(scopes):
-            raise ScopeMissing(scopes)
+            raise ScopeMissing(scopes=scopes)
 
     def may_use(self, collection: str) -> bool:
         """Whether the key has access to this collection."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from reward_server.coordination.lab import Lab
 from reward_server.errors import TooManyAtOnce
 
 SHARE = 0.75
@@ -20,14 +21,25 @@ class LabPlaces:
         self._most = max(1, int(places * SHARE))
         self._held: Counter[str] = Counter()
 
-    def enter(self, lab_id: str) -> None:
-        """Take one; `TooManyAtOnce` where the lab has all it may."""
-        if self._held[lab_id] >= self._most:
+    def enter(self, lab: Lab) -> None:
+        """Take one; `TooManyAtOnce` where the lab has all it may, or the key all that it may."""
+        holders = ((lab.lab_id, lab.limits.concurrency), (_of_key(lab), lab.concurrency))
+        if any(self._held[name] >= self._may_hold(most) for name, most in holders):
             raise TooManyAtOnce
-        self._held[lab_id] += 1
+        for name, _ in holders:
+            self._held[name] += 1
 
-    def leave(self, lab_id: str) -> None:
+    def leave(self, lab: Lab) -> None:
         """Give it back."""
-        self._held[lab_id] -= 1
-        if self._held[lab_id] <= 0:
-            del self._held[lab_id]
+        for name in (lab.lab_id, _of_key(lab)):
+            self._held[name] -= 1
+            if self._held[name] <= 0:
+                del self._held[name]
+
+    def _may_hold(self, most: int | None) -> int:
+        return self._most if most is None else min(self._most, most)
+
+
+def _of_key(lab: Lab) -> str:
+    # No lab is called so: a lab's id has no slash.
+    return f"key/{lab.key_id}"

@@ -16,10 +16,10 @@ import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from reward_server.clock import Clock
+from reward_server.clock import Clock, until_midnight_s
 from reward_server.errors import BudgetExhausted, StoreUnavailable
 from reward_server.llm.base import Question, Usage
 from reward_server.store.records import NO_CEILING, BookingRow, Ceiling, Spend
@@ -138,7 +138,7 @@ class Budget:
             runs_out_at=now + self._lasts,
         )
         if not await self._ledger.book(row, now, self._ceiling):
-            raise BudgetExhausted(retry_after_s=_until_midnight_s(now))
+            raise BudgetExhausted(retry_after_s=until_midnight_s(now))
         return Booking(row, estimate)
 
     async def settle(self, booking: Booking, usage: Usage, *, calls: int = 1) -> None:
@@ -201,8 +201,3 @@ def estimate_of(question: Question) -> Usage:
     """Tokens of a question as it is sent, and the most that may be answered."""
     size = len(question.system.encode("utf-8", "replace")) + len(question.user.encode("utf-8", "replace"))
     return Usage(input_tokens=math.ceil(size / BYTES_PER_TOKEN) + OVERHEAD_TOKENS, output_tokens=question.max_tokens)
-
-
-def _until_midnight_s(now: datetime) -> int:
-    midnight = datetime.combine(now.date() + timedelta(days=1), time(), UTC)
-    return max(1, math.ceil((midnight - now).total_seconds()))

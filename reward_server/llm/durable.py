@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from reward_server.clock import Clock
-from reward_server.store.records import BookingRow, Ceiling, Spend
+from reward_server.store.records import BookingRow, Ceiling, Limits, Spend
 from reward_server.store.store import Store
 
 
@@ -20,14 +20,23 @@ class StoredLedger:
         self._store = store
 
     async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
-        """Book if it fits; whether it did."""
+        """Book if it fits, into what the lab may spend by itself where that is said; whether it did."""
         async with self._store.transaction() as work:
-            return await work.spending.book(booking, now, ceiling)
+            lab = await work.labs.get(booking.lab_id)
+            return await work.spending.book(booking, now, ceiling if lab is None else _own(lab.limits, ceiling))
 
     async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
         """Charge what was used in the place of a booking."""
         async with self._store.transaction() as work:
             await work.spending.settle(booking, used, calls=calls)
+
+
+def _own(limits: Limits, ceiling: Ceiling) -> Ceiling:
+    """What this lab may spend: its own limits where it has some."""
+    return Ceiling(
+        tokens=ceiling.tokens if limits.tokens_per_day is None else limits.tokens_per_day,
+        nano_usd=ceiling.nano_usd if limits.nano_usd_per_day is None else limits.nano_usd_per_day,
+    )
 
 
 class StoredVerdicts:

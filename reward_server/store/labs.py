@@ -1,19 +1,21 @@
-"""Labs: who there is."""
+"""Labs: who there is, and what each may use."""
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, bindparam, select
+from dataclasses import asdict, fields
+
+from sqlalchemy import Connection, RowMapping, bindparam, select, update
 
 from reward_server.store.dialects import upsert
 from reward_server.store.isolation import across_labs
-from reward_server.store.mapping import values_of
-from reward_server.store.records import LabRow
+from reward_server.store.records import LabRow, Limits
 from reward_server.store.session import Session
 from reward_server.store.tables import Lab, table_of
 
 _LAB = table_of(Lab)
 _GET = select(_LAB).where(_LAB.c.lab_id == bindparam("lab"))
 _LIST = across_labs(select(_LAB).order_by(_LAB.c.lab_id))
+_LIMITS = tuple(field.name for field in fields(Limits))
 
 
 class Labs:
@@ -24,24 +26,39 @@ class Labs:
 
     async def add(self, row: LabRow) -> bool:
         """Store a lab unless there is one of this id; whether it is new."""
-        values = values_of(row)
+        values = _values(row)
 
         def work(connection: Connection) -> bool:
             return connection.execute(upsert(connection, _LAB).on_conflict_do_nothing(), values).rowcount == 1
 
         return await self._session.run(work)
 
+    async def change(self, row: LabRow) -> None:
+        """Give a lab another name and other limits."""
+        values = {name: value for name, value in _values(row).items() if name not in ("lab_id", "created_at")}
+        statement = update(_LAB).where(_LAB.c.lab_id == row.lab_id).values(**values)
+        await self._session.run(lambda connection: connection.execute(statement))
+
     async def get(self, lab_id: str) -> LabRow | None:
         """The lab, if there is one."""
 
         def work(connection: Connection) -> LabRow | None:
             found = connection.execute(_GET, {"lab": lab_id}).mappings().one_or_none()
-            return None if found is None else LabRow(**found)
+            return None if found is None else _record(found)
 
         return await self._session.run(work)
 
     async def list(self) -> list[LabRow]:
         """All labs, by their ids."""
         return await self._session.run(
-            lambda connection: [LabRow(**row) for row in connection.execute(_LIST).mappings()]
+            lambda connection: [_record(row) for row in connection.execute(_LIST).mappings()]
         )
+
+
+def _values(row: LabRow) -> dict[str, object]:
+    return {"lab_id": row.lab_id, "name": row.name, "created_at": row.created_at, **asdict(row.limits)}
+
+
+def _record(row: RowMapping) -> LabRow:
+    limits = Limits(**{name: row[name] for name in _LIMITS})
+    return LabRow(lab_id=row["lab_id"], name=row["name"], created_at=row["created_at"], limits=limits)

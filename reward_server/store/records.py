@@ -36,6 +36,47 @@ class EvaluationSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a lab may use beside the plans of its keys; None means no limit of its own."""
+
+    characters_per_day: int | None = None
+    tokens_per_day: int | None = None
+    nano_usd_per_day: int | None = None
+    concurrency: int | None = None
+    storage_bytes: int | None = None
+    retention_days: int | None = None
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """Something that was done, or tried."""
+
+    event_id: str
+    at: datetime
+    lab_id: str
+    """Whose key it was; empty where there was none."""
+    actor: str
+    address: str
+    action: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRow:
+    """What a lab used on a day."""
+
+    lab_id: str
+    day: date
+    requests: int = 0
+    turns: int = 0
+    evaluations: int = 0
+    characters: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabRow:
     """A tenant."""
 
@@ -43,6 +84,7 @@ class LabRow:
     name: str
     """As people call it; may be empty."""
     created_at: datetime
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +105,8 @@ class KeyRow:
     revoked_at: datetime | None = None
     scopes: tuple[str, ...] = ()
     """What it may be used for, by the names of `coordination.scopes`."""
+    concurrency: int | None = None
+    """Requests of this key in work at once; None means as many as its lab may have."""
     expires_at: datetime | None = None
     """When it stops working by itself; None means never."""
 

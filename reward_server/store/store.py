@@ -18,8 +18,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.store import postgres
 from reward_server.store.answers import Answers
+from reward_server.store.audit import Audit
 from reward_server.store.comparisons import Comparisons
 from reward_server.store.dialects import write_nothing
+from reward_server.store.disposal import Disposal
 from reward_server.store.engine import check_url, open_reading, open_writing, sqlite_file
 from reward_server.store.episodes import Episodes
 from reward_server.store.evaluations import Evaluations
@@ -32,6 +34,7 @@ from reward_server.store.readers import Readers
 from reward_server.store.session import Session
 from reward_server.store.spending import Spending
 from reward_server.store.thread import ConnectionThread
+from reward_server.store.usage import Usage
 from reward_server.store.writers import Writers
 
 _File: TypeAlias = tuple[int, int]
@@ -49,6 +52,9 @@ class UnitOfWork:
 
     def __init__(self, session: Session) -> None:
         self.labs = Labs(session)
+        self.audit = Audit(session)
+        self.usage = Usage(session)
+        self.disposal = Disposal(session)
         self.keys = Keys(session)
         self.episodes = Episodes(session)
         self.evaluations = Evaluations(session)

@@ -51,6 +51,10 @@ def _json(*, nullable: bool = False) -> Any:
     return Field(sa_column=Column(JSON_COLUMN, nullable=nullable))
 
 
+def _number(*, nullable: bool = False) -> Any:
+    return Field(sa_column=Column(BigInteger(), nullable=nullable))
+
+
 def _text() -> Any:
     return Field(sa_column=Column(Text(), nullable=False))
 
@@ -63,6 +67,40 @@ class Lab(Row, table=True):
     lab_id: str = Field(primary_key=True, max_length=64)
     name: str = Field(max_length=200)
     created_at: datetime = _moment()
+    characters_per_day: int | None = _number(nullable=True)
+    tokens_per_day: int | None = _number(nullable=True)
+    nano_usd_per_day: int | None = _number(nullable=True)
+    storage_bytes: int | None = _number(nullable=True)
+    concurrency: int | None
+    retention_days: int | None
+
+
+class AuditEvent(Row, table=True):
+    """`AuditRow`."""
+
+    __tablename__ = "audit_event"
+    __table_args__ = (Index("ix_audit_event_page", "at", "event_id"),)
+
+    event_id: str = Field(primary_key=True, max_length=40)
+    at: datetime = _moment()
+    lab_id: str = Field(max_length=64)
+    actor: str = Field(max_length=64)
+    address: str = Field(max_length=64)
+    action: str = Field(max_length=100)
+    target: str = Field(max_length=200)
+
+
+class Usage(Row, table=True):
+    """`UsageRow`."""
+
+    __tablename__ = "usage_day"
+
+    lab_id: str = Field(primary_key=True, max_length=64)
+    day: date = Field(sa_column=Column(Date(), primary_key=True))
+    requests: int = _number()
+    turns: int = _number()
+    evaluations: int = _number()
+    characters: int = _number()
 
 
 class ApiKey(Row, table=True):
@@ -80,6 +118,7 @@ class ApiKey(Row, table=True):
     full_scores: bool
     scopes: str = Field(sa_column=Column(String(100), nullable=False, server_default="train score export label"))
     """Words with a space between them."""
+    concurrency: int | None
     created_at: datetime = _moment()
     revoked_at: datetime | None = _moment(nullable=True)
     expires_at: datetime | None = _moment(nullable=True)

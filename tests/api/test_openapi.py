@@ -56,7 +56,7 @@ def _any_name(path: str) -> str:
 
 def test_it_is_openapi_3_1(document: Json) -> None:
     assert document["openapi"].startswith("3.1")
-    assert len(operations(document)) == 20
+    assert len(operations(document)) >= 30
 
 
 def test_every_reference_leads_somewhere(document: Json) -> None:

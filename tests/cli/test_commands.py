@@ -107,6 +107,19 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(labs: Labs, tmp_pat
     assert labs("keys", "revoke", "unknown", "--data", str(tmp_path)).returncode == 1
 
 
+def test_labs_are_listed_limited_and_emptied(labs: Labs, tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path))
+    assert labs("tenants", "list", *data).stderr.startswith("There are no labs")
+    assert labs("keys", "create", "ci", "--lab", "acme", *data).returncode == 0
+    set_to = labs("tenants", "limit", "acme", "--usd-per-day", "2.5", "--concurrency", "8", *data)
+    assert "usd-per-day=2.5" in set_to.stdout
+    labs("tenants", "limit", "acme", "--usd-per-day", "0", "--storage-mb", "100", *data)
+    listed = labs("tenants", "list", *data).stdout.split("  ")
+    assert listed[:3] == ["id=acme", "concurrency=8", "storage-mb=100"]
+    assert labs("tenants", "delete-data", "acme", "--yes", *data).stderr == "There was nothing to delete.\n"
+    assert labs("tenants", "limit", "nobody", "--concurrency", "8", *data).returncode == 1
+
+
 def test_where_no_key_is_it_says_how_to_make_one(labs: Labs, tmp_path: Path) -> None:
     listed = labs("keys", "list", "--data", str(tmp_path))
     assert (listed.returncode, listed.stdout) == (0, "")

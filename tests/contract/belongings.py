@@ -19,6 +19,9 @@ EVERYBODYS = {
     "persona_slug": "plainspoken",
     "reward_model_id": "rm_000000000000",
     "calibration_id": "cal_000000000000",
+    # Operators see all labs; nobody else sees one.
+    "lab_id": "nobody",
+    "key_id": "a" * 16,
 }
 """What no lab owns, with an example each."""
 NOT_REFERENCES = {"request_id", "tool_call_id"}

@@ -8,6 +8,7 @@ from reward_server.coordination.compute_budget import ComputeBudget
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
 from reward_server.coordination.places import LabPlaces
 from reward_server.errors import ComputeExhausted, TooManyAtOnce
+from reward_server.store.records import Limits
 
 STANDARD = Lab(lab_id="acme", key_id="k", per_minute=60)
 OTHER = Lab(lab_id="zenith", key_id="z", per_minute=60)
@@ -50,9 +51,23 @@ def test_plans_differ_and_development_has_no_limit() -> None:
 def test_a_lab_holds_three_quarters_of_the_places_and_gets_them_back() -> None:
     places = LabPlaces(4)
     for _ in range(3):
-        places.enter("acme")
+        places.enter(STANDARD)
     with pytest.raises(TooManyAtOnce):
-        places.enter("acme")
-    places.enter("zenith")
-    places.leave("acme")
-    places.enter("acme")
+        places.enter(STANDARD)
+    places.enter(OTHER)
+    places.leave(STANDARD)
+    places.enter(STANDARD)
+
+
+def test_a_lab_and_a_key_may_have_fewer_places() -> None:
+    places = LabPlaces(100)
+    narrow = Lab(lab_id="acme", key_id="k", per_minute=60, limits=Limits(concurrency=2), concurrency=1)
+    wide = Lab(lab_id="acme", key_id="w", per_minute=60, limits=Limits(concurrency=2))
+    places.enter(narrow)
+    with pytest.raises(TooManyAtOnce):
+        places.enter(narrow)
+    places.enter(wide)
+    with pytest.raises(TooManyAtOnce):
+        places.enter(wide)
+    places.leave(narrow)
+    places.enter(wide)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from sqlalchemy.exc import IntegrityError
 
+from reward_server.coordination.actor import COMMAND_LINE
 from reward_server.errors import Conflict, StoreUnavailable, TurnInProgress
 from reward_server.store.migrate import check, downgrade, migrate
-from reward_server.store.records import BookingRow, Ceiling, EpisodeCursor, Spend, Stats
+from reward_server.store.records import BookingRow, Ceiling, EpisodeCursor, LabRow, Limits, Spend, Stats, UsageRow
 from reward_server.store.store import Store
 from tests.store.builders import NOW, a_comparison, a_key, a_turn, after_a_turn, an_answer, an_episode, an_evaluation
 
@@ -149,6 +151,58 @@ async def test_what_models_decided_is_kept_once(store: Store) -> None:
         await work.llm_answers.replace("k2", "two", "mended", NOW)
     async with store.reading() as work:
         assert await work.llm_answers.get_many(["k1", "k2", "k3"]) == {"k1": odd, "k2": "mended"}
+
+
+async def test_usage_adds_up_and_events_are_paged(store: Store) -> None:
+    day = UsageRow(lab_id="acme", day=NOW.date(), requests=1, characters=10)
+    other = UsageRow(lab_id="rival", day=NOW.date(), turns=2)
+    events = [COMMAND_LINE.did(NOW + timedelta(seconds=index), "key.created", str(index)) for index in range(3)]
+    async with store.transaction() as work:
+        assert await work.usage.add_many([day, other]) == [day, other]
+        [total] = await work.usage.add_many([day])
+        for event in events:
+            await work.audit.add(event)
+    assert (total.requests, total.characters) == (2, 20)
+    async with store.reading() as work:
+        assert await work.usage.of("acme", NOW.date()) == [total]
+        first = await work.audit.page(2)
+        rest = await work.audit.page(2, after=(first[-1].at, first[-1].event_id))
+    assert [row.target for row in first + rest] == ["2", "1", "0"]
+
+
+async def test_a_labs_conversations_are_measured_and_deleted_and_nobody_elses(store: Store) -> None:
+    for lab_id in ("acme", "rival"):
+        episode = an_episode(lab_id=lab_id)
+        after = after_a_turn(episode)
+        async with store.transaction() as work:
+            await work.episodes.add(episode)
+            await work.episodes.append_turn(after, a_turn(after))
+            await work.evaluations.add_many([an_evaluation(lab_id=lab_id)])
+            await work.comparisons.add(a_comparison(lab_id=lab_id))
+            await work.answers.put(an_answer(lab_id=lab_id))
+    async with store.reading() as work:
+        acme = await work.disposal.stored_bytes("acme")
+        rival = await work.disposal.stored_bytes("rival")
+    assert abs(acme - rival) <= 2
+    assert acme > 100
+    async with store.transaction() as work:
+        assert await work.disposal.delete("acme", before=NOW) == {}
+        deleted = await work.disposal.delete("acme", before=NOW + timedelta(days=1))
+    assert deleted == {"episode": 1, "evaluation": 1, "comparison": 1, "stored_answer": 1}
+    async with store.reading() as work:
+        assert await work.disposal.stored_bytes("acme") == 0
+        assert await work.disposal.stored_bytes("rival") == rival
+
+
+async def test_a_lab_has_limits_that_can_be_changed(store: Store) -> None:
+    row = LabRow(lab_id="acme", name="", created_at=NOW, limits=Limits(storage_bytes=2**40, retention_days=30))
+    changed = replace(row, name="Acme", limits=Limits(concurrency=3))
+    async with store.transaction() as work:
+        assert await work.labs.add(row)
+        assert not await work.labs.add(changed)
+        assert await work.labs.get("acme") == row
+        await work.labs.change(changed)
+        assert await work.labs.list() == [changed]
 
 
 async def test_a_probe_writes(store: Store) -> None:

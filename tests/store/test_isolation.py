@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import bindparam, delete, func, or_, select, update
 
+from reward_server.store.disposal import KEPT, of_conversations
 from reward_server.store.engine import open_writing
 from reward_server.store.isolation import OWNED, across_labs, require_lab
 from reward_server.store.tables import Episode, Evaluation, Turn, metadata, table_of
@@ -16,6 +17,12 @@ OF_ALL = {"alembic_version", "llm_verdicts", "server"}
 
 def test_every_table_is_a_labs_or_known_to_be_everybodys() -> None:
     assert {table.name for table in metadata.tables.values()} - OWNED <= OF_ALL
+
+
+def test_every_table_of_a_lab_is_deleted_with_its_data_or_kept_by_name() -> None:
+    """Turns go with their episodes."""
+    assert {table.name for table in of_conversations()} | KEPT | {"turn"} == OWNED
+    assert all("created_at" in table.c for table in of_conversations())
 
 
 FORGETFUL = {

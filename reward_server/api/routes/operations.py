@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel
 
-from reward_server.api.context import answer, services_of
+from reward_server.api.context import address_of, answer, services_of
 from reward_server.api.errors import envelope, json_response, status_of
 from reward_server.api.operation import Operation, operation
 from reward_server.coordination.scopes import NOBODY, Scope
@@ -62,7 +62,7 @@ async def metrics(
     services = services_of(request)
     if services.settings.metrics_need_a_key:
         # Not counted: whoever scrapes with a key would use up what its calls may.
-        lab = await services.gatekeeper.identify(credentials.credentials if credentials else None)
+        lab = await services.gatekeeper.identify(credentials.credentials if credentials else None, address_of(request))
         # What it counts tells how much a scenario asks.
         lab.require(Scope.OPERATE)
     return Response(services.metrics.render(), media_type=CONTENT_TYPE)

@@ -1,0 +1,129 @@
+"""/keys and /audit: for operators."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel
+
+from reward_server.api import examples
+from reward_server.api.context import API_PREFIX, Body, Caller, actor_of, answer, body_as, services_of
+from reward_server.api.cursor import Position
+from reward_server.api.operation import Operation, operation
+from reward_server.api.paging import PageLimit
+from reward_server.clock import to_iso
+from reward_server.coordination.lab import Plan
+from reward_server.coordination.scopes import USUAL, Scope
+from reward_server.errors import FieldProblem, InvalidRequest
+from reward_server.ids import IdPrefix
+from reward_server.store.records import KeyRow
+from trainer_client.wire import AuditList, CreateKeyRequest, KeyList, KeyResponse, NewKeyResponse
+
+router = APIRouter(prefix=API_PREFIX, tags=["operators"])
+_OPERATE = (Scope.OPERATE,)
+
+
+@router.get("/keys")
+@operation(Operation(KeyList, scopes=_OPERATE, response_example=examples.KEYS))
+async def list_keys(request: Request, lab: Caller) -> Response:
+    """All API keys, the newest first, without their secrets; revoked ones included."""
+    rows = await services_of(request).keys.list()
+    return answer(request, {"data": [_summary(row) for row in reversed(rows)]})
+
+
+@router.post("/keys")
+@operation(
+    Operation(
+        NewKeyResponse,
+        CreateKeyRequest,
+        scopes=_OPERATE,
+        errors=(409,),
+        request_example=examples.CREATE_KEY,
+        response_example=examples.NEW_KEY,
+    )
+)
+async def create_key(request: Request, lab: Caller) -> Response:
+    """Make a key; `key` is in this answer and nowhere else."""
+    services = services_of(request)
+    wanted = await body_as(CreateKeyRequest, request)
+    unknown = [slug for slug in wanted.collections or () if slug not in services.catalog.collections]
+    if unknown:
+        raise InvalidRequest(errors=[FieldProblem(("collections",), "Names a collection that is not served here.")])
+    made = await services.keys.create(
+        wanted.lab_id,
+        name=wanted.name,
+        plan=Plan(wanted.plan),
+        rate_per_minute=wanted.rate_per_minute,
+        collections=wanted.collections,
+        full_scores=wanted.full_scores,
+        scopes=USUAL if wanted.scopes is None else [Scope(scope) for scope in wanted.scopes],
+        expires_in=None if wanted.expires_days is None else timedelta(days=wanted.expires_days),
+        concurrency=wanted.concurrency,
+        by=actor_of(request, lab),
+    )
+    return answer(request, {**_summary(made.row), "key": made.text})
+
+
+@router.delete("/keys/{key_id}")
+@operation(Operation(KeyResponse, scopes=_OPERATE, errors=(404,), response_example=examples.REVOKED_KEY))
+async def revoke_key(request: Request, lab: Caller, key_id: str) -> Response:
+    """End a key: at once here, within a second on every other server."""
+    return answer(request, _summary(await services_of(request).keys.revoke(key_id, actor_of(request, lab))))
+
+
+class AuditQuery(BaseModel):
+    """Query of GET /audit."""
+
+    limit: PageLimit = 50
+    cursor: str | None = None
+
+
+@router.get("/audit")
+@operation(Operation(AuditList, scopes=_OPERATE, errors=(400,), response_example=examples.AUDIT))
+async def read_audit(request: Request, lab: Caller, query: Annotated[AuditQuery, Query()]) -> Response:
+    """What was done, by whom and from where, the newest first."""
+    services = services_of(request)
+    after = None
+    if query.cursor is not None:
+        position = services.cursors.read(lab.lab_id, query.cursor, IdPrefix.AUDIT)
+        after = (position.created_at, position.id)
+    async with services.store.reading() as work:
+        rows = await work.audit.page(query.limit + 1, after=after)
+    shown = rows[: query.limit]
+    body: Body = {
+        "data": [
+            {
+                "id": row.event_id,
+                "at": to_iso(row.at),
+                "lab_id": row.lab_id,
+                "actor": row.actor,
+                "address": row.address,
+                "action": row.action,
+                "target": row.target,
+            }
+            for row in shown
+        ]
+    }
+    if len(rows) > len(shown):
+        body["next_cursor"] = services.cursors.write(lab.lab_id, Position(shown[-1].at, shown[-1].event_id))
+    return answer(request, body)
+
+
+def _summary(row: KeyRow) -> Body:
+    shown = {
+        "key_id": row.key_id,
+        "lab_id": row.lab_id,
+        "name": row.name,
+        "scopes": list(row.scopes),
+        "plan": row.plan,
+        "rate_per_minute": row.rate_per_minute,
+        "collections": None if row.collections is None else list(row.collections),
+        "full_scores": row.full_scores,
+        "concurrency": row.concurrency,
+        "created_at": to_iso(row.created_at),
+        "expires_at": None if row.expires_at is None else to_iso(row.expires_at),
+        "revoked_at": None if row.revoked_at is None else to_iso(row.revoked_at),
+    }
+    return {name: value for name, value in shown.items() if value is not None}

@@ -1,0 +1,82 @@
+"""Labs as an operator looks after them: make, change, measure, and delete what they stored. All of it is audited."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from reward_server.clock import Clock
+from reward_server.coordination.actor import COMMAND_LINE, Actor
+from reward_server.coordination.events import LAB_CHANGED, Events, LocalEvents
+from reward_server.coordination.key_ring import require_lab_id
+from reward_server.errors import Conflict, LabNotFound
+from reward_server.store.records import LabRow, Limits
+from reward_server.store.store import Store
+
+
+class Tenants:
+    """All labs of this server."""
+
+    def __init__(self, store: Store, clock: Clock, events: Events | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._events = LocalEvents() if events is None else events
+
+    async def create(self, lab_id: str, name: str, limits: Limits, by: Actor = COMMAND_LINE) -> LabRow:
+        """Make a lab; `Conflict` if there is one of this id."""
+        require_lab_id(lab_id)
+        now = self._clock.now()
+        row = LabRow(lab_id=lab_id, name=name, created_at=now, limits=limits)
+        async with self._store.transaction() as work:
+            if not await work.labs.add(row):
+                raise Conflict("There is a lab of this id.")
+            await work.audit.add(by.did(now, "lab.created", lab_id))
+        return row
+
+    async def change(
+        self, lab_id: str, *, name: str | None = None, limits: Limits | None = None, by: Actor = COMMAND_LINE
+    ) -> LabRow:
+        """Give it another name or other limits; running servers notice within a second."""
+        async with self._store.transaction() as work:
+            row = await work.labs.get(lab_id)
+            if row is None:
+                raise LabNotFound
+            row = replace(row, name=row.name if name is None else name, limits=limits or row.limits)
+            await work.labs.change(row)
+            await work.audit.add(by.did(self._clock.now(), "lab.changed", lab_id))
+        await self._events.tell(LAB_CHANGED, lab_id)
+        return row
+
+    async def get(self, lab_id: str) -> LabRow:
+        """The lab; `LabNotFound` if there is none."""
+        async with self._store.reading() as work:
+            row = await work.labs.get(lab_id)
+        if row is None:
+            raise LabNotFound
+        return row
+
+    async def list(self) -> list[LabRow]:
+        """All of them, by their ids."""
+        async with self._store.reading() as work:
+            return await work.labs.list()
+
+    async def delete_data(self, lab_id: str, by: Actor = COMMAND_LINE) -> dict[str, int]:
+        """Delete all conversations of a lab, for good; how many rows there were of each kind."""
+        await self.get(lab_id)
+        async with self._store.transaction() as work:
+            deleted = await work.disposal.delete(lab_id)
+            counts = " ".join(f"{name}={count}" for name, count in deleted.items())
+            await work.audit.add(by.did(self._clock.now(), "data.deleted", f"{lab_id} {counts}".strip()))
+        return deleted
+
+    async def expire(self) -> dict[str, int]:
+        """Delete what labs do not let be kept any longer; rows by lab."""
+        expired: dict[str, int] = {}
+        for row in await self.list():
+            if row.limits.retention_days is not None:
+                before = self._clock.now() - timedelta(days=row.limits.retention_days)
+                async with self._store.transaction() as work:
+                    deleted = await work.disposal.delete(row.lab_id, before=before)
+                if deleted:
+                    expired[row.lab_id] = sum(deleted.values())
+        return expired
