@@ -225,7 +225,7 @@ def require_lab_id(lab_id: str) -> None:
 
 
 def _check(lab_id: str, name: str, plan: Plan, rate_per_minute: int | None) -> None:
-    problems = []
+    problems: list[FieldProblem] = []
     try:
         require_lab_id(lab_id)
     except InvalidRequest as error:
