@@ -11,11 +11,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from typer.testing import CliRunner
 
 from benchmarks.attentive import attentive, questions_of
 from benchmarks.scripted_provider import ScriptedProvider
 from personas.matcher import Matcher
 from reward_server.app import Ports, create_app
+from reward_server.cli.scenarios import app
 from reward_server.errors import ScenarioError
 from reward_server.settings import Settings
 from scenarios.library import load_library
@@ -87,6 +89,21 @@ def asking(provider: ScriptedProvider) -> dict[str, Any]:
         "llm_api_key": "scripted",
         "llm_retries": 0,
     }
+
+
+def test_it_passes_its_exam_with_the_figures_of_the_walk_through(tmp_path: Path) -> None:
+    table = tmp_path / "table.md"
+    arguments = ["check", "repair-desk", "--dir", str(EXAMPLE), "--seeds", "1", "--probing", "20"]
+    result = CliRunner().invoke(app, [*arguments, "--markdown", str(table)])
+    assert result.exit_code == 0, result.output
+    assert "1 of 1 scenarios passed" in result.output
+    [line] = [line for line in table.read_text().splitlines() if "squealing-brake" in line]
+    oracle, good, terse, _, _, bad = [cell.split()[0] for cell in line.strip("| ").split("|")][1:7]
+    said = " ".join((ROOT / "docs/composite-rewards.md").read_text().split())
+    assert (
+        f"The exam gives the oracle {oracle}, the agent that leaves out questions {good}, the terse one {terse}" in said
+    )
+    assert f"the terse one {terse}, the best bad one {bad}." in said
 
 
 async def test_without_a_language_model_the_encoder_decides_and_the_composite_holds(

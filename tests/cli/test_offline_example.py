@@ -37,3 +37,9 @@ def test_another_scenarios_persona_answers_for_more_than_the_recorded_partner(tm
     plain, answered = both(tmp_path, "boots-past-the-window")
     assert set(plain) == {0.0}
     assert sum(reward > 0.0 for reward in answered) > len(answered) / 2
+
+
+def test_the_scenario_that_the_file_is_of_gives_the_same_either_way(tmp_path: Path) -> None:
+    plain, answered = both(tmp_path, "leaking-blender")
+    assert plain == answered
+    assert max(plain) > 0.0

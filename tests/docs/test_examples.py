@@ -141,6 +141,22 @@ def test_without_its_question_the_agents_turn_earns_nothing(page: str, server: S
     assert httpx2.post(evaluate, json=body, timeout=30).status_code == 400
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_an_episodes_transcript_is_evaluated_with_the_agents_role(page: str, server: ServerProcess) -> None:
+    """As both pages say; with the roles as they are in `/evaluate` the persona would be taken for the agent."""
+    assert '"agent_role": "user"' in (ROOT / page).read_text()
+    where = {"collection_slug": "customer-support", "scenario_slug": "leaking-blender"}
+    api = f"{server.url}/api/v1"
+    episode = httpx2.post(f"{api}/episodes", json=where, timeout=30).json()["episode_id"]
+    said = {"role": "user", "content": "I am sorry about the mess. Is there a batch code on the base?"}
+    reward = httpx2.post(f"{api}/episodes/{episode}/turns", json={"messages": [said]}, timeout=30).json()["reward"]
+    assert reward > 0.0
+    transcript = httpx2.delete(f"{api}/episodes/{episode}", timeout=30).json()["messages"]
+    body = {**where, "messages": transcript}
+    assert httpx2.post(f"{api}/evaluate", json={**body, "agent_role": "user"}, timeout=30).json()["reward"] == reward
+    assert httpx2.post(f"{api}/evaluate", json=body, timeout=30).json().get("reward") != reward
+
+
 def test_a_server_without_keys_looks_at_none(server: ServerProcess) -> None:
     answer = httpx2.get(f"{server.url}/api/v1/catalog", headers={"Authorization": "Bearer lab_wrong"}, timeout=30)
     assert answer.status_code == 200

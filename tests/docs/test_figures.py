@@ -298,6 +298,8 @@ def test_what_comes_with_the_package_is_counted_right() -> None:
     assert scenarios.capitalize() in said("CHANGELOG.md")
     assert f"{WORDS[len(load_temperaments())]} temperaments" in said("CHANGELOG.md")
     assert f"{collections.capitalize()} collections with {len(names)} hand-written scenarios" in said("README.md")
+    rows_of_scenarios = re.findall(r"^\| ([\w-]+)/([\w-]+) \|", (ROOT / "docs/scenarios.md").read_text(), re.MULTILINE)
+    assert sorted(rows_of_scenarios) == sorted(names)
     megabytes = sum(path.stat().st_size for path in packaged_folder().rglob("*.safetensors")) / 1e6
     assert f"a {megabytes:.0f} MB text encoder" in said("README.md")
 
