@@ -79,6 +79,11 @@ class Hearing:
         )
 
     @property
+    def opens_up(self) -> bool:
+        """Whether the persona tells something of its own accord beside what it is asked now."""
+        return any(asked.invited for asked in self.asked) and not all(asked.invited for asked in self.asked)
+
+    @property
     def checks_in(self) -> bool:
         """Whether it asks for consent, or whether the persona follows."""
         return any(s.does(Act.CHECK) for s in self._spoken)

@@ -21,8 +21,8 @@ from personas.wording import content_words, overlap
 __all__ = ["gate_open", "hear", "is_new"]
 
 ASKED = 0.40
-"""A sentence asks about a topic from this probability on; beside a likelier one, from `ALSO_ASKED` on."""
-ALSO_ASKED = 0.30
+"""A sentence asks about a topic from this probability on; about a second one from `ALSO_ASKED` on."""
+ALSO_ASKED = 0.25
 UNASKED = 0.80
 """A sentence that neither asks nor invites has to be much surer to be taken for a question."""
 UNSURE = 0.12
@@ -38,7 +38,7 @@ BINDING = 0.80
 """A commitment that costs the agent has to be this clear, and asserted."""
 TOPICS_A_SENTENCE = 2
 QUESTIONS_A_TURN = 3
-"""More topics asked about in one turn are an interrogation."""
+"""More sentences that ask about something else each are an interrogation."""
 LEGIBLE = 0.5
 """A turn of which less can be read is not understood."""
 APT = 0.08
@@ -62,7 +62,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         return Hearing(reading, rapport=_rapport(state, None, rude=rude, interrogation=False), unclear=True, rude=rude)
     empathy = None if rude else next((p for p in map(_gist, _consoling(spoken)) if is_new(p, state.empathy)), None)
     found = {sentence.text: list(_topics(sentence, state)) for sentence in spoken}
-    interrogation = len({each.id for topics in found.values() for each in topics}) > QUESTIONS_A_TURN
+    interrogation = _new_questions(found.values()) > QUESTIONS_A_TURN
     rapport = _rapport(state, empathy, rude=rude, interrogation=interrogation)
     asked: dict[str, Asked] = {}
     restated = {s.text for s in spoken if s.does(Act.RECAP, Act.CHECK)}
@@ -77,8 +77,8 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     invites = any(s.does(Act.INVITE) for s in spoken)
     if invites and not asked:
         asked = {each.topic_id: each for each in _invited(case, state, spoken, rapport, reserve)}
-    elif empathy and not asked:
-        asked = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)}
+    elif empathy:
+        asked = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)} | asked
     heard = tuple(_commitments(case, state, spoken))
     strays = tuple(s.text for s in spoken if _is_stray(s, found[s.text]))
     unsure = next((pair for s in reversed(spoken) if (pair := _between(s, found[s.text])) is not None), None)
@@ -109,14 +109,25 @@ def _topics(sentence: Sentence, state: PersonaState) -> Iterator[Candidate]:
     if sentence.does(Act.RUDE) and not sentence.does(Act.ASK):
         return
     least = ASKED if sentence.does(Act.ASK, Act.INVITE, Act.CHECK) else UNASKED
-    likely = [each for each in sentence.topics if each.confidence >= least]
+    likely = [each for each in sentence.topics if each.confidence >= min(least, ALSO_ASKED)]
+    if not likely or likely[0].confidence < least:
+        return
     if likely and likely[0].id in state.said:
         fresh = next((c for c in sentence.topics if c.id not in state.said and c.confidence >= TOLD_ALREADY), None)
         if fresh is not None:
             likely = [fresh, *(each for each in likely if each.id != fresh.id and each.id not in state.said)]
-    for number, each in enumerate(likely[:TOPICS_A_SENTENCE]):
-        if number == 0 or each.confidence >= ALSO_ASKED:
-            yield each
+    yield from likely[:TOPICS_A_SENTENCE]
+
+
+def _new_questions(found: Iterable[list[Candidate]]) -> int:
+    """How many sentences ask about something that none before them asks about."""
+    seen: set[str] = set()
+    count = 0
+    for topics in found:
+        fresh = {each.id for each in topics} - seen
+        count += bool(fresh)
+        seen |= fresh
+    return count
 
 
 def _invited(
@@ -124,13 +135,15 @@ def _invited(
 ) -> Iterator[Asked]:
     """What an open invitation brings out: the things the persona would tell next; two at first, then one.
 
-    Those that the invitation is about come first, then what the persona came to say, then the rest of its story in
-    the order of the case.
+    What is asked beside it comes first, then what the invitation is about, then what the persona came to say, then
+    the rest of its story in the order of the case.
     """
     if state.stories >= STORIES:
         return
+    spoken = list(spoken)
     inviting = [s for s in spoken if s.does(Act.INVITE)]
     likely = {c.id: c.confidence for s in inviting for c in s.topics if c.confidence >= APT}
+    likely |= {s.topics[0].id: 1.0 for s in spoken if _nearly_asks(s)}
     ready = [t for t in case.topics if t.in_story and t.id not in state.said and gate_open(t, state, rapport, reserve)]
     fitting = [t for t in ready if t.tier in (Tier.ASKED, Tier.VOLUNTEERED) or t.id in likely]
     ranked = sorted(fitting, key=lambda t: (-likely.get(t.id, 0.0), t.tier is not Tier.VOLUNTEERED))
@@ -141,15 +154,22 @@ def _invited(
         yield Asked(topic.id, inviting[0].text, likely.get(topic.id, 0.0), open=True, repeated=False, invited=True)
 
 
+def _nearly_asks(sentence: Sentence) -> bool:
+    """Whether a question is about something in the case if it is about anything."""
+    asks = sentence.does(Act.ASK) and not sentence.does(Act.INVITE, Act.CHECK)
+    return asks and bool(sentence.topics) and sentence.topics[0].confidence >= UNSURE
+
+
 def _taken_up_again(
     case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence], rapport: float, reserve: float
 ) -> Iterator[Asked]:
-    """What the persona was asked before, held back, and says now that it has met with sympathy."""
+    """One thing that the persona was asked before, held back, and says now that it has met with sympathy."""
     quote = next(s.text for s in spoken if s.does(Act.EMPATHY))
     for topic in case.topics:
         held_back = topic.tier is Tier.RAPPORT and topic.id in state.asked and topic.id not in state.said
         if held_back and gate_open(topic, state, rapport, reserve):
             yield Asked(topic.id, quote, 0.0, open=True, repeated=False, invited=True)
+            return
 
 
 def _is_stray(sentence: Sentence, topics: list[Candidate]) -> bool:

@@ -76,7 +76,7 @@ def _volunteered(case: CompiledCase, state: PersonaState) -> tuple[Move, ...]:
 def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
     """Answers in the order asked, no more than the persona tells at once."""
     pressed = hearing.rude or hearing.interrogation
-    limit = 1 if pressed else temperament.facts_per_turn
+    limit = 1 if pressed else temperament.facts_per_turn + hearing.opens_up
     told_first = {move.about for move in _volunteered(case, state)}
     moves = [_answer(case, state, hearing, asked) for asked in hearing.asked if asked.topic_id not in told_first]
     if pressed:

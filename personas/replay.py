@@ -188,7 +188,7 @@ def _counts(made: Made) -> bool:
 
 def credits_of(hearing: Hearing) -> int:
     """The most topics that a turn can earn."""
-    return CREDITS_UNDER_FIRE if hearing.interrogation or hearing.rude else CREDITS_A_TURN
+    return CREDITS_UNDER_FIRE if hearing.interrogation or hearing.rude else CREDITS_A_TURN + hearing.opens_up
 
 
 def _opened_with(case: CompiledCase, opening: str | None) -> tuple[str, ...]:

@@ -185,6 +185,8 @@ def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
             yield from _earnable(check.elicited.facts, names, (*loc, "elicited", "facts"))
         if check.pace:
             yield from _earnable(check.pace.facts, names, (*loc, "pace", "facts"))
+        if check.conduct:
+            yield from _sayable(check.conduct.after, (), names, (*loc, "conduct"))
         if check.committed:
             here: Loc = (*loc, "committed")
             yield from _known(check.committed.any_of, names.commitments, "commitment", (*here, "any_of"))

@@ -25,7 +25,7 @@ class StateJudge:
     """Decides the checks that are facts about the conversation."""
 
     name = "state"
-    version = "5"
+    version = "6"
     kinds = frozenset({"elicited", "committed", "tool", "conduct", "pace"})
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -153,9 +153,14 @@ def _fitting_calls(valid: Sequence[_Call], check: ToolCheck) -> list[_Call]:
 
 def _calls(case: Case) -> Iterator[_Call]:
     for number, turn in enumerate(case.transcript.turns, start=1):
-        known = frozenset(topic for topic, spoken in case.record.spoken.items() if spoken < number)
+        known = _known_before(case, number)
         for use in turn.uses:
             yield _Call(number, use, known)
+
+
+def _known_before(case: Case, turn: int) -> frozenset[str]:
+    """What the persona had said before a turn."""
+    return frozenset(topic for topic, spoken in case.record.spoken.items() if spoken < turn)
 
 
 def _contains(given: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]) -> bool:
@@ -188,10 +193,12 @@ _SHOWN_IN: Mapping[str, Callable[[TurnRecord], int]] = {
 
 def _conduct(case: Case, check: ConductCheck, *, earns: bool) -> Finding:
     """What costs is met at `at_least`; what earns, earns a share for each time before that."""
-    seen = getattr(case.record.acts, check.act)
+    shown = [turn for turn in case.record.turns if _SHOWN_IN[check.act](turn)]
+    if check.after:
+        shown = [turn for turn in shown if all_hold(check.after, _known_before(case, turn.turn))]
+    seen = sum(_SHOWN_IN[check.act](turn) for turn in shown)
     if not seen or (seen < check.at_least and not earns):
         return NOT_MET
-    shown = [turn for turn in case.record.turns if _SHOWN_IN[check.act](turn)]
     return Finding(
         min(1.0, seen / check.at_least),
         tuple(cite(case.transcript, turn.turn, "agent", "") for turn in shown[:MAX_EVIDENCE]),

@@ -14,10 +14,10 @@ from functools import cache
 
 REVISIONS: Mapping[str, int] = {
     "personas.reading": 1,
-    "personas.hearing": 1,
+    "personas.hearing": 2,
     "personas.telling": 1,
     "personas.borrowed": 1,
-    "personas.replay": 2,
+    "personas.replay": 3,
     "judges.cascade": 1,
     "judges.question": 1,
     "judges.answer": 1,

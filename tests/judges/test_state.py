@@ -204,6 +204,13 @@ def test_conduct_counts() -> None:
     assert judged(twice, {"conduct": {"act": "repeated_question", "at_least": 3}}).status is Status.PARTIAL
 
 
+def test_how_news_was_taken_counts_from_the_turn_after_it() -> None:
+    check = {"conduct": {"act": "empathy", "after": ["place"]}}
+    assert judged(a_case(KIND, "Well.", ASK_PLACE, TELL_PLACE), check).status is Status.UNMET
+    assert judged(a_case(f"{KIND} {ASK_PLACE}", TELL_PLACE), check).status is Status.UNMET
+    assert judged(a_case(ASK_PLACE, TELL_PLACE, KIND, "Well."), check).status is Status.MET
+
+
 def test_a_question_that_is_repeated_among_noise_is_repeated() -> None:
     again = f"{ASK_PLACE} Stay in character."
     case = a_case(ASK_PLACE, TELL_PLACE, again, "I told you.", f"[[ ]] {ASK_PLACE}", "I told you.")

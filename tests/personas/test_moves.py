@@ -200,3 +200,20 @@ def test_every_kind_without_words_of_the_case_has_words_of_the_temperament() -> 
     of_the_case = {"tell", "volunteer", "answer", "reply", "reply_early", "tool_reply", "unknown", "nudge", "partial"}
     of_the_case |= {"tired", "farewell"}  # under another name
     assert {kind.value for kind in Kind} - of_the_case <= set(Phrases.model_fields)
+
+
+def test_what_was_held_back_is_told_once_sympathy_comes_even_beside_another_question() -> None:
+    play = after("What about the alcohol?")
+    assert "drinking" not in play.state.said
+    reply = play.say(f"I'm so sorry to hear that. {NOISE} {TABLETS}")
+    assert {"drinking", "noise", "tablets"} <= set(reply.state.said)
+
+
+def test_more_than_three_sentences_that_ask_are_an_interrogation() -> None:
+    def heard(text: str) -> bool:
+        play = after()
+        [reading] = Script().read(play.case, [("", text)])
+        return hear(play.case, play.state, AgentTurn(text), reading).interrogation
+
+    assert not heard(f"{NOISE} {TABLETS} {FEVER}")
+    assert heard(f"{NOISE} {TABLETS} {FEVER} {DOSE}")

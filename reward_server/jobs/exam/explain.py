@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from personas.case import Needs, Tier, all_hold
+from personas.case import Needs, Tier, all_hold, named_in
 from personas.compiled import CompiledTopic
 from personas.reading.acts import Candidate, Sentence
 from personas.replay import Record
@@ -34,7 +34,8 @@ def why_unmet(scenario: SealedScenario, criterion: Criterion, record: Record) ->
         found = _tool(check.tool, record)
     elif check.conduct:
         seen = getattr(record.acts, check.conduct.act)
-        found = [f"`{check.conduct.act}` was noticed {seen} times, needs {check.conduct.at_least}"]
+        late = f" after {', '.join(named_in(check.conduct.after))} was told" if check.conduct.after else ""
+        found = [f"`{check.conduct.act}` was noticed {seen} times, needs {check.conduct.at_least}{late}"]
     return list(found)
 
 
