@@ -13,7 +13,8 @@ from reward_server.errors import CollectionNotFound, Forbidden, ScenarioNotFound
 from scenarios.library import Catalog, PublicCollection, PublicScenario
 from scenarios.spelling import meant
 
-FULL_SCORES_ONLY = "score_breakdown"
+FULL_SCORES_ONLY = frozenset({"score_breakdown", "capped_by"})
+"""Fields of answers for keys with full score access."""
 
 
 def visible_collections(lab: Lab, catalog: Catalog) -> Iterator[PublicCollection]:
@@ -43,4 +44,4 @@ def scenario_for(lab: Lab, catalog: Catalog, collection: str, scenario: str) -> 
 
 def for_key(lab: Lab, body: Body) -> Body:
     """The body as this key may see it: answers are stored whole, and a lab may have several keys."""
-    return body if lab.full_scores else {name: value for name, value in body.items() if name != FULL_SCORES_ONLY}
+    return body if lab.full_scores else {name: value for name, value in body.items() if name not in FULL_SCORES_ONLY}

@@ -16,6 +16,7 @@
     │   │   ├── CollectionNotFound      collection_not_found
     │   │   ├── ScenarioNotFound        scenario_not_found
     │   │   ├── EpisodeNotFound         episode_not_found
+    │   │   ├── EvaluationNotFound      evaluation_not_found
     │   │   ├── RewardModelNotFound     reward_model_not_found
     │   │   ├── LabNotFound             lab_not_found
     │   │   └── KeyNotFound             key_not_found
@@ -205,6 +206,13 @@ class EpisodeNotFound(NotFound):
 
     code = "episode_not_found"
     default_message = "There is no such episode, or it has expired."
+
+
+class EvaluationNotFound(NotFound):
+    """Unknown or somebody else's evaluation."""
+
+    code = "evaluation_not_found"
+    default_message = "There is no such evaluation."
 
 
 class RewardModelNotFound(NotFound):

@@ -44,6 +44,22 @@ class Tool(PublicModel):
             raise ValueError(f"mode {self.mode} needs `{wanted}` and no `{other}`")
         return self
 
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON schema of a call's `input`, whatever the mode."""
+        if self.options is None:
+            return dict(self.json_schema or {})
+        return {
+            "type": "object",
+            "properties": {"value": {"enum": list(self.options)}},
+            "required": ["value"],
+            "additionalProperties": False,
+        }
+
+    def shown(self) -> dict[str, Any]:
+        """The tool as agents are told of it."""
+        return {**self.model_dump(mode="json", exclude_none=True), "input_schema": self.input_schema}
+
 
 class ScenarioCard(PublicModel):
     """The public half of a scenario."""

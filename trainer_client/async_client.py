@@ -41,6 +41,7 @@ from trainer_client.wire import (
     Role,
     ScenarioResponse,
     StartedEpisode,
+    StoredEvaluation,
     TurnResponse,
 )
 
@@ -326,6 +327,10 @@ class AsyncLabsClient:
                 idempotency_key=idempotency_key,
             )
         )
+
+    async def get_evaluation(self, evaluation_id: str) -> StoredEvaluation:
+        """An evaluation as it was answered, whichever door it came through."""
+        return await self._send(calls.get_evaluation(evaluation_id))
 
     async def batch_evaluate(self, items: Sequence[ItemLike]) -> batch.BatchOutcome:
         """Score any number of conversations; sent in requests of at most 100."""

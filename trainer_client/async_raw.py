@@ -41,6 +41,7 @@ class AsyncRawCalls:
         self.batch_episodes = _raw(exchange, calls.batch_episodes)
         self.batch_turns = _raw(exchange, calls.batch_turns)
         self.evaluate = _raw(exchange, calls.evaluate)
+        self.get_evaluation = _raw(exchange, calls.get_evaluation)
         self.batch_evaluate = _raw(exchange, calls.batch_evaluate)
         self.compare = _raw(exchange, calls.compare)
         self.rank = _raw(exchange, calls.rank)

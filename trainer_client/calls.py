@@ -43,6 +43,7 @@ from trainer_client.wire import (
     RewardModelResponse,
     Role,
     ScenarioResponse,
+    StoredEvaluation,
     TurnItem,
     TurnRequest,
     TurnResponse,
@@ -214,6 +215,11 @@ def list_episodes(
     """GET /episodes."""
     query = _query(limit=limit, cursor=cursor, collection_slug=collection_slug, status=status)
     return Call("GET", "/episodes", EpisodeList, query=query)
+
+
+def get_evaluation(evaluation_id: str) -> Call[StoredEvaluation]:
+    """GET /evaluations/{id}."""
+    return Call("GET", f"/evaluations/{_segment(evaluation_id)}", StoredEvaluation)
 
 
 def evaluate(

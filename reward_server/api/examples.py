@@ -40,22 +40,33 @@ COLLECTION_SUMMARY: Example = {
 }
 CATALOG: Example = {"collections": [COLLECTION_SUMMARY], "request_id": _REQUEST_ID}
 COLLECTION: Example = {**COLLECTION_SUMMARY, "request_id": _REQUEST_ID}
-SCENARIO: Example = {**SCENARIO_SUMMARY, "personas": ["plainspoken"], "request_id": _REQUEST_ID}
+_TOOL = {
+    "id": "next_step",
+    "type": "decision",
+    "name": "Next step",
+    "mode": "options",
+    "options": ["wait", "act"],
+    "input_schema": {
+        "type": "object",
+        "properties": {"value": {"enum": ["wait", "act"]}},
+        "required": ["value"],
+        "additionalProperties": False,
+    },
+}
+SCENARIO: Example = {
+    **SCENARIO_SUMMARY,
+    "personas": ["plainspoken"],
+    "tool_definitions": [_TOOL],
+    "request_id": _REQUEST_ID,
+}
 
 CREATE_REQUEST: Example = {**_WHERE, "config": {"seed": 7, "metadata": {"run": "first"}}}
 CREATE_RESPONSE: Example = {
     "episode_id": _EPISODE_ID,
     "initial_observation": {"role": "assistant", "content": "Good morning."},
-    "tools": [
-        {
-            "id": "next_step",
-            "type": "decision",
-            "name": "Next step",
-            "mode": "options",
-            "options": ["wait", "act"],
-        }
-    ],
+    "tools": [_TOOL],
     "max_turns": 12,
+    "scoring_version": _SCORING_VERSION,
     "expires_at": "2026-01-02T09:00:00.000Z",
     "request_id": _REQUEST_ID,
 }
@@ -102,6 +113,7 @@ EPISODE: Example = {
         {"role": "assistant", "content": "It is a long story."},
     ],
     "rewards": [0.375],
+    "scoring_version": _SCORING_VERSION,
     "metadata": {"run": "first"},
     "created_at": "2026-01-01T09:00:00.000Z",
     "expires_at": "2026-01-02T09:00:00.000Z",
@@ -131,6 +143,12 @@ _EVALUATION: Example = {
     "metadata": _METADATA,
 }
 EVALUATE_RESPONSE: Example = {**_EVALUATION, "request_id": _REQUEST_ID}
+STORED_EVALUATION: Example = {
+    **_WHERE,
+    "source": "evaluate",
+    "created_at": "2026-01-01T09:00:00.000Z",
+    **EVALUATE_RESPONSE,
+}
 BATCH_REQUEST: Example = {"items": [{"id": "first", **_WHERE, "messages": _MESSAGES}]}
 BATCH_RESPONSE: Example = {
     "results": [

@@ -106,7 +106,9 @@ class EpisodeBatches(EpisodeService):
             *(self._begun(lab, each, scenario_for(lab, self._catalog, *_where(each)), seed) for each in wanted)
         )
         cards = [scenario_for(lab, self._catalog, *_where(each)).card for each in wanted]
-        body: Body = {"episodes": [documents.created(row, card) for row, card in zip(rows, cards, strict=True)]}
+        version = self._scorer.scoring_version
+        begun = [documents.created(row, card, version) for row, card in zip(rows, cards, strict=True)]
+        body: Body = {"episodes": begun}
         async with self._store.transaction() as unit:
             for row in rows:
                 await unit.episodes.add(row)
@@ -132,7 +134,7 @@ class EpisodeBatches(EpisodeService):
             await self._load_all(lab, steps)
             for step in steps:
                 _align(step)
-            played = await self._score_all(await self._reply_all(lab, steps))
+            played = await self._score_all(await self._reply_all(lab, steps), lab)
             body = await self._store_all(steps, played, keep)
         for each in played:
             self._metrics.turns.inc()
@@ -199,7 +201,7 @@ class EpisodeBatches(EpisodeService):
 
         return [each for each in await asyncio.gather(*(heard(*each) for each in ready)) if each is not None]
 
-    async def _score_all(self, heard: Sequence[_Heard]) -> list[_Played]:
+    async def _score_all(self, heard: Sequence[_Heard], lab: Lab) -> list[_Played]:
         """One call of the scorer for all of them; those that got no reward are errors."""
         logs = [
             (
@@ -214,7 +216,9 @@ class EpisodeBatches(EpisodeService):
             if isinstance(score, LabsError):
                 each.step.outcome = score
             else:
-                after, body = self._answered(each.loaded, each.reply, score, terminate=each.step.item.terminate)
+                after, body = self._answered(
+                    lab, each.loaded, each.message, each.reply, score, terminate=each.step.item.terminate
+                )
                 row = turn_row(after, each.message, each.reply.text, score, body)
                 played.append(_Played(each.step, after, row, body))
         return played

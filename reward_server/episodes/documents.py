@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 
-from reward_server.access import FULL_SCORES_ONLY
 from reward_server.clock import to_iso
 from reward_server.coordination.idempotency import Body
 from reward_server.episodes.history import Line
 from reward_server.episodes.machine import log_of
 from reward_server.episodes.scores import TurnScore
+from reward_server.scoring.tool_errors import ToolError
 from reward_server.store.records import EpisodeRow, TurnRow
-from scenarios.schema import ScenarioCard, Tool
+from scenarios.schema import ScenarioCard
 
 
-def created(episode: EpisodeRow, card: ScenarioCard) -> Body:
+def created(episode: EpisodeRow, card: ScenarioCard, scoring_version: str) -> Body:
     """Answer of POST /episodes."""
     return {
         "episode_id": episode.episode_id,
         "initial_observation": {"role": episode.observation_role, "content": episode.opening},
-        "tools": [_tool(tool) for tool in card.tools],
+        "tools": [tool.shown() for tool in card.tools],
         "max_turns": episode.max_turns,
+        "scoring_version": scoring_version,
         "expires_at": to_iso(episode.expires_at),
     }
 
 
-def turn_taken(after: EpisodeRow, observation: str, score: TurnScore, reward_delta: float) -> Body:
+def turn_taken(
+    after: EpisodeRow, observation: str, score: TurnScore, reward_delta: float, tool_errors: Sequence[ToolError] = ()
+) -> Body:
     """Answer of POST /episodes/{id}/turns."""
     body: Body = {
         "turn": after.turn,
@@ -37,16 +41,23 @@ def turn_taken(after: EpisodeRow, observation: str, score: TurnScore, reward_del
     if score.scores is not None:
         body["scores"] = dict(score.scores)
     if score.breakdown is not None:
-        body[FULL_SCORES_ONLY] = dict(score.breakdown)
+        body["score_breakdown"] = dict(score.breakdown)
+    if score.capped_by is not None:
+        body["capped_by"] = list(score.capped_by)
     body["scoring_version"] = score.scoring_version
+    if tool_errors:
+        body["tool_errors"] = [asdict(each) for each in tool_errors]
     body["episode_complete"] = after.terminal_reason is not None
     if after.terminal_reason is not None:
         body["terminal_reason"] = after.terminal_reason
     return body
 
 
-def transcript(episode: EpisodeRow, turns: Sequence[TurnRow], now: datetime) -> Body:
-    """Answer of GET and DELETE /episodes/{id}: the public transcript."""
+def transcript(episode: EpisodeRow, turns: Sequence[TurnRow], now: datetime, scoring_version: str) -> Body:
+    """Answer of GET and DELETE /episodes/{id}: the public transcript.
+
+    Its version is the one that scored the last turn; `scoring_version` where there is none yet.
+    """
     body: Body = {
         "episode_id": episode.episode_id,
         "collection_slug": episode.collection,
@@ -56,6 +67,7 @@ def transcript(episode: EpisodeRow, turns: Sequence[TurnRow], now: datetime) -> 
         "max_turns": episode.max_turns,
         "messages": [_message(line) for line in log_of(episode, turns)],
         "rewards": [row.reward for row in turns],
+        "scoring_version": turns[-1].answer.get("scoring_version", scoring_version) if turns else scoring_version,
         "created_at": to_iso(episode.created_at),
         "expires_at": to_iso(episode.expires_at),
     }
@@ -71,7 +83,3 @@ def _message(line: Line) -> Body:
     if line.tool_calls:
         message["tool_calls"] = list(line.tool_calls)
     return message
-
-
-def _tool(tool: Tool) -> Body:
-    return tool.model_dump(mode="json", exclude_none=True)

@@ -25,6 +25,8 @@ class TurnScore:
     scores: Mapping[str, float] | None
     breakdown: Mapping[str, str] | None
     scoring_version: str
+    capped_by: Sequence[str] | None = None
+    """The kinds of caps that lowered it; None where nothing was scored."""
 
 
 Log = tuple[EpisodeRow, Sequence[Line], RewardConfig | None]
@@ -40,6 +42,11 @@ class TurnScorer:
     def check(self, given: RewardConfig | None) -> None:
         """Refuse, before any work, a config that cannot be scored by (`InvalidRewardConfig`)."""
         self._scorer.check(without_calibration(read_config(given)))
+
+    @property
+    def scoring_version(self) -> str:
+        """The version that scores now."""
+        return self._scorer.scoring_version
 
     async def score(self, episode: EpisodeRow, log: Sequence[Line], given: RewardConfig | None) -> TurnScore:
         """The reward of the log; a judge's failure is raised. A turn's own config wins over the episode's."""
@@ -85,7 +92,7 @@ def _shown(outcome: Scored | Unscored) -> TurnScore | LabsError:
         return outcome.error
     # A composite without the rubric has no dimensions to show.
     scores, why = (outcome.scores, breakdown(outcome)) if outcome.scores else (None, None)
-    return TurnScore(outcome.reward, scores, why, outcome.scoring_version)
+    return TurnScore(outcome.reward, scores, why, outcome.scoring_version, outcome.capped_by)
 
 
 def _message(line: Line) -> Message:

@@ -36,11 +36,13 @@ from reward_server.errors import (
     TurnInProgress,
 )
 from reward_server.ids import IdPrefix, is_id, new_episode_id
+from reward_server.scoring.tool_errors import tool_errors
 from reward_server.scoring.transcript import IGNORED_ROLES, PARTIES, valid_tool_ids
 from reward_server.store.records import EpisodeCursor, EpisodeRow, EpisodeStatus, TurnRow
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Catalog, PublicScenario
+from scenarios.schema import Tool
 from trainer_client.wire import MAX_TURNS, CreateEpisodeRequest, EpisodeConfig, Message, ToolCall, TurnRequest
 
 MAX_METADATA_BYTES = 4096
@@ -101,7 +103,7 @@ class EpisodeService:
 
     async def _create(self, lab: Lab, request: CreateEpisodeRequest, scenario: PublicScenario, keep: Keep) -> Body:
         episode = await self._begun(lab, request, scenario)
-        body = documents.created(episode, scenario.card)
+        body = documents.created(episode, scenario.card, self._scorer.scoring_version)
         async with self._store.transaction() as unit:
             await unit.episodes.add(episode)
             await keep(unit, body)
@@ -211,7 +213,7 @@ class EpisodeService:
         reply = await self._reply(lab, loaded, message)
         log = machine.log_with(episode, loaded.turns, message, reply.text)
         score = await self._scorer.score(episode, log, request.reward_config)
-        after, body = self._answered(loaded, reply, score, terminate=request.terminate)
+        after, body = self._answered(lab, loaded, message, reply, score, terminate=request.terminate)
         async with self._store.transaction() as unit:
             await unit.episodes.append_turn(after, turn_row(after, message, reply.text, score, body))
             await keep(unit, body)
@@ -219,7 +221,9 @@ class EpisodeService:
         self._count_end(after)
         return body
 
-    def _answered(self, loaded: Loaded, reply: Reply, score: TurnScore, *, terminate: bool) -> tuple[EpisodeRow, Body]:
+    def _answered(
+        self, lab: Lab, loaded: Loaded, message: Line, reply: Reply, score: TurnScore, *, terminate: bool
+    ) -> tuple[EpisodeRow, Body]:
         """The episode after a turn, and the answer to it."""
         after = machine.after_turn(
             loaded.row,
@@ -229,13 +233,16 @@ class EpisodeService:
             now=self._clock.now(),
         )
         before = loaded.turns[-1].reward if loaded.turns else 0.0
-        return after, documents.turn_taken(after, reply.text, score, machine.reward_delta(score.reward, before))
+        delta = machine.reward_delta(score.reward, before)
+        wrong = tool_errors(_calls(message), self._tools(lab, loaded.row))
+        return after, documents.turn_taken(after, reply.text, score, delta, wrong)
+
+    def _tools(self, lab: Lab, episode: EpisodeRow) -> Sequence[Tool]:
+        return scenario_for(lab, self._catalog, episode.collection, episode.scenario).card.tools
 
     async def _reply(self, lab: Lab, loaded: Loaded, message: Line) -> Reply:
         episode, earlier = loaded.row, [loaded.row.opening, *(turn.observation for turn in loaded.turns)]
-        card = scenario_for(lab, self._catalog, episode.collection, episode.scenario).card
-        calls = [ToolCall.model_validate(call) for call in message.tool_calls or ()]
-        heard = AgentTurn(message.content, valid_tool_ids(calls, card.tools))
+        heard = AgentTurn(message.content, valid_tool_ids(_calls(message), self._tools(lab, episode)))
         return await self._stage.reply(episode, heard, earlier)
 
     # --- read, list, end ------------------------------------------------------------------------
@@ -243,7 +250,7 @@ class EpisodeService:
     async def get(self, lab: Lab, episode_id: str) -> Body:
         """The public transcript."""
         loaded = await self._load(lab, episode_id)
-        return documents.transcript(loaded.row, loaded.turns, self._clock.now())
+        return documents.transcript(loaded.row, loaded.turns, self._clock.now(), self._scorer.scoring_version)
 
     async def page(
         self,
@@ -263,7 +270,8 @@ class EpisodeService:
             )
             shown = rows[:limit]
             turns = await unit.episodes.turns_of(lab.lab_id, [row.episode_id for row in shown])
-        bodies = [documents.transcript(row, turns[row.episode_id], now) for row in shown]
+        version = self._scorer.scoring_version
+        bodies = [documents.transcript(row, turns[row.episode_id], now, version) for row in shown]
         last = rows[limit - 1] if len(rows) > limit else None
         following = EpisodeCursor(created_at=last.created_at, episode_id=last.episode_id) if last else None
         return Page(bodies, following)
@@ -280,7 +288,7 @@ class EpisodeService:
                 async with self._store.transaction() as unit:
                     await unit.episodes.finish(ended)
                 self._count_end(ended)
-            body = documents.transcript(ended, loaded.turns, now)
+            body = documents.transcript(ended, loaded.turns, now, self._scorer.scoring_version)
             entry.answer(body)
             return body
 
@@ -338,6 +346,10 @@ def check_roles(messages: Sequence[Message]) -> None:
         if message.role not in PARTIES | IGNORED_ROLES:
             problem = FieldProblem(("messages", index, "role"), "The role must be assistant, user or system.")
             raise InvalidRequest(errors=[problem])
+
+
+def _calls(message: Line) -> list[ToolCall]:
+    return [ToolCall.model_validate(call) for call in message.tool_calls or ()]
 
 
 def _turn_cap(scenario: PublicScenario) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reward_server.access import FULL_SCORES_ONLY
+from reward_server.clock import to_iso
 from reward_server.coordination.idempotency import Body
 from reward_server.errors import LabsError, in_a_line
 from reward_server.evaluations.windows import Standing, standings
 from reward_server.scoring.breakdown import breakdown
 from reward_server.scoring.scored import Scored
-from reward_server.store.records import ComparisonRow
+from reward_server.store.records import ComparisonRow, EvaluationRow
 from trainer_client.wire import EvaluateRequest, Message, RewardConfig
 
 
@@ -22,13 +22,31 @@ def evaluation(
     body: Body = {"evaluation_id": evaluation_id, "reward": scored.reward}
     if scored.scores:
         body["scores"] = dict(scored.scores)
-        body[FULL_SCORES_ONLY] = breakdown(scored)
+        body["score_breakdown"] = breakdown(scored)
+    body["capped_by"] = list(scored.capped_by)
     body["scoring_version"] = scored.scoring_version
     normalized = standings(request, scored.reward, standing)
     if normalized is not None:
         body["normalized"] = normalized
     body["metadata"] = metadata
     return body
+
+
+def stored(row: EvaluationRow) -> Body:
+    """Answer of GET /evaluations/{id}; of rows older than kept answers what the row itself knows."""
+    answer = row.answer
+    if answer is None:
+        answer = {"reward": row.reward, "scoring_version": row.scoring_version}
+        if row.scores:
+            answer["scores"] = row.scores
+    return {
+        "evaluation_id": row.evaluation_id,
+        "collection_slug": row.collection,
+        "scenario_slug": row.scenario,
+        "source": row.source.value,
+        "created_at": to_iso(row.created_at),
+        **answer,
+    }
 
 
 def failed_item(item_id: str, error: LabsError) -> Body:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -17,11 +17,11 @@ from reward_server.access import for_key, scenario_for
 from reward_server.clock import Clock
 from reward_server.coordination.idempotency import Body, Idempotency, Keep
 from reward_server.coordination.lab import Lab
-from reward_server.errors import LabsError
+from reward_server.errors import EvaluationNotFound, Forbidden, LabsError
 from reward_server.evaluations import documents
 from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.windows import Standing, WindowReader
-from reward_server.ids import new_comparison_id, new_evaluation_id
+from reward_server.ids import IdPrefix, is_id, new_comparison_id, new_evaluation_id
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import read_config, without_calibration
 from reward_server.scoring.metering import MeteredScorer
@@ -95,6 +95,18 @@ class EvaluationService:
         )
         return for_key(lab, body)
 
+    async def get(self, lab: Lab, evaluation_id: str) -> Body:
+        """An evaluation of this lab, as it was answered."""
+        if not is_id(evaluation_id, IdPrefix.EVALUATION):
+            raise EvaluationNotFound
+        async with self._store.reading() as unit:
+            row = await unit.evaluations.get(lab.lab_id, evaluation_id)
+        if row is None:
+            raise EvaluationNotFound
+        if not lab.may_use(row.collection):
+            raise Forbidden("This API key has no access to the collection of this evaluation.")
+        return for_key(lab, documents.stored(row))
+
     async def batch(self, lab: Lab, entries: Sequence[BatchEntry], content: object, key: str | None) -> Body:
         """Score many; `content` is the body they were read from."""
         work = partial(self._batch, lab, entries)
@@ -119,7 +131,7 @@ class EvaluationService:
         if isinstance(outcome, LabsError):
             raise outcome
         body = self._body(outcome, standing, _ms(started))
-        await self._store_rows([outcome.row], body, keep)
+        await self._store_rows([replace(outcome.row, answer=body)], body, keep)
         return body
 
     async def _batch(self, lab: Lab, entries: Sequence[BatchEntry], keep: Keep) -> Body:
@@ -136,6 +148,7 @@ class EvaluationService:
         )
         elapsed = _ms(started)
         results: list[Body] = []
+        rows: list[EvaluationRow] = []
         for entry in entries:
             outcome = entry.error if isinstance(entry, InvalidEntry) else outcomes[entry.id]
             if isinstance(outcome, LabsError):
@@ -144,11 +157,11 @@ class EvaluationService:
                 # One call scored them all: an equal share each is the honest time of one.
                 item = self._body(outcome, standing, round(elapsed / len(requests), 3))
                 results.append({"id": entry.id, "status": "success", **item})
+                rows.append(replace(outcome.row, answer=item))
         # One call scored them all, with one version; where it scored none, the present one is as good as any.
         versions = [outcome.scored.scoring_version for outcome in outcomes.values() if isinstance(outcome, _Evaluated)]
         version = versions[0] if versions else self._scorer.scoring_version
         body: Body = {"results": results, "scoring_version": version, "total_time_ms": elapsed}
-        rows = [outcome.row for outcome in outcomes.values() if isinstance(outcome, _Evaluated)]
         await self._store_rows(rows, body, keep)
         return body
 

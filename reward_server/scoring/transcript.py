@@ -125,9 +125,13 @@ def valid_tool_ids(calls: Iterable[ToolCall], tools: Sequence[Tool]) -> tuple[st
     return tuple(use.tool_id for use in check_calls(calls, tools) if use.valid and use.tool_id is not None)
 
 
+def tool_of(call: ToolCall, tools: Sequence[Tool]) -> Tool | None:
+    """The tool that a call means: it has an id and a name; agents are shown both, so both are understood."""
+    return next((t for t in tools if t.id == call.name), None) or next((t for t in tools if t.name == call.name), None)
+
+
 def _check(call: ToolCall, tools: Sequence[Tool]) -> ToolUse:
-    # A tool has an id and a name; agents are shown both, so both are understood.
-    tool = next((t for t in tools if t.id == call.name), None) or next((t for t in tools if t.name == call.name), None)
+    tool = tool_of(call, tools)
     if tool is None:
         return ToolUse(None, valid=False, input=call.input)
     right_type = call.type is None or call.type == tool.type

@@ -33,6 +33,7 @@ class EvaluationSource(StrEnum):
     EVALUATE = "evaluate"
     BATCH = "batch"
     COMPARE = "compare"
+    JOB = "job"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +182,8 @@ class EvaluationRow:
     verdicts: list[JsonObject] = field(repr=False)
     source: EvaluationSource
     created_at: datetime
+    answer: JsonObject | None = field(repr=False, default=None)
+    """The answer as it was given, without its `request_id`; None for rows of older versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

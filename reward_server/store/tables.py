@@ -193,6 +193,7 @@ class Evaluation(Row, table=True):
     verdicts: list[dict[str, Any]] = _json()
     source: str = Field(max_length=16)
     created_at: datetime = _moment()
+    answer: dict[str, Any] | None = _json(nullable=True)
 
 
 class Comparison(Row, table=True):

@@ -26,7 +26,7 @@ async def test_collections_and_scenarios_can_be_read_one_by_one(labs: Client) ->
     collection = await labs.ok("GET", "/collections/bike-shop")
     assert {k: v for k, v in collection.items() if k != "request_id"} == catalog["collections"][0]
     scenario = await labs.ok("GET", "/collections/bike-shop/scenarios/flat-tyre")
-    assert set(scenario) == SCENARIO_FIELDS | {"personas", "request_id"}
+    assert set(scenario) == SCENARIO_FIELDS | {"personas", "tool_definitions", "request_id"}
 
 
 async def test_unknown_parts_are_404(labs: Client) -> None:

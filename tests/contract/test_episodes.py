@@ -18,7 +18,8 @@ HOUR = timedelta(hours=1)
 
 async def test_creating_returns_the_documented_fields(labs: Client) -> None:
     body = await labs.ok("POST", "/episodes", WHERE)
-    assert set(body) == {"episode_id", "initial_observation", "tools", "max_turns", "expires_at", "request_id"}
+    documented = {"episode_id", "initial_observation", "tools", "max_turns", "scoring_version", "expires_at"}
+    assert set(body) == documented | {"request_id"}
     assert body["episode_id"].startswith("ep_")
     assert set(body["initial_observation"]) == {"role", "content"}
     assert body["initial_observation"]["role"] == "assistant"
@@ -27,6 +28,7 @@ async def test_creating_returns_the_documented_fields(labs: Client) -> None:
 
 async def test_tools_are_described_in_full(labs: Client) -> None:
     decision, artifact = (await labs.create())["tools"]
+    assert decision.pop("input_schema")["required"] == ["value"]
     assert decision == {
         "id": "repair",
         "type": "decision",
@@ -35,7 +37,7 @@ async def test_tools_are_described_in_full(labs: Client) -> None:
         "description": "Books the repair. Use it once.",
         "options": ["new_tube", "new_tyre", "full_service"],
     }
-    assert set(artifact) == {"id", "type", "name", "mode", "json_schema"}
+    assert set(artifact) == {"id", "type", "name", "mode", "json_schema", "input_schema"}
     assert artifact["json_schema"]["required"] == ["summary"]
 
 
@@ -167,6 +169,7 @@ async def test_reading_returns_the_public_transcript(labs: Client, episode: Json
         "max_turns",
         "messages",
         "rewards",
+        "scoring_version",
         "created_at",
         "expires_at",
         "request_id",

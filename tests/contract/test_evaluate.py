@@ -13,6 +13,7 @@ import pytest
 from reward_server.errors import JudgeFailed
 from reward_server.scoring.scorer import ScoreRequest
 from tests.contract.house import OTHER, WHERE, Client, House, Json, assert_error
+from tests.store.builders import an_evaluation
 
 
 def dialogue(
@@ -110,6 +111,58 @@ async def test_the_breakdown_is_for_keys_with_full_score_access(house: House) ->
     assert "score_breakdown" not in part
     assert "score_breakdown" not in batch["results"][0]
     assert open_batch["results"][0]["score_breakdown"] == whole["score_breakdown"]
+
+
+async def test_what_capped_a_reward_is_for_keys_with_full_score_access(house: House) -> None:
+    wrong = [*GOOD, {"role": "assistant", "content": "You should buy a new bike instead."}]
+    rude = body(wrong)
+    async with house.client(await house.key(full_scores=True)) as full, house.client(await house.key()) as plain:
+        assert (await full.ok("POST", "/evaluate", rude))["capped_by"] == ["failure_criterion"]
+        assert (await full.ok("POST", "/evaluate", body()))["capped_by"] == []
+        assert "capped_by" not in await plain.ok("POST", "/evaluate", rude)
+
+
+# --- stored answers -------------------------------------------------------------------------------
+
+
+async def test_an_evaluation_can_be_had_again(house: House) -> None:
+    async with house.client(await house.key(full_scores=True)) as full, house.client(await house.key()) as plain:
+        told = await full.ok("POST", "/evaluate", body(normalization_key="k", normalization_windows=["5n"]))
+        again = await full.ok("GET", f"/evaluations/{told['evaluation_id']}")
+        part = await plain.ok("GET", f"/evaluations/{told['evaluation_id']}")
+        item = (await full.ok("POST", "/batch/evaluate", {"items": [{"id": "a", **body()}]}))["results"][0]
+        of_a_batch = await full.ok("GET", f"/evaluations/{item['evaluation_id']}")
+    assert {name: again[name] for name in told if name != "request_id"} == _without_id(told)
+    assert (again["source"], again["scenario_slug"]) == ("evaluate", WHERE["scenario_slug"])
+    assert set(again) - set(part) == {"score_breakdown", "capped_by"}
+    assert of_a_batch["source"] == "batch"
+    assert {name: of_a_batch[name] for name in item if name in of_a_batch} == _without(item, "id", "status")
+
+
+async def test_an_evaluation_is_its_labs_alone(house: House) -> None:
+    async with house.client(await house.key("acme")) as acme, house.client(await house.key("other")) as other:
+        told = await acme.ok("POST", "/evaluate", body())
+        for asking, name in ((other, told["evaluation_id"]), (acme, "ev_" + "a" * 24), (acme, "ep_1")):
+            assert_error(await asking.call("GET", f"/evaluations/{name}"), 404, "evaluation_not_found")
+    async with house.client(await house.key("acme", collections=("front-desk",))) as elsewhere:
+        assert_error(await elsewhere.call("GET", f"/evaluations/{told['evaluation_id']}"), 403, "forbidden")
+
+
+async def test_an_evaluation_of_an_older_version_has_what_its_row_knows(house: House, labs: Client) -> None:
+    row = an_evaluation(lab_id="development", collection=WHERE["collection_slug"], scenario=WHERE["scenario_slug"])
+    async with house.store.transaction() as unit:
+        await unit.evaluations.add_many([row])
+    again = await labs.ok("GET", f"/evaluations/{row.evaluation_id}")
+    assert (again["reward"], again["scores"], again["scoring_version"]) == (0.5, row.scores, row.scoring_version)
+    assert "metadata" not in again
+
+
+def _without_id(told: Json) -> Json:
+    return _without(told, "request_id")
+
+
+def _without(told: Json, *names: str) -> Json:
+    return {name: value for name, value in told.items() if name not in names}
 
 
 # --- reward_config --------------------------------------------------------------------------------

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import jsonschema
 import pytest
 
 from reward_server.errors import JudgeFailed
-from tests.contract.house import WHERE, Client, House, Json, agent, assert_error
+from tests.contract.house import COLLECTION, SCENARIO, WHERE, Client, House, Json, agent, assert_error
 
 ASK_CAUSE = "Good morning. I'm sorry to hear that. How did it happen?"
 ASK_DEADLINE = "I understand. When do you need it back?"
@@ -119,6 +120,44 @@ async def test_the_breakdown_is_for_keys_with_full_score_access(house: House) ->
         assert "score_breakdown" not in await plain.say(episode, ASK_DEADLINE)
         log = await plain.log(episode)
         assert (await full.say(episode, *log[:4]))["score_breakdown"]
+
+
+async def test_turns_and_episodes_name_the_version_that_scores(labs: Client, episode: Json) -> None:
+    turn = await labs.say(episode, ASK_CAUSE)
+    assert episode["scoring_version"] == turn["scoring_version"] == (await labs.read(episode))["scoring_version"]
+
+
+async def test_what_capped_a_turn_is_for_keys_with_full_score_access(house: House) -> None:
+    async with house.client(await house.key(full_scores=True)) as full, house.client(await house.key()) as plain:
+        episode = await full.create()
+        assert (await full.say(episode, ASK_CAUSE))["capped_by"] == []
+        await full.say(episode, "You should buy a new bike instead.")
+        assert (await full.say(episode, agent(OFFER, RIGHT)))["capped_by"] == ["failure_criterion"]
+        assert "capped_by" not in await plain.say(episode, ASK_DEADLINE)
+
+
+async def test_a_tool_call_that_does_not_fit_is_told_what_is_wrong(labs: Client, episode: Json) -> None:
+    wrong = agent(OFFER, {"name": "repair", "input": {"option": "new_tube"}})
+    answered = await labs.say(episode, wrong)
+    [error] = answered["tool_errors"]
+    assert error["name"] == "repair"
+    assert "value" in error["message"]
+    assert "new_tube, new_tyre, full_service" in error["message"]
+    body = {"items": [{"episode_id": episode["episode_id"], "messages": [wrong]}]}
+    [again] = (await labs.ok("POST", "/batch/turns", body))["results"]
+    assert again["tool_errors"] == answered["tool_errors"]
+    assert "tool_errors" not in await labs.say(episode, agent(OFFER, RIGHT))
+
+
+async def test_tools_come_with_the_schema_of_their_input(labs: Client, episode: Json) -> None:
+    decision, artifact = episode["tools"]
+    jsonschema.validate({"value": "new_tube"}, decision["input_schema"])
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"option": "new_tube"}, decision["input_schema"])
+    assert artifact["input_schema"] == artifact["json_schema"]
+    shown = await labs.ok("GET", f"/collections/{COLLECTION}/scenarios/{SCENARIO}")
+    assert shown["tool_definitions"] == episode["tools"]
+    assert shown["tools"] == 2
 
 
 async def test_the_persona_may_speak_in_the_user_role(labs: Client) -> None:

@@ -56,6 +56,7 @@ from trainer_client.wire.episodes import (
     EpisodeList,
     EpisodeResponse,
     ToolDefinition,
+    ToolError,
     TurnRequest,
     TurnResponse,
 )
@@ -114,6 +115,7 @@ from trainer_client.wire.scoring import (
     RankMetadata,
     RankRequest,
     RankResponse,
+    StoredEvaluation,
     Window,
 )
 
@@ -199,9 +201,11 @@ __all__ = [
     "ScenarioSummary",
     "SlugField",
     "StartedEpisode",
+    "StoredEvaluation",
     "TerminalReason",
     "ToolCall",
     "ToolDefinition",
+    "ToolError",
     "TurnItem",
     "TurnRequest",
     "TurnResponse",

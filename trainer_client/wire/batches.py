@@ -17,7 +17,7 @@ from trainer_client.wire.base import (
     SlugField,
     TerminalReason,
 )
-from trainer_client.wire.episodes import CreateEpisodeRequest, EpisodeConfig, ToolDefinition
+from trainer_client.wire.episodes import CreateEpisodeRequest, EpisodeConfig, ToolDefinition, ToolError
 from trainer_client.wire.reward import RewardConfig
 
 
@@ -40,6 +40,7 @@ class StartedEpisode(ResponseModel):
     initial_observation: Observation
     tools: list[ToolDefinition]
     max_turns: int
+    scoring_version: str | None = None
     expires_at: str
 
 
@@ -76,7 +77,9 @@ class PlayedTurn(ResponseModel):
     reward_delta: float
     scores: dict[str, Reward] | None = None
     score_breakdown: dict[str, str] | None = None
+    capped_by: list[str] | None = None
     scoring_version: str | None = None
+    tool_errors: list[ToolError] | None = None
     episode_complete: bool
     terminal_reason: TerminalReason | None = None
 

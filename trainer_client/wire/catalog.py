@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainer_client.wire.base import ResponseModel
+from trainer_client.wire.episodes import ToolDefinition
 
 
 class ScenarioSummary(ResponseModel):
@@ -40,7 +41,8 @@ class CollectionResponse(CollectionSummary):
 
 
 class ScenarioResponse(ScenarioSummary):
-    """Answer of GET /collections/{slug}/scenarios/{slug}: adds what `config.persona_slug` may be."""
+    """Answer of GET /collections/{slug}/scenarios/{slug}: adds what `config.persona_slug` may be, and the tools."""
 
     personas: list[str]
+    tool_definitions: list[ToolDefinition] | None = None
     request_id: str

@@ -52,6 +52,15 @@ class ToolDefinition(ResponseModel):
     description: str | None = None
     json_schema: dict[str, Any] | None = None
     options: list[str] | None = None
+    input_schema: dict[str, Any] | None = None
+    """The JSON schema of a call's `input`, whatever the mode. Older servers do not send it."""
+
+
+class ToolError(ResponseModel):
+    """A tool call of the turn that does not fit, and why. It costs reward; the turn was played."""
+
+    name: str
+    message: str
 
 
 class CreateEpisodeResponse(ResponseModel):
@@ -61,6 +70,7 @@ class CreateEpisodeResponse(ResponseModel):
     initial_observation: Observation
     tools: list[ToolDefinition]
     max_turns: int
+    scoring_version: str | None = None
     expires_at: str
     request_id: str
 
@@ -84,7 +94,10 @@ class TurnResponse(ResponseModel):
     reward_delta: float
     scores: dict[str, Reward] | None = None
     score_breakdown: dict[str, str] | None = None
+    capped_by: list[str] | None = None
+    """The kinds of caps that lowered the reward; for keys with full score access."""
     scoring_version: str | None = None
+    tool_errors: list[ToolError] | None = None
     episode_complete: bool
     terminal_reason: TerminalReason | None = None
     request_id: str
@@ -101,6 +114,8 @@ class EpisodeResponse(ResponseModel):
     max_turns: int
     messages: list[Message]
     rewards: list[Reward]
+    scoring_version: str | None = None
+    """That scored the last turn; before the first one, the one that would."""
     terminal_reason: TerminalReason | None = None
     metadata: dict[str, Any] | None = None
     created_at: str

@@ -71,9 +71,31 @@ class EvaluateResponse(ResponseModel):
     reward: Reward
     scores: dict[str, Reward] | None = None
     score_breakdown: dict[str, str] | None = None
+    capped_by: list[str] | None = None
+    """The kinds of caps that lowered the reward; for keys with full score access."""
     scoring_version: str
     normalized: dict[str, Window] | None = None
     metadata: EvaluationMetadata
+    request_id: str
+
+
+class StoredEvaluation(ResponseModel):
+    """Answer of GET /evaluations/{id}: the answer as it was given, and what was scored."""
+
+    evaluation_id: str
+    collection_slug: str
+    scenario_slug: str
+    source: Literal["evaluate", "batch", "compare", "job"]
+    """The door it came through."""
+    created_at: str
+    reward: Reward
+    scores: dict[str, Reward] | None = None
+    score_breakdown: dict[str, str] | None = None
+    capped_by: list[str] | None = None
+    scoring_version: str
+    normalized: dict[str, Window] | None = None
+    metadata: EvaluationMetadata | None = None
+    """Absent for evaluations that were made before answers were kept."""
     request_id: str
 
 
@@ -98,6 +120,7 @@ class BatchSuccess(ResponseModel):
     reward: Reward
     scores: dict[str, Reward] | None = None
     score_breakdown: dict[str, str] | None = None
+    capped_by: list[str] | None = None
     scoring_version: str | None = None
     """That of the batch, so that an item can be kept by itself."""
     normalized: dict[str, Window] | None = None

@@ -42,9 +42,10 @@ async def read_collection(request: Request, lab: Caller, collection_slug: str) -
 @router.get("/collections/{collection_slug}/scenarios/{scenario_slug}")
 @operation(Operation(ScenarioResponse, scopes=ANY, errors=(403, 404), response_example=examples.SCENARIO))
 async def read_scenario(request: Request, lab: Caller, collection_slug: str, scenario_slug: str) -> Response:
-    """One scenario, with the personas that `config.persona_slug` may name."""
+    """One scenario, with the personas that `config.persona_slug` may name, and its tools."""
     found = scenario_for(lab, services_of(request).catalog, collection_slug, scenario_slug)
-    return answer(request, {**_scenario(found), "personas": list(found.personas)})
+    tools = [tool.shown() for tool in found.card.tools]
+    return answer(request, {**_scenario(found), "personas": list(found.personas), "tool_definitions": tools})
 
 
 def _catalog(request: Request, lab: Lab) -> Response:

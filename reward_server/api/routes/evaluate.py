@@ -1,10 +1,10 @@
-"""POST /evaluate, /batch/evaluate and /compare: finished conversations in, rewards out."""
+"""POST /evaluate, /batch/evaluate and /compare: finished conversations in, rewards out. GET /evaluations/{id}."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 
 from reward_server.api import examples
 from reward_server.api.body import CONVERSATION, CONVERSATIONS, read_json, validate
@@ -33,6 +33,7 @@ from trainer_client.wire import (
     CompareResponse,
     EvaluateRequest,
     EvaluateResponse,
+    StoredEvaluation,
 )
 
 router = APIRouter(prefix=API_PREFIX, tags=["evaluation"])
@@ -57,6 +58,19 @@ async def evaluate(request: Request, lab: Caller) -> Response:
     services.compute.charge(lab, weight_of(wanted.messages), evaluations=1)
     work = services.evaluations.evaluate(lab, wanted, idempotency_key(request))
     return answer(request, await within(services.settings.request_deadline_s, while_connected(request, work)))
+
+
+@router.get("/evaluations/{evaluation_id}")
+@operation(
+    Operation(
+        StoredEvaluation, scopes=(Scope.SCORE, Scope.EXPORT), errors=(404,), response_example=examples.STORED_EVALUATION
+    )
+)
+async def read_evaluation(
+    request: Request, lab: Caller, evaluation_id: Annotated[str, Path(description="`ev_…`")]
+) -> Response:
+    """The stored answer of an evaluation of this lab, whichever door it came through."""
+    return answer(request, await services_of(request).evaluations.get(lab, evaluation_id))
 
 
 @router.post("/batch/evaluate")
