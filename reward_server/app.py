@@ -38,12 +38,15 @@ from reward_server.api.routes import (
     catalog,
     episodes,
     evaluate,
+    files,
+    jobs,
     keys,
     labs,
     operations,
     rank,
     reward_models,
 )
+from reward_server.background import Workers, file_limits, job_kinds, worker_maker
 from reward_server.clock import Clock, SystemClock
 from reward_server.coordination.audit import AuditLog
 from reward_server.coordination.compute_budget import ComputeBudget
@@ -75,6 +78,8 @@ from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
+from reward_server.jobs.durable.files import FileService
+from reward_server.jobs.durable.service import JobService
 from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.plugins import load_plugins
 from reward_server.judges.ruler import Ruler
@@ -99,6 +104,20 @@ from reward_server.telemetry.loop_lag import LoopLag
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Library
 
+ROUTES = (
+    batches,
+    calibrations,
+    catalog,
+    episodes,
+    evaluate,
+    files,
+    jobs,
+    rank,
+    reward_models,
+    keys,
+    labs,
+    operations,
+)
 PURGE_EVERY_S = 3600.0
 SWITCH_S = 0.001
 WORDING_SHARE = 0.25
@@ -144,19 +163,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         lifespan=_lifespan(settings, ports, metrics),
     )
     errors.install(app)
-    for module in (
-        batches,
-        calibrations,
-        catalog,
-        episodes,
-        evaluate,
-        rank,
-        reward_models,
-        keys,
-        labs,
-        operations,
-        docs,
-    ):
+    for module in (*ROUTES, docs):
         app.include_router(module.router)
     app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics)
     return app
@@ -218,6 +225,24 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         _settle_heap()
     catalog, vault, model = scoring.library.catalog, scoring.library.vault, scoring.model
     wording = _wording(model, settings, metrics)
+    evaluations = EvaluationService(
+        store=store,
+        catalog=catalog,
+        scorer=scoring.scorer,
+        idempotency=idempotency,
+        clock=ports.clock,
+        metrics=metrics,
+        calibrator=Calibrator(shelf, scoring.lineage),
+        tie_breaker=None
+        if model is None
+        else TieBreaker(PairwiseJudge(model, scoring.verdicts, scoring.reader), vault, metrics),
+    )
+    kinds = job_kinds(evaluations, catalog)
+    maker = worker_maker(store=store, kinds=kinds, clock=ports.clock, metrics=metrics, settings=settings)
+    workers = Workers(settings.job_workers, maker)
+    for worker in workers.each:
+        await _own(stack, worker.run())
+    uploads = FileService(store, ports.clock, file_limits(settings))
     return Services(
         settings=settings,
         clock=ports.clock,
@@ -236,17 +261,10 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             new_seed=ports.new_seed,
             locks=shared.locks,
         ),
-        evaluations=EvaluationService(
-            store=store,
-            catalog=catalog,
-            scorer=scoring.scorer,
-            idempotency=idempotency,
-            clock=ports.clock,
-            metrics=metrics,
-            calibrator=Calibrator(shelf, scoring.lineage),
-            tie_breaker=None
-            if model is None
-            else TieBreaker(PairwiseJudge(model, scoring.verdicts, scoring.reader), vault, metrics),
+        evaluations=evaluations,
+        files=uploads,
+        jobs=JobService(
+            store=store, files=uploads, kinds=kinds, idempotency=idempotency, clock=ports.clock, wake=workers.wake
         ),
         calibrations=shelf,
         rankings=RankingService(

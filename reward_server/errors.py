@@ -17,6 +17,8 @@
     │   │   ├── ScenarioNotFound        scenario_not_found
     │   │   ├── EpisodeNotFound         episode_not_found
     │   │   ├── EvaluationNotFound      evaluation_not_found
+    │   │   ├── FileNotFound            file_not_found
+    │   │   ├── JobNotFound             job_not_found
     │   │   ├── RewardModelNotFound     reward_model_not_found
     │   │   ├── LabNotFound             lab_not_found
     │   │   └── KeyNotFound             key_not_found
@@ -31,6 +33,7 @@
     │   └── RateLimited             rate_limited (+ retry_after_s)
     │       ├── BudgetExhausted         budget_exhausted: the lab's tokens or money of the day
     │       ├── ComputeExhausted        compute_exhausted: the lab's characters to read a minute
+    │       ├── QuotaExceeded           quota_exceeded: the lab's stored files, or its jobs that are not over
     │       ├── TooManyAtOnce           too_many_at_once: the lab's requests in work, or the key's
     │       ├── StorageExhausted        storage_exhausted: what the lab may store
     │       └── TooManyFailedKeys       too_many_failed_keys: keys of this address that are no good
@@ -215,6 +218,20 @@ class EvaluationNotFound(NotFound):
     default_message = "There is no such evaluation."
 
 
+class FileNotFound(NotFound):
+    """Unknown, deleted or somebody else's file."""
+
+    code = "file_not_found"
+    default_message = "There is no such file."
+
+
+class JobNotFound(NotFound):
+    """Unknown or somebody else's job."""
+
+    code = "job_not_found"
+    default_message = "There is no such job."
+
+
 class RewardModelNotFound(NotFound):
     """Unknown id of a reward model."""
 
@@ -315,6 +332,16 @@ class ComputeExhausted(RateLimited):
 
     code = "compute_exhausted"
     default_message = "This lab has had more text read than its plan allows in a minute."
+
+
+class QuotaExceeded(RateLimited):
+    """The lab keeps as much as it may."""
+
+    code = "quota_exceeded"
+    default_message = "This lab keeps as much as it may."
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message, retry_after_s=60)
 
 
 class TooManyAtOnce(RateLimited):

@@ -12,7 +12,7 @@ import secrets
 from enum import StrEnum
 
 _LENGTH_BYTES = 15
-_PATTERN = re.compile(r"(ep|ev|req|cmp|aud)_[a-z2-7]{24}")
+_PATTERN = re.compile(r"(ep|ev|req|cmp|aud|file|job)_[a-z2-7]{24}")
 
 
 class IdPrefix(StrEnum):
@@ -23,6 +23,8 @@ class IdPrefix(StrEnum):
     REQUEST = "req"
     COMPARISON = "cmp"
     AUDIT = "aud"
+    FILE = "file"
+    JOB = "job"
 
 
 def random_token(length_bytes: int = _LENGTH_BYTES) -> str:

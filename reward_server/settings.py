@@ -105,6 +105,12 @@ class Settings(BaseSettings):
     body_deadline_s: Seconds = Field(default=10.0, description="Time a client has to send a body.")
     request_deadline_s: Seconds = Field(default=60.0, description="Time to answer a turn or an evaluation.")
     batch_deadline_s: Seconds = Field(default=300.0, description="Time to answer a batch.")
+    job_workers: int = Field(
+        default=1, ge=0, le=64, description="Workers for jobs in the server's process; 0 leaves them to `labs worker`."
+    )
+    job_lease_s: Seconds = Field(default=15.0, description="Time after which others take the items of a lost worker.")
+    max_file_mb: float = Field(default=256.0, gt=0.0, le=10_000.0, description="Largest uploaded file, in megabytes.")
+    max_stored_files_mb: float = Field(default=2000.0, gt=0.0, description="Uploaded files that a lab may keep.")
     drain_s: Seconds = Field(default=10.0, description="Time for requests in work when the server is stopped.")
 
     metrics_access: Literal["auto", "open", "operator"] = Field(

@@ -35,6 +35,8 @@ from reward_server.episodes.batches import EpisodeBatches
 from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLimited, Unavailable
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
+from reward_server.jobs.durable.files import FileService
+from reward_server.jobs.durable.service import JobService
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.reward_models.service import RewardModelService
 from reward_server.settings import Settings
@@ -70,6 +72,8 @@ class Services:
     rankings: RankingService
     calibrations: CalibrationShelf
     reward_models: RewardModelService
+    files: FileService
+    jobs: JobService
     metrics: Metrics
     readiness: Readiness
     places: LabPlaces

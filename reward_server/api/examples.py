@@ -180,6 +180,31 @@ COMPARE_RESPONSE: Example = {
     "scoring_version": _SCORING_VERSION,
     "request_id": _REQUEST_ID,
 }
+FILE: Example = {
+    "file_id": "file_k3vmqz5x7yd2w4tnb6rj8fh2",
+    "name": "run-1.jsonl",
+    "size_bytes": 48213,
+    "lines": 120,
+    "sha256": "0" * 64,
+    "created_at": "2026-01-01T09:00:00.000Z",
+    "request_id": _REQUEST_ID,
+}
+FILE_LIST: Example = {"data": [_without_id(FILE)], "request_id": _REQUEST_ID}
+JOB_REQUEST: Example = {"type": "evaluate", "file_id": FILE["file_id"], **_WHERE}
+JOB: Example = {
+    "job_id": "job_k3vmqz5x7yd2w4tnb6rj8fh2",
+    "type": "evaluate",
+    "status": "running",
+    "file_id": FILE["file_id"],
+    "counts": {"total": 120, "done": 47, "failed": 1, "dead": 0, "remaining": 72},
+    "progress": 0.4,
+    "created_at": "2026-01-01T09:00:00.000Z",
+    "started_at": "2026-01-01T09:00:01.000Z",
+    "eta_s": 12.5,
+    "request_id": _REQUEST_ID,
+}
+JOB_LIST: Example = {"data": [_without_id(JOB)], "request_id": _REQUEST_ID}
+JOB_RESULT: Example = {"index": 0, "status": "success", "id": "0", **_EVALUATION}
 _CALIBRATION: Example = {
     "id": "cal_0123456789ab",
     "method": "isotonic",

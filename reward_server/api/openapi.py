@@ -160,11 +160,16 @@ def _complete(described: dict[str, Any], operation: Operation, refs: dict[tuple[
         statuses.update(_IF_BODY)
         content = _content(refs[operation.request, "validation"], operation.request_example)
         described["requestBody"] = {"required": True, "content": content}
+    if operation.request_media:
+        statuses.update(_IF_BODY)
+        content = {operation.request_media: {"schema": {"type": "string"}}}
+        described["requestBody"] = {"required": True, "content": content}
     if operation.retryable:
         described.setdefault("parameters", []).append(_IDEMPOTENCY_KEY)
         statuses.add(409)
     ok = {"description": "Success", "headers": headers}
-    ok["content"] = _content(refs[operation.response, "serialization"], operation.response_example)
+    shown = _content(refs[operation.response, "serialization"], operation.response_example)
+    ok["content"] = {operation.response_media: shown["application/json"]}
     described["responses"] = {"200": ok} | {
         str(status): {"$ref": f"#/components/responses/Error{status}"} for status in sorted(statuses)
     }

@@ -29,6 +29,10 @@ class Operation:
     errors: tuple[int, ...] = ()
     request_example: Mapping[str, Any] = field(default_factory=dict)
     response_example: Mapping[str, Any] = field(default_factory=dict)
+    request_media: str = ""
+    """The media type of a body that is no JSON, such as an upload."""
+    response_media: str = "application/json"
+    """The media type of a success; of anything but JSON, `response` describes one line or event."""
     retryable: bool = False
     """Whether the call takes an `Idempotency-Key`."""
     scopes: tuple[Scope, ...] = field(kw_only=True)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from reward_server.api.context import Body
 from reward_server.api.cursor import CursorCodec, Position
+from reward_server.store.records import EpisodeCursor
 
 T = TypeVar("T")
 
@@ -56,3 +57,11 @@ class Pager:
         if len(shown) == len(rest):
             return shown, {}
         return shown, {"next_cursor": self.cursors.write(self.lab_id, position(shown[-1]))}
+
+
+def after_of(cursors: CursorCodec, lab_id: str, cursor: str | None, prefix: str) -> EpisodeCursor | None:
+    """Where a page of a list in the store begins; `InvalidCursor` for one that is not of this list and lab."""
+    if cursor is None:
+        return None
+    position = cursors.read(lab_id, cursor, prefix)
+    return EpisodeCursor(created_at=position.created_at, episode_id=position.id)

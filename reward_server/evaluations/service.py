@@ -113,6 +113,10 @@ class EvaluationService:
         body = await self._idempotency.answer(lab, key, lambda: ("batch", content), work, outlives=False)
         return {**body, "results": [for_key(lab, result) for result in body["results"]]}
 
+    async def batch_for_a_job(self, lab: Lab, entries: Sequence[BatchEntry], keep: Keep) -> Body:
+        """The same for a slice of a job, which records its items with `keep`; for every key of the lab as it is."""
+        return await self._batch(lab, entries, keep, EvaluationSource.JOB)
+
     async def compare(self, lab: Lab, request: CompareRequest, key: str | None) -> Body:
         """Score two conversations of one scenario."""
         scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
@@ -134,7 +138,9 @@ class EvaluationService:
         await self._store_rows([replace(outcome.row, answer=body)], body, keep)
         return body
 
-    async def _batch(self, lab: Lab, entries: Sequence[BatchEntry], keep: Keep) -> Body:
+    async def _batch(
+        self, lab: Lab, entries: Sequence[BatchEntry], keep: Keep, source: EvaluationSource = EvaluationSource.BATCH
+    ) -> Body:
         started = time.perf_counter()
         requests = [entry for entry in entries if isinstance(entry, BatchItem)]
         await self._calibrator.fetch(request.reward_config for request in requests)
@@ -142,7 +148,7 @@ class EvaluationService:
         outcomes = dict(
             zip(
                 (request.id for request in requests),
-                await self._score_all(lab, requests, EvaluationSource.BATCH),
+                await self._score_all(lab, requests, source),
                 strict=True,
             )
         )

@@ -26,6 +26,9 @@ from reward_server.store.engine import check_url, open_reading, open_writing, sq
 from reward_server.store.episodes import Episodes
 from reward_server.store.evaluations import Evaluations
 from reward_server.store.facts import Facts
+from reward_server.store.files import Files
+from reward_server.store.job_items import JobItems
+from reward_server.store.jobs import Jobs
 from reward_server.store.keys import Keys
 from reward_server.store.labs import Labs
 from reward_server.store.lane import Lane, OpenLane
@@ -60,6 +63,9 @@ class UnitOfWork:
         self.evaluations = Evaluations(session)
         self.comparisons = Comparisons(session)
         self.answers = Answers(session)
+        self.files = Files(session)
+        self.jobs = Jobs(session)
+        self.job_items = JobItems(session)
         self.facts = Facts(session)
         self.spending = Spending(session)
         self.llm_answers = LlmAnswers(session)

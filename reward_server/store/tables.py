@@ -279,6 +279,81 @@ class ServerFact(Row, table=True):
     value: str = Field(max_length=255)
 
 
+class File(Row, table=True):
+    """`FileRow`."""
+
+    __tablename__ = "file"
+    __table_args__ = (Index("ix_file_page", "lab_id", "created_at", "file_id"),)
+
+    file_id: str = Field(primary_key=True, max_length=40)
+    lab_id: str = Field(max_length=64)
+    name: str = Field(max_length=200)
+    size_bytes: int = Field(sa_column=Column(BigInteger(), nullable=False))
+    lines: int
+    digest: str = Field(max_length=64)
+    is_complete: bool
+    created_at: datetime = _moment()
+
+
+class FileChunk(Row, table=True):
+    """`Chunk`."""
+
+    __tablename__ = "file_chunk"
+
+    file_id: str = Field(sa_column=Column(String(40), ForeignKey("file.file_id", ondelete="CASCADE"), primary_key=True))
+    first_line: int = Field(primary_key=True)
+    lab_id: str = Field(max_length=64)
+    lines: int
+    data: bytes = Field(sa_column=Column(LargeBinary(), nullable=False))
+
+
+class Job(Row, table=True):
+    """`JobRow`."""
+
+    __tablename__ = "job"
+    __table_args__ = (
+        Index("ix_job_page", "lab_id", "created_at", "job_id"),
+        Index("ix_job_status", "status", "served_at"),
+    )
+
+    job_id: str = Field(primary_key=True, max_length=40)
+    lab_id: str = Field(max_length=64)
+    key_id: str = Field(max_length=32)
+    type: str = Field(max_length=32)
+    status: str = Field(max_length=16)
+    file_id: str = Field(max_length=40)
+    params: dict[str, Any] = _json()
+    collections: list[str] | None = _json(nullable=True)
+    full_scores: bool
+    scopes: list[str] = _json()
+    total: int
+    next_index: int
+    done: int
+    failed: int
+    dead: int
+    error: str | None = Field(max_length=500)
+    created_at: datetime = _moment()
+    started_at: datetime | None = _moment(nullable=True)
+    finished_at: datetime | None = _moment(nullable=True)
+    served_at: datetime | None = _moment(nullable=True)
+
+
+class JobItem(Row, table=True):
+    """An item that somebody has begun. The primary key is what makes a doubled result impossible."""
+
+    __tablename__ = "job_item"
+    __table_args__ = (Index("ix_job_item_state", "job_id", "state", "lease_until"),)
+
+    job_id: str = Field(sa_column=Column(String(40), ForeignKey("job.job_id", ondelete="CASCADE"), primary_key=True))
+    item_index: int = Field(primary_key=True)
+    lab_id: str = Field(max_length=64)
+    state: str = Field(max_length=16)
+    attempts: int
+    lease: str | None = Field(max_length=32)
+    lease_until: datetime | None = _moment(nullable=True)
+    result: dict[str, Any] | None = _json(nullable=True)
+
+
 def table_of(row: type[Row]) -> Table:
     """The Core table of a class above."""
     return metadata.tables[str(row.__tablename__)]

@@ -162,6 +162,9 @@ class Metrics:
         self.store_errors = Counter(
             "labs_store_errors", "Requests that failed because the database was not available.", registry=registry
         )
+        self.job_items = Counter(
+            "labs_job_items", "Items of jobs by what became of an attempt.", ("type", "state"), registry=registry
+        )
         self.redis_lost = Gauge("labs_redis_lost", "Whether Redis does not answer (1) or does (0).", registry=registry)
 
         self.llm = LlmMetrics(registry)

@@ -17,6 +17,8 @@ from reward_server.settings import Settings
 COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
 API_PAGE = COMMITTED.with_name("api.md")
 Json = dict[str, Any]
+BY_PATH = ("/activate", "/cancel", "/resume", "/retry")
+"""Calls that are told all they need by their path."""
 
 
 @pytest.fixture(scope="module")
@@ -94,14 +96,16 @@ def test_every_api_call_needs_the_key_and_says_so(document: Json) -> None:
 
 def test_bodies_have_schemas_and_their_errors(document: Json) -> None:
     for name, operation in operations(document):
-        if name.startswith("post") and not name.endswith("/activate"):  # which is told all it needs by its path
+        if name.startswith("post") and not name.endswith(BY_PATH):
             assert operation["requestBody"]["required"]
-            assert {"400", "409", "413"} <= set(operation["responses"])
+            assert {"400", "413"} <= set(operation["responses"])
 
 
 def test_examples_fit_their_schemas(document: Json) -> None:
     def check(content: Json) -> None:
-        described = content["application/json"]
+        [described] = content.values()
+        if "$ref" not in described["schema"]:  # a file
+            return
         schema = {"$ref": described["schema"]["$ref"], "components": document["components"]}
         jsonschema.Draft202012Validator(schema).validate(described["example"])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from reward_server.ids import new_episode_id, new_evaluation_id
+from reward_server.ids import IdPrefix, new_episode_id, new_evaluation_id, new_id
 from tests.contract.house import WHERE, Client, Json
 
 OWNED: dict[str, Callable[[Client], Awaitable[str]]] = {}
@@ -33,7 +33,12 @@ BODIES: dict[str, Callable[[Json], Json]] = {
     "POST /api/v1/episodes/{episode_id}/turns": lambda _: {"messages": [{"role": "user", "content": "Hello."}]},
 }
 """Bodies that get as far as looking up what they name, of calls that have one."""
-UNKNOWN: dict[str, Callable[[], str]] = {"episode_id": new_episode_id, "evaluation_id": new_evaluation_id}
+UNKNOWN: dict[str, Callable[[], str]] = {
+    "episode_id": new_episode_id,
+    "evaluation_id": new_evaluation_id,
+    "file_id": lambda: new_id(IdPrefix.FILE),
+    "job_id": lambda: new_id(IdPrefix.JOB),
+}
 """Ids that nobody has."""
 
 
@@ -56,6 +61,16 @@ async def an_episode(client: Client) -> str:
 async def an_evaluation(client: Client) -> str:
     messages = [{"role": "assistant", "content": "Hello."}]
     return str((await client.ok("POST", "/evaluate", {**WHERE, "messages": messages}))["evaluation_id"])
+
+
+@owned("file_id")
+async def a_file(client: Client) -> str:
+    return str((await client.ok("POST", "/files", content=b"{}\n"))["file_id"])
+
+
+@owned("job_id")
+async def a_job(client: Client) -> str:
+    return str((await client.ok("POST", "/jobs", {"type": "evaluate", "items": [{}]}))["job_id"])
 
 
 async def one_of_each(client: Client) -> Json:

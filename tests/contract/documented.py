@@ -37,8 +37,10 @@ class Documented:
         for name, header in declared["headers"].items():
             if not name.startswith("X-RateLimit") and not header["$ref"].endswith("IfKnown"):
                 assert name.lower() in response.headers, name
-        schema = declared["content"]["application/json"]["schema"]
-        self._validator(schema["$ref"]).validate(response.json())
+        [(media, content)] = declared["content"].items()
+        assert response.headers["content-type"].startswith(media)
+        if media == "application/json":
+            self._validator(content["schema"]["$ref"]).validate(response.json())
 
     def _operation(self, response: httpx2.Response) -> Json | None:
         method = response.request.method.lower()

@@ -65,6 +65,15 @@ from trainer_client.wire.errors import (
     ErrorDetail,
     ErrorEnvelope,
 )
+from trainer_client.wire.jobs import (
+    FileList,
+    FileResponse,
+    JobCounts,
+    JobList,
+    JobRequest,
+    JobResponse,
+    JobResult,
+)
 from trainer_client.wire.labs import (
     AuditEvent,
     AuditList,
@@ -168,9 +177,16 @@ __all__ = [
     "EvaluateResponse",
     "EvaluationMetadata",
     "FailedTurn",
+    "FileList",
+    "FileResponse",
     "GroupMember",
     "HeldOutFigure",
     "HeldOutFigures",
+    "JobCounts",
+    "JobList",
+    "JobRequest",
+    "JobResponse",
+    "JobResult",
     "JsonObject",
     "KeyList",
     "KeyResponse",

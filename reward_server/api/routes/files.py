@@ -1,0 +1,99 @@
+"""Files: JSONL in, for jobs to read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from reward_server.api import examples
+from reward_server.api.context import API_PREFIX, Body, Caller, answer, services_of
+from reward_server.api.cursor import Position
+from reward_server.api.operation import Operation, operation
+from reward_server.api.paging import PageLimit, after_of
+from reward_server.coordination.scopes import Scope
+from reward_server.errors import BodyTooSlow, InvalidRequest
+from reward_server.ids import IdPrefix
+from reward_server.jobs.durable.files import document
+from trainer_client.wire import FileList, FileResponse
+
+router = APIRouter(prefix=API_PREFIX, tags=["jobs"])
+FileId = Annotated[str, Path(description="`file_…`")]
+
+
+class PagedQuery(BaseModel):
+    """Query of a list that is read page by page."""
+
+    limit: PageLimit = 20
+    cursor: str | None = None
+
+
+class UploadQuery(BaseModel):
+    """Query of an upload."""
+
+    name: str = Field(default="upload.jsonl", max_length=200, description="What to call the file.")
+
+
+@router.post("/files")
+@operation(
+    Operation(
+        FileResponse,
+        scopes=(Scope.SCORE,),
+        request_media="application/jsonl",
+        response_example=examples.FILE,
+    )
+)
+async def upload_file(request: Request, lab: Caller, query: Annotated[UploadQuery, Query()]) -> Response:
+    """Store a JSONL file: one item in each line. The body is the file itself, sent as it is."""
+    services = services_of(request)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind.startswith("multipart/"):
+        raise InvalidRequest("Send the file itself as the body (curl --data-binary @FILE), not a form.")
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise InvalidRequest("Compressed bodies are not accepted.")
+    return answer(request, await services.files.upload(lab, query.name, _parts(request)))
+
+
+@router.get("/files")
+@operation(Operation(FileList, scopes=(Scope.SCORE,), errors=(400,), response_example=examples.FILE_LIST))
+async def list_files(request: Request, lab: Caller, query: Annotated[PagedQuery, Query()]) -> Response:
+    """The lab's files, newest first."""
+    services = services_of(request)
+    after = after_of(services.cursors, lab.lab_id, query.cursor, IdPrefix.FILE)
+    rows = await services.files.page(lab, query.limit + 1, after)
+    body: Body = {"data": [document(row) for row in rows[: query.limit]]}
+    if len(rows) > query.limit:
+        last = rows[query.limit - 1]
+        body["next_cursor"] = services.cursors.write(lab.lab_id, Position(last.created_at, last.file_id))
+    return answer(request, body)
+
+
+@router.get("/files/{file_id}")
+@operation(Operation(FileResponse, scopes=(Scope.SCORE,), errors=(404,), response_example=examples.FILE))
+async def read_file(request: Request, lab: Caller, file_id: FileId) -> Response:
+    """What is known of a file."""
+    return answer(request, await services_of(request).files.get(lab, file_id))
+
+
+@router.delete("/files/{file_id}")
+@operation(Operation(FileResponse, scopes=(Scope.SCORE,), errors=(404, 409), response_example=examples.FILE))
+async def delete_file(request: Request, lab: Caller, file_id: FileId) -> Response:
+    """Forget a file that no open job reads; results of jobs stay."""
+    return answer(request, await services_of(request).files.delete(lab, file_id))
+
+
+async def _parts(request: Request) -> AsyncIterator[bytes]:
+    """The body as it comes: every part has the time that a whole small body has."""
+    deadline_s = services_of(request).settings.body_deadline_s
+    stream = request.stream().__aiter__()
+    while True:
+        try:
+            async with asyncio.timeout(deadline_s):
+                yield await stream.__anext__()
+        except TimeoutError:
+            raise BodyTooSlow from None
+        except StopAsyncIteration:
+            return

@@ -1,0 +1,158 @@
+"""Jobs: submit, look, follow, cancel, resume, retry, read results."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+from pydantic_core import to_json
+
+from reward_server.api import examples
+from reward_server.api.body import CONVERSATIONS
+from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of
+from reward_server.api.cursor import Position
+from reward_server.api.operation import Operation, operation
+from reward_server.api.paging import after_of
+from reward_server.api.routes.files import PagedQuery
+from reward_server.coordination.lab import Lab
+from reward_server.coordination.scopes import Scope
+from reward_server.ids import IdPrefix
+from reward_server.jobs.durable.service import document
+from trainer_client.wire import JobList, JobRequest, JobResponse, JobResult
+
+router = APIRouter(prefix=API_PREFIX, tags=["jobs"])
+JobId = Annotated[str, Path(description="`job_…`")]
+LOOK_EVERY_S = 1.0
+SPEAK_EVERY_S = 15.0
+"""A line that says nothing, so that nobody in between takes a quiet stream for a dead one."""
+_ONE = Operation(JobResponse, scopes=(Scope.SCORE,), errors=(404,), response_example=examples.JOB)
+_MOVED = Operation(JobResponse, scopes=(Scope.SCORE,), errors=(404, 409), response_example=examples.JOB)
+
+
+@router.post("/jobs")
+@operation(
+    Operation(
+        JobResponse,
+        JobRequest,
+        scopes=(Scope.SCORE,),
+        errors=(403, 404),
+        request_example=examples.JOB_REQUEST,
+        response_example=examples.JOB,
+        retryable=True,
+    )
+)
+async def submit_job(request: Request, lab: Caller) -> Response:
+    """Queue a job over a file or over items that come with it."""
+    wanted = await body_as(JobRequest, request, CONVERSATIONS)
+    return answer(request, await services_of(request).jobs.submit(lab, wanted, idempotency_key(request)))
+
+
+@router.get("/jobs")
+@operation(Operation(JobList, scopes=(Scope.SCORE,), errors=(400,), response_example=examples.JOB_LIST))
+async def list_jobs(request: Request, lab: Caller, query: Annotated[PagedQuery, Query()]) -> Response:
+    """The lab's jobs, newest first."""
+    services = services_of(request)
+    after = after_of(services.cursors, lab.lab_id, query.cursor, IdPrefix.JOB)
+    rows = await services.jobs.page(lab, query.limit + 1, after)
+    now = services.clock.now()
+    body: Body = {"data": [document(row, now) for row in rows[: query.limit]]}
+    if len(rows) > query.limit:
+        last = rows[query.limit - 1]
+        body["next_cursor"] = services.cursors.write(lab.lab_id, Position(last.created_at, last.job_id))
+    return answer(request, body)
+
+
+@router.get("/jobs/{job_id}")
+@operation(_ONE)
+async def read_job(request: Request, lab: Caller, job_id: JobId) -> Response:
+    """How a job stands."""
+    return answer(request, await services_of(request).jobs.get(lab, job_id))
+
+
+@router.post("/jobs/{job_id}/cancel")
+@operation(_ONE)
+async def cancel_job(request: Request, lab: Caller, job_id: JobId) -> Response:
+    """Stop a job; what it has finished stays. One that is over stays as it is."""
+    return answer(request, await services_of(request).jobs.cancel(lab, job_id))
+
+
+@router.post("/jobs/{job_id}/resume")
+@operation(_MOVED)
+async def resume_job(request: Request, lab: Caller, job_id: JobId) -> Response:
+    """Go on with a cancelled job where it stopped."""
+    return answer(request, await services_of(request).jobs.resume(lab, job_id))
+
+
+@router.post("/jobs/{job_id}/retry")
+@operation(_MOVED)
+async def retry_job(request: Request, lab: Caller, job_id: JobId) -> Response:
+    """Take the dead items of a job again."""
+    return answer(request, await services_of(request).jobs.retry(lab, job_id))
+
+
+class ResultsQuery(BaseModel):
+    """Query of results."""
+
+    after: int = Field(default=-1, ge=-1, le=10**9, description="Begin after the item of this index.")
+
+
+@router.get("/jobs/{job_id}/results")
+@operation(
+    Operation(
+        JobResult,
+        scopes=(Scope.SCORE, Scope.EXPORT),
+        errors=(400, 404),
+        response_media="application/jsonl",
+        response_example=examples.JOB_RESULT,
+    )
+)
+async def read_results(
+    request: Request, lab: Caller, job_id: JobId, query: Annotated[ResultsQuery, Query()]
+) -> Response:
+    """A line for every item that is finished so far, in the order of the input."""
+    jobs = services_of(request).jobs
+    await jobs.find(lab, job_id)
+
+    async def lines() -> AsyncIterator[bytes]:
+        async for result in jobs.results(lab, job_id, query.after):
+            yield to_json(result) + b"\n"
+
+    return StreamingResponse(lines(), media_type="application/jsonl")
+
+
+@router.get("/jobs/{job_id}/events")
+@operation(
+    Operation(
+        JobResponse,
+        scopes=(Scope.SCORE,),
+        errors=(404,),
+        response_media="text/event-stream",
+        response_example=examples.JOB,
+    )
+)
+async def follow_job(request: Request, lab: Caller, job_id: JobId) -> Response:
+    """Server-sent events: `progress` whenever the job moved, and `finished` when it is over."""
+    await services_of(request).jobs.find(lab, job_id)
+    return StreamingResponse(_events(request, lab, job_id), media_type="text/event-stream")
+
+
+async def _events(request: Request, lab: Lab, job_id: str) -> AsyncIterator[bytes]:
+    jobs, told, quiet_s = services_of(request).jobs, b"", 0.0
+    while True:
+        row = await jobs.find(lab, job_id)
+        body = document(row, services_of(request).clock.now())
+        said = to_json({name: value for name, value in body.items() if name != "eta_s"})
+        if said != told:
+            told, quiet_s = said, 0.0
+            yield b"event: %s\ndata: %s\n\n" % (b"progress" if row.is_open else b"finished", to_json(body))
+        if not row.is_open:
+            return
+        if quiet_s >= SPEAK_EVERY_S:
+            quiet_s = 0.0
+            yield b": still at it\n\n"
+        await asyncio.sleep(LOOK_EVERY_S)
+        quiet_s += LOOK_EVERY_S

@@ -1,0 +1,48 @@
+"""Composes what does jobs: the kinds, and the workers of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from reward_server.api.body import read_json, validate
+from reward_server.clock import Clock
+from reward_server.evaluations.service import EvaluationService
+from reward_server.jobs.durable.evaluate import EvaluateItems
+from reward_server.jobs.durable.files import FileLimits
+from reward_server.jobs.durable.kinds import Kind, LineReader
+from reward_server.jobs.durable.worker import Pace, Worker
+from reward_server.settings import Settings
+from reward_server.store.store import Store
+from reward_server.telemetry.metrics import Metrics
+from scenarios.library import Catalog
+
+
+def job_kinds(evaluations: EvaluationService, catalog: Catalog) -> Mapping[str, Kind]:
+    """All types of jobs that this version does."""
+    lines = LineReader(read_json, validate)
+    return {"evaluate": EvaluateItems(evaluations, catalog, lines)}
+
+
+def file_limits(settings: Settings) -> FileLimits:
+    """What labs may store."""
+    return FileLimits(int(settings.max_file_mb * 1_000_000), int(settings.max_stored_files_mb * 1_000_000))
+
+
+def worker_maker(
+    *, store: Store, kinds: Mapping[str, Kind], clock: Clock, metrics: Metrics, settings: Settings
+) -> Callable[[], Worker]:
+    """Makes workers that know how to do these jobs."""
+    pace = Pace(lease_s=settings.job_lease_s, slice_deadline_s=settings.batch_deadline_s)
+    return lambda: Worker(store=store, kinds=kinds, clock=clock, metrics=metrics, pace=pace)
+
+
+class Workers:
+    """The workers of this process; they share nothing but the database."""
+
+    def __init__(self, count: int, make: Callable[[], Worker]) -> None:
+        self.each = [make() for _ in range(count)]
+
+    def wake(self) -> None:
+        """There is a new job."""
+        for worker in self.each:
+            worker.wake()

@@ -1,0 +1,71 @@
+"""Jobs of type `evaluate`: every line is a request of POST /evaluate, scored as `/batch/evaluate` would."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reward_server.access import for_key, scenario_for
+from reward_server.coordination.idempotency import Body
+from reward_server.coordination.lab import Lab
+from reward_server.errors import InvalidRequest, TooMuchText
+from reward_server.evaluations.service import BatchEntry, EvaluationService, InvalidEntry
+from reward_server.jobs.durable.kinds import Item, LineReader, Record, failed, succeeded
+from reward_server.scoring.weight import weight_of
+from reward_server.store.job_records import ItemOutcome
+from reward_server.store.records import JsonObject
+from reward_server.store.store import UnitOfWork
+from scenarios.library import Catalog
+from trainer_client.wire import BatchItem
+
+OWN = ("id",)
+
+
+class EvaluateItems:
+    """Scores conversations."""
+
+    slice_size = 16
+
+    def __init__(self, evaluations: EvaluationService, catalog: Catalog, lines: LineReader) -> None:
+        self._evaluations = evaluations
+        self._catalog = catalog
+        self._lines = lines
+
+    def check(self, lab: Lab, params: JsonObject) -> None:
+        """Refuse a scenario that the lines could not use."""
+        check_scenario(lab, self._catalog, params)
+
+    async def run(self, lab: Lab, params: JsonObject, items: Sequence[Item], record: Record) -> None:
+        """Score these lines in one pass; the evaluations are stored with their results."""
+        entries = [self._entry(item, params) for item in items]
+
+        async def keep(unit: UnitOfWork, body: Body) -> None:
+            results = zip(items, entries, body["results"], strict=True)
+            await record(unit, [_outcome(lab, item, entry, result) for item, entry, result in results])
+
+        await self._evaluations.batch_for_a_job(lab, entries, keep)
+
+    def _entry(self, item: Item, params: JsonObject) -> BatchEntry:
+        # Ids of lines may be equal; within a slice they are told apart by their place.
+        try:
+            entry = self._lines.read(BatchItem, item.line, {"id": str(item.index), **params})
+            weight_of(entry.messages)
+        except (InvalidRequest, TooMuchText) as error:
+            return InvalidEntry(str(item.index), error)
+        return entry
+
+
+def _outcome(lab: Lab, item: Item, entry: BatchEntry, result: Body) -> ItemOutcome:
+    if result["status"] == "error":
+        return failed(item.index, result["code"], result["message"], entry.id)
+    return succeeded(item.index, {"id": entry.id, **_without(for_key(lab, result), "id", "status")})
+
+
+def _without(body: Body, *names: str) -> Body:
+    return {name: value for name, value in body.items() if name not in names}
+
+
+def check_scenario(lab: Lab, catalog: Catalog, params: JsonObject) -> None:
+    """Refuse defaults that name what there is not, or what the key may not use."""
+    collection, scenario = params.get("collection_slug"), params.get("scenario_slug")
+    if collection is not None and scenario is not None:
+        scenario_for(lab, catalog, collection, scenario)

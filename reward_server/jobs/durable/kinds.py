@@ -1,0 +1,94 @@
+"""What a kind of job is: how its items are checked and done.
+
+A kind does a slice of items at a time and records what became of them in the very transaction that makes their effect
+durable, so that an item has its effect once however often its workers are killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from reward_server.coordination.lab import Lab
+from reward_server.errors import LabsError, ProviderFailed, RateLimited, Unavailable, in_a_line
+from reward_server.store.job_records import ItemOutcome, ItemState
+from reward_server.store.records import JsonObject
+from reward_server.store.store import UnitOfWork
+
+M = TypeVar("M", bound=BaseModel)
+Record = Callable[[UnitOfWork, Sequence[ItemOutcome]], Awaitable[None]]
+"""Records outcomes; to be called in the transaction of their effect. Raises `LeaseLost`."""
+
+
+@dataclass(frozen=True)
+class LineReader:
+    """Turns lines into requests; handed in, because requests are checked where HTTP is known."""
+
+    read_json: Callable[[bytes], Any]
+    validate: Callable[[type[BaseModel], object], Any]
+
+    def read(self, model: type[M], line: bytes, defaults: Mapping[str, Any]) -> M:
+        """The request of a line; what it leaves out is the job's. `InvalidRequest` says what is wrong."""
+        content = self.read_json(line)
+        if isinstance(content, dict):
+            content = {**defaults, **content}
+        request: M = self.validate(model, content)
+        return request
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One line of a job's input."""
+
+    index: int
+    attempt: int
+    line: bytes = field(repr=False)
+
+
+class Kind(Protocol):
+    """A type of jobs."""
+
+    slice_size: int
+    """Items that are done together."""
+
+    def check(self, lab: Lab, params: JsonObject) -> None:
+        """Refuse, before any work, what cannot be done; `LabsError` says why."""
+
+    async def run(self, lab: Lab, params: JsonObject, items: Sequence[Item], record: Record) -> None:
+        """Do these items and record all of them."""
+
+
+def in_passing(error: type[LabsError]) -> bool:
+    """Whether a failure says nothing of the item: the same item may work later."""
+    return issubclass(error, ProviderFailed | Unavailable | RateLimited) or error is LabsError
+
+
+def _tree(error: type[LabsError]) -> Iterator[type[LabsError]]:
+    yield error
+    for child in error.__subclasses__():
+        yield from _tree(child)
+
+
+def passing_codes() -> frozenset[str]:
+    """Codes of failures after which an item is tried again."""
+    return frozenset(error.code for error in _tree(LabsError) if in_passing(error))
+
+
+def succeeded(index: int, result: JsonObject) -> ItemOutcome:
+    """An item that is done."""
+    return ItemOutcome(index=index, state=ItemState.DONE, result={"index": index, "status": "success", **result})
+
+
+def failed(index: int, code: str, message: str, item_id: str | None = None) -> ItemOutcome:
+    """An item that got an error. Whether it is tried again is decided by whoever records it."""
+    known = {} if item_id is None else {"id": item_id}
+    result = {"index": index, **known, "status": "error", "code": code, "message": message}
+    return ItemOutcome(index=index, state=ItemState.FAILED, result=result)
+
+
+def failed_by(index: int, error: LabsError, item_id: str | None = None) -> ItemOutcome:
+    """An item that was refused."""
+    return failed(index, error.code, in_a_line(error), item_id)

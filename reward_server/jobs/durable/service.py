@@ -1,0 +1,198 @@
+"""Jobs as labs use them: submit, look, cancel, resume, retry, read results. Workers do the rest."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic_core import to_json
+
+from reward_server.clock import Clock, to_iso
+from reward_server.coordination.idempotency import Body, Idempotency, Keep
+from reward_server.coordination.lab import Lab
+from reward_server.coordination.scopes import in_order
+from reward_server.errors import Conflict, FieldProblem, InvalidRequest, JobNotFound, QuotaExceeded
+from reward_server.ids import IdPrefix, is_id, new_id
+from reward_server.jobs.durable.files import FileService
+from reward_server.jobs.durable.kinds import Kind
+from reward_server.store.job_records import JobRow, JobStatus
+from reward_server.store.records import EpisodeCursor, JsonObject
+from reward_server.store.store import Store
+from trainer_client.wire import JobRequest
+
+OPEN_JOBS = 50
+"""Of one lab."""
+RESULTS_AT_ONCE = 200
+ONE_INPUT = "Give either file_id or items."
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job that can be done: its input is stored."""
+
+    file_id: str
+    total: int
+
+
+class JobService:
+    """The jobs of labs."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        files: FileService,
+        kinds: Mapping[str, Kind],
+        idempotency: Idempotency,
+        clock: Clock,
+        wake: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._kinds = kinds
+        self._idempotency = idempotency
+        self._clock = clock
+        self._wake = wake
+
+    async def submit(self, lab: Lab, request: JobRequest, key: str | None) -> Body:
+        """Queue a job."""
+        kind = self._kinds.get(request.type)
+        if kind is None:
+            raise InvalidRequest(errors=[FieldProblem(("type",), "This server does no such jobs.")])
+        params = request.model_dump(exclude={"type", "file_id", "items"}, exclude_unset=True, exclude_none=True)
+        kind.check(lab, params)
+
+        async def work(keep: Keep) -> Body:
+            found = await self._input(lab, request)
+            row = self._row(lab, request.type, params, found)
+            body = document(row, self._clock.now())
+            async with self._store.transaction() as unit:
+                if await unit.jobs.count_open(lab.lab_id) >= OPEN_JOBS:
+                    raise QuotaExceeded(
+                        f"This lab has {OPEN_JOBS} jobs that are not over; wait for one, or cancel one."
+                    )
+                await unit.jobs.add(row)
+                await keep(unit, body)
+            self._wake()
+            return body
+
+        return await self._idempotency.answer(lab, key, lambda: ("jobs", request.model_dump()), work)
+
+    async def get(self, lab: Lab, job_id: str) -> Body:
+        """How a job stands."""
+        return document(await self.find(lab, job_id), self._clock.now())
+
+    async def find(self, lab: Lab, job_id: str) -> JobRow:
+        """The lab's job; `JobNotFound`."""
+        row = None
+        if is_id(job_id, IdPrefix.JOB):
+            async with self._store.reading() as unit:
+                row = await unit.jobs.get(lab.lab_id, job_id)
+        if row is None:
+            raise JobNotFound
+        return row
+
+    async def page(self, lab: Lab, limit: int, after: EpisodeCursor | None) -> list[JobRow]:
+        """The lab's jobs, newest first."""
+        async with self._store.reading() as unit:
+            return await unit.jobs.page(lab.lab_id, limit, after)
+
+    async def cancel(self, lab: Lab, job_id: str) -> Body:
+        """Stop a job: nothing is recorded any more. One that is over stays as it is."""
+        await self.find(lab, job_id)
+        async with self._store.transaction() as unit:
+            await unit.jobs.cancel(lab.lab_id, job_id, self._clock.now())
+        return await self.get(lab, job_id)
+
+    async def resume(self, lab: Lab, job_id: str) -> Body:
+        """Go on with a job that was cancelled; finished items stay finished."""
+        row = await self.find(lab, job_id)
+        async with self._store.transaction() as unit:
+            moved = await unit.jobs.resume(lab.lab_id, job_id)
+        if not moved and not row.is_open:
+            raise Conflict("Only a job that was cancelled can be resumed.")
+        self._wake()
+        return await self.get(lab, job_id)
+
+    async def retry(self, lab: Lab, job_id: str) -> Body:
+        """Take the dead items of a job again."""
+        row = await self.find(lab, job_id)
+        if row.dead == 0:
+            raise Conflict("This job has no dead items.")
+        async with self._store.transaction() as unit:
+            moved = await unit.jobs.retry_dead(lab.lab_id, job_id, self._clock.now())
+        if not moved:
+            raise Conflict("The job is not over yet.")
+        self._wake()
+        return await self.get(lab, job_id)
+
+    async def results(self, lab: Lab, job_id: str, after: int = -1) -> AsyncIterator[JsonObject]:
+        """What became of the items that are finished so far, in their order."""
+        while True:
+            async with self._store.reading() as unit:
+                found = await unit.jobs.results(lab.lab_id, job_id, after, RESULTS_AT_ONCE)
+            for _, result in found:
+                yield result
+            if len(found) < RESULTS_AT_ONCE:
+                return
+            after = found[-1][0]
+
+    async def _input(self, lab: Lab, request: JobRequest) -> Submission:
+        if (request.items is None) == (request.file_id is None):
+            raise InvalidRequest(errors=[FieldProblem(("items",), ONE_INPUT)])
+        if request.file_id is not None:
+            file = await self._files.find(lab, request.file_id)
+        else:
+            file = await self._files.store(lab, "items of a job", _lines(request.items or []))
+        return Submission(file.file_id, file.lines)
+
+    def _row(self, lab: Lab, job_type: str, params: JsonObject, found: Submission) -> JobRow:
+        return JobRow(
+            job_id=new_id(IdPrefix.JOB),
+            lab_id=lab.lab_id,
+            key_id=lab.key_id,
+            type=job_type,
+            status=JobStatus.QUEUED,
+            file_id=found.file_id,
+            params=params,
+            collections=lab.collections,
+            full_scores=lab.full_scores,
+            scopes=tuple(scope.value for scope in in_order(lab.scopes)),
+            total=found.total,
+            created_at=self._clock.now(),
+        )
+
+
+def document(row: JobRow, now: datetime) -> Body:
+    """A job as it is shown."""
+    body: Body = {
+        "job_id": row.job_id,
+        "type": row.type,
+        "status": row.status.value,
+        "file_id": row.file_id,
+        "counts": {
+            "total": row.total,
+            "done": row.done,
+            "failed": row.failed,
+            "dead": row.dead,
+            "remaining": row.total - row.finished_items,
+        },
+        "progress": round(row.finished_items / row.total, 4),
+        "created_at": to_iso(row.created_at),
+    }
+    for name in ("started_at", "finished_at"):
+        moment = getattr(row, name)
+        if moment is not None:
+            body[name] = to_iso(moment)
+    if row.is_open and row.started_at is not None and row.finished_items:
+        pace = (now - row.started_at).total_seconds() / row.finished_items
+        body["eta_s"] = round(pace * (row.total - row.finished_items), 1)
+    if row.error is not None:
+        body["error"] = row.error
+    return body
+
+
+async def _lines(items: list[JsonObject]) -> AsyncIterator[bytes]:
+    for item in items:
+        yield to_json(item) + b"\n"

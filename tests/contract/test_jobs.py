@@ -1,0 +1,245 @@
+"""/files and /jobs: uploads, background scoring, results, following, cancelling."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from reward_server.errors import JudgeFailed
+from tests.contract.house import COLLECTION, WHERE, Client, House, Json, assert_error
+
+TALK = [
+    {"role": "user", "content": "Hello, my bike has a flat tyre."},
+    {"role": "assistant", "content": "Good morning. How did it happen?"},
+    {"role": "user", "content": "I rode over broken glass behind the station."},
+]
+WAIT_S = 60.0
+
+
+def jsonl(*lines: object) -> bytes:
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+async def upload(labs: Client, *lines: object, name: str = "a.jsonl") -> Json:
+    return await labs.ok("POST", f"/files?name={name}", content=jsonl(*lines))
+
+
+async def submit(labs: Client, *items: Json, **fields: Any) -> Json:
+    return await labs.ok("POST", "/jobs", {"type": "evaluate", "items": list(items), **fields})
+
+
+async def over(labs: Client, job: Json) -> Json:
+    """The job once nobody works on it any more."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            found = await labs.ok("GET", f"/jobs/{job['job_id']}")
+            if found["status"] not in ("queued", "running"):
+                return found
+            await asyncio.sleep(0.05)
+
+
+async def results(labs: Client, job: Json, query: str = "") -> list[Json]:
+    response = await labs.call("GET", f"/jobs/{job['job_id']}/results{query}")
+    assert response.status_code == 200
+    return [json.loads(line) for line in response.text.splitlines()]
+
+
+# --- evaluate -------------------------------------------------------------------------------------
+
+
+async def test_a_job_over_a_file_scores_every_line_as_evaluate_does(labs: Client) -> None:
+    alone = await labs.ok("POST", "/evaluate", {**WHERE, "messages": TALK})
+    file = await upload(labs, *({**WHERE, "id": f"talk-{n}", "messages": TALK} for n in range(40)))
+    assert (file["lines"], file["name"]) == (40, "a.jsonl")
+    job = await labs.ok("POST", "/jobs", {"type": "evaluate", "file_id": file["file_id"]})
+    assert job["counts"] == {"total": 40, "done": 0, "failed": 0, "dead": 0, "remaining": 40}
+    finished = await over(labs, job)
+    assert (finished["status"], finished["progress"], finished["counts"]["done"]) == ("completed", 1.0, 40)
+    found = await results(labs, job)
+    assert [line["id"] for line in found] == [f"talk-{n}" for n in range(40)]
+    assert {line["reward"] for line in found} == {alone["reward"]}
+    assert len({line["evaluation_id"] for line in found}) == 40
+    kept = await labs.ok("GET", f"/evaluations/{found[0]['evaluation_id']}")
+    assert (kept["source"], kept["reward"], kept["scoring_version"]) == (
+        "job",
+        alone["reward"],
+        alone["scoring_version"],
+    )
+    assert (await results(labs, job, "?after=37")) == found[38:]
+
+
+async def test_what_lines_leave_out_is_the_jobs(labs: Client) -> None:
+    job = await submit(labs, {"messages": TALK}, **WHERE)
+    assert (await over(labs, job))["counts"]["done"] == 1
+    [line] = await results(labs, job)
+    assert (line["index"], line["id"], line["status"]) == (0, "0", "success")
+
+
+async def test_a_bad_line_is_an_error_and_the_others_are_scored(labs: Client) -> None:
+    file = await labs.ok("POST", "/files", content=jsonl({**WHERE, "messages": TALK}) + b"no json\n\n[1]\n" + jsonl({}))
+    job = await labs.ok("POST", "/jobs", {"type": "evaluate", "file_id": file["file_id"]})
+    assert (await over(labs, job))["counts"] == {"total": 4, "done": 1, "failed": 3, "dead": 0, "remaining": 0}
+    found = await results(labs, job)
+    assert [line["status"] for line in found] == ["success", "error", "error", "error"]
+    assert {line["code"] for line in found[1:]} == {"invalid_request"}
+    assert not any("reward" in line for line in found[1:])
+
+
+async def test_a_judge_that_failed_is_asked_again_and_never_a_number(house: House, labs: Client) -> None:
+    house.failure = lambda request: JudgeFailed()
+    job = await submit(labs, {**WHERE, "messages": TALK})
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            if house.scored:
+                break
+            await asyncio.sleep(0.01)
+    assert await results(labs, job) == []
+    house.failure = lambda request: None
+    later(house)
+    assert (await over(labs, job))["counts"]["done"] == 1
+
+
+async def test_dead_items_are_told_and_taken_again_when_asked(house: House, labs: Client) -> None:
+    house.failure = lambda request: JudgeFailed()
+    job = await submit(labs, {**WHERE, "messages": TALK}, {**WHERE, "messages": TALK[:2]})
+    async with asyncio.timeout(WAIT_S):
+        while (found := await labs.ok("GET", f"/jobs/{job['job_id']}"))["counts"]["dead"] < 2:
+            later(house)
+            await asyncio.sleep(0.05)
+    assert found["status"] == "completed"
+    assert {line["code"] for line in await results(labs, job)} == {"judge_failed"}
+    house.failure = lambda request: None
+    again = await labs.ok("POST", f"/jobs/{job['job_id']}/retry")
+    assert again["counts"]["dead"] == 0
+    assert (await over(labs, job))["counts"]["done"] == 2
+    assert_error(await labs.call("POST", f"/jobs/{job['job_id']}/retry"), 409, "conflict")
+
+
+def later(house: House) -> None:
+    """Past whatever an item waits for before its next attempt."""
+    house.clock.advance(timedelta(minutes=2))
+
+
+# --- cancel, resume, follow -----------------------------------------------------------------------
+
+
+async def test_a_cancelled_job_records_nothing_more_and_goes_on_when_resumed(house: House, labs: Client) -> None:
+    house.matcher.close()
+    job = await submit(labs, *({**WHERE, "messages": TALK} for _ in range(3)))
+    await house.matcher.somebody_waits()
+    cancelled = await labs.ok("POST", f"/jobs/{job['job_id']}/cancel")
+    assert (cancelled["status"], cancelled["counts"]["remaining"]) == ("cancelled", 3)
+    house.matcher.open()
+    assert await results(labs, job) == []
+    resumed = await labs.ok("POST", f"/jobs/{job['job_id']}/resume")
+    assert resumed["status"] in ("queued", "running")
+    assert (await over(labs, job))["counts"]["done"] == 3
+    assert (await labs.ok("POST", f"/jobs/{job['job_id']}/cancel"))["status"] == "completed"
+    assert_error(await labs.call("POST", f"/jobs/{job['job_id']}/resume"), 409, "conflict")
+
+
+async def test_events_tell_of_progress_and_of_the_end(labs: Client) -> None:
+    job = await submit(labs, {**WHERE, "messages": TALK})
+    await over(labs, job)
+    response = await labs.call("GET", f"/jobs/{job['job_id']}/events")
+    assert response.headers["content-type"].startswith("text/event-stream")
+    event, data = response.text.strip().splitlines()
+    assert event == "event: finished"
+    assert json.loads(data.removeprefix("data: "))["counts"]["done"] == 1
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+async def test_files_are_listed_read_and_deleted(house: House, labs: Client) -> None:
+    first = await upload(labs, {"a": 1})
+    later(house)
+    second = await upload(labs, {"a": 1}, {"a": 2}, name="b.jsonl")
+    assert [file["name"] for file in (await labs.ok("GET", "/files"))["data"]] == ["b.jsonl", "a.jsonl"]
+    page = await labs.ok("GET", "/files?limit=1")
+    rest = await labs.ok("GET", f"/files?limit=1&cursor={page['next_cursor']}")
+    assert [page["data"][0]["file_id"], rest["data"][0]["file_id"]] == [second["file_id"], first["file_id"]]
+    assert "next_cursor" not in rest
+    assert (await labs.ok("DELETE", f"/files/{first['file_id']}"))["deleted"] is True
+    assert_error(await labs.call("GET", f"/files/{first['file_id']}"), 404, "file_not_found")
+
+
+async def test_a_file_that_a_job_reads_stays(house: House, labs: Client) -> None:
+    house.matcher.close()
+    file = await upload(labs, {**WHERE, "messages": TALK})
+    job = await labs.ok("POST", "/jobs", {"type": "evaluate", "file_id": file["file_id"]})
+    assert_error(await labs.call("DELETE", f"/files/{file['file_id']}"), 409, "conflict")
+    house.matcher.open()
+    await over(labs, job)
+    await labs.ok("DELETE", f"/files/{file['file_id']}")
+    assert len(await results(labs, job)) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "status", "code"),
+    [
+        (b"", {}, 400, "invalid_request"),
+        (b"\n \n", {}, 400, "invalid_request"),
+        (b"{}", {"Content-Type": "multipart/form-data; boundary=x"}, 400, "invalid_request"),
+        (b"{}", {"Content-Encoding": "gzip"}, 400, "invalid_request"),
+        (b"x" * 4_000_001, {}, 400, "invalid_request"),
+    ],
+)
+async def test_what_is_no_file_of_lines_is_refused_and_leaves_nothing(
+    labs: Client, content: bytes, headers: dict[str, str], status: int, code: str
+) -> None:
+    response = await labs.call("POST", "/files", content=content, headers=headers)
+    assert_error(response, status, code)
+    assert (await labs.ok("GET", "/files"))["data"] == []
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"type": "evaluate"}, 400, "invalid_request"),
+        ({"type": "evaluate", "items": []}, 400, "invalid_request"),
+        ({"type": "evaluate", "items": [{}], "file_id": "file_1"}, 400, "invalid_request"),
+        ({"type": "sing", "items": [{}]}, 400, "invalid_request"),
+        ({"type": "evaluate", "file_id": "file_1"}, 404, "file_not_found"),
+        ({"type": "evaluate", "items": [{}], **WHERE, "scenario_slug": "x"}, 404, "scenario_not_found"),
+        ({"type": "evaluate", "items": [{}], "colour": 1}, 400, "invalid_request"),
+    ],
+)
+async def test_a_job_that_cannot_be_done_is_refused(labs: Client, body: Json, status: int, code: str) -> None:
+    assert_error(await labs.call("POST", "/jobs", body), status, code)
+    assert (await labs.ok("GET", "/jobs"))["data"] == []
+
+
+async def test_a_job_may_do_what_its_key_may(house: House) -> None:
+    key = await house.key(collections=("front-desk",))
+    async with house.client(key) as labs:
+        refused = await labs.call("POST", "/jobs", {"type": "evaluate", "items": [{}], **WHERE})
+        assert_error(refused, 403, "forbidden")
+        job = await submit(labs, {**WHERE, "messages": TALK})
+        await over(labs, job)
+        assert [line["code"] for line in await results(labs, job)] == ["forbidden"]
+        assert COLLECTION not in (await labs.call("GET", f"/jobs/{job['job_id']}/results")).text
+
+
+async def test_full_scores_are_for_jobs_of_keys_that_have_them(house: House) -> None:
+    found = []
+    for full in (True, False):
+        async with house.client(await house.key(full_scores=full)) as labs:
+            job = await submit(labs, {**WHERE, "messages": TALK})
+            await over(labs, job)
+            found += await results(labs, job)
+    assert set(found[0]) - set(found[1]) == {"score_breakdown", "capped_by"}
+
+
+async def test_the_same_key_submits_one_job(labs: Client) -> None:
+    body, headers = {"type": "evaluate", "items": [{**WHERE, "messages": TALK}]}, {"Idempotency-Key": "once"}
+    first, second = [await labs.ok("POST", "/jobs", body, headers=headers) for _ in range(2)]
+    assert first["job_id"] == second["job_id"]
+    assert len((await labs.ok("GET", "/jobs"))["data"]) == 1
