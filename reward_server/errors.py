@@ -26,6 +26,7 @@
     │   │   ├── HistoryMismatch         history_mismatch
     │   │   ├── IdempotencyMismatch     idempotency_mismatch
     │   │   ├── TurnInProgress          turn_in_progress
+    │   │   ├── LeaseLost               lease_lost: another worker has the items of a job, or it is over
     │   │   └── CalibrationMismatch     calibration_mismatch
     │   ├── BodyTooLarge            body_too_large
     │   │   └── TooMuchText             too_much_text
@@ -286,6 +287,13 @@ class CalibrationMismatch(Conflict):
 
     code = "calibration_mismatch"
     default_message = "This calibration was fitted for another scoring version or reward model."
+
+
+class LeaseLost(Conflict):
+    """Somebody else has the items by now, or the job is over: what was made of them is not recorded."""
+
+    code = "lease_lost"
+    default_message = "The job is over, or another worker has taken its items."
 
 
 class BodyTooLarge(ClientError):

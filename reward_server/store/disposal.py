@@ -10,7 +10,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from sqlalchemy import JSON, Connection, Delete, Table, Text, cast, delete, func, select
+from sqlalchemy import JSON, Connection, Delete, LargeBinary, Table, Text, cast, delete, func, select
 from sqlalchemy.sql import ColumnElement
 
 from reward_server.store.isolation import LAB
@@ -68,6 +68,8 @@ def _delete(table: Table, lab_id: str, before: datetime | None) -> Delete:
 def _length(table: Table) -> ColumnElement[int]:
     texts = [column for column in table.c if isinstance(column.type, JSON | Text)]
     lengths = [func.coalesce(func.sum(func.length(cast(column, Text))), 0) for column in texts]
+    files = [column for column in table.c if isinstance(column.type, LargeBinary)]
+    lengths += [func.coalesce(func.sum(func.length(column)), 0) for column in files]
     return reduce(add, lengths, func.count())
 
 

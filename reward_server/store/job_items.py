@@ -13,7 +13,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from reward_server.errors import Conflict
+from reward_server.errors import LeaseLost
 from reward_server.store.isolation import across_labs
 from reward_server.store.job_records import OPEN, Claim, ItemOutcome, ItemState, JobRow, JobStatus
 from reward_server.store.jobs import job_of
@@ -124,12 +124,6 @@ class Hold:
     token: str
     until: datetime
     most: int
-
-
-class LeaseLost(Conflict):
-    """Somebody else has the items by now, or the job is over: what was made of them is not recorded."""
-
-    default_message = "The job is over, or another worker has taken its items."
 
 
 class JobItems:

@@ -18,9 +18,9 @@ from reward_server.clock import Clock
 from reward_server.coordination.fair_threads import working_for
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
-from reward_server.errors import LabsError, StoreUnavailable
+from reward_server.errors import LabsError, LeaseLost, StoreUnavailable
 from reward_server.jobs.durable.kinds import Item, Kind, failed, failed_by, passing_codes
-from reward_server.store.job_items import MAX_ATTEMPTS, Hold, LeaseLost
+from reward_server.store.job_items import MAX_ATTEMPTS, Hold
 from reward_server.store.job_records import Claim, ItemOutcome, ItemState, JobRow
 from reward_server.store.store import Store, UnitOfWork
 from reward_server.telemetry.logs import get_logger
