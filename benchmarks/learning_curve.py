@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.curves import draw_watched
 from benchmarks.processes import ROOT, labs_server, running
 from benchmarks.report import RESULTS, Table, environment, write
 from learner.cli import demo_file
@@ -36,17 +37,27 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = arguments.runs or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
-        server = labs_server(Path(name))
-        with running(server):
-            for seed in arguments.seeds:
-                run_demo(server.url, folder / f"seed-{seed}", seed, arguments.updates)
+        missing = [seed for seed in arguments.seeds if not is_finished(folder / f"seed-{seed}", arguments.updates)]
+        if missing:
+            server = labs_server(Path(name))
+            with running(server):
+                for seed in missing:
+                    run_demo(server.url, folder / f"seed-{seed}", seed, arguments.updates)
         runs = {seed: read_metrics(folder / f"seed-{seed}" / "metrics.jsonl") for seed in arguments.seeds}
-        text = f"{table(runs).text()}\n\n{method(arguments.updates)}\n\n{environment()}"
+        text = f"{table(runs).text()}\n\n{language(runs).text()}\n\n{method(arguments.updates)}\n\n{environment()}"
         print(text)
         if arguments.write:
-            write("learning_curve", text + "\n\n![held-out reward](learning_curve.png)")
+            pictures = "![held-out reward](learning_curve.png)\n\n![what else was watched](learning_curve_watched.png)"
+            write("learning_curve", f"{text}\n\n{pictures}")
             curves = {f"seed {seed}": records for seed, records in runs.items()}
             plot_curve(curves, RESULTS / "learning_curve.png", "learner demo: held-out reward")
+            draw_watched(curves, RESULTS / "learning_curve_watched.png")
+
+
+def is_finished(folder: Path, updates: int) -> bool:
+    """Whether the last evaluation of a run is there."""
+    records = read_metrics(folder / "metrics.jsonl")
+    return any(record["kind"] == "eval" and record["step"] >= updates for record in records)
 
 
 def run_demo(url: str, folder: Path, seed: int, updates: int) -> None:
@@ -78,12 +89,31 @@ def table(runs: dict[int, list[dict[str, Any]]]) -> Table:
     return result
 
 
+def language(runs: dict[int, list[dict[str, Any]]]) -> Table:
+    """Whether what earns the reward is still language."""
+    result = Table(
+        "The language of the same turns, before and after",
+        ["seed", "nats per token under the first weights", "broken turns", "repeated turns", "KL in training"],
+    )
+    for seed, records in runs.items():
+        held_out = [record for record in records if record["kind"] == "eval"]
+        kl = [record["update/kl_reference"] for record in records if "update/kl_reference" in record]
+        first, last = held_out[0], held_out[-1]
+        result.add(
+            seed,
+            f"{first['fluency/reference_nll']:.2f} → {last['fluency/reference_nll']:.2f}",
+            *(f"{first[name]:.1%} → {last[name]:.1%}" for name in ("fluency/broken", "fluency/repeated")),
+            f"{kl[0]:.3f} → {kl[-1]:.3f}",
+        )
+    return result
+
+
 def method(updates: int) -> str:
     """How it was measured."""
     config = load(demo_file())
     server, model, rollout = config.server, config.model, config.rollout
     return (
-        f"`learner demo --updates {updates}` (left alone, it makes {config.run.updates}) on"
+        f"`learner demo` with {updates} updates on"
         f" `{server.collection}/{server.scenario}`: a transformer of {model.layers} layers, width"
         f" {model.width}, warmed up on scripted dialogues, then {config.algorithm.name} with {rollout.groups} groups of"
         f" {rollout.group_size} episodes per update. Held-out reward is the mean over {config.evaluation.episodes}"

@@ -19,11 +19,24 @@ from pathlib import Path
 from typing import Any, Literal
 
 import learner.algorithms as table
-from learner.algorithms import ALGORITHMS, Credit, Objective
+from learner import tiny
+from learner.algorithms import ALGORITHMS, Objective
+from learner.sections import (
+    AlgorithmSection,
+    DataSection,
+    EvaluationSection,
+    LogSection,
+    LoraSection,
+    ModelSection,
+    OptimSection,
+    RolloutSection,
+    RunSection,
+    ServerSection,
+    WarmupSection,
+)
 
 if typing.TYPE_CHECKING:
     from learner.update import UpdateSettings
-    from learner.warmup import WarmupSettings
 
 
 MOST_TURNS = 50
@@ -32,161 +45,6 @@ MOST_TURNS = 50
 
 class ConfigError(ValueError):
     """The configuration cannot be used; the message says where and why."""
-
-
-@dataclass(frozen=True)
-class ServerSection:
-    """Where episodes are played."""
-
-    url: str | None = None
-    """Default: LABS_URL, else the local server."""
-    collection: str = "clinical-intake"
-    scenario: str = "tired-and-dizzy"
-    scenarios: list[str] = field(default_factory=list)
-    """A mixture in place of the one scenario: each `collection/scenario`, or a collection for all of it."""
-    held_out: list[str] = field(default_factory=list)
-    """Scenarios of the evaluation, never trained on. Empty: held-out seeds of those that are."""
-    max_turns: int | None = 12
-    system: str = "auto"
-    """System prompt of the policy: `card` for the scenario's public description, `none`, or a text. `auto`: the card
-    for a model of `model.path`, none for a tiny one."""
-    reward_config: dict[str, Any] = field(default_factory=dict)
-    """Sent with every episode, such as `{composite = {combine = "min", parts = [...]}}`."""
-    patience_s: float = 600.0
-    """How long a server may be away before its episodes count as failed."""
-
-
-@dataclass(frozen=True)
-class ModelSection:
-    """The policy."""
-
-    path: str | None = None
-    """A transformers folder or hub name. None: a tiny model, made and warmed up on the spot."""
-    layers: int = 2
-    width: int = 96
-    heads: int = 4
-    context: int = 2048
-    temperature: float = 1.0
-    max_tokens: int = 32
-    """Longest turn."""
-    device: str = "cpu"
-    threads: int = 1
-    """Threads of torch on the CPU: more than one costs a tiny model more than it gives."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """What matrix products are computed in, of sampler and update alike; weights stay in float32."""
-    recompute: bool = False
-    """Make activations again in the backward pass: less memory, about a third more time."""
-    template_options: dict[str, Any] = field(default_factory=dict)
-    """Passed to the chat template, such as `{enable_thinking = false}`."""
-    reference: bool = True
-    """Keep a frozen copy of the first weights, for KL and fluency. An algorithm that needs it keeps it anyway."""
-
-
-@dataclass(frozen=True)
-class WarmupSection:
-    """Scripted dialogues for a tiny model."""
-
-    script: str = "tired-and-dizzy"
-    steps: int = 200
-    batch: int = 8
-    turns: int = 12
-    learning_rate: float = 4e-3
-
-    def settings(self) -> WarmupSettings:
-        """As the warm-up takes them."""
-        from learner.warmup import WarmupSettings
-
-        return WarmupSettings(self.steps, self.batch, self.turns, self.learning_rate)
-
-
-@dataclass(frozen=True)
-class RolloutSection:
-    """What is played for one update."""
-
-    groups: int = 8
-    group_size: int = 8
-    waves: int = 2
-    """Batches that take turns with the model while the others wait for the server."""
-    connections: int = 64
-    max_refills: int = 3
-    """With dynamic sampling: how often groups without a difference are replaced before one update."""
-
-
-@dataclass(frozen=True)
-class AlgorithmSection:
-    """A preset, and what of it is changed."""
-
-    name: str = "grpo"
-    credit: Credit | None = None
-    """`episode` or `to_go`; None: the preset's."""
-    gamma: float | None = None
-    """With `to_go`: how much a gain counts one turn earlier. None: the preset's."""
-    entropy: float = 0.0
-    dimensions: dict[str, float] = field(default_factory=dict)
-    """Weights of the scores for an algorithm that takes each dimension by itself."""
-    overrides: dict[str, Any] = field(default_factory=dict)
-    """Fields of the objective."""
-
-
-@dataclass(frozen=True)
-class OptimSection:
-    """The optimiser."""
-
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    clip_norm: float = 1.0
-    minibatches: int = 1
-    micro_tokens: int = 4_096
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """How the learning rate falls from its full value to `final_share` of it over the updates of the run."""
-    warmup_updates: int = 0
-    """Updates over which the learning rate rises to its full value."""
-    final_share: float = 0.0
-    non_finite: Literal["stop", "skip"] = "stop"
-    """What to do with a step whose gradient is not a number."""
-
-    def rate(self, step: int, updates: int) -> float:
-        """The learning rate of update `step`, counted from 1."""
-        if step <= self.warmup_updates:
-            return self.learning_rate * step / self.warmup_updates
-        done = min(1.0, (step - self.warmup_updates - 1) / max(updates - self.warmup_updates - 1, 1))
-        left = {"constant": 1.0, "linear": 1.0 - done, "cosine": 0.5 * (1.0 + math.cos(math.pi * done))}[self.schedule]
-        return self.learning_rate * (self.final_share + (1.0 - self.final_share) * left)
-
-
-@dataclass(frozen=True)
-class DataSection:
-    """A file to learn from, for algorithms that need no server."""
-
-    file: str | None = None
-    """JSON lines: conversations for `sft`, pairs for `dpo` and `ipo`."""
-    batch: int = 16
-    """Rows per update."""
-    micro: int = 4
-    """Rows per forward pass."""
-    held_out_share: float = 0.1
-
-
-@dataclass(frozen=True)
-class EvaluationSection:
-    """Held-out seeds: never trained on."""
-
-    every: int = 10
-    episodes: int = 64
-    samples: int = 2
-    """Transcripts kept of each evaluation at the start and the end."""
-    stop_after: int = 0
-    """End the run after so many evaluations without a better one; 0: never."""
-
-
-@dataclass(frozen=True)
-class RunSection:
-    """The run as a whole."""
-
-    updates: int = 60
-    seed: int = 0
-    checkpoint_every: int = 20
-    keep: int = 2
 
 
 @dataclass(frozen=True)
@@ -200,6 +58,8 @@ class Config:
     algorithm: AlgorithmSection = field(default_factory=AlgorithmSection)
     optim: OptimSection = field(default_factory=OptimSection)
     data: DataSection = field(default_factory=DataSection)
+    lora: LoraSection = field(default_factory=LoraSection)
+    log: LogSection = field(default_factory=LogSection)
     evaluation: EvaluationSection = field(default_factory=EvaluationSection)
     run: RunSection = field(default_factory=RunSection)
 
@@ -285,7 +145,7 @@ def _apply(content: dict[str, Any], change: str) -> None:
 
 def _read_fields(kind: type[Any], values: Mapping[str, Any], where: str) -> dict[str, Any]:
     names = {spec.name for spec in dataclasses.fields(kind)}
-    hints = typing.get_type_hints(kind, vars(table) | vars(typing))
+    hints = typing.get_type_hints(kind, vars(table) | vars(typing) | vars(tiny))
     out = {}
     for name, value in values.items():
         if name not in names:
@@ -347,6 +207,10 @@ def _check(config: Config) -> None:
         raise ConfigError("rollout.group_size: a group of one has nothing to compare with; use at least 2")
     if config.model.path is None and config.model.width % config.model.heads:
         raise ConfigError("model.width: must be a multiple of model.heads")
+    if config.lora.rank < 0:
+        raise ConfigError("lora.rank: must not be negative; 0 trains all weights")
+    if config.rollout.prompts is not None and not config.rollout.single_turn:
+        raise ConfigError("rollout.prompts: only a single-turn run has prompts; set rollout.single_turn")
     _check_algorithm(config)
 
 

@@ -23,7 +23,9 @@ class Critic(nn.Module):
 
     def __init__(self, policy: Policy) -> None:
         super().__init__()
-        self.trunk: Any = copy.deepcopy(policy.model.base_model).requires_grad_(requires_grad=True)
+        # Below adapters, `base_model` would be the model with its head.
+        below = policy.model.get_base_model() if hasattr(policy.model, "get_base_model") else policy.model
+        self.trunk: Any = copy.deepcopy(below.base_model).requires_grad_(requires_grad=True)
         width = policy.model.get_output_embeddings().weight.shape[1]
         self.head = nn.Linear(width, 1, device=policy.device, dtype=torch.float32)
         nn.init.zeros_(self.head.weight)

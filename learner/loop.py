@@ -10,20 +10,19 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 from learner import canary
 from learner.display import Now, Say, silent
-from learner.metrics import plot_curve, read_metrics
+from learner.metrics import read_metrics
 from learner.rollout import Collected, Rollouts
 from learner.run import Run
+from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.stages import Stages, open_stages
 from learner.types import Group
 from trainer_client import AsyncLabsClient
 
-FIRST_HELD_OUT_SEED = 2**40
 _TRAINING, _EVALUATION = 0, 1
 CANARY_TOKENS = 6
 
@@ -177,6 +176,8 @@ def summary(collected: Collected) -> dict[str, Any]:
         "turns/tool_calls": sum(trajectory.tool_calls for trajectory in trajectories),
         "turns/lossy": sum(trajectory.lossy_turns for trajectory in trajectories),
         "tokens/sampled": sum(trajectory.sampled_tokens for trajectory in trajectories),
+        "tokens/per_turn": sum(trajectory.sampled_tokens for trajectory in trajectories)
+        / sum(trajectory.turns for trajectory in trajectories),
         "tokens/all": sum(len(trajectory.ids) for trajectory in trajectories),
         "seconds/rollout": collected.seconds,
         "seconds/generating": collected.generating_s,
@@ -211,10 +212,3 @@ async def save_samples(run: Run, client: AsyncLabsClient, collected: Collected) 
     path = run.folder / "samples" / f"update-{run.step:04d}.txt"
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n\n".join(parts) + "\n")
-
-
-def draw(folder: Path, title: str) -> Path:
-    """Draw the curve of a run."""
-    path = folder / "curve.png"
-    plot_curve({"": read_metrics(folder / "metrics.jsonl")}, path, title)
-    return path

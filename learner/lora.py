@@ -9,11 +9,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from learner.model import Policy
+from learner.model import Policy, Rows, Scored
 from learner.types import Segment
 
 
@@ -29,19 +30,39 @@ class LoraSettings:
 
 def with_adapters(model: Any, settings: LoraSettings) -> Any:
     """The model with fresh adapters, which change nothing yet; all its own weights are frozen."""
-    from peft import LoraConfig, get_peft_model
-
+    peft = _peft()
     every = settings.targets == ("all-linear",)
-    config = LoraConfig(
+    config = peft.LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,
         lora_dropout=0.0,  # sampler and learner must see one distribution
         target_modules="all-linear" if every else list(settings.targets),
         task_type="CAUSAL_LM",
     )
+    with _yesterdays_names():
+        return peft.get_peft_model(model, config).eval()
+
+
+def loaded_adapters(model: Any, folder: Path) -> Any:
+    """The model with the adapters of a folder, to be trained further."""
+    with _yesterdays_names():
+        return _peft().PeftModel.from_pretrained(model, str(folder), is_trainable=True).eval()
+
+
+@contextmanager
+def _yesterdays_names() -> Iterator[None]:
+    """Peft asks transformers by names that it warns of."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by a name of yesterday
-        return get_peft_model(model, config).eval()
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
+
+
+def _peft() -> Any:
+    try:
+        import peft
+    except ImportError:
+        raise ValueError("lora.rank: adapters need a package that is not there; pip install peft") from None
+    return peft
 
 
 class BasePolicy(Policy):
@@ -61,10 +82,10 @@ class BasePolicy(Policy):
         with self._without_adapters():
             return super().score_rows(rows)
 
-    def score_padded(self, rows: Sequence[Sequence[Segment]]) -> tuple[Tensor, Tensor]:
+    def score(self, rows: Rows) -> Scored:
         """As of any policy."""
         with self._without_adapters():
-            return super().score_padded(rows)
+            return super().score(rows)
 
     @contextmanager
     def _without_adapters(self) -> Iterator[None]:

@@ -10,14 +10,23 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from learner.trackers import Tracker
 
 
 class MetricsFile:
-    """Appends records to `metrics.jsonl`."""
+    """Appends records to `metrics.jsonl`, and hands them to trackers."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, trackers: Sequence[Tracker] = ()) -> None:
         self.path = path
+        self._trackers = trackers
+
+    def close(self) -> None:
+        """No more will come."""
+        for tracker in self._trackers:
+            tracker.close()
 
     def rewind(self, step: int) -> None:
         """Keep what belongs to the first `step` updates."""
@@ -31,6 +40,8 @@ class MetricsFile:
         rounded = {name: round(value, 6) if isinstance(value, float) else value for name, value in values.items()}
         with self.path.open("a") as file:
             file.write(_line({"kind": kind, "step": step, **rounded}))
+        for tracker in self._trackers:
+            tracker.write(kind, step, rounded)
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

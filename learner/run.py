@@ -1,6 +1,6 @@
 """A run on disk: its folder, policy, optimiser and server, opened fresh or from a checkpoint.
 
-The folder holds `config.json` (fully resolved), `metrics.jsonl`, `report.html`, `curve.png`, `samples/`
+The folder holds `config.json` (fully resolved), `metrics.jsonl`, `units.json`, `report.html`, `curve.png`, `samples/`
 and `checkpoints/`. Opening a folder that has checkpoints goes on from the newest one; a folder made with
 another configuration is refused.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,18 +23,29 @@ from learner.critic import Critic
 from learner.display import Now, Say, silent
 from learner.fluency import Fluency
 from learner.generate.hf import HfGenerator
+from learner.lora import BasePolicy
+from learner.metric_names import units
 from learner.metrics import MetricsFile, read_metrics
 from learner.model import Policy
+from learner.models import (
+    check_device,
+    check_path,
+    ids_without_token,
+    load,
+    load_checkpoint,
+    load_given,
+    stops_of,
+    with_lora,
+)
 from learner.patience import Patience
 from learner.recompute import recompute_layers
 from learner.rollout import Rollouts, Stage
 from learner.tiny import build_model, build_tokenizer
 from learner.tokens import Renderer, special_tokens
+from learner.trackers import open_trackers
 from learner.update import Updater
 from learner.warmup import load_script, warm_up
 from trainer_client import AsyncLabsClient
-
-_HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 
 
 @dataclass
@@ -119,16 +129,18 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
     transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     found = checkpoint.newest(folder / "checkpoints")
     if found is None:  # else the checkpoint is loaded, and the model it began with may be gone
-        _check_path(config.model.path)
-    _check_device(config.model.device)
+        check_path(config.model.path)
+    check_device(config.model.device)
     _settle_config(config, folder, is_begun=found is not None)
     if found is not None:
         say(_where(found.step, config, folder))
-        model, tokenizer = _load(str(found.model_path))
+        model, tokenizer = load_checkpoint(found.model_path, folder, config.model.path)
     elif config.model.path is not None:
-        model, tokenizer = _given(config.model.path)
+        model, tokenizer = load_given(config.model.path)
     else:
         model, tokenizer = _warmed_up(config, say, now)
+    if found is None:
+        model = with_lora(model, tokenizer, config, folder)
     run = _assemble(config, folder, model.to(config.model.device), tokenizer)
     if found is not None:
         run.optimizer.load_state_dict(found.optimizer_state())
@@ -139,6 +151,7 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
         run.save()
     # Nothing is kept of a run that begins (again): its first evaluation comes before its first update.
     run.metrics.rewind(run.step or -1)
+    run.metrics = MetricsFile(run.metrics.path, open_trackers(config.log, folder, run.step, config.resolved()))
     return run
 
 
@@ -151,24 +164,10 @@ def _where(step: int, config: Config, folder: Path) -> str:
     )
 
 
-def _check_path(path: str | None) -> None:
-    if path is not None and not Path(path).is_dir() and _HUB_NAME.fullmatch(path) is None:
-        raise ConfigError(f"model.path: {path} is no folder, and no name of a model on the hub (owner/name)")
-
-
-def _check_device(name: str) -> None:
-    """Refuse what torch would only fail on, in words that do not name the setting."""
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"model.device: {name!r} cannot be used on this machine: {reason}") from None
-
-
 def _settle_config(config: Config, folder: Path, *, is_begun: bool) -> None:
     resolved = config.resolved()
     # Where the server listens and how far to go are not what a policy is made of.
-    shape = {name: value for name, value in resolved.items() if name not in ("server", "run")}
+    shape = {name: value for name, value in resolved.items() if name not in ("server", "run", "log")}
     server = config.server
     shape |= {"stage": [server.collection, server.scenario, *server.scenarios], "seed": config.run.seed}
     if config.optim.schedule != "constant":
@@ -179,30 +178,12 @@ def _settle_config(config: Config, folder: Path, *, is_begun: bool) -> None:
         raise ConfigError(f"{folder} holds a run with another configuration; choose another folder with --out")
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"resolved": resolved, "shape": shape}, indent=1) + "\n")
-
-
-def _load(path: str) -> tuple[Any, Any]:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32), AutoTokenizer.from_pretrained(path)
-
-
-def _given(path: str) -> tuple[Any, Any]:
-    """The model of the configuration; what transformers says of one that it cannot load does not name the setting."""
-    try:
-        return _load(path)
-    except (OSError, ValueError) as error:
-        what = (
-            "the folder holds no model that can be loaded"
-            if Path(path).is_dir()
-            else "no folder, nor a model of the hub"
-        )
-        raise ConfigError(f"model.path: {path}: {what}: {' '.join(str(error).split())}") from None
+    (folder / "units.json").write_text(json.dumps(units(), indent=1) + "\n")
 
 
 def _warmed_up(config: Config, say: Say, now: Now) -> tuple[Any, Any]:
     shape, script = config.model, load_script(config.warmup.script)
-    tokenizer = build_tokenizer(script.texts())
+    tokenizer = build_tokenizer(script.texts(), shape.family)
     model = build_model(
         tokenizer,
         layers=shape.layers,
@@ -210,6 +191,7 @@ def _warmed_up(config: Config, say: Say, now: Now) -> tuple[Any, Any]:
         heads=shape.heads,
         context=shape.context,
         seed=config.run.seed,
+        family=shape.family,
     )
     count = sum(parameter.numel() for parameter in model.parameters())
     say(f"warming up a model of {count:,} parameters and {len(tokenizer):,} tokens on scripted dialogues")
@@ -231,33 +213,19 @@ def _policy(config: Config, model: Any, tokenizer: Any, renderer: Renderer) -> P
     )
 
 
-def ids_without_token(model: Any, tokenizer: Any) -> list[int]:
-    """Rows of the head that no token of the tokenizer has: padding of the vocabulary."""
-    known = set(tokenizer.get_vocab().values())
-    rows = model.get_output_embeddings().weight.shape[0]
-    return [number for number in range(rows) if number not in known]
-
-
-def _stops(model: Any) -> list[int]:
-    """What the model was made to stop at, by its generation_config."""
-    found = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-    return [] if found is None else [found] if isinstance(found, int) else list(found)
-
-
 def _renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
-    return Renderer(tokenizer, options=config.model.template_options, stops=_stops(model))
+    return Renderer(tokenizer, options=config.model.template_options, stops=stops_of(model))
 
 
 def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any) -> Run:
     renderer = _renderer(config, model, tokenizer)
     policy = _policy(config, model, tokenizer, renderer)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=config.optim.learning_rate, weight_decay=config.optim.weight_decay
-    )
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=config.optim.learning_rate, weight_decay=config.optim.weight_decay)
     settings = config.update_settings()
     reference = None
     if settings.objective.needs_reference or config.model.reference:
-        reference = _policy(config, _first_model(config, folder, model), tokenizer, renderer)
+        reference = _reference(config, folder, policy, tokenizer, renderer)
     critic = Critic(policy) if settings.objective.needs_critic else None
     critic_optimizer = None
     if critic is not None:
@@ -287,8 +255,11 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any) -> Run:
     )
 
 
-def _first_model(config: Config, folder: Path, model: Any) -> Any:
-    """The policy the run began with, frozen: from its first checkpoint, or this one if there is none yet."""
+def _reference(config: Config, folder: Path, policy: Policy, tokenizer: Any, renderer: Renderer) -> Policy:
+    """The policy the run began with, frozen: what is below the adapters, its first checkpoint, or this one."""
+    if config.lora.rank:
+        return BasePolicy(policy)
     first = checkpoint.at(folder / "checkpoints", 0)
-    frozen = copy.deepcopy(model) if first is None else _load(str(first.model_path))[0].to(config.model.device)
-    return frozen.requires_grad_(requires_grad=False)
+    model = policy.model
+    frozen = copy.deepcopy(model) if first is None else load(str(first.model_path))[0].to(config.model.device)
+    return _policy(config, frozen.requires_grad_(requires_grad=False), tokenizer, renderer)

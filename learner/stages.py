@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from learner.config import Config, ConfigError, ServerSection, nearest
+from learner.config import Config, ConfigError, nearest
 from learner.rollout import Stage
+from learner.sections import ServerSection
 from trainer_client import AsyncLabsClient
 from trainer_client.wire.catalog import CatalogResponse, ScenarioSummary
 from trainer_client.wire.reward import RewardConfig
@@ -48,6 +49,13 @@ async def open_stages(config: Config, client: AsyncLabsClient) -> Stages:
     if both:
         raise ConfigError(f"server.held_out: {min(both)} is trained on; take it out of one of the two lists")
     return Stages(tuple(training), tuple(held_out or training))
+
+
+async def resolve_stages(client: AsyncLabsClient, names: Sequence[str], max_turns: int | None) -> list[Stage]:
+    """Scenarios by name, each with its public card as system prompt; a collection stands for all of it."""
+    server = ServerSection(max_turns=max_turns)
+    found = _resolve(await client.catalog(), names, "--scenario")
+    return [_with_card(server, "card", collection, scenario) for collection, scenario in found]
 
 
 def reward_config(server: ServerSection) -> RewardConfig | None:

@@ -46,9 +46,22 @@ class StageServer:
 
     def answer(self, method: str, path: str, body: bytes) -> httpx2.Response:
         parts = path.removeprefix("/api/v1/").split("/")
+        if method == "GET" and parts[0] == "catalog":
+            card = self._scenario(["s"]).json()
+            scenario = {
+                name: card[name] for name in ("name", "slug", "description", "dimensions", "max_turns", "tools")
+            }
+            collection = {
+                "slug": "c",
+                "name": "C",
+                "description": "A collection.",
+                "version": "1",
+                "scenarios": [scenario],
+            }
+            return httpx2.Response(200, json={"collections": [collection], "request_id": "req_1"})
         if method == "GET" and parts[0] == "collections":
             return self._scenario(parts)
-        if method == "GET":
+        if method in ("GET", "DELETE"):
             return self._episode(parts[1])
         content = json.loads(body)
         return self._create(content) if len(parts) == 1 else self._turn(parts[1], content)

@@ -9,12 +9,26 @@ import pytest
 
 from learner.cli import demo_file
 from learner.config import Config, ConfigError, load, read
+from learner.presets import about, preset_file, preset_names
 
 
 def test_the_shipped_demo_is_valid() -> None:
     config = load(demo_file())
-    assert config.algorithm.name == "grpo"
     assert config.model.path is None
+    objective = config.objective()
+    assert objective.credit == "to_go"
+    assert (objective.kl, objective.beta) == ("k3", 0.1)
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_is_valid_and_says_what_it_is(name: str) -> None:
+    assert load(preset_file(name)).objective().beta == 0.1
+    assert about(name).endswith(".")
+
+
+def test_a_preset_that_is_none_is_named_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'gspo'"):
+        preset_file("gspp")
 
 
 def test_defaults_are_a_configuration() -> None:

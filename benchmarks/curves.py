@@ -1,0 +1,41 @@
+"""What to watch while a reward rises: reward, language and distance from the first weights, over the updates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Records = Sequence[Mapping[str, Any]]
+
+WATCHED = (
+    ("eval", "reward/mean", "held-out reward"),
+    ("eval", "fluency/reference_nll", "nats per token under the first weights"),
+    ("eval", "fluency/broken", "share of broken turns"),
+    ("eval", "fluency/repeated", "share of repeated turns"),
+    ("train", "update/kl_reference", "KL to the first weights (nats per token)"),
+    ("train", "update/entropy", "entropy (nats per token)"),
+)
+
+
+def draw_watched(runs: Mapping[str, Records], path: Path) -> None:
+    """One panel per figure, one line per run."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axes = pyplot.subplots(2, 3, figsize=(13, 7), constrained_layout=True)
+    for place, (kind, name, title) in zip(axes.flat, WATCHED, strict=True):
+        for run, records in runs.items():
+            points = [(record["step"], record[name]) for record in records if record["kind"] == kind and name in record]
+            if points:
+                place.plot(*zip(*points, strict=True), marker="o", markersize=3, label=run)
+        place.set(title=title, xlabel="update")
+        place.set_ylim(bottom=0)
+        place.xaxis.set_major_locator(MaxNLocator(integer=True))
+        place.grid(alpha=0.3)
+    axes.flat[0].legend(fontsize=7)
+    figure.savefig(path, dpi=100)
+    pyplot.close(figure)

@@ -1,0 +1,43 @@
+"""`evaluate`: the reward of a stored policy, or of any OpenAI-compatible endpoint, on held-out seeds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from learner.cli.options import Url, Which
+
+
+def evaluate(
+    agent: Annotated[
+        str, typer.Argument(metavar="AGENT", help="Folder of a run or of a model, or the address of an endpoint.")
+    ],
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLLECTION/SCENARIO", help="May be repeated; a collection stands for all of it."),
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=2, help="How many, spread over the scenarios.")] = 64,
+    max_turns: Annotated[int | None, typer.Option(min=1, help="Of an episode.", show_default="the scenario's")] = None,
+    model: Annotated[str, typer.Option(help="Name of the model, for an endpoint.")] = "default",
+    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
+    which: Which = "best",
+    url: Url = None,
+) -> int:
+    """Play held-out seeds with a policy and print the mean reward with its standard error.
+
+    The key of an endpoint is read from OPENAI_API_KEY.
+    """
+    from learner.evaluation import Asked, measure_endpoint, measure_stored
+
+    asked = Asked(scenario or ["clinical-intake/tired-and-dizzy"], episodes, temperature, max_turns, url)
+    is_endpoint = agent.startswith(("http://", "https://"))
+    found = measure_endpoint(agent, model, asked) if is_endpoint else measure_stored(agent, which, asked)
+    if not found.rewards:
+        raise ValueError(f"none of {found.errored} episodes has a reward; most often: {found.common_error}")
+    typer.echo(f"reward {found.mean:.3f} ± {found.standard_error:.3f} ({len(found.rewards)} episodes)")
+    for name, value in found.scores.items():
+        typer.echo(f"  {name:32} {value:.3f}")
+    if found.errored:
+        typer.echo(f"  errored: {found.errored}, most often {found.common_error}")
+    return 0

@@ -1,0 +1,58 @@
+"""`algorithms`, `presets`, `metrics`, `report`: what there is, and what came of a run. Needs no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from learner.cli.options import RunFolder
+
+
+def algorithms(
+    show: Annotated[str | None, typer.Option(metavar="NAME", help="All choices of one, with its paper.")] = None,
+) -> None:
+    """List the objectives."""
+    from learner.algorithms import ALGORITHMS, PAPERS
+    from learner.config import ConfigError, nearest
+
+    if show is None:
+        for name, row in ALGORITHMS.items():
+            typer.echo(f"{name:24} {row.advantage:26} {row.ratio:20} {row.gate:18} {row.aggregation}")
+        return
+    if show not in ALGORITHMS:
+        raise ConfigError(f"algorithm {show!r}: {nearest(show, ALGORITHMS)}")
+    typer.echo(f"{'paper':18} {PAPERS[show]}")
+    for name, value in dataclasses.asdict(ALGORITHMS[show]).items():
+        typer.echo(f"{name:18} {value}")
+
+
+def presets(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Print one, to begin an own file with.")] = None,
+) -> None:
+    """List the configurations that come with the package: `train NAME` runs one."""
+    from learner.presets import about, preset_file, preset_names
+
+    if name is not None:
+        typer.echo(preset_file(name).read_text().rstrip())
+        return
+    for each in preset_names():
+        typer.echo(f"{each:14} {about(each)}")
+
+
+def metrics() -> None:
+    """List the figures of metrics.jsonl with their units."""
+    from learner.metric_names import METRICS
+
+    for name, (unit, meaning) in METRICS.items():
+        typer.echo(f"{name:28} {unit:18} {meaning}".rstrip())
+
+
+def report(folder: RunFolder) -> None:
+    """Write report.html of a run: plots and dialogues in one file that needs nothing else."""
+    from learner.report import write_report
+
+    if not (folder / "metrics.jsonl").exists():
+        raise ValueError(f"{folder} holds no run: there is no metrics.jsonl in it")
+    typer.echo(f"report: {write_report(folder)}")

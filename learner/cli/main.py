@@ -1,0 +1,80 @@
+"""The program: all commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, cast
+
+import typer
+
+from learner.cli import evaluation, listings, models, training, tuning
+from learner.cli.options import INTERRUPTED
+from trainer_client import LabsError
+
+PROGRAM = "labs learner"
+# Typer carries its own copy of click and exports of its usage errors only a subclass.
+USAGE_ERROR = cast(type[Exception], typer.BadParameter.__mro__[1])
+
+app = typer.Typer(
+    name="learner",
+    help="Train a policy on the rewards of a Labs server.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for command in (
+    training.demo,
+    training.train,
+    training.check,
+    evaluation.evaluate,
+    tuning.tune,
+    listings.report,
+    models.export,
+    models.serve,
+    listings.algorithms,
+    listings.presets,
+    listings.metrics,
+):
+    app.command(command.__name__)(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status."""
+    try:
+        status = app(args=None if arguments is None else list(arguments), prog_name=PROGRAM, standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("\ninterrupted", err=True)
+        return INTERRUPTED
+    except USAGE_ERROR as error:
+        return _wrong_call(error)
+    except _refusals() as error:
+        typer.echo(f"learner: {_one_line(error)}", err=True)
+        return 2
+    return status if isinstance(status, int) else 0
+
+
+def _wrong_call(error: Any) -> int:
+    """One line for a wrong call; nothing where the help was shown instead."""
+    if problem := error.format_message().strip().removesuffix("."):
+        where = error.ctx.command_path if error.ctx else PROGRAM
+        typer.echo(f"learner: {problem} (see {where} --help)", err=True)
+    return 2
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """Errors that are a message to the user. Torch is only loaded if a command already did."""
+    names = (("loop", "NoEpisodesError"), ("canary", "CanaryError"), ("update", "NonFiniteError"))
+    loaded = [(sys.modules.get(f"learner.{module}"), name) for module, name in names]
+    torch = sys.modules.get("torch")
+    more = [getattr(module, name) for module, name in loaded if module is not None]
+    more += [torch.OutOfMemoryError] if torch is not None else []
+    return (LabsError, ValueError, OSError, training.ServerUnfitError, *more)
+
+
+def _one_line(error: Exception) -> str:
+    said = " ".join(str(error).split())
+    if type(error).__name__ == "OutOfMemoryError":
+        return f"too little memory; lower optim.micro_tokens or rollout.groups, or set model.recompute: {said[:200]}"
+    return said

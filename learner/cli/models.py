@@ -1,0 +1,53 @@
+"""`export`, `serve`: what to do with a trained policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from learner.cli.options import RunFolder, Which
+
+
+def export(
+    folder: RunFolder,
+    to: Annotated[Path, typer.Argument(metavar="TO", help="A folder that is not there yet.")],
+    which: Which = "best",
+) -> None:
+    """Write a checkpoint as a plain folder that transformers and vLLM load; adapters are merged in."""
+    from learner.models import merged
+    from learner.stored import open_stored
+
+    if to.exists() and any(to.iterdir()):
+        raise ValueError(f"{to} is not empty; name a folder that is not there yet")
+    stored = open_stored(folder, which)
+    merged(stored.model).save_pretrained(to)
+    stored.tokenizer.save_pretrained(to)
+    typer.echo(f"exported {folder} ({which}) to {to}")
+
+
+def serve(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run, or of a transformers model.")],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for a free one.")] = 8400,
+    which: Which = "best",
+    api_key: Annotated[
+        str | None, typer.Option(envvar="LEARNER_API_KEY", help="Asked of every caller; needed beyond loopback.")
+    ] = None,
+) -> None:
+    """Serve a small policy as an OpenAI-compatible endpoint; for a large one, export it and use vLLM."""
+    from learner.serving import listen
+    from learner.stored import open_stored
+
+    if host not in ("127.0.0.1", "localhost", "::1") and not api_key:
+        raise ValueError(f"--host {host} is open to others; set a key with LEARNER_API_KEY")
+    stored = open_stored(folder, which)
+    server = listen(stored, host, port, api_key)
+    typer.echo(f"{stored.name} at http://{host}:{server.server_address[1]}/v1 (Ctrl-C ends it)")
+    try:
+        server.serve_forever(poll_interval=0.1)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.server_close()

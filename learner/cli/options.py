@@ -1,0 +1,40 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+INTERRUPTED = 130
+"""What shells give a command that ended on Ctrl-C."""
+
+Url = Annotated[
+    str | None,
+    typer.Option(help="Address of the server.", show_default="LABS_URL, else http://127.0.0.1:8321", metavar="URL"),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="SECTION.KEY=VALUE",
+        help="Change a setting of the file, such as optim.learning_rate=1e-5 or run.updates=50; may be repeated.",
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print what would be done and the memory it takes, and end there.")
+]
+ConfigFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A TOML file such as run.toml, or the name of a preset.")
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a run.")]
+Which = Annotated[
+    str, typer.Option(metavar="best|last|STEP", help="Which checkpoint: the best evaluation's, the newest, or one.")
+]
+
+
+def interrupted(what_then: str) -> typer.Exit:
+    """Say that the command was interrupted, and what that leaves; to be raised."""
+    typer.echo(f"\ninterrupted{what_then}", err=True)
+    return typer.Exit(INTERRUPTED)

@@ -1,0 +1,194 @@
+"""`demo`, `train`, `check`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from learner.cli.options import INTERRUPTED, Changes, ConfigFile, DryRun, Url, interrupted
+from learner.presets import demo_file, file_or_preset
+from trainer_client import AsyncLabsClient, LabsClient, LabsError, NotFound, RetryPolicy
+
+if TYPE_CHECKING:
+    from learner.config import Config
+    from learner.display import Display
+    from learner.run import Run
+
+# A server that is not there should be noticed at once; one that is busy deserves patience.
+FIRST_LOOK = RetryPolicy(attempts=2, attempt_timeout_s=5.0, deadline_s=10.0, first_pause_s=0.1)
+_OUT_HELP = "Folder of the run; one that exists is continued."
+
+
+class ServerUnfitError(RuntimeError):
+    """There is no server, or not the right one."""
+
+
+def demo(
+    seed: Annotated[int, typer.Option(help="Of the weights and all sampling.")] = 0,
+    updates: Annotated[int | None, typer.Option(help="How many updates.", show_default="the preset's")] = None,
+    url: Url = None,
+    out: Annotated[
+        Path | None, typer.Option(help=_OUT_HELP, show_default="runs/demo-seed-SEED", metavar="FOLDER")
+    ] = None,
+    change: Changes = None,
+    dry_run: DryRun = False,
+) -> int:
+    """Watch a tiny model learn a scenario in minutes, on a CPU."""
+    from learner import config
+
+    changes = [f"run.seed={seed}"]
+    if updates is not None:
+        changes.append(f"run.updates={updates}")
+    chosen = config.load(demo_file(), [*changes, *(change or [])])
+    return _start(chosen, out or Path("runs") / f"demo-seed-{seed}", url, dry_run=dry_run)
+
+
+def train(
+    file: ConfigFile,
+    url: Url = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help=_OUT_HELP, show_default="runs/ and the name of FILE without its ending", metavar="FOLDER"),
+    ] = None,
+    change: Changes = None,
+    dry_run: DryRun = False,
+) -> int:
+    """Train as a TOML file or a preset says."""
+    from learner import config
+
+    chosen = config.load(file_or_preset(file), change or [])
+    return _start(chosen, out or Path("runs") / file.stem, url, dry_run=dry_run)
+
+
+def check(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="A TOML file or a preset.", show_default="the demo")
+    ] = None,
+    url: Url = None,
+    change: Changes = None,
+) -> int:
+    """Test server, template and sampler with one episode; no update."""
+    from learner import config
+    from learner.display import Display
+    from learner.dry_run import dry_run
+
+    chosen = config.load(file_or_preset(file) if file else demo_file(), change or [])
+    address = url or chosen.server.url
+    _look(chosen, address)
+    display = Display()
+    try:
+        return 0 if dry_run(chosen, address, display.say, display.now) else 1
+    finally:
+        display.clear()
+
+
+def _start(config: Config, folder: Path, url: str | None, *, dry_run: bool) -> int:
+    if not dry_run:
+        return train_in(config, folder, url)
+    from learner.plan import plan
+
+    for name, value in plan(config, folder, url or config.server.url):
+        typer.echo(f"{name:14} {value}")
+    return 0
+
+
+def train_in(config: Config, folder: Path, url: str | None) -> int:
+    """Train in a folder and say how it went; the exit status."""
+    from learner import interrupt, loop, offline
+    from learner.display import Display
+
+    address = url or config.server.url
+    from_file = config.objective().kind != "reward"
+    if not from_file:
+        _look(config, address)
+    started = time.monotonic()
+    display = Display()
+    run = _opened(config, folder, display)
+    display.follow(lambda: run.step, config.run.updates)
+
+    async def go(asked_to_end: Callable[[], bool]) -> None:
+        if from_file:
+            offline.train(run, display.say, asked_to_end, display.now)
+            return
+        async with AsyncLabsClient(address, max_connections=config.rollout.connections) as client:
+            await loop.train(run, client, display.say, asked_to_end, display.now)
+
+    try:
+        with interrupt.first_one_waits(_say_it_will_end) as asked_to_end:
+            asyncio.run(go(asked_to_end))
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+    finally:
+        display.clear()
+        run.metrics.close()
+        _write_report(run)
+    if run.saved < config.run.updates and not loop.is_over(run):
+        typer.echo(f"interrupted; the same command will go on from update {run.saved}", err=True)
+        return INTERRUPTED
+    _say_what_came(run, time.monotonic() - started)
+    return 0
+
+
+def _opened(config: Config, folder: Path, display: Display) -> Run:
+    """The run; a Ctrl-C before it is open goes on its way with what is left to go on from."""
+    from learner import checkpoint
+    from learner.run import open_run
+
+    try:
+        return open_run(config, folder, display.say, display.now)
+    except KeyboardInterrupt:
+        display.clear()
+        kept = checkpoint.newest(folder / "checkpoints")
+        told = " before there was a checkpoint: nothing is kept, and the same command starts again"
+        if kept is not None:
+            told = f"; the same command will go on from update {kept.step}"
+        raise interrupted(told) from None
+    finally:
+        display.clear()
+
+
+def _say_it_will_end() -> None:
+    print("\nending after this update, with a checkpoint; Ctrl-C again ends at once", file=sys.stderr, flush=True)
+
+
+def _look(config: Config, url: str | None) -> None:
+    """See that the server is there and has the scenario, before anything is built."""
+    with LabsClient(url, retry=FIRST_LOOK) as client:
+        try:
+            client.scenario(config.server.collection, config.server.scenario)
+        except NotFound:
+            raise ServerUnfitError(
+                f"the server has no scenario {config.server.collection}/{config.server.scenario}"
+            ) from None
+        except LabsError as error:
+            if error.status is None:
+                address = client.connection.url.removesuffix("/api/v1")
+                raise ServerUnfitError(f"no server answers at {address}; start one with `./labs serve`") from None
+            raise
+
+
+def _write_report(run: Run) -> None:
+    from learner.report import write_report
+
+    write_report(run.folder)
+
+
+def _say_what_came(run: Run, seconds: float) -> None:
+    from learner.metrics import read_metrics
+
+    records = read_metrics(run.folder / "metrics.jsonl")
+    held_out = [record for record in records if record["kind"] == "eval" and "reward/mean" in record]
+    if held_out:
+        first, last = held_out[0], held_out[-1]
+        typer.echo(
+            f"held-out reward {first['reward/mean']:.3f} -> {last['reward/mean']:.3f}"
+            f" after {run.step} updates ({seconds:.0f} s this time)"
+        )
+    folder = run.folder
+    typer.echo(f"report: {folder / 'report.html'}\ncurve: {folder / 'curve.png'}\nmetrics: {folder / 'metrics.jsonl'}")

@@ -1,0 +1,98 @@
+"""Where weights come from and how they are stored: a folder of transformers, or adapters on one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from learner.config import Config, ConfigError
+from learner.lora import LoraSettings, loaded_adapters, with_adapters
+from learner.sections import LoraSection
+
+_HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+ADAPTER_FILE = "adapter_config.json"
+BASE_FOLDER = "base"
+"""In a run with adapters on a tiny model: the model they are on, which nobody else keeps."""
+
+
+def check_path(path: str | None) -> None:
+    """Refuse what cannot be the place of a model."""
+    if path is not None and not Path(path).is_dir() and _HUB_NAME.fullmatch(path) is None:
+        raise ConfigError(f"model.path: {path} is no folder, and no name of a model on the hub (owner/name)")
+
+
+def check_device(name: str) -> None:
+    """Refuse what torch would only fail on, in words that do not name the setting."""
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"model.device: {name!r} cannot be used on this machine: {reason}") from None
+
+
+def load(path: str) -> tuple[Any, Any]:
+    """Model and tokenizer of a folder or a name of the hub."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32), AutoTokenizer.from_pretrained(path)
+
+
+def load_given(path: str) -> tuple[Any, Any]:
+    """The model of the configuration; what transformers says of one that it cannot load does not name the setting."""
+    try:
+        return load(path)
+    except (OSError, ValueError) as error:
+        what = (
+            "the folder holds no model that can be loaded"
+            if Path(path).is_dir()
+            else "no folder, nor a model of the hub"
+        )
+        raise ConfigError(f"model.path: {path}: {what}: {' '.join(str(error).split())}") from None
+
+
+def load_checkpoint(path: Path, run: Path, base: str | None) -> tuple[Any, Any]:
+    """Model and tokenizer of a checkpoint, its adapters on the model they belong to."""
+    if not (path / ADAPTER_FILE).exists():
+        return load(str(path))
+    from transformers import AutoTokenizer
+
+    below = load(base if base is not None else str(run / BASE_FOLDER))[0]
+    return loaded_adapters(below, path), AutoTokenizer.from_pretrained(path)
+
+
+def with_lora(model: Any, tokenizer: Any, config: Config, folder: Path) -> Any:
+    """The model with fresh adapters, if the configuration wants them."""
+    if not config.lora.rank:
+        return model
+    if config.model.path is None:
+        model.save_pretrained(folder / BASE_FOLDER)
+        tokenizer.save_pretrained(folder / BASE_FOLDER)
+    with torch.random.fork_rng():
+        torch.manual_seed(config.run.seed)
+        return with_adapters(model, lora_settings(config.lora))
+
+
+def lora_settings(section: LoraSection) -> LoraSettings:
+    """As the adapters take them."""
+    return LoraSettings(section.rank, section.alpha, tuple(section.targets))
+
+
+def merged(model: Any) -> Any:
+    """A plain model: adapters, if there are any, are added to the weights they are on."""
+    return model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
+
+
+def ids_without_token(model: Any, tokenizer: Any) -> list[int]:
+    """Rows of the head that no token of the tokenizer has: padding of the vocabulary."""
+    known = set(tokenizer.get_vocab().values())
+    rows = model.get_output_embeddings().weight.shape[0]
+    return [number for number in range(rows) if number not in known]
+
+
+def stops_of(model: Any) -> list[int]:
+    """What the model was made to stop at, by its generation_config."""
+    found = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    return [] if found is None else [found] if isinstance(found, int) else list(found)

@@ -1,0 +1,147 @@
+"""What a run would do and the memory it would take, without doing any of it (`--dry-run`).
+
+Memory is an estimate from the configuration of the model: weights, gradients and the two moments of Adam in float32,
+the frozen reference, the critic, keys and values of all live conversations, and activations at about 68 bytes per
+token, layer and unit of width in float32 (Korthikanti et al., arXiv 2205.05198, has 34 in 16 bits), 4 where they are
+made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import torch
+
+from learner import checkpoint
+from learner.config import Config
+from learner.head import CHUNK
+from learner.models import check_path
+from learner.tiny import build_model, build_tokenizer
+from learner.warmup import load_script
+from trainer_client.connection import resolve_connection
+
+MB = 1e6
+
+
+def plan(config: Config, folder: Path, url: str | None) -> list[tuple[str, str]]:
+    """(name, text) of each line."""
+    rollout, objective = config.rollout, config.objective()
+    model = empty_model(config)
+    trained = "all weights" if not config.lora.rank else f"adapters of rank {config.lora.rank}"
+    lines = [
+        ("folder", _folder_state(config, folder)),
+        (
+            "model",
+            f"{config.model.path or f'tiny {config.model.family}'}, {_parameters(model):,} parameters, {trained}",
+        ),
+        ("algorithm", f"{config.algorithm.name}: {objective.advantage}, {objective.ratio} ratio, {objective.gate}"),
+    ]
+    if objective.kind == "reward":
+        where = ", ".join(config.server.scenarios) or f"{config.server.collection}/{config.server.scenario}"
+        episodes = rollout.groups * rollout.group_size
+        each = "replies" if rollout.single_turn else f"episodes of at most {config.server.max_turns} turns"
+        lines += [
+            ("server", f"{_health(url)}; {where}"),
+            ("each update", f"{rollout.groups} groups of {rollout.group_size}: {episodes} {each}"),
+        ]
+    else:
+        lines.append(("each update", f"{config.data.batch} rows of {config.data.file}"))
+    lines.append(("length", f"{config.run.updates} updates, evaluated every {config.evaluation.every}"))
+    needed = dict(memory(config, model))
+    lines += [("memory", f"{name}: {size / MB:,.0f} MB") for name, size in needed.items() if size]
+    total, there = sum(needed.values()), memory_there(config.model.device)
+    verdict = (
+        "" if there is None or total < there else "; this does not fit: see the page about training for what helps"
+    )
+    lines.append(
+        ("memory", f"about {total / MB:,.0f} MB in all" + (f" of {there / MB:,.0f}" if there else "") + verdict)
+    )
+    return lines
+
+
+def empty_model(config: Config) -> Any:
+    """The model of a configuration without its weights."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    shape = config.model
+    check_path(shape.path)
+    with torch.device("meta"):
+        if shape.path is not None:
+            return AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(shape.path))  # type: ignore[no-untyped-call]
+        return build_model(
+            build_tokenizer(load_script(config.warmup.script).texts(), shape.family),
+            layers=shape.layers,
+            width=shape.width,
+            heads=shape.heads,
+            context=shape.context,
+            seed=config.run.seed,
+            family=shape.family,
+        )
+
+
+def memory(config: Config, model: Any) -> Iterator[tuple[str, float]]:
+    """(what, bytes), a rough upper bound."""
+    weights = 4.0 * _parameters(model)
+    shape, objective = model.config.get_text_config(), config.objective()
+    width, layers = shape.hidden_size, shape.num_hidden_layers
+    share = _adapter_share(config, model)
+    yield "weights", weights * (1 + share)
+    yield "gradients and Adam", 3 * weights * (share or 1.0)
+    yield "reference", weights if (objective.needs_reference or config.model.reference) and not share else 0.0
+    yield "critic", 4 * weights if objective.needs_critic else 0.0
+    per_unit = 4 if config.model.recompute else 68
+    tokens = config.optim.micro_tokens
+    yield "activations", per_unit * tokens * width * layers + 8.0 * min(CHUNK, tokens) * shape.vocab_size
+    if objective.kind == "reward":
+        heads = getattr(shape, "num_key_value_heads", None) or shape.num_attention_heads
+        head_width = getattr(shape, "head_dim", None) or width // shape.num_attention_heads
+        turns = 1 if config.rollout.single_turn else (config.server.max_turns or 50)
+        length = min(2 * turns * config.model.max_tokens, getattr(shape, "max_position_embeddings", 10**9))
+        rows = config.rollout.groups * config.rollout.group_size
+        yield "keys and values", 8.0 * layers * heads * head_width * length * rows
+
+
+def _adapter_share(config: Config, model: Any) -> float:
+    """Parameters of the adapters, in those of the model; 0 without adapters."""
+    if not config.lora.rank:
+        return 0.0
+    layers = [each for each in model.modules() if isinstance(each, torch.nn.Linear)]
+    added = sum(config.lora.rank * (each.in_features + each.out_features) for each in layers)
+    return added / _parameters(model)
+
+
+def memory_there(device: str) -> float | None:
+    """Bytes of the device; of the machine for the CPU; None if that is not known."""
+    if device.startswith("cuda"):
+        return float(torch.cuda.get_device_properties(device).total_memory) if torch.cuda.is_available() else None
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemTotal:"):
+                return 1024.0 * int(line.split()[1])
+    except OSError:
+        pass
+    return None
+
+
+def _parameters(model: Any) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def _folder_state(config: Config, folder: Path) -> str:
+    found = checkpoint.newest(folder / "checkpoints")
+    if found is None:
+        return f"{folder}, new"
+    return f"{folder}, goes on from update {found.step} of {config.run.updates}"
+
+
+def _health(url: str | None) -> str:
+    connection = resolve_connection(url)
+    base = connection.url.removesuffix("/api/v1")
+    try:
+        with httpx2.Client(timeout=5.0, trust_env=not connection.loopback) as client:
+            return f"{base} is well" if client.get(f"{base}/healthz").status_code == 200 else f"{base} is not well"
+    except httpx2.HTTPError:
+        return f"{base} does not answer"

@@ -1,0 +1,42 @@
+"""Configurations that come with the package: to run as they are, or to begin an own one with."""
+
+from __future__ import annotations
+
+import importlib.resources
+from pathlib import Path
+
+from learner.config import ConfigError, nearest
+
+
+def demo_file() -> Path:
+    """The configuration of the demo."""
+    return preset_file("demo")
+
+
+def preset_names() -> list[str]:
+    """All there are."""
+    return sorted(path.stem for path in _folder().glob("*.toml"))
+
+
+def preset_file(name: str) -> Path:
+    """The file of one; raises ConfigError for a name that is none."""
+    path = _folder() / f"{name}.toml"
+    if not path.is_file():
+        raise ConfigError(f"preset {name!r}: {nearest(name, preset_names())}")
+    return path
+
+
+def about(name: str) -> str:
+    """What its first line says."""
+    return preset_file(name).read_text().partition("\n")[0].lstrip("# ")
+
+
+def file_or_preset(given: Path) -> Path:
+    """A file where there is one, else the preset of that name, else what was given."""
+    if given.exists() or given.suffix or str(given) not in preset_names():
+        return given
+    return preset_file(str(given))
+
+
+def _folder() -> Path:
+    return Path(str(importlib.resources.files("learner") / "data" / "presets"))

@@ -1,0 +1,227 @@
+"""An OpenAI-compatible endpoint for one small policy: `/v1/models` and `/v1/chat/completions`, streams included.
+
+One conversation speaks at a time, from the policy's own distribution, so what it says here is what it says in training.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+
+from learner.generate.hf import HfGenerator
+from learner.generate.session import Continuation
+from learner.stored import Stored
+from learner.tokens import TemplateError
+
+MOST_BYTES = 4_000_000
+COLDEST = 1e-4
+"""What a temperature of 0 becomes: the likeliest token, but for ties."""
+
+
+class RefusedError(ValueError):
+    """A request that cannot be answered."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One turn."""
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class Speaker:
+    """Answers chats with a stored policy."""
+
+    def __init__(self, stored: Stored) -> None:
+        self.stored = stored
+        self._room = threading.Lock()
+        self._chance = np.random.SeedSequence()
+
+    def reply(self, body: Mapping[str, Any]) -> Reply:
+        """The next turn of a chat; raises RefusedError."""
+        system, heard, said = _turns(body.get("messages"))
+        temperature = _number(body, "temperature", 1.0, low=0.0, high=10.0)
+        wanted = body.get("max_completion_tokens") or body.get("max_tokens") or self.stored.max_tokens
+        if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
+            raise RefusedError("max_tokens must be a whole number above 0")
+        seed = body.get("seed")
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+            raise RefusedError("seed must be a whole number")
+        try:
+            renderer = self.stored.renderer.within(system) if system else self.stored.renderer
+            ids = renderer.prompt(heard, said)
+        except TemplateError as error:
+            raise RefusedError(str(error)) from None
+        with self._room:
+            generator = HfGenerator(self.stored.policy(max(temperature, COLDEST)), max_tokens=wanted)
+            if generator.context is not None and len(ids) + wanted > generator.context:
+                raise RefusedError(
+                    f"the conversation and max_tokens are {len(ids) + wanted} tokens, and the model has"
+                    f" {generator.context}"
+                )
+            noise = self._chance.spawn(1)[0] if seed is None else np.random.SeedSequence(abs(seed))
+            turn = generator.start().step({0: Continuation(ids, noise)})[0]
+        text = renderer.spoken(list(turn.ids)).text
+        return Reply(text, "stop" if turn.ended else "length", len(ids), len(turn.ids))
+
+
+def listen(stored: Stored, host: str, port: int, api_key: str | None = None) -> ThreadingHTTPServer:
+    """A server that is bound and not yet serving."""
+    speaker = Speaker(stored)
+
+    class Handler(_Handler):
+        pass
+
+    Handler.speaker, Handler.api_key = speaker, api_key
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+    return Server((host, port), Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    speaker: Speaker
+    api_key: str | None
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing: what people talk about is in no log."""
+
+    def do_GET(self) -> None:
+        """Which model there is."""
+        if not self._is_known():
+            return
+        if self.path.rstrip("/") != "/v1/models":
+            self._refuse(404, f"there is no {self.path}; ask /v1/chat/completions")
+            return
+        model = {"id": self.speaker.stored.name, "object": "model", "created": 0, "owned_by": "learner"}
+        self._answer(200, {"object": "list", "data": [model]})
+
+    def do_POST(self) -> None:
+        """A turn of a chat."""
+        length = int(self.headers.get("Content-Length") or 0)
+        if length > MOST_BYTES:
+            self.close_connection = True
+            self._refuse(413, "the body is too large")
+            return
+        content = self.rfile.read(length)
+        if not self._is_known():
+            return
+        if self.path.rstrip("/") != "/v1/chat/completions":
+            self._refuse(404, f"there is no {self.path}; ask /v1/chat/completions")
+            return
+        try:
+            body = _object(json.loads(content))
+            reply = self.speaker.reply(body)
+        except (RefusedError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            self._refuse(400, str(error))
+            return
+        if body.get("stream"):
+            self._stream(reply)
+        else:
+            self._answer(200, self._completion(reply))
+
+    def _completion(self, reply: Reply) -> dict[str, Any]:
+        message = {"role": "assistant", "content": reply.text}
+        used = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens}
+        return {
+            **self._head("chat.completion"),
+            "choices": [{"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": None}],
+            "usage": {**used, "total_tokens": sum(used.values())},
+        }
+
+    def _stream(self, reply: Reply) -> None:
+        head = self._head("chat.completion.chunk")
+        parts: list[dict[str, Any]] = [
+            {"delta": {"role": "assistant", "content": reply.text}, "finish_reason": None},
+            {"delta": {}, "finish_reason": reply.finish_reason},
+        ]
+        lines = [json.dumps({**head, "choices": [{"index": 0, **part}]}) for part in parts]
+        self._send(200, "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]).encode(), "text/event-stream")
+
+    def _head(self, kind: str) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{uuid.uuid4().hex}",
+            "object": kind,
+            "created": int(time.time()),
+            "model": self.speaker.stored.name,
+        }
+
+    def _is_known(self) -> bool:
+        given = self.headers.get("Authorization", "").removeprefix("Bearer ").encode()
+        if self.api_key is None or hmac.compare_digest(given, self.api_key.encode()):
+            return True
+        self._refuse(401, "the key is missing or wrong")
+        return False
+
+    def _refuse(self, status: int, message: str) -> None:
+        kind = "invalid_request_error" if status < 500 else "server_error"
+        self._answer(status, {"error": {"message": message, "type": kind, "param": None, "code": None}})
+
+    def _answer(self, status: int, body: Mapping[str, Any]) -> None:
+        self._send(status, json.dumps(body).encode(), "application/json")
+
+    def _send(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _object(body: Any) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise RefusedError("the body must be an object")
+    return body
+
+
+def _turns(messages: Any) -> tuple[str | None, list[str], list[str]]:
+    """(system prompt, what the user said, what the assistant said)."""
+    if not isinstance(messages, list) or not messages:
+        raise RefusedError("messages must be a list that is not empty")
+    texts = [(_role(each), _text(each)) for each in messages]
+    system = "\n\n".join(text for role, text in texts if role == "system") or None
+    spoken = [each for each in texts if each[0] != "system"]
+    for place, (role, _) in enumerate(spoken):
+        if role != ("assistant" if place % 2 else "user"):
+            raise RefusedError("after the system prompt, user and assistant must take turns, and the user begins")
+    if len(spoken) % 2 == 0:
+        raise RefusedError("the last message must be the user's")
+    return system, [text for role, text in spoken if role == "user"], [text for role, text in spoken[1::2]]
+
+
+def _role(message: Any) -> str:
+    role = message.get("role") if isinstance(message, dict) else None
+    known = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+    if role not in known:
+        raise RefusedError("a message needs a role of system, user and assistant")
+    return known[role]
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
+        content = "\n".join(str(part.get("text", "")) for part in content)
+    if not isinstance(content, str):
+        raise RefusedError("a message needs text in `content`")
+    return content
+
+
+def _number(body: Mapping[str, Any], name: str, default: float, *, low: float, high: float) -> float:
+    value = default if body.get(name) is None else body[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise RefusedError(f"{name} must be a number from {low:g} to {high:g}")
+    return float(value)

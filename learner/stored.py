@@ -1,0 +1,76 @@
+"""The policy of a stored run or of a folder of transformers: to export it, serve it, or play with it."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from learner import checkpoint
+from learner.checkpoint import Checkpoint
+from learner.metrics import read_metrics
+from learner.model import Policy
+from learner.models import ids_without_token, load_checkpoint, load_given, stops_of
+from learner.tokens import Renderer, special_tokens
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A policy, and how it writes turns."""
+
+    model: Any
+    tokenizer: Any
+    renderer: Renderer
+    name: str
+    max_tokens: int = 256
+
+    @functools.cached_property
+    def banned(self) -> list[int]:
+        """Ids that are never sampled."""
+        return [*special_tokens(self.tokenizer).values(), *ids_without_token(self.model, self.tokenizer)]
+
+    def policy(self, temperature: float = 1.0) -> Policy:
+        """The distribution it acts by."""
+        return Policy(self.model, end_id=self.renderer.end_id, banned=self.banned, temperature=temperature, packs=False)
+
+
+def chosen_checkpoint(run: Path, which: str) -> Checkpoint:
+    """`best` (highest held-out reward that is kept), `last`, or the number of an update."""
+    folder = run / "checkpoints"
+    if which.isdigit():
+        found = checkpoint.at(folder, int(which))
+    elif which == "last":
+        found = checkpoint.newest(folder)
+    elif which == "best":
+        found = checkpoint.at(folder, _best_step(run)) or checkpoint.newest(folder)
+    else:
+        raise ValueError(f"{which!r} is no checkpoint: write best, last, or the number of an update")
+    if found is None:
+        kept = ", ".join(str(int(path.name.removeprefix("step-"))) for path in sorted(folder.glob("step-*")))
+        raise ValueError(f"{run} holds no checkpoint {which}" + (f"; there are {kept}" if kept else ""))
+    return found
+
+
+def _best_step(run: Path) -> int:
+    held_out = [
+        record for record in read_metrics(run / "metrics.jsonl") if record["kind"] == "eval" and "reward/mean" in record
+    ]
+    return int(max(held_out, key=lambda record: record["reward/mean"])["step"]) if held_out else 0
+
+
+def open_stored(path: Path, which: str = "best") -> Stored:
+    """The policy of a run's folder, or of a folder that transformers loads."""
+    if not (path / "checkpoints").is_dir():
+        model, tokenizer = load_given(str(path))
+        return _stored(model, tokenizer, path.name, {})
+    found = chosen_checkpoint(path, which)
+    settings = json.loads((path / "config.json").read_text())["resolved"]["model"]
+    model, tokenizer = load_checkpoint(found.model_path, path, settings["path"])
+    return _stored(model, tokenizer, path.name, settings)
+
+
+def _stored(model: Any, tokenizer: Any, name: str, settings: dict[str, Any]) -> Stored:
+    renderer = Renderer(tokenizer, options=settings.get("template_options"), stops=stops_of(model))
+    return Stored(model.eval(), tokenizer, renderer, name, settings.get("max_tokens", 256))

@@ -1,0 +1,67 @@
+"""Adapters in a run of the command line: they alone are trained and stored, and a run goes on with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from learner.run import Run
+from learner.stored import open_stored
+from tests.learner.test_loop import config, digest, run
+
+LORA: dict[str, Any] = {"lora": {"rank": 4, "alpha": 8}}
+
+
+def base_weights(opened: Run) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in opened.policy.model.state_dict().items() if "lora_" not in name}
+
+
+def test_only_adapters_are_trained_and_the_reference_is_what_is_below_them(tmp_path: Path) -> None:
+    settings = config(tmp_path, 2, **LORA, algorithm={"name": "grpo_kl"})
+    opened = run(settings, tmp_path / "run")
+    trained = [name for name, value in opened.policy.model.named_parameters() if value.requires_grad]
+    assert trained
+    assert all("lora_" in name for name in trained)
+    stored = tmp_path / "run" / "checkpoints" / "step-000002" / "model"
+    assert (stored / "adapter_config.json").exists()
+    assert not (stored / "model.safetensors").exists()
+    assert opened.reference is not None
+    assert opened.reference.model is opened.policy.model
+
+
+def test_a_run_with_adapters_goes_on_as_if_it_had_not_been_interrupted(tmp_path: Path) -> None:
+    whole = run(config(tmp_path, 4, **LORA), tmp_path / "whole")
+    run(config(tmp_path, 2, **LORA), tmp_path / "parts")
+    resumed = run(config(tmp_path, 4, **LORA), tmp_path / "parts")
+    assert digest(resumed) == digest(whole)
+    before = base_weights(whole)
+    assert all(torch.equal(value, before[name]) for name, value in base_weights(resumed).items())
+
+
+def test_an_exported_run_with_adapters_is_a_plain_model_that_says_the_same(tmp_path: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    from learner.cli import main
+
+    opened = run(config(tmp_path, 2, **LORA, optim={"learning_rate": 0.1}), tmp_path / "run")
+    assert main(["export", str(tmp_path / "run"), str(tmp_path / "plain"), "--which", "last"]) == 0
+    plain = AutoModelForCausalLM.from_pretrained(tmp_path / "plain").eval()
+    ids = torch.tensor([[5, 9, 12, 7]])
+    with torch.no_grad():
+        given, found = plain(ids).logits, opened.policy.model(ids).logits
+    assert torch.allclose(given, found, atol=1e-4)
+    assert json.loads((tmp_path / "plain" / "config.json").read_text())["model_type"] == "llama"
+    assert open_stored(tmp_path / "plain").renderer.end_id == opened.renderer.end_id
+
+
+@pytest.mark.parametrize("which", ["first", "99"])
+def test_a_checkpoint_that_is_none_is_named(which: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from learner.cli import main
+
+    (tmp_path / "run" / "checkpoints" / "step-000004").mkdir(parents=True)
+    assert main(["export", str(tmp_path / "run"), str(tmp_path / "plain"), "--which", which]) == 2
+    assert which in capsys.readouterr().err
