@@ -59,6 +59,7 @@ from reward_server.coordination.places import LabPlaces
 from reward_server.coordination.shared import Shared
 from reward_server.coordination.storage import StorageQuota
 from reward_server.coordination.tenants import Tenants
+from reward_server.coordination.tokens import Issuer, Tokens
 from reward_server.coordination.usage import UsageMeter
 from reward_server.engine import (
     Guests,
@@ -248,7 +249,9 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         clock=ports.clock,
         store=store,
         catalog=catalog,
-        gatekeeper=Gatekeeper(keys, shared.rates, open_access=open_access, audit=audit),
+        gatekeeper=Gatekeeper(
+            keys, shared.rates, open_access=open_access, tokens=_tokens(settings, store, ports.clock), audit=audit
+        ),
         cursors=CursorCodec(pepper),
         episodes=EpisodeBatches(
             store=store,
@@ -302,6 +305,15 @@ def _accounts(
     usage = UsageMeter(store, clock)
     stack.push_async_callback(usage.flush)
     return usage, AuditLog(store, clock), Tenants(store, clock, shared.events)
+
+
+def _tokens(settings: Settings, store: Store, clock: Clock) -> Tokens | None:
+    """Tokens of an issuer that the operator trusts, if there is one."""
+    if settings.jwt_issuer is None or settings.jwt_audience is None or settings.jwt_key is None:
+        return None
+    return Tokens(
+        Issuer.of(settings.jwt_issuer, settings.jwt_audience, settings.jwt_key.get_secret_value()), store, clock
+    )
 
 
 async def _shared(stack: AsyncExitStack, settings: Settings, metrics: Metrics) -> Shared:
@@ -374,8 +386,11 @@ def _wording(model: LanguageModel | None, settings: Settings, metrics: Metrics) 
 
 
 def may_be_open(settings: Settings, *, keyless: bool) -> bool:
-    """Whether calls need no key: on loopback while none exists. Elsewhere a server without keys does not start."""
-    if not keyless:
+    """Whether calls need no key: on loopback while there is none, and no tokens are taken.
+
+    Elsewhere a server without keys does not start.
+    """
+    if not keyless or settings.jwt_key is not None:
         return False
     if not settings.is_loopback:
         raise ConfigurationError(

@@ -113,6 +113,12 @@ class Settings(BaseSettings):
     max_stored_files_mb: float = Field(default=2000.0, gt=0.0, description="Uploaded files that a lab may keep.")
     drain_s: Seconds = Field(default=10.0, description="Time for requests in work when the server is stopped.")
 
+    jwt_issuer: str | None = Field(default=None, min_length=1, description="Whose JSON Web Tokens are taken (`iss`).")
+    jwt_audience: str | None = Field(default=None, min_length=1, description="For whom they have to be (`aud`).")
+    jwt_key: SecretStr | None = Field(
+        default=None, description="What verifies them: a PEM public key, or a secret of 32 characters or more."
+    )
+
     metrics_access: Literal["auto", "open", "operator"] = Field(
         default="auto",
         description="Who may read /metrics; `auto` is everybody on loopback, else operators' keys. While no key exists "
@@ -179,6 +185,8 @@ class Settings(BaseSettings):
             raise ValueError("llm_provider: must be set where persona_wording is llm")
         if self.llm_provider == "vllm" and self.llm_base_url is None:
             raise ValueError("llm_base_url: must be given for vllm, such as http://127.0.0.1:8000/v1")
+        if len({self.jwt_issuer is None, self.jwt_audience is None, self.jwt_key is None}) > 1:
+            raise ValueError("jwt_issuer: goes with LABS_JWT_AUDIENCE and LABS_JWT_KEY; set all three or none")
         if self.llm_daily_usd is not None and None in (self.llm_usd_per_mtok_in, self.llm_usd_per_mtok_out):
             raise ValueError("llm_daily_usd: needs LABS_LLM_USD_PER_MTOK_IN and LABS_LLM_USD_PER_MTOK_OUT")
         return self

@@ -1,4 +1,4 @@
-"""Who may come in: a key on every call, or everybody while the server runs open on loopback.
+"""Who may come in: a key or a token on every call, or everybody while the server runs open on loopback.
 
 All failures of a key look the same. Revoked and unknown keys are told apart by nobody but the operator.
 """
@@ -15,6 +15,7 @@ from reward_server.coordination.failed_keys import FailedKeys
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
 from reward_server.coordination.rate_limiter import Decision, RateLimiter
+from reward_server.coordination.tokens import Tokens
 from reward_server.errors import Unauthenticated
 
 REFUSAL = "Invalid or missing API key"
@@ -38,12 +39,14 @@ class Gatekeeper:
         limiter: RateLimiter,
         *,
         open_access: bool,
+        tokens: Tokens | None = None,
         audit: AuditLog | None = None,
         failed: FailedKeys | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._keys = keys
         self._limiter = limiter
+        self._tokens = tokens
         self._open = open_access
         self._audit = audit
         self._failed = failed or FailedKeys()
@@ -61,7 +64,7 @@ class Gatekeeper:
         Raises:
             TooManyFailedKeys: many keys of this address were no good, and this one is not, either.
         """
-        lab = await self._keys.verify(key) if key else None
+        lab = await self._verified(key) if key else None
         if lab is not None:
             return lab
         if await self._is_open():
@@ -76,6 +79,12 @@ class Gatekeeper:
         if lab.per_minute is None:
             return Admission(lab, None)
         return Admission(lab, await self._limiter.hit(lab.key_id, lab.per_minute))
+
+    async def _verified(self, key: str) -> Lab | None:
+        # No key has a full stop, and every token has two.
+        if self._tokens is not None and "." in key:
+            return await self._tokens.verify(key)
+        return await self._keys.verify(key)
 
     async def _is_open(self) -> bool:
         """Development mode ends for good as soon as a key exists, also one made by another process."""
