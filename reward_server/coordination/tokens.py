@@ -100,7 +100,7 @@ class Tokens:
         ends, begins = claims["exp"], claims.get("nbf", now)
         if not all(isinstance(each, int | float) and math.isfinite(each) for each in (ends, begins)):
             return False
-        return begins <= now < ends <= now + LONGEST.total_seconds()
+        return float(begins) <= now < float(ends) <= now + LONGEST.total_seconds()
 
 
 def _public(pem: str) -> tuple[str, Any]:
