@@ -76,7 +76,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
                 asked[topic.id] = Asked(topic.id, sentence, each.confidence, is_open, repeated)
     invites = any(s.does(Act.INVITE) for s in spoken)
     if invites and not asked:
-        asked = {each.topic_id: each for each in _invited(case, state, spoken, rapport, reserve)}
+        asked = {each.topic_id: each for each in _invited(case, state, spoken, rapport, reserve, bool(empathy))}
     elif empathy:
         asked = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)} | asked
     heard = tuple(_commitments(case, state, spoken))
@@ -130,8 +130,13 @@ def _new_questions(found: Iterable[list[Candidate]]) -> int:
     return count
 
 
-def _invited(
-    case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence], rapport: float, reserve: float
+def _invited(  # noqa: PLR0917 (what an invitation rests on)
+    case: CompiledCase,
+    state: PersonaState,
+    spoken: Iterable[Sentence],
+    rapport: float,
+    reserve: float,
+    warm: bool,
 ) -> Iterator[Asked]:
     """What an open invitation brings out: the things the persona would tell next; two at first, then one.
 
@@ -147,8 +152,9 @@ def _invited(
     ready = [t for t in case.topics if t.in_story and t.id not in state.said and gate_open(t, state, rapport, reserve)]
     fitting = [t for t in ready if t.tier in (Tier.ASKED, Tier.VOLUNTEERED) or t.id in likely]
     ranked = sorted(fitting, key=lambda t: (-likely.get(t.id, 0.0), t.tier is not Tier.VOLUNTEERED))
-    # What trust opens comes on top: a reserve closes it, and may not put something else in its place.
-    trusted = [t for t in ranked if t.tier is Tier.RAPPORT]
+    # What trust opens comes on top: a reserve closes it, and may not put something else in its place. It takes
+    # sympathy in the same turn: "Anything else?" opens no heart.
+    trusted = [t for t in ranked if t.tier is Tier.RAPPORT and warm]
     plain = [t for t in ranked if t.tier is not Tier.RAPPORT]
     for topic in (*trusted, *plain[: 1 if state.stories else 2]):
         yield Asked(topic.id, inviting[0].text, likely.get(topic.id, 0.0), open=True, repeated=False, invited=True)

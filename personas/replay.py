@@ -142,7 +142,8 @@ def replay(  # noqa: PLR0917 (what a record is made of)
     for exchange, reading, found, formula in zip(exchanges, read, lines, stale, strict=True):
         agent, now = exchange.agent, state.turn + 1
         hearing = hear(case, state, agent, reading)
-        credits = _credits(case, state, exchange, hearing, found) if max_turns is None or now <= max_turns else []
+        in_time = max_turns is None or now <= max_turns
+        credits = _credits(case, state, exchange, hearing, found, persona) if in_time else []
         brings = bool(credits) or any(tool not in state.tools for tool in agent.tools)
         for commitment_id, one in _made(case, state, hearing, persona, now):
             before = made.get(commitment_id, ())
@@ -226,15 +227,23 @@ def _sympathy(reading: Reading) -> tuple[str, ...]:
     return () if reading.any(Act.RUDE) else reading.all_of(Act.EMPATHY)
 
 
-def _credits(
-    case: CompiledCase, state: PersonaState, exchange: Exchange, hearing: Hearing, line: Mapping[str, Told]
+def _credits(  # noqa: PLR0917 (what a credit rests on)
+    case: CompiledCase,
+    state: PersonaState,
+    exchange: Exchange,
+    hearing: Hearing,
+    line: Mapping[str, Told],
+    persona: Heard,
 ) -> list[Disclosure]:
     """The topics of this turn that were asked for, open, told, and new; not more than a persona tells at once.
+
+    To say what the persona would say is not to ask for it.
 
     Where the transcript ends with the agent, its last turn counts as the persona hears it: what it would answer.
     """
     limit, now = credits_of(hearing), state.turn + 1
     fresh = [a for a in hearing.asked if a.open and a.topic_id not in state.said and case.by_id[a.topic_id].creditable]
+    fresh = [a for a in fresh if a.question.endswith("?") or not persona.borrowed(a.question)]
     if exchange.persona is None:
         return [Disclosure(a.topic_id, now, a.question, "") for a in fresh[:limit]]
     earned = [a for a in fresh if a.topic_id in line]

@@ -39,7 +39,14 @@ def test_another_scenarios_persona_answers_for_more_than_the_recorded_partner(tm
     assert sum(reward > 0.0 for reward in answered) > len(answered) / 2
 
 
-def test_the_scenario_that_the_file_is_of_gives_the_same_either_way(tmp_path: Path) -> None:
+def test_the_scenario_that_the_file_is_of_gives_the_same_but_for_invitations(tmp_path: Path) -> None:
     plain, answered = both(tmp_path, "leaking-blender")
-    assert plain == answered
+    assert '"Anything else?"' in (ROOT / "docs/offline.md").read_text()
+    talks = [json.loads(line)["messages"] for line in (ROOT / SAMPLE).read_text().splitlines()]
+    invites = [any(message["content"] == "Anything else?" for message in talk) for talk in talks]
+    assert len(talks) == len(plain) == len(answered)
+    assert [before for before, i in zip(plain, invites, strict=True) if not i] == [
+        after for after, i in zip(answered, invites, strict=True) if not i
+    ]
+    assert any(after > before for before, after in zip(plain, answered, strict=True))
     assert max(plain) > 0.0
