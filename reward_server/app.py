@@ -145,6 +145,8 @@ class Ports:
     language_model: LanguageModel | None = None
     build_scorer: Callable[[Library, Matcher, Reader, Executor, Guests], Scorer] = build_scorer
     log_stream: TextIO | None = None
+    serves: bool = True
+    """Whether it answers requests; else it only does jobs, and others may use its database."""
     own_process: bool = True
     """Whether the process is the server's own, so that its heap may be tuned and its caches warmed."""
 
@@ -203,14 +205,15 @@ class _Scoring:
 async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics) -> Services:
     """Everything that is needed to serve, or an error that says what is missing."""
     await migrate(settings.database)
-    stack.enter_context(occupied(settings.database))
+    if ports.serves:
+        stack.enter_context(occupied(settings.database))
     store = await Store.open(settings.database)
     stack.push_async_callback(store.close)
     pepper = await asyncio.to_thread(pepper_of, settings)
     shared = await _shared(stack, settings, metrics)
     keys = KeyRing(store, ports.clock, pepper, events=shared.events)
     await keys.note_pepper()
-    open_access = may_be_open(settings, keyless=await keys.is_empty())
+    open_access = ports.serves and may_be_open(settings, keyless=await keys.is_empty())
     scoring = await _scoring(stack, settings, ports, metrics, store)
     outliving = Outliving(settings.batch_deadline_s)
     stack.push_async_callback(outliving.drain, settings.drain_s)

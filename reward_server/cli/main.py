@@ -14,7 +14,19 @@ from typing import Annotated, Any, cast
 import typer
 
 from reward_server import __version__
-from reward_server.cli import calibrate, doctor, evaluate, judges, keys, reader, reward_model, scenarios, serve, tenants
+from reward_server.cli import (
+    calibrate,
+    doctor,
+    evaluate,
+    judges,
+    keys,
+    reader,
+    reward_model,
+    scenarios,
+    serve,
+    tenants,
+    worker,
+)
 from reward_server.errors import LabsError
 from reward_server.program import IN_A_CHECKOUT, called
 
@@ -33,6 +45,7 @@ app = typer.Typer(
     epilog="Settings come from options or from LABS_… in the environment, for example LABS_PORT=9000.",
 )
 app.command("serve")(serve.serve)
+app.command("worker")(worker.worker)
 app.command("doctor")(doctor.doctor)
 app.command("evaluate")(evaluate.evaluate)
 app.command("calibrate")(calibrate.calibrate)

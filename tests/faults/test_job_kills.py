@@ -1,0 +1,154 @@
+"""Workers that are killed in the middle of a job: every item is scored once, and none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from reward_server.clock import SystemClock
+from reward_server.coordination.idempotency import fingerprint
+from reward_server.coordination.lab import DEVELOPMENT_LAB
+from reward_server.ids import IdPrefix, new_id
+from reward_server.jobs.durable.files import FileLimits, FileService
+from reward_server.store.engine import sqlite_url
+from reward_server.store.job_records import JobRow, JobStatus
+from reward_server.store.migrate import migrate
+from reward_server.store.store import Store
+from tests.faults.server_process import COLLECTIONS, ROOT, WHERE
+
+LAB = DEVELOPMENT_LAB.lab_id
+WAIT_S = 300.0
+TALK = [
+    {"role": "user", "content": "Hello, my bike has a flat tyre."},
+    {"role": "assistant", "content": "Good morning. How did it happen?"},
+    {"role": "user", "content": "I rode over broken glass behind the station."},
+]
+
+
+@contextmanager
+def worker(folder: Path, database: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker process; killed in the end if it still runs."""
+    variables = {
+        **os.environ,
+        "LABS_SCENARIOS": str(COLLECTIONS),
+        "LABS_DATABASE_URL": database,
+        "LABS_JOB_LEASE_S": "2",
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+    with (folder / "worker.log").open("ab") as log:
+        command = [sys.executable, "-m", "reward_server.cli.main", "worker", "--data", str(folder)]
+        process = subprocess.Popen(command, env=variables, stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+async def submitted(store: Store, count: int) -> JobRow:
+    """A job of so many short conversations, queued."""
+
+    async def lines() -> AsyncIterator[bytes]:
+        for number in range(count):
+            yield json.dumps({"id": f"talk-{number}", "messages": TALK}).encode() + b"\n"
+
+    file = await FileService(store, SystemClock(), FileLimits()).store(DEVELOPMENT_LAB, "talks.jsonl", lines())
+    job = JobRow(
+        job_id=new_id(IdPrefix.JOB),
+        lab_id=LAB,
+        key_id=DEVELOPMENT_LAB.key_id,
+        type="evaluate",
+        status=JobStatus.QUEUED,
+        file_id=file.file_id,
+        params=dict(WHERE),
+        collections=None,
+        full_scores=False,
+        scopes=("score",),
+        total=file.lines,
+        created_at=SystemClock().now(),
+    )
+    async with store.transaction() as unit:
+        await unit.jobs.add(job)
+    return job
+
+
+async def stands(store: Store, job: JobRow) -> JobRow:
+    async with store.reading() as unit:
+        found = await unit.jobs.get(LAB, job.job_id)
+    assert found is not None
+    return found
+
+
+async def reaches(store: Store, job: JobRow, finished: int) -> JobRow:
+    """The job as soon as so many items are finished."""
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        found = await stands(store, job)
+        if found.finished_items >= finished:
+            return found
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"the job has only {found.finished_items} finished items")
+
+
+async def survives(folder: Path, database: str, items: int, kills: int) -> None:
+    store = await Store.open(database)
+    try:
+        job = await submitted(store, items)
+        counted = [0]
+        for kill in range(kills):
+            with worker(folder, database) as process:
+                counted.append((await reaches(store, job, (kill + 1) * items // (kills + 2))).finished_items)
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+        with worker(folder, database) as process:
+            over = await reaches(store, job, items)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+        assert counted == sorted(counted)
+        assert (over.status, over.done, over.failed, over.dead) == (JobStatus.COMPLETED, items, 0, 0)
+        await scored_once(store, job, items)
+    finally:
+        await store.close()
+
+
+async def scored_once(store: Store, job: JobRow, items: int) -> None:
+    """One result of every item, one evaluation of every result, and no evaluation besides."""
+    results, after = [], -1
+    async with store.reading() as unit:
+        while page := await unit.jobs.results(LAB, job.job_id, after, 1000):
+            results += [result for _, result in page]
+            after = page[-1][0]
+        evaluations = await unit.evaluations.of(LAB)
+    assert [result["id"] for result in results] == [f"talk-{number}" for number in range(items)]
+    assert Counter(each.evaluation_id for each in evaluations) == Counter(each["evaluation_id"] for each in results)
+    assert len({fingerprint(each["reward"], each["scores"]) for each in results}) == 1
+
+
+async def test_a_killed_worker_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    database = sqlite_url(tmp_path / "labs.sqlite")
+    await migrate(database)
+    await survives(tmp_path, database, items=200, kills=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+async def test_ten_thousand_items_and_five_kills(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    database = sqlite_url(tmp_path / "labs.sqlite")
+    if engine == "postgres":
+        database = str(request.getfixturevalue("postgres_url"))
+    await migrate(database)
+    await survives(tmp_path, database, items=10_000, kills=5)
