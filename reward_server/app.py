@@ -45,6 +45,7 @@ from reward_server.api.routes import (
     operations,
     rank,
     reward_models,
+    sockets,
 )
 from reward_server.background import Workers, file_limits, job_kinds, worker_maker
 from reward_server.clock import Clock, SystemClock
@@ -118,6 +119,7 @@ ROUTES = (
     keys,
     labs,
     operations,
+    sockets,
 )
 PURGE_EVERY_S = 3600.0
 SWITCH_S = 0.001

@@ -85,7 +85,7 @@ class Services:
     tenants: Tenants
 
 
-def services_of(request: Request) -> Services:
+def services_of(request: HTTPConnection) -> Services:
     """The services of the app that serves this request."""
     services: Services | None = getattr(request.app.state, "services", None)
     if services is None:

@@ -1,4 +1,4 @@
-"""An HTTP/1.1 parser that is deaf to `Upgrade`: the server speaks nothing else, and may ignore it (RFC 9110, 7.8).
+"""An HTTP/1.1 parser that is deaf to `Upgrade`, but for WebSockets where there are some (RFC 9110, 7.8).
 
 The parser below does not ignore it: it takes what follows the head for another protocol, and the body would be lost
 (https://github.com/Kludex/uvicorn/issues/2722).
@@ -34,13 +34,15 @@ class DeafParser:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
+            if self.should_upgrade():
+                raise
             [read] = upgrade.args
             return data[read:]
         return None
 
     def should_upgrade(self) -> bool:
-        """Never."""
-        return False
+        """Whether the request asks for a WebSocket, of a path that has them."""
+        return bool(self._listener._should_upgrade())
 
     @property
     def stops_early(self) -> bool:

@@ -1,4 +1,4 @@
-"""The server's HTTP/1.1 connection: uvicorn's, with bounds, an envelope for what is not HTTP, no upgrades.
+"""The server's HTTP/1.1 connection: uvicorn's, with bounds, an envelope for what is not HTTP, WebSockets on one path.
 
 The parser would read a request line and headers without end, and slower with every packet, before any code of
 ours sees the request or its key. A head that is too long is refused, one that does not come is hung up on. So is a
@@ -8,20 +8,24 @@ client that sends more and more requests ahead of their answers; how many may be
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from reward_server.api.context import ADMITTED
 from reward_server.api.errors import envelope
+from reward_server.api.routes.sockets import PATH
 from reward_server.cli.connections import Connections
 from reward_server.cli.deaf_parser import DeafParser
+from reward_server.cli.socket_protocol import BoundedSocketProtocol
 from reward_server.errors import InvalidRequest, LabsError, Overloaded
 from reward_server.ids import new_request_id
 
 MAX_HEAD_BYTES = 64 * 1024
 """Of a request line and headers; what arrives in their first packet is not counted."""
 HEAD_DEADLINE_S = 30.0
+SOCKETS = PATH.encode()
 MAX_AHEAD = 16
 """Requests that wait on one connection for the answers of earlier ones."""
 UNKNOWN_ADDRESS = "-"
@@ -126,6 +130,20 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Refuse what cannot be read as a request, and hang up."""
         if not self.transport.is_closing():
             self._refuse(400, InvalidRequest(msg))
+
+    def _should_upgrade(self) -> bool:
+        """Whether this is a handshake for the one path that has WebSockets."""
+        if self.ws_protocol_class is None or self.url.partition(b"?")[0] != SOCKETS:
+            return False
+        return self.scope["method"] == "GET" and self._get_upgrade() == b"websocket"
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over, with its place."""
+        self._all.leave(self)
+        self._stop_timer()
+        made: Any = partial(BoundedSocketProtocol, connections=self._all, address=self.address)
+        self.ws_protocol_class = made
+        super().handle_websocket_upgrade()
 
     def _refuse(self, status: int, error: LabsError) -> None:
         request_id = new_request_id()

@@ -56,6 +56,7 @@ async def _run(settings: Settings) -> int | None:
     from reward_server.cli.connections import Connections
     from reward_server.cli.http_protocol import BoundedHttpProtocol
     from reward_server.cli.signals import Signals
+    from reward_server.cli.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
 
     listener = bind(settings.host, settings.port)
     async with AsyncExitStack() as stack:
@@ -70,7 +71,11 @@ async def _run(settings: Settings) -> int | None:
         config = uvicorn.Config(
             app,
             http=protocol,
-            ws="none",
+            ws="websockets-sansio",
+            ws_max_size=MAX_MESSAGE_BYTES,
+            ws_per_message_deflate=False,
+            ws_ping_interval=PING_S,
+            ws_ping_timeout=PONG_S,
             lifespan="off",
             log_config=None,
             access_log=False,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -42,7 +43,11 @@ async def _run(settings: Settings) -> int | None:
     app = create_app(settings, ports=Ports(serves=False))
     with Signals() as signals:
         async with app.router.lifespan_context(app):
-            signals.hear(lambda *_: loop.call_soon_threadsafe(ended.set))
+
+            def end(_number: int, _frame: FrameType | None) -> None:
+                loop.call_soon_threadsafe(ended.set)
+
+            signals.hear(end)
             typer.echo(f"Labs works on jobs, {settings.job_workers} at a time (data {settings.data})")
             await ended.wait()
     return signals.first

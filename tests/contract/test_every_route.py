@@ -22,8 +22,8 @@ from tests.contract.house import Client, House, Json
 
 APP = create_app(Settings())
 DOCUMENT = build(APP)
-UNDOCUMENTED = {"/docs", "/docs/assets/{name}", "/openapi.json", "/metrics"}
-"""Routes that are not of the API: pages, and what is for Prometheus."""
+UNDOCUMENTED = {"/docs", "/docs/assets/{name}", "/openapi.json", "/metrics", "/api/v1/episodes/ws"}
+"""Routes that OpenAPI does not describe: pages, what is for Prometheus, and the socket (`tests/cli`)."""
 NO_LAB_KNOWS = re.compile(r"^(request_id|total_time_ms|evaluation_time_ms)$")
 
 

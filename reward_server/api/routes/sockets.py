@@ -1,0 +1,219 @@
+"""WS /episodes/ws: many episodes over one socket; every operation is what its HTTP call is.
+
+`{"op": "create" | "turn" | "close", "ref", …}` in, `{"ref", …}` out, with the fields of the HTTP bodies. Operations are
+worked on side by side and answered as they are done: `ref` says which answer is whose. The key is looked at before the
+socket is accepted and again for every operation, which counts as a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import APIRouter, WebSocket
+from pydantic_core import from_json, to_json
+from starlette.websockets import WebSocketDisconnect
+
+from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
+from reward_server.api.context import API_PREFIX, Body, Services, address_of, services_of, within
+from reward_server.api.errors import error_response
+from reward_server.coordination.fair_threads import work_for
+from reward_server.coordination.lab import Lab
+from reward_server.coordination.scopes import Scope
+from reward_server.errors import FieldProblem, InvalidRequest, LabsError, RateLimited
+from reward_server.ids import new_request_id
+from reward_server.scoring.weight import weight
+from reward_server.telemetry.logs import get_logger
+from trainer_client.wire import CreateEpisodeRequest, TurnRequest
+
+router = APIRouter(prefix=API_PREFIX)
+PATH = f"{API_PREFIX}/episodes/ws"
+AT_ONCE = 64
+"""Operations of one socket in work; what comes beyond waits unread."""
+IDLE_S = 300.0
+WRITE_S = 20.0
+BUSY = "socket_operations"
+"""In the state of a socket: how many operations are in work."""
+OPS = ("create", "turn", "close")
+MAX_REF_CHARACTERS = 256
+
+log = get_logger(__name__)
+
+
+@router.websocket("/episodes/ws")
+async def play_episodes(websocket: WebSocket) -> None:
+    """Serve one socket."""
+    try:
+        services = services_of(websocket)
+        lab = await services.gatekeeper.identify(_key(websocket), address_of(websocket))
+        lab.require(Scope.TRAIN)
+    except LabsError as error:
+        request_id = new_request_id()
+        response = error_response(request_id, error)
+        response.headers["X-Request-ID"] = request_id
+        await websocket.send_denial_response(response)
+        return
+    await websocket.accept()
+    socket = _Socket(websocket, services)
+    try:
+        await socket.serve()
+    finally:
+        await socket.end()
+
+
+@dataclass
+class _Socket:
+    """One accepted socket and its operations in work."""
+
+    websocket: WebSocket
+    services: Services
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    sending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    working: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def serve(self) -> None:
+        """Read operations until the client leaves, or says nothing for long."""
+        while True:
+            await self.places.acquire()
+            data = await self._next()
+            if data is None:
+                return
+            task = asyncio.create_task(self._answer(data))
+            self.working.add(task)
+            self._say_how_busy()
+            task.add_done_callback(self._done)
+
+    async def end(self) -> None:
+        """Nobody waits for answers any more; a turn that was begun is finished and stored all the same."""
+        for task in self.working:
+            task.cancel()
+        await asyncio.gather(*self.working, return_exceptions=True)
+        with suppress(RuntimeError, WebSocketDisconnect):
+            await self.websocket.close(1001)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self.working.discard(task)
+        self._say_how_busy()
+        self.places.release()
+
+    def _say_how_busy(self) -> None:
+        self.websocket.scope["state"][BUSY] = len(self.working)
+
+    async def _next(self) -> bytes | None:
+        while True:
+            try:
+                async with asyncio.timeout(IDLE_S):
+                    message = await self.websocket.receive()
+            except TimeoutError:
+                if self.working:
+                    continue
+                return None
+            if message["type"] == "websocket.disconnect":
+                return None
+            text: str | None = message.get("text")
+            return (message.get("bytes") or b"") if text is None else text.encode()
+
+    async def _answer(self, data: bytes) -> None:
+        ref: Any = None
+        request_id = new_request_id()
+        try:
+            content = await off_the_loop(_operation, data, CONVERSATION)
+            ref = content.pop("ref", None)
+            body = await self._within_limits(content)
+            reply = {**body, "request_id": request_id}
+        except LabsError as error:
+            reply = _refusal(request_id, error)
+        except Exception as error:  # noqa: BLE001 (the boundary of a request)
+            # The message of an unforeseen error may quote anything.
+            log.error("operation_failed", request_id=request_id, error=type(error).__name__)  # noqa: TRY400
+            reply = _refusal(request_id, LabsError())
+        await self._send(to_json(reply if ref is None else {"ref": ref, **reply}))
+
+    async def _within_limits(self, content: dict[str, Any]) -> Body:
+        """The answer to one operation, under the limits that its HTTP call has."""
+        services = self.services
+        admission = await services.gatekeeper.admit(_key(self.websocket), address_of(self.websocket))
+        lab, decision = admission.lab, admission.decision
+        work_for(lab.lab_id)
+        await services.reward_models.active.current()
+        if decision is not None and not decision.allowed:
+            services.metrics.rate_limited.inc()
+            raise RateLimited(retry_after_s=decision.retry_after_s)
+        lab.require(Scope.TRAIN)
+        op = content.pop("op", None)
+        if op not in OPS:
+            raise InvalidRequest(errors=[FieldProblem(("op",), f"Must be one of {', '.join(OPS)}.")])
+        if op != "close":
+            await services.storage.require_room(lab)
+        if services.gatekeeper.open_access:
+            return await self._done_by(lab, op, content)
+        services.places.enter(lab)
+        try:
+            services.usage.count(lab.lab_id, requests=1)
+            return await self._done_by(lab, op, content)
+        finally:
+            services.places.leave(lab)
+
+    async def _done_by(self, lab: Lab, op: str, content: dict[str, Any]) -> Body:
+        services, key = self.services, _idempotency_key(content)
+        if op == "create":
+            create = validate(CreateEpisodeRequest, content)
+            return await within(services.settings.request_deadline_s, services.episodes.create(lab, create, key))
+        episode_id = content.pop("episode_id", None)
+        if not isinstance(episode_id, str):
+            raise InvalidRequest(errors=[FieldProblem(("episode_id",), "Is required.")])
+        if op == "close":
+            if content:
+                raise InvalidRequest(errors=[FieldProblem((str(next(iter(content)))[:64],), "Is not a known field.")])
+            return await services.episodes.end(lab, episode_id)
+        turn = validate(TurnRequest, content)
+        services.compute.charge(lab, weight(turn.messages[-1]), turns=1)
+        work = services.episodes.turn(lab, episode_id, turn, key)
+        return await within(services.settings.request_deadline_s, work)
+
+    async def _send(self, data: bytes) -> None:
+        """Send an answer; a client that does not read loses the socket."""
+        try:
+            async with self.sending, asyncio.timeout(WRITE_S):
+                await self.websocket.send_text(data.decode())
+        except TimeoutError:
+            with suppress(RuntimeError, WebSocketDisconnect):
+                await self.websocket.close(1008)
+        except (RuntimeError, WebSocketDisconnect):
+            log.debug("socket_gone")
+
+
+def _operation(data: bytes) -> dict[str, Any]:
+    content = read_json(data)
+    if not isinstance(content, dict):
+        raise InvalidRequest("An operation is a JSON object.")
+    ref = content.get("ref")
+    if ref is not None and not (isinstance(ref, str) and len(ref) <= MAX_REF_CHARACTERS) and type(ref) is not int:
+        raise InvalidRequest(errors=[FieldProblem(("ref",), "Must be a number, or text of 256 characters at most.")])
+    return content
+
+
+def _refusal(request_id: str, error: LabsError) -> Body:
+    """The error envelope of HTTP with what its head would say."""
+    response = error_response(request_id, error)
+    told: Body = {**from_json(bytes(response.body)), "status": response.status_code}
+    if "retry-after" in response.headers:
+        told["retry_after_s"] = int(response.headers["retry-after"])
+    return told
+
+
+def _key(websocket: WebSocket) -> str | None:
+    scheme, _, key = websocket.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" and key else None
+
+
+def _idempotency_key(content: dict[str, Any]) -> str | None:
+    key = content.pop("idempotency_key", None)
+    if key is None:
+        return None
+    if not (isinstance(key, str) and 0 < len(key) <= 255 and key.isascii() and key.isprintable()):
+        problem = FieldProblem(("idempotency_key",), "Must have 1 to 255 printable ASCII characters.")
+        raise InvalidRequest(errors=[problem])
+    return key
