@@ -144,11 +144,14 @@ async def test_a_killed_worker_loses_and_doubles_nothing(tmp_path: Path) -> None
     await survives(tmp_path, database, items=200, kills=1)
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path / "labs.sqlite")
+    return str(request.getfixturevalue("postgres_url"))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
-async def test_ten_thousand_items_and_five_kills(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    database = sqlite_url(tmp_path / "labs.sqlite")
-    if engine == "postgres":
-        database = str(request.getfixturevalue("postgres_url"))
+async def test_ten_thousand_items_and_five_kills(database: str, tmp_path: Path) -> None:
     await migrate(database)
     await survives(tmp_path, database, items=10_000, kills=5)
