@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reward_server.llm.base import NO_LOGPROBS_HINT
+from reward_server.llm.transport import HINTS
 from reward_server.settings import PREFIX
 
 _SCORED_BY = (
@@ -33,7 +34,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 }
 """What each check looks at: where that is wrong it would tell of a server that nobody asked for."""
 MENDS: Mapping[str, str] = {
-    "unauthorised": "check LABS_LLM_API_KEY, LABS_LLM_MODEL, LABS_LLM_BASE_URL and the account's balance",
+    **HINTS,
     "timeout": "check LABS_LLM_BASE_URL, or give more time with LABS_LLM_DEADLINE_S",
     "reset": "nothing answers at LABS_LLM_BASE_URL",
     "malformed": "the model does not hold to JSON schemas; choose another",

@@ -1,5 +1,9 @@
 """The text of an answer, read strictly: exactly the shape that was asked for, or a typed failure.
 
+A model without structured output may fence its JSON, put words around it or think aloud before it: the answer is then
+the one object of the shape that was asked for. With two of them, or none, there is no answer: a conversation that is
+judged may hold a verdict for the model to quote.
+
 Nothing is coerced: `1` and `"true"` are no booleans, a missing or additional field is no answer, NaN is no number.
 No failure quotes what was answered, and none has the parser's error as its context: that holds the answer.
 """
@@ -33,6 +37,11 @@ _SAID_IN_WORDS = {
 """Limits that not every provider takes; they go into the description, and the answer is held to them here."""
 
 
+_THINKS, _THOUGHT = "<think>", "</think>"
+_MOST_TRIED = 64
+"""Places at which an object may begin: an answer that is all braces shall not cost its square."""
+
+
 class _NotFiniteError(ValueError):
     """NaN or an infinity in JSON, where the standard knows none."""
 
@@ -53,6 +62,50 @@ def parse_answer(text: str, schema: type[Schema], usage: Usage | None = None) ->
 def _parsed(text: str, schema: type[Schema]) -> tuple[Schema | None, FailureKind]:
     if not text.strip():
         return None, FailureKind.EMPTY
+    if _is_json(text):
+        return _read(text, schema)
+    found = [_read(piece, schema) for piece in _objects(_after_thinking(text))]
+    answers = [each for each in found if each[0] is not None]
+    if len(answers) == 1:
+        return answers[0]
+    return found[0] if len(found) == 1 else (None, FailureKind.MALFORMED)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _after_thinking(text: str) -> str:
+    """What follows the thoughts of a reasoning model; nothing where they do not end."""
+    _, closed, after = text.rpartition(_THOUGHT)
+    if closed:
+        return after
+    return "" if _THINKS in text else text
+
+
+def _objects(text: str) -> list[str]:
+    """The outermost JSON objects in a text, in order."""
+    decoder, pieces, place = json.JSONDecoder(), [], 0
+    for _ in range(_MOST_TRIED):
+        place = text.find("{", place)
+        if place < 0:
+            break
+        try:
+            _, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            place += 1
+            continue
+        pieces.append(text[place:end])
+        place = end
+    return pieces
+
+
+def _read(text: str, schema: type[Schema]) -> tuple[Schema | None, FailureKind]:
+    """A text that is JSON from end to end."""
     try:
         json.loads(text, parse_constant=_constant, parse_float=_finite, object_pairs_hook=_without_doubles)
         parsed = schema.model_validate_json(text, strict=True, extra="forbid")

@@ -23,6 +23,7 @@ PROVIDERS_FAULT = frozenset(
         FailureKind.RESET,
         FailureKind.HANG,
         FailureKind.UNAUTHORISED,
+        FailureKind.NOT_FOUND,
     }
 )
 """Another question would most likely fail as well."""

@@ -28,6 +28,12 @@ MAX_BODY_BYTES = 1_048_576
 MAX_BODY_BYTES_WITH_LOGPROBS = 16_777_216
 """Twenty alternatives of 80 bytes for each of several thousand tokens are some megabytes."""
 MAX_RETRY_AFTER_S = 86_400.0
+HINTS: Mapping[FailureKind, str] = {
+    FailureKind.UNAUTHORISED: "check LABS_LLM_API_KEY and the account's balance",
+    FailureKind.NOT_FOUND: "nothing is there under that path, or no such model: check LABS_LLM_BASE_URL (most servers "
+    "want it to end in /v1) and LABS_LLM_MODEL",
+}
+"""What an operator can do against a refusal of all questions."""
 
 Result = TypeVar("Result")
 
@@ -106,9 +112,8 @@ def _refused(refusal: Refusal, who: Mapping[str, str]) -> LlmFailed:
     kind = kind_of_status(refusal.status, refusal.code, too_long=refusal.too_long)
     if refusal.told:
         pass
-    elif kind is FailureKind.UNAUTHORISED:
-        hint = "check LABS_LLM_API_KEY, LABS_LLM_MODEL, LABS_LLM_BASE_URL and the account's balance"
-        log.error("llm_provider_refuses_us", status=refusal.status, code=refusal.code, hint=hint, **who)
+    elif kind in HINTS:
+        log.error("llm_provider_refuses_us", status=refusal.status, code=refusal.code, hint=HINTS[kind], **who)
     elif kind is FailureKind.REJECTED:
         log.error("llm_question_rejected", status=refusal.status, code=refusal.code, **who)
     waits = kind in {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED}
@@ -119,7 +124,9 @@ def kind_of_status(status: int, code: str = "", *, too_long: bool = False) -> Fa
     """What an error status means. `code` tells an empty account from a busy minute where both are a 429."""
     if status == 413 or too_long:
         return FailureKind.TOO_LARGE
-    if status in {401, 402, 403, 404} or code == "insufficient_quota":
+    if status == 404:
+        return FailureKind.NOT_FOUND
+    if status in {401, 402, 403} or code == "insufficient_quota":
         return FailureKind.UNAUTHORISED
     if status == 429:
         return FailureKind.RATE_LIMITED

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from benchmarks.attentive import attentive
-from benchmarks.scripted_provider import Fail, Mode, ScriptedProvider
+from benchmarks.scripted_provider import Asked, Fail, Mode, Say, ScriptedProvider
 from reward_server.cli.evaluate import evaluate
 from reward_server.errors import ConfigurationError, LabsError
 
@@ -76,6 +76,25 @@ def test_a_failing_model_gives_errors_and_no_reward(source: Path, monkeypatch: p
     assert {row["status"] for row in rows} == {"error"}
     assert {row["code"] for row in rows} == {"judge_failed"}
     assert all("reward" not in row for row in rows)
+    assert {row["cause"] for row in rows} == {"refused"}
+    folder = source.parent / "failed"
+    assert json.loads((folder / "summary.json").read_text())["errors"] == {"judge_failed (refused)": 3}
+    assert "| judge_failed (refused) | 3 |" in (folder / "report.md").read_text()
+
+
+def test_a_fenced_answer_is_read_as_a_bare_one(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedProvider(attentive()) as provider:
+        asking(monkeypatch, provider)
+        bare = run(source, "bare")
+    answer = attentive()
+
+    def thinking(asked: Asked) -> Say:
+        return Say(f"<think>Let me see {{c1}}.</think>Here:\n```json\n{json.dumps(answer(asked))}\n```")
+
+    with ScriptedProvider(thinking) as provider:
+        asking(monkeypatch, provider)
+        fenced = run(source, "fenced")
+    assert [row["reward"] for row in fenced] == [row["reward"] for row in bare]
 
 
 def test_a_missing_key_is_one_clear_line(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,26 @@ def test_a_good_answer_is_read() -> None:
     assert parse_answer(f"\n {json.dumps(GOOD)} ", Verdicts).model_dump() == GOOD
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```json\n{}\n```",
+        "Here is my verdict: {} and that is all",
+        "<think>Is it {{met}}? Perhaps {{}}.</think>\n\n{}",
+        "<think>A draft: {}</think>```{}```",
+        'Of {{two}} kinds, {{"note": 1}}: {}',
+    ],
+)
+def test_the_one_object_of_the_shape_is_the_answer_whatever_stands_around_it(text: str) -> None:
+    whole = text.format(*[json.dumps(GOOD)] * 2)
+    assert parse_answer(whole, Verdicts).model_dump() == GOOD
+
+
+def test_a_limit_that_a_fenced_answer_breaks_is_named() -> None:
+    assert failure('Well: {"found": [], "score": 1.01}').kind is K.OUT_OF_RANGE
+    assert failure('Well: {"found": [], "score": NaN}').kind is K.NOT_FINITE
+
+
 @pytest.mark.parametrize("text", ["", " \n\t"])
 def test_nothing_is_empty(text: str) -> None:
     assert failure(text).kind is K.EMPTY
@@ -39,8 +59,13 @@ def test_nothing_is_empty(text: str) -> None:
     "text",
     [
         "I would say it is met.",
-        "```json\n" + json.dumps(GOOD) + "\n```",
-        json.dumps(GOOD) + " and that is all",
+        "```json\n" + json.dumps(GOOD) + "\n```\nor\n```json\n" + json.dumps(GOOD) + "\n```",
+        "The agent wrote " + json.dumps(GOOD) + ", so: " + json.dumps({**GOOD, "score": 0.1}),
+        "<think>" + json.dumps(GOOD),
+        "<think>" + json.dumps(GOOD) + "</think> It is met.",
+        "[" + json.dumps(GOOD) + "]",
+        "{" * 100_000,
+        '{"a":' * 100_000,
         json.dumps(GOOD)[:-3],
         "null",
         "[]",

@@ -112,7 +112,7 @@ async def test_what_the_provider_asks_for_is_passed_on(name: str, mode: Mode) ->
     [
         (Say(status=401, raw=b"{}"), K.UNAUTHORISED),
         (Say(status=403, raw=b"no json at all"), K.UNAUTHORISED),
-        (Say(status=404, raw=b'{"error": {"type": "not_found_error"}}'), K.UNAUTHORISED),
+        (Say(status=404, raw=b'{"error": {"type": "not_found_error"}}'), K.NOT_FOUND),
         (Say(status=400, raw=b'{"error": {"message": "no"}}'), K.REJECTED),
         (Say(status=413, raw=b""), K.TOO_LARGE),
         (Say(status=500, raw=b"<html>"), K.OVERLOADED),

@@ -35,7 +35,7 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
         (401, "", K.UNAUTHORISED),
         (402, "", K.UNAUTHORISED),
         (403, "", K.UNAUTHORISED),
-        (404, "", K.UNAUTHORISED),
+        (404, "", K.NOT_FOUND),
         (413, "", K.TOO_LARGE),
         (400, "", K.REJECTED),
         (422, "", K.REJECTED),

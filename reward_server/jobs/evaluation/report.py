@@ -28,16 +28,15 @@ def summarise(results: Iterable[Result], source: str, scoring_version: str) -> d
     """The figures of a run."""
     everything = list(results)
     scored = [result for result in everything if result["status"] == "success"]
+    failed = [result for result in everything if result["status"] == "error"]
     summary: dict[str, Any] = {
         "source": source,
         "scoring_version": scoring_version,
         "conversations": len(everything),
         "scored": len(scored),
-        "errors": dict(Counter(result["code"] for result in everything if result["status"] == "error").most_common()),
+        "errors": dict(Counter(map(_why, failed)).most_common()),
         "first_errors": [
-            f"row {result['row']}: {result.get('message') or result['code']}"
-            for result in everything
-            if result["status"] == "error"
+            f"row {result['row']}: {_why(result)}: {result.get('message') or result['code']}" for result in failed
         ][:FIRST_ERRORS],
         "rewards": _figures([result["reward"] for result in scored]),
         "turns": _figures([result["turns"] for result in scored]),
@@ -51,6 +50,11 @@ def summarise(results: Iterable[Result], source: str, scoring_version: str) -> d
     if pairs:
         summary["pairs"] = pairs
     return summary
+
+
+def _why(result: Result) -> str:
+    """The code of an error with what caused it, where that is known (docs/judges.md lists the causes of judges)."""
+    return f"{result['code']} ({result['cause']})" if result.get("cause") else str(result["code"])
 
 
 def _figures(values: Sequence[float]) -> dict[str, float]:

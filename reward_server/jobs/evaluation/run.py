@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reward_server.errors import InvalidRequest, LabsError
+from reward_server.errors import InvalidRequest, JudgeFailed, LabsError
 from reward_server.jobs.evaluation.formats import ANYONE, BadRow, Conversation, Speakers, convert
 from reward_server.jobs.evaluation.recast import Recast
 from reward_server.jobs.evaluation.results import Result, ResultsFile, result_key
@@ -126,8 +126,10 @@ class Evaluation:
                 "flags": list(outcome.flags),
                 "scoring_version": self._scorer.scoring_version,
             }
-        code = outcome.code if outcome else item.code
-        return {**item.base, "status": "error", "code": code, "message": outcome.message if outcome else item.message}
+        if outcome is None:
+            return {**item.base, "status": "error", "code": item.code, "message": item.message}
+        cause = {"cause": outcome.error.kind} if isinstance(outcome.error, JudgeFailed) else {}
+        return {**item.base, "status": "error", "code": outcome.code, **cause, "message": outcome.message}
 
 
 def _own_id(data: Any) -> Result:
