@@ -181,15 +181,12 @@ def predicted(
         train, middle = (Examples.of(part, features, names, width) for part in (parts.train, parts.validation))
         emphasis = learned_emphasis(train, featuriser.emphasis, featuriser.kinds)
         fitted = fit(names, train, middle, Recipe(), emphasis=emphasis, costs=featuriser.costs)
-        simple = Examples.of(parts.train, plain, names, 2)
-        lines = Baselines.fitted(
-            simple.features, simple.labels[:, 0].astype(np.float64), simple.chosen, np.zeros(0)
-        ).lines
+        simple = Baselines.fitted(parts.train, plain, "answers")
         rows = np.array([row for row, group in enumerate(groups) if group in held], dtype=np.intp)
-        digests = [dataset.labelled[row].conversation.digest for row in rows]
-        found.put("reward model", rows, fitted.heads.values(np.stack([features[d] for d in digests]))[:, 0])
-        for name, line in lines.items():
-            found.put(name, rows, line(np.stack([plain[d] for d in digests])))
+        talks = [dataset.labelled[row].conversation for row in rows]
+        found.put("reward model", rows, fitted.heads.values(np.stack([features[each.digest] for each in talks]))[:, 0])
+        for name, values in simple.values(talks, [""] * len(talks), plain).items():
+            found.put(name, rows, values)
         print(f"fold {number + 1} of {len(folds)}: l2 {fitted.l2:g}, epoch {fitted.epoch}", flush=True)
     return found
 
@@ -206,7 +203,7 @@ def table(caption: str, found: Predictions) -> Table:
         figures.append(resampled_pairs.figure(pairwise, differences, targets))
         result.add(method, *("–" if figure is None else figure for figure in figures))
     model = found.by_method["reward model"]
-    for name in ("length", "cosine"):
+    for name in ("length", "cosine", "persona words", "tf-idf"):
         ahead = _ahead(model, found.by_method[name], found.labels, resamples)
         result.add(f"reward model minus {name}", ahead, "", "", "")
     return result

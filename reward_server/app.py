@@ -343,7 +343,7 @@ async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metr
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
     if isinstance(reader, LocalReader):
         reader = reader_of(settings, reader, model, verdicts)
-    learned = reward_model_service(settings, batcher)
+    learned = reward_model_service(settings, batcher, matcher)
     await learned.active.current()
     guests = Guests(
         asked=llm_judges(model, settings, verdicts, reader),

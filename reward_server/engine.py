@@ -152,7 +152,9 @@ def build_scorer(
     )
 
 
-def reward_model_service(settings: Settings, batcher: MicroBatcher | None = None) -> RewardModelService:
+def reward_model_service(
+    settings: Settings, batcher: MicroBatcher | None = None, matcher: Matcher | None = None
+) -> RewardModelService:
     """The reward models of the data folder; nothing is loaded before it is needed."""
     from reward_server.reward_models.encoder import TextEncoder, load_fast_encoder
     from reward_server.reward_models.featurisers import Featurisers
@@ -164,7 +166,7 @@ def reward_model_service(settings: Settings, batcher: MicroBatcher | None = None
         return encoder if batcher is None else batcher.over(encoder)
 
     featurisers = Featurisers(settings.encoder, load, precision=settings.encoder_precision)
-    return RewardModelService(Registry(settings.reward_models), featurisers.of)
+    return RewardModelService(Registry(settings.reward_models), featurisers.of, matcher)
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,7 @@ def offline_engine(
     matcher, verdicts = matcher or load_matcher(settings), VerdictCache()
     reader = reader or reader_of(settings, load_reader(settings), model, verdicts)
     asked = llm_judges(model, settings, verdicts, reader)
-    learned = reward_model_service(settings).active
+    learned = reward_model_service(settings, matcher=matcher).active
     guests = Guests(asked=asked, plugins=load_plugins(settings.plugin_names), reward_model=learned.judge)
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
         yield OfflineEngine(matcher, reader, build_scorer(library, matcher, reader, threads, guests), guests)

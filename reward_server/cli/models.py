@@ -28,11 +28,17 @@ Ties = Annotated[
 ]
 
 
-def read(source: Path, scale: tuple[float, float], ties: Literal["drop", "half"]) -> Dataset:
+SkipBad = Annotated[
+    int,
+    typer.Option("--skip-bad", min=0, metavar="N", help="Leave out up to N rows that cannot be read, and say which."),
+]
+
+
+def read(source: Path, scale: tuple[float, float], ties: Literal["drop", "half"], skip_bad: int = 0) -> Dataset:
     """Labelled conversations and preference pairs of a file."""
     from reward_server.jobs.reward_model.read import Reading, read_dataset
 
-    return read_dataset(source, Reading(scale, ties))
+    return read_dataset(source, Reading(scale, ties, skip_bad))
 
 
 def registry_of(settings: Settings) -> Registry:

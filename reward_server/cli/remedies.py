@@ -34,7 +34,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 }
 """What each check looks at: where that is wrong it would tell of a server that nobody asked for."""
 MENDS: Mapping[str, str] = {
-    **HINTS,
+    **{kind.value: hint for kind, hint in HINTS.items()},
     "timeout": "check LABS_LLM_BASE_URL, or give more time with LABS_LLM_DEADLINE_S",
     "reset": "nothing answers at LABS_LLM_BASE_URL",
     "malformed": "the model does not hold to JSON schemas; choose another",

@@ -14,6 +14,7 @@ from reward_server.cli.models import (
     Encoder,
     Model,
     Scale,
+    SkipBad,
     Ties,
     featurisers_of,
     read,
@@ -48,6 +49,9 @@ def train(
     uncertainty: training.Uncertainty = "bayesian",
     members: training.Members = None,
     reads: training.ReadsOption = "answers",
+    features: training.Features = "auto",
+    style_data: training.StyleData = None,
+    skip_bad: SkipBad = 0,
     unfreeze: training.Unfreeze = False,
     keep_by: training.KeepBy = None,
     encoder: Encoder = None,
@@ -63,7 +67,7 @@ def train(
     wanted = training.Wanted(
         source=source, out=out, from_store=from_store, lab=lab, version=version, scale=scale, ties=ties,
         held_out=held_out, seed=seed, epochs=epochs, uncertainty=uncertainty, members=members, reads=reads,
-        unfreeze=unfreeze, keep_by=keep_by, resume=resume,
+        features=features, style_data=style_data, skip_bad=skip_bad, unfreeze=unfreeze, keep_by=keep_by, resume=resume,
     )
     # fmt: on
     wanted.check()
@@ -84,6 +88,7 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Folder for report.md and plots.", file_okay=False)] = None,
     scale: Scale = (0.0, 1.0),
     ties: Ties = "drop",
+    skip_bad: SkipBad = 0,
     encoder: Encoder = None,
     data: Data = None,
 ) -> None:
@@ -102,7 +107,7 @@ def evaluate(
         found = _open(model, settings)
         if out is not None:
             refuse_taken(out)
-        dataset = read(source, scale, ties)
+        dataset = read(source, scale, ties, skip_bad)
         report("reading", 1, 1)
         report("loading the encoder", 0, 1)
         featurisers = featurisers_of(settings, encoder or found.card.encoder)
@@ -111,7 +116,7 @@ def evaluate(
         measured = measure(found, dataset, featuriser, plain, shelf=shelf_of(settings), report=report)
     show_figures(console, measured)
     overlap = overlap_line(found, dataset)
-    missing = lacks(found, dataset)
+    missing = (*dataset.notes, *lacks(found, dataset))
     for line in (overlap, *missing, *in_words(measured), *uncertainty_lines(measured.uncertainty)):
         console.print(line, highlight=False)
     if out is not None:
@@ -141,11 +146,15 @@ def list_models(data: Data = None) -> None:
 def activate(
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A model's id, or its folder.")] = None,
     off: Annotated[bool, typer.Option("--off", help="Let no model serve.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even one below a simple baseline, or that judges style.")
+    ] = False,
     encoder: Encoder = None,
     data: Data = None,
 ) -> None:
     """Let a model serve as `reward_model`; running servers notice at once."""
     from reward_server.reward_models.dataset import NOT_FOR_SCENARIOS
+    from reward_server.reward_models.fitness import unfit
     from reward_server.settings import load_settings
 
     if (model is None) != off:
@@ -158,6 +167,8 @@ def activate(
         return
     found = _open(model, settings)
     featurisers_of(settings).of(found)  # the server could not serve what does not fit its encoder
+    if (why := unfit(found.card)) and not force:
+        raise InvalidRequest(f"{found.id} is not activated: {why}; --force activates it all the same")
     registry.activate(registry.add(found).id)
     typer.echo(f"Reward model {found.id} is active.", err=True)
     for note in found.card.data.notes:

@@ -58,6 +58,22 @@ ReadsOption = Annotated[
         "cannot talk a score up), or words (its own, too: for labels that hang on how well it speaks).",
     ),
 ]
+Features = Annotated[
+    Literal["auto", "all", "content", "meaning"],
+    typer.Option(
+        help="What heads may use: all features, content (no style and counts), meaning alone; auto tries the three "
+        "and keeps what does best where style has changed places, too."
+    ),
+]
+StyleData = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Open data to make style sets of, besides the held-out rows.",
+        exists=True,
+        file_okay=False,
+    ),
+]
 Unfreeze = Annotated[
     bool,
     typer.Option("--unfreeze", help="Fine-tune the encoder, too; kept only if it surely wins on held-out dialogues."),
@@ -89,6 +105,9 @@ class Wanted:
     uncertainty: Literal["bayesian", "ensemble"]
     members: int | None
     reads: Reads
+    features: Literal["auto", "all", "content", "meaning"]
+    style_data: Path | None
+    skip_bad: int
     unfreeze: bool
     keep_by: Literal["r2", "spearman", "pairwise"] | None
     resume: bool
@@ -118,7 +137,7 @@ class Wanted:
         """The data, if it is enough to learn from."""
         from reward_server.reward_models.dataset import check_enough
 
-        found = read(self.source, self.scale, self.ties) if self.source else self._stored(settings)
+        found = read(self.source, self.scale, self.ties, self.skip_bad) if self.source else self._stored(settings)
         check_enough(found)
         return found
 
@@ -158,7 +177,14 @@ class Wanted:
             members=self.members or MEMBERS,
             tuning=Tuning(seed=self.seed, reads=self.reads) if self.unfreeze else None,
             keep_by=self.keep_by,
+            features=self.features,
+            open_data=self._open_data(),
         )
+
+    def _open_data(self) -> Dataset | None:
+        from reward_server.jobs.reward_model.read import Reading, read_folder
+
+        return None if self.style_data is None else read_folder(self.style_data, Reading(ties=self.ties))
 
 
 def told(out: Path) -> AbstractContextManager[None]:
@@ -202,15 +228,17 @@ def stored_rows(settings: Settings, lab: str | None, version: str | None) -> Dat
 
 def announce(trained: Trained, settings: Settings, out: Path) -> None:
     """Say what came of a training; the model joins those of the server."""
+    from reward_server.jobs.reward_model.notes import cap_line
     from reward_server.jobs.reward_model.report import in_words
-    from reward_server.jobs.reward_model.train import cap_line
+    from reward_server.jobs.reward_model.style_check import style_lines
     from reward_server.jobs.reward_model.verdict import verdict_line
     from reward_server.reward_models import artefact
+    from reward_server.reward_models.fitness import unfit
 
     console = Console()
     measured = trained.attempt.measured
     show_figures(console, measured)
-    for note in (*in_words(measured), *trained.card.data.notes):
+    for note in (*style_lines(trained.card.style), *in_words(measured), *trained.card.data.notes):
         console.print(note, highlight=False)
     if capped := cap_line(trained.card.recipe):
         console.print(capped, highlight=False)
@@ -219,7 +247,13 @@ def announce(trained: Trained, settings: Settings, out: Path) -> None:
         console.print(verdict_line(tuning), highlight=False)
     registry_of(settings).add(artefact.read(out))
     console.print(f"{trained.card.id}: report in {out / artefact.REPORT}", highlight=False)
-    console.print(as_called(f"./labs reward-model activate {trained.card.id} lets it serve"), highlight=False)
+    if why := unfit(trained.card):
+        told = (
+            f"it should not serve: {why}; ./labs reward-model activate {trained.card.id} --force does it all the same"
+        )
+    else:
+        told = f"./labs reward-model activate {trained.card.id} lets it serve"
+    console.print(as_called(told), highlight=False)
 
 
 def _is_kept(out: Path) -> bool:

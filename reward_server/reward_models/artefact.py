@@ -80,6 +80,8 @@ class Card(BaseModel):
     metrics: dict[str, Any] = Field(default_factory=dict)
     """Held-out figures with intervals: of each head, of the pairs."""
     baselines: dict[str, Any] = Field(default_factory=dict)
+    style: dict[str, Any] = Field(default_factory=dict)
+    """By style set its pairs and the share in the right order; empty where there was nothing to check by."""
     ceiling: dict[str, Any] = Field(default_factory=dict)
     uncertainty: dict[str, Any] = Field(default_factory=dict)
     code_version: str

@@ -105,6 +105,10 @@ class Checkpoint:
         os.replace(draft, self._folder / name)
         self._beside = None
 
+    def inside(self, name: str) -> Checkpoint:
+        """The checkpoint of a further run of the same key, in a folder of its own in this one."""
+        return Checkpoint(self._folder / name, self._key, every=self.every)
+
     def exists(self) -> bool:
         """Whether an interrupted run was kept."""
         return (self._folder / NUMBERS).exists()

@@ -39,6 +39,8 @@ class Labelled:
     row: int = 0
     ratings: tuple[float, ...] = ()
     """What several raters gave it as a whole, in [0, 1]."""
+    system: str = ""
+    """Who wrote the agent's words, where the data says so: heads learn to know authors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class Preferred:
     row: int = 0
     weight: float = 1.0
     tie: bool = False
+    systems: tuple[str, str] = ("", "")
+    """Who wrote the better and the worse side, where the data says so."""
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,12 @@ KINDS: tuple[tuple[str, ...], ...] = (
     ("misconduct",),
 )
 """Blocks of one nature: meaning, products with what was heard, words, style, plain numbers, tone, own remarks."""
+STYLE = ("reply_style", "agent_style", "talk")
+"""Blocks that tell how something is said, and how much, rather than what."""
+MANNER = ("reply_most", "reply_least", "reply_words", "reply_tone")
+"""Blocks that tell manner or length beside what is said: the extremes of many sentences are larger."""
+ALL, CONTENT, MEANING = "all", "content", "meaning"
+"""The names of `readings`."""
 COSTS = ("misconduct",)
 """Blocks that may only lower a value."""
 REMEMBERED = 20_000
@@ -138,6 +144,21 @@ class ConversationFeaturiser:
     def costs(self) -> NDArray[np.bool_]:
         """Shape (width,): the features that may only lower a value."""
         return np.concatenate([np.full(self._widths[name], name in COSTS) for name in EMPHASIS])
+
+    @cached_property
+    def readings(self) -> Mapping[str, NDArray[np.bool_]]:
+        """What is left out, shape (width,): nothing; style and counts; all but meaning and what was taken up."""
+        blocks = self.blocks
+        nothing = np.zeros(self.width, dtype=np.bool_)
+        style = nothing.copy()
+        for name in STYLE:
+            style[blocks[name]] = True
+        for name in ("reply_numbers", "mean_numbers", "first_numbers"):
+            style[blocks[name].start : blocks[name].start + wordings.COUNTS] = True
+        manner = style.copy()
+        for name in MANNER:
+            manner[blocks[name]] = True
+        return {ALL: nothing, CONTENT: style, MEANING: manner}
 
     @property
     def blocks(self) -> Mapping[str, slice]:

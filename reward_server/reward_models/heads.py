@@ -7,7 +7,7 @@ of winning against a conversation of average reward, sigmoid(b r) (Bradley & Ter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -43,6 +43,10 @@ class Featuriser(Protocol):
     @property
     def costs(self) -> NDArray[np.bool_]:
         """Which features may only lower a value, shape (width,): heads give them no positive weight."""
+
+    @property
+    def readings(self) -> Mapping[str, NDArray[np.bool_]]:
+        """Ways to read these features, by name: which ones are left out, shape (width,); training tries them all."""
 
     def features(self, conversations: Sequence[Conversation]) -> Matrix:
         """Shape (len(conversations), width); a row depends on its own conversation alone."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reward_server.reward_models.dataset import Dataset
 from reward_server.reward_models.heads import Matrix
@@ -32,6 +33,13 @@ class Examples:
     def all_features(self) -> Matrix:
         """The features of every conversation, shape (labelled + 2 pairs, width)."""
         return np.concatenate([self.features, self.chosen, self.rejected])
+
+    def without(self, columns: NDArray[np.bool_] | None) -> Examples:
+        """The same with these features (width,) at 0, so that nothing is learned of them."""
+        if columns is None or not columns.any():
+            return self
+        blanked = [np.where(columns, np.float32(0.0), rows) for rows in (self.features, self.chosen, self.rejected)]
+        return replace(self, features=blanked[0], chosen=blanked[1], rejected=blanked[2])
 
     @classmethod
     def of(cls, dataset: Dataset, features: Mapping[str, Matrix], names: tuple[str, ...], width: int) -> Examples:

@@ -81,6 +81,18 @@ def pairwise(differences: Exact, targets: Exact) -> float | None:
     return float(np.mean((signed + 1.0) / 2.0))
 
 
+def auc(predicted: Exact, labels: Exact) -> float | None:
+    """Area under the ROC curve of labels above the middle of the scale against the others; None without both.
+
+    The chance that one of the former is rated above one of the latter, ties counting half (Hanley & McNeil 1982).
+    """
+    good = labels > 0.5
+    count, others = int(good.sum()), int((~good).sum())
+    if not count or not others:
+        return None
+    return float((rankdata(predicted)[good].sum() - count * (count + 1) / 2.0) / (count * others))
+
+
 def ece(predicted: Exact, labels: Exact) -> float:
     """Expected calibration error: in ten bins of equal count, the mean distance of mean prediction and mean label."""
     bins = np.array_split(np.argsort(predicted, kind="stable"), min(BINS, len(predicted)))
@@ -88,7 +100,14 @@ def ece(predicted: Exact, labels: Exact) -> float:
     return sum(distances) / len(predicted)
 
 
-VALUE_STATISTICS: dict[str, Statistic] = {"r2": r2, "mse": mse, "spearman": spearman, "pearson": pearson, "ece": ece}
+VALUE_STATISTICS: dict[str, Statistic] = {
+    "r2": r2,
+    "mse": mse,
+    "spearman": spearman,
+    "pearson": pearson,
+    "auc": auc,
+    "ece": ece,
+}
 PAIR_STATISTICS: dict[str, Statistic] = {"pairwise": pairwise}
 DISTANCES: frozenset[Statistic] = frozenset({ece})
 """What chance only adds to: their resamples lie above them."""

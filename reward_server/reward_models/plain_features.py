@@ -1,4 +1,5 @@
-"""What can be said of a conversation without learning anything: length and answer-to-prompt similarity.
+"""What can be said of a conversation without learning anything: its length, how like an answer is to what was asked,
+and how many words the other party was brought to say.
 
 They are the simple baselines that a learned model has to beat; a model that does not is of no use.
 """
@@ -10,15 +11,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from personas.wording import tokens
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.encoder import TextEncoder, meaning_width
 from reward_server.reward_models.heads import Matrix
 
-NAMES = ("length", "cosine")
+NAMES = ("length", "cosine", "persona words")
 
 
 class PlainFeatures:
-    """Log of the agent's words, and cosine of the agent's last message with what it answers."""
+    """Logs of the agent's words and of the persona's different ones; cosine of the last message and what it answers."""
 
     width: ClassVar[int] = len(NAMES)
 
@@ -26,23 +28,34 @@ class PlainFeatures:
         self._encoder = encoder
 
     @property
+    def encoder(self) -> TextEncoder:
+        """What the cosine is taken with."""
+        return self._encoder
+
+    @property
     def version(self) -> str:
         """Changes whenever a feature may."""
-        return f"plain/1+{self._encoder.version}"
+        return f"plain/2+{self._encoder.version}"
 
     def features(self, conversations: Sequence[Conversation]) -> Matrix:
-        """Shape (len(conversations), 2)."""
+        """Shape (len(conversations), 3)."""
         pairs = [_last_exchange(conversation) for conversation in conversations]
         texts = [text for pair in pairs for text in pair]
         vectors = self._encoder.encode(texts).astype(np.float64) if texts else np.zeros((0, 1))
         vectors = vectors[:, : meaning_width(self._encoder)]
         cosines = np.einsum("nd,nd->n", vectors[0::2], vectors[1::2])
         lengths = [np.log1p(_words(conversation)) for conversation in conversations]
-        return np.column_stack([lengths, cosines]).astype(np.float32).reshape(len(conversations), self.width)
+        told = [np.log1p(len(persona_words(conversation))) for conversation in conversations]
+        return np.column_stack([lengths, cosines, told]).astype(np.float32).reshape(len(conversations), self.width)
 
 
 def _words(conversation: Conversation) -> int:
     return sum(len(said.text.split()) for said in conversation.turns if said.party == "agent")
+
+
+def persona_words(conversation: Conversation) -> frozenset[str]:
+    """The different words that the other party said."""
+    return frozenset(word for said in conversation.turns if said.party == "persona" for word in tokens(said.text))
 
 
 def _last_exchange(conversation: Conversation) -> tuple[str, str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from personas.matcher import Matcher
 from reward_server.errors import Conflict, LabsError, UnusableModel
 from reward_server.reward_models.artefact import Artefact, Card
+from reward_server.reward_models.fitness import unfit
 from reward_server.reward_models.registry import Registry
 from reward_server.reward_models.serving import ActiveRewardModel, Featurise
 from reward_server.telemetry.logs import get_logger
@@ -16,23 +18,23 @@ log = get_logger(__name__)
 class RewardModelService:
     """The models of one server and the one that serves."""
 
-    def __init__(self, registry: Registry, featurise: Featurise) -> None:
+    def __init__(self, registry: Registry, featurise: Featurise, matcher: Matcher | None = None) -> None:
         self._registry = registry
         self._featurise = featurise
-        self.active = ActiveRewardModel(registry, featurise)
+        self.active = ActiveRewardModel(registry, featurise, matcher)
 
     async def all(self) -> list[tuple[Card, bool]]:
         """The cards, newest first, and whether the model serves."""
         return await asyncio.to_thread(self._all)
 
-    async def activate(self, model_id: str) -> Card:
+    async def activate(self, model_id: str, *, force: bool = False) -> Card:
         """Verify a model and let it serve; the next request finds it loaded.
 
         Raises:
             RewardModelNotFound: there is no such model.
-            Conflict: it is damaged, or made for another encoder or other features.
+            Conflict: it is damaged, or made for another encoder or other features; or it is unfit, and not forced.
         """
-        found = await asyncio.to_thread(self._activate, model_id)
+        found = await asyncio.to_thread(self._activate, model_id, force=force)
         await self.active.current()
         log.info("reward_model_activated", model=model_id)
         return found.card
@@ -44,8 +46,10 @@ class RewardModelService:
             active = None
         return [(card, card.id == active) for card in self._registry.cards()]
 
-    def _activate(self, model_id: str) -> Artefact:
+    def _activate(self, model_id: str, *, force: bool) -> Artefact:
         found = self._open(model_id)
+        if (why := unfit(found.card)) and not force:
+            raise Conflict(f"This reward model is not activated: {why}; `force=true` activates it all the same.")
         try:
             self._featurise(found)
             return self._registry.activate(model_id)

@@ -14,11 +14,13 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from personas.matcher import Matcher
 from reward_server.errors import JudgeFailed, LabsError
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge, Estimate
 from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.earned import as_earned
 from reward_server.reward_models.encoder import METHOD_MARK
 from reward_server.reward_models.heads import Featuriser
 from reward_server.reward_models.model import RewardModel, model_of
@@ -26,6 +28,8 @@ from reward_server.reward_models.recorded import conversation_of, scenario_text
 from reward_server.reward_models.registry import Registry, Stamp
 from reward_server.telemetry.logs import get_logger
 
+EARNED = "earned"
+"""In a version: facts that the agent did not earn are not read."""
 log = get_logger(__name__)
 
 Featurise = Callable[[Artefact], Featuriser]
@@ -43,7 +47,11 @@ class Preparing(Protocol):
 class LearnedJudge:
     """One reward model as a judge of conversations."""
 
-    def __init__(self, model_id: str, model: RewardModel, featuriser: Featuriser) -> None:
+    def __init__(
+        self, model_id: str, model: RewardModel, featuriser: Featuriser, matcher: Matcher | None = None
+    ) -> None:
+        """Args: matcher: finds what was told and not earned (`earned`); without one, lines are read as they stand."""
+        self._matcher = matcher
         self._id = model_id
         self._model = model
         self._featuriser = featuriser
@@ -57,12 +65,13 @@ class LearnedJudge:
     def version(self) -> str:
         """The model's id, a hash of all that decides its estimates, and the precision they are computed in."""
         method = self._featuriser.version.partition(METHOD_MARK)[2]
-        return f"{self._id}/{method}" if method else self._id
+        earned = EARNED if self._matcher is not None else ""
+        return "/".join(part for part in (self._id, earned, method) if part)
 
     @property
     def reads_record(self) -> bool:
-        """Replaying the case is not needed."""
-        return False
+        """What an agent earned is known by replaying the case."""
+        return self._matcher is not None
 
     @property
     def states_uncertainty(self) -> bool:
@@ -82,7 +91,11 @@ class LearnedJudge:
         Raises:
             JudgeFailed: features or values are no numbers.
         """
-        conversations = [conversation_of(case.transcript, scenario_text(case.scenario.card)) for case in cases]
+        read = [case.transcript for case in cases] if self._matcher is None else as_earned(cases, self._matcher)
+        conversations = [
+            conversation_of(transcript, scenario_text(case.scenario.card))
+            for transcript, case in zip(read, cases, strict=True)
+        ]
         features = self._featuriser.features(conversations)
         if features.shape != (len(cases), self._model.heads.width) or not np.isfinite(features).all():
             raise JudgeFailed
@@ -130,7 +143,8 @@ class UnusableJudge:
 class ActiveRewardModel:
     """Follows `active.json`: one `stat` tells whether the judge at hand is still the right one."""
 
-    def __init__(self, registry: Registry, featurise: Featurise) -> None:
+    def __init__(self, registry: Registry, featurise: Featurise, matcher: Matcher | None = None) -> None:
+        self._matcher = matcher
         self._registry = registry
         self._featurise = featurise
         self._lock = Lock()
@@ -163,7 +177,7 @@ class ActiveRewardModel:
     def read(self, model_id: str) -> LearnedJudge:
         """The judge of a model, read anew (blocking); a `LabsError` says why it cannot be used."""
         artefact = self._registry.open(model_id)
-        return LearnedJudge(model_id, model_of(artefact), self._featurise(artefact))
+        return LearnedJudge(model_id, model_of(artefact), self._featurise(artefact), self._matcher)
 
     def _load(self) -> ConversationJudge | None:
         model_id = "unknown"

@@ -33,6 +33,9 @@ BUCKETS = 1024
 """Hashed words and pairs of neighbours; two words of one bucket count alike, or against each other."""
 NUMBERS = 24
 """The length of `exchange_numbers`."""
+COUNTS = 11
+"""So many of them, the first, are of the turn alone: its length, questions, figures; the others set it beside what came
+before it."""
 COSINE_TO_LATEST = 21
 """Where among them the cosine of the turn with the message it answers stands."""
 SMOOTHING = 5

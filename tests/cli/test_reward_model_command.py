@@ -20,7 +20,7 @@ import scenarios
 from reward_server.cli import main as cli
 from reward_server.cli import reward_model, training
 from reward_server.errors import InvalidRequest
-from reward_server.reward_models import artefact, metrics
+from reward_server.reward_models import artefact, fitness, metrics
 from reward_server.reward_models.dataset import split
 from reward_server.reward_models.registry import Registry
 from reward_server.store.migrate import migrate
@@ -96,7 +96,7 @@ def test_a_model_is_trained_listed_activated_measured_and_exported(
     line = capsys.readouterr().out
     assert line.startswith(f"{model}  created=")
     assert "active" not in line
-    assert labs(monkeypatch, "activate", model) == 0
+    assert labs(monkeypatch, "activate", model, "--force") == 0
     assert Registry(home / "data" / "reward-models").active_id() == model
     assert "labs: its card says: no row has a `scenario`" in capsys.readouterr().err
     labs(monkeypatch, "list")
@@ -112,13 +112,28 @@ def test_a_model_is_trained_listed_activated_measured_and_exported(
     assert Registry(home / "data" / "reward-models").active_id() is None
 
 
+def test_a_model_below_a_simple_baseline_is_not_activated_unless_forced(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fitness, "CHANCE", 2.0)
+    monkeypatch.setattr(fitness, "MIN_STYLE_PAIRS", 0)
+    model = trained(home, monkeypatch)
+    assert "should not serve: " in capsys.readouterr().out
+    assert labs(monkeypatch, "activate", model) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"labs: {model} is not activated: ")
+    assert line.endswith("--force activates it all the same")
+    assert Registry(home / "data" / "reward-models").active_id() is None
+    assert labs(monkeypatch, "activate", model, "--force") == 0
+
+
 def test_a_model_of_rows_with_their_scenario_is_activated_without_a_word_on_it(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = home / "played.jsonl"
     file.write_text("".join(f"{json.dumps({**row, 'scenario': 'A visit.'})}\n" for row in rows(80)))
     assert labs(monkeypatch, "train", file, "--out", home / "model", "--epochs", 4) == 0
-    assert labs(monkeypatch, "activate", home / "model") == 0
+    assert labs(monkeypatch, "activate", home / "model", "--force") == 0
     said = capsys.readouterr()
     assert "no `scenario`" not in said.out + said.err
     assert "has a `scenario`" not in said.out + said.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class Shop:
         self._folder = folder
         self._featurisers = featurisers
 
-    def add(self, value: float, **changes: str) -> str:
+    def add(self, value: float, **changes: Any) -> str:
         width = self._featurisers.base.width
         still = np.zeros(width, dtype=np.float32)
         bias, costs = np.array([value], dtype=np.float32), self._featurisers.base.costs

@@ -116,3 +116,14 @@ async def test_activating_takes_an_operators_key_and_listing_any(house: House, s
     assert shop.registry.active_id() is None
     async with house.client() as nobody:
         assert (await nobody.call("GET", "/reward-models")).status_code == 401
+
+
+async def test_a_model_that_judges_style_serves_only_if_forced(labs: Client, shop: Shop) -> None:
+    style = {"neighbours": {"n": 90, "accuracy": {"value": 0.28}}}
+    model = shop.add(0.4, style=style)
+    response = await labs.call("POST", f"/reward-models/{model}/activate")
+    assert_error(response, 409, "conflict")
+    assert "judges style, not content: 0.280 of the 90 pairs" in response.json()["message"]
+    assert shop.registry.active_id() is None
+    await labs.ok("POST", f"/reward-models/{model}/activate?force=true")
+    assert (await rewarded(labs))["reward"] == 0.4

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model.read import Reading, read_dataset
+from reward_server.jobs.reward_model.read import Reading, read_dataset, read_folder
 from reward_server.reward_models.dataset import Dataset
 
 Rows = Callable[..., Path]
@@ -128,6 +128,37 @@ def test_a_row_that_cannot_be_read_ends_it_with_its_number(rows: Rows, row: Any,
     assert error.value.message.startswith("row 2: ")
     assert line in error.value.message
     assert "\n" not in error.value.message
+
+
+def test_so_many_bad_rows_may_be_left_out_and_are_told(rows: Rows) -> None:
+    file = rows(GOOD, {"score": 0.5}, GOOD, {"messages": TALK}, GOOD)
+    found = read_dataset(file, Reading(skip_bad=2))
+    assert len(found.labelled) == 3
+    [note] = found.notes
+    assert note.startswith("2 rows left out that cannot be read: row 2: no known form")
+    assert note.endswith("row 4: no label: give `score`, `scores` or `ratings`")
+    with pytest.raises(InvalidRequest) as error:
+        read_dataset(file, Reading(skip_bad=1))
+    assert error.value.message.startswith("more than 1 row cannot be read (--skip-bad): row 2: no known form")
+    assert "row 4: no label" in error.value.message
+
+
+def test_who_wrote_a_reply_is_read(rows: Rows) -> None:
+    found = read_dataset(
+        rows({**GOOD, "system": "A"}, {**PAIRS["TRL with texts"], "chosen_model": "A", "rejected_model": "B"}),
+        Reading(),
+    )
+    assert found.labelled[0].system == "A"
+    assert found.preferred[0].systems == ("A", "B")
+
+
+def test_the_files_of_a_folder_are_read_and_others_passed_over(rows: Rows, tmp_path: Path) -> None:
+    rows(GOOD, GOOD)
+    (tmp_path / "notes.json").write_text('{"anything": 1}')
+    assert len(read_folder(tmp_path, Reading()).labelled) == 2
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidRequest, match="holds no file of labelled conversations or pairs"):
+        read_folder(tmp_path / "empty", Reading())
 
 
 def test_a_file_without_rows_is_refused(rows: Rows) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,11 +15,12 @@ from reward_server.errors import InvalidRequest
 from reward_server.jobs.reward_model.evaluate import evaluate, overlap_line
 from reward_server.jobs.reward_model.evaluate import lacks as lacks_on
 from reward_server.jobs.reward_model.interrupted import checkpoint_folder
-from reward_server.jobs.reward_model.train import Task, Tools, Trained, cap_line, train
+from reward_server.jobs.reward_model.notes import cap_line
+from reward_server.jobs.reward_model.train import Task, Tools, Trained, train
 from reward_server.reward_models import artefact, metrics
 from reward_server.reward_models.conversation import Conversation, Reads, Said
 from reward_server.reward_models.dataset import Dataset, split
-from reward_server.reward_models.encoder import TextEncoder, Vectors
+from reward_server.reward_models.encoder import TextEncoder
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.featurisers import Featurisers
@@ -29,6 +29,7 @@ from reward_server.reward_models.model import model_of
 from reward_server.reward_models.plain_features import PlainFeatures
 from reward_server.reward_models.posterior import Ensemble
 from reward_server.reward_models.training import Recipe
+from tests.reward_models.letters import LetterEncoder
 from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
 from tests.reward_models.tiny_encoder import make_tiny_encoder
 
@@ -38,18 +39,6 @@ NO_SCENARIO = (
     "for, and nothing of answers, by which agents earn there; give rows their `scenario`"
 )
 RECIPE = Recipe(epochs=30, learning_rate=2e-2, l2=(0.01, 0.3))
-
-
-class LetterEncoder:
-    """Unit vectors that follow from the text."""
-
-    version = "letters/1"
-    width = 8
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        rows = [np.frombuffer(hashlib.sha256(text.encode()).digest()[:8], dtype=np.uint8) for text in texts]
-        vectors = np.array(rows, dtype=np.float32).reshape(len(texts), 8) + 1.0
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 class Counted(WordCounts):
@@ -87,6 +76,7 @@ def test_a_training_leaves_a_verified_model_with_card_report_and_plots(tmp_path:
         "heads.safetensors",
         "uncertainty.safetensors",
         "rows-2.sha256",
+        "words.safetensors",
         "report.md",
         "learning_curve.png",
         "reliability.png",
@@ -104,7 +94,7 @@ def test_figures_stand_beside_the_simple_baselines(tmp_path: Path) -> None:
     own, baselines = card.metrics["score"], card.baselines["metrics"]
     assert own["r2"]["low"] < own["r2"]["value"] < own["r2"]["high"]
     assert own["r2"]["value"] > 0.7 > baselines["length"]["r2"]["value"]
-    assert set(baselines) == {"mean", "length", "cosine"}
+    assert set(baselines) == {"mean", "length", "cosine", "persona words", "tf-idf"}
     assert "spearman" not in baselines["mean"]
     assert own["mse"]["value"] < own["variance"]
     report = (tmp_path / "model" / "report.md").read_text()
@@ -224,11 +214,11 @@ def test_features_are_computed_once(tmp_path: Path) -> None:
     task = Task(tmp_path / "model", "letters", NOW, recipe=RECIPE)
     train(labelled_talks(), task, tools_at(tmp_path, first), quiet)
     train(labelled_talks(), replace(task, out=tmp_path / "again"), tools_at(tmp_path, second), quiet)
-    assert first.calls == 160
+    assert first.calls >= 160
     assert second.calls == 0
     newer = WordCounts("counts/2")
     train(labelled_talks(), replace(task, out=tmp_path / "newer"), tools_at(tmp_path, newer), quiet)
-    assert newer.calls == 160
+    assert newer.calls == first.calls
 
 
 def test_nothing_is_written_where_the_data_says_nothing(tmp_path: Path) -> None:
@@ -310,6 +300,7 @@ class Blind:
         self.emphasis = np.ones(self.width, dtype=np.float32)
         self.kinds = np.zeros(self.width, dtype=np.intp)
         self.costs = np.zeros(self.width, dtype=np.bool_)
+        self.readings = {"all": np.zeros(self.width, dtype=np.bool_)}
         self.version = f"blind/{encoder.version}"
 
     def features(self, conversations: Sequence[Any]) -> np.ndarray:

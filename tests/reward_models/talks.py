@@ -36,6 +36,10 @@ class WordCounts:
     def costs(self) -> NDArray[np.bool_]:
         return np.zeros(self.width, dtype=np.bool_)
 
+    @property
+    def readings(self) -> dict[str, NDArray[np.bool_]]:
+        return {"all": np.zeros(self.width, dtype=np.bool_)}
+
     def features(self, conversations: Sequence[Conversation]) -> NDArray[np.float32]:
         self.calls += len(conversations)
         rows = [self._row(conversation) for conversation in conversations]

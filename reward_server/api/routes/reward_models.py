@@ -34,9 +34,14 @@ async def list_reward_models(request: Request, lab: Caller, query: Annotated[Pag
 @operation(
     Operation(RewardModelResponse, scopes=(Scope.OPERATE,), errors=(404, 409), response_example=examples.REWARD_MODEL)
 )
-async def activate_reward_model(request: Request, lab: Caller, reward_model_id: str) -> Response:
-    """Let a model serve as `reward_model` from now on; for operators' keys. It changes the scoring version."""
-    card = await services_of(request).reward_models.activate(reward_model_id)
+async def activate_reward_model(
+    request: Request, lab: Caller, reward_model_id: str, force: Annotated[bool, Query()] = False
+) -> Response:
+    """Let a model serve as `reward_model` from now on; for operators' keys. It changes the scoring version.
+
+    One worse than a simple baseline on its held-out rows, or that judges style, is a 409 unless `force` is true.
+    """
+    card = await services_of(request).reward_models.activate(reward_model_id, force=force)
     return answer(request, _summary(card, active=True))
 
 

@@ -8,6 +8,7 @@ from reward_server.errors import InvalidRequest
 from reward_server.jobs.reward_model.lacks import without_intervals
 from reward_server.jobs.reward_model.measure import Measured, Rows, measure
 from reward_server.jobs.reward_model.train import Report
+from reward_server.reward_models import word_baseline
 from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.dataset import Dataset, check_labels_differ
@@ -40,7 +41,8 @@ def evaluate(
     features = shelf.features(featuriser, everything, partial(report, "encoding"))
     described = shelf.features(plain, everything, partial(report, "baselines"))
     report("measuring", 0, 1)
-    baselines = Baselines.from_json(artefact.card.baselines.get("lines", {}))
+    words = artefact.extras.get(word_baseline.FILE)
+    baselines = Baselines.from_json(artefact.card.baselines, words, artefact.card.reads)
     measured = measure(model_of(artefact), Rows(dataset, features, described), baselines)
     report("measuring", 1, 1)
     return measured

@@ -40,8 +40,8 @@ def better_and_worse(row: Mapping[str, Any]) -> tuple[Messages, Messages]:
     return (first, second) if row["label"] == 1 else (second, first)
 
 
-def annotated_replies(row: Mapping[str, Any]) -> Iterator[tuple[Messages, dict[str, float]]]:
-    """Each reply of an `annotated` row with its labels."""
+def annotated_replies(row: Mapping[str, Any]) -> Iterator[tuple[str, Messages, dict[str, float]]]:
+    """Each reply of an `annotated` row: who wrote it, the messages, its labels."""
     for found in convert(row, "mrbench"):
         annotation = row["anno_llm_responses"][found.part].get("annotation")
         if not isinstance(annotation, Mapping):
@@ -52,7 +52,7 @@ def annotated_replies(row: Mapping[str, Any]) -> Iterator[tuple[Messages, dict[s
             if isinstance(word, str) and word.strip().lower() in WORDS
         }
         if scores:
-            yield list(found.messages), scores
+            yield found.part, list(found.messages), scores
 
 
 def chosen_and_rejected(row: Mapping[str, Any]) -> tuple[Messages, Messages]:

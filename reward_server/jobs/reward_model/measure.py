@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reward_server.jobs.reward_model.within import WITHIN, within_systems
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.dataset import Dataset, groups_of
+from reward_server.reward_models.fitness import PAIRS
 from reward_server.reward_models.heads import Exact, Matrix
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.metrics import (
@@ -27,8 +29,6 @@ from reward_server.reward_models.metrics import (
 )
 from reward_server.reward_models.model import RewardModel
 from reward_server.reward_models.reliability import RiskCoverage, coverage, risk_coverage
-
-PAIRS = "pairs"
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,13 @@ def measure(model: RewardModel, rows: Rows, baselines: Baselines, seed: int = 0)
         known = np.flatnonzero(np.isfinite(examples.labels[:, 0]))
         predicted, labels = values[known, 0], examples.labels[known, 0].astype(np.float64)
         beside = _baseline_figures(rows, known, labels, baselines, seed)
+        own = [rows.dataset.labelled[row] for row in known]
+        if within := within_systems(own, predicted, labels, seed):
+            metrics[WITHIN] = within
     if len(examples.chosen):
         chances = model.heads.chances(examples.chosen, examples.rejected)
         metrics[PAIRS], against = _pair_figures(rows, chances, targets, baselines, seed)
-        beside = {name: {**beside.get(name, {}), **against[name]} for name in against}
+        beside |= {name: {**beside.get(name, {}), **against[name]} for name in against}
     uncertainty, risk = _uncertainty(model, examples)
     ceiling = _ceiling(rows.dataset, seed)
     return Measured(metrics, beside, ceiling, uncertainty, predicted, labels, risk, chances, targets)
@@ -102,12 +105,12 @@ def _baseline_figures(
     """The same figures of each baseline for the overall head."""
     if not len(known):
         return {}
-    plain = np.stack([rows.plain[rows.dataset.labelled[row].conversation.digest] for row in known])
-    groups = groups_of(rows.dataset.labelled)
-    resamples = Resamples.of([groups[row] for row in known], seed)
+    own = [rows.dataset.labelled[row] for row in known]
+    resamples = Resamples.of(groups_of(own), seed)
+    said = baselines.values([row.conversation for row in own], [row.system for row in own], rows.plain)
     return {
-        name: as_json(resamples.figures(VALUE_STATISTICS, np.clip(line(plain), 0.0, 1.0), labels))
-        for name, line in baselines.lines.items()
+        name: as_json(resamples.figures(VALUE_STATISTICS, np.clip(values, 0.0, 1.0), labels))
+        for name, values in said.items()
     }
 
 
@@ -145,10 +148,10 @@ def _pair_figures(
     confidence, right = np.maximum(chances, 1 - chances), np.where(chances >= 0.5, targets, 1 - targets)
     figures["ece"] = {"value": round(ece(confidence, right), 4)}
     against: dict[str, Any] = {}
-    better = np.stack([rows.plain[pair.chosen.digest] for pair in pairs])
-    worse = np.stack([rows.plain[pair.rejected.digest] for pair in pairs])
-    for name, line in baselines.lines.items():
-        against[name] = as_json(resamples.figures(PAIR_STATISTICS, line(better) - line(worse), targets))
+    better = baselines.values([pair.chosen for pair in pairs], [pair.systems[0] for pair in pairs], rows.plain)
+    worse = baselines.values([pair.rejected for pair in pairs], [pair.systems[1] for pair in pairs], rows.plain)
+    for name in (each for each in better if each in worse):
+        against[name] = as_json(resamples.figures(PAIR_STATISTICS, better[name] - worse[name], targets))
     return figures, against
 
 

@@ -6,17 +6,21 @@
                 {"input": {"messages": [...]}, "preferred_output": [...], "non_preferred_output": [...]}  OpenAI
     others      the rows of LLMBar and MRBench, see `judged_sets`
     any row     "scenario": text, "group" or "dialogue_id": name, "agent_role": "user"
-    pairs also  "margin": how much better, 0 is a tie; "tie": true
+    labelled    also "system" (or "author", "model"): who wrote the agent's words; the tutors of MRBench are such
+    pairs also  "chosen_system" and "rejected_system" (or "…_model");
+                "margin": how much better, 0 is a tie; "tie": true
 
 Labels are used as they are: a wrong one would teach the model something wrong, so the first row that cannot be read
-ends the reading, with its number. Messages name no role but the ones of chat models.
+ends the reading, with its number, unless some may be left out; they are then told, each with what is wrong. Messages
+name no role but the ones of chat models.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, get_args
@@ -40,7 +44,9 @@ Ties = Literal["drop", "half"]
 Fields = Mapping[str, Any]
 _LABELS = ("score", "reward", "scores", "ratings")
 _GROUPS = ("group", "dialogue_id", "conversation_id")
+_SYSTEMS = ("system", "author", "model")
 _MAX_NAME = 200
+_ROWS = (".jsonl", ".jsonl.gz", ".json", ".csv")
 _KNOWN = (
     "no known form: give `messages` with `score`, `scores` or `ratings`, or `chosen` and `rejected`, or "
     "`preferred_output` and `non_preferred_output`"
@@ -55,6 +61,8 @@ class Reading:
     """What labels mean 0 and 1."""
     ties: Ties = "drop"
     """Pairs without a winner: left out, or learned as one half."""
+    skip_bad: int = 0
+    """So many rows that cannot be read may be left out."""
 
     def __post_init__(self) -> None:
         low, high = self.scale
@@ -73,13 +81,15 @@ def read_dataset(path: Path, reading: Reading) -> Dataset:
     labelled: list[Labelled] = []
     preferred: list[Preferred] = []
     ties = 0
+    bad: list[str] = []
     for row in read_rows(path):
         try:
             found = _read(row, reading)
-        except (BadRow, ValueError) as error:
-            raise InvalidRequest(f"row {row.number}: {error}") from None
-        except LabsError as error:
-            raise InvalidRequest(f"row {row.number}: {_said(error)}") from None
+        except (BadRow, ValueError, LabsError) as error:
+            bad.append(f"row {row.number}: {_said(error)}")
+            if len(bad) > reading.skip_bad:
+                raise InvalidRequest(_too_bad(bad, reading.skip_bad)) from None
+            continue
         for each in found:
             if isinstance(each, Labelled):
                 labelled.append(each)
@@ -89,8 +99,15 @@ def read_dataset(path: Path, reading: Reading) -> Dataset:
                 preferred.append(each)
     if not labelled and not preferred:
         raise InvalidRequest(f"{path.name} holds no usable row" + (", only ties" if ties else ""))
-    notes = (f"{counted(ties, 'tie')} left out",) if ties else ()
+    notes: tuple[str, ...] = (f"{counted(ties, 'tie')} left out",) if ties else ()
+    notes += (f"{counted(len(bad), 'row')} left out that cannot be read: {'; '.join(bad)}",) if bad else ()
     return grouped(Dataset(tuple(labelled), _evenly_weighted(preferred), notes=notes))
+
+
+def _too_bad(bad: Sequence[str], allowed: int) -> str:
+    if not allowed:
+        return bad[-1]
+    return f"more than {counted(allowed, 'row')} cannot be read (--skip-bad): {'; '.join(bad)}"
 
 
 def _read(row: Row, reading: Reading) -> Sequence[Labelled | Preferred]:
@@ -122,7 +139,7 @@ def _labelled(data: Fields, number: int, reading: Reading) -> Labelled:
     conversation = _conversation(data["messages"], data)
     ratings = tuple(_label(value, "ratings", reading) for value in _list(data.get("ratings"), "ratings"))
     scores = _scores(data, ratings, reading)
-    return Labelled(conversation, scores, _group(data), number, ratings)
+    return Labelled(conversation, scores, _group(data), number, ratings, _named(data, *_SYSTEMS))
 
 
 def _scores(data: Fields, ratings: tuple[float, ...], reading: Reading) -> dict[str, float]:
@@ -160,8 +177,14 @@ def _annotated(data: Fields, number: int) -> list[Labelled]:
     """One labelled conversation per reply; they share a dialogue, so they stay on one side of a split."""
     group = _group(data) or f"row {number}"
     return [
-        Labelled(_conversation(messages, data), {OVERALL: sum(scores.values()) / len(scores), **scores}, group, number)
-        for messages, scores in annotated_replies(data)
+        Labelled(
+            _conversation(messages, data),
+            {OVERALL: sum(scores.values()) / len(scores), **scores},
+            group,
+            number,
+            system=system,
+        )
+        for system, messages, scores in annotated_replies(data)
     ]
 
 
@@ -182,7 +205,8 @@ def _preferred(data: Fields, number: int) -> Preferred:
         raise BadRow("both sides are the same conversation: there is nothing to prefer")
     weight = float(margin) if margin else 1.0
     # A pair belongs to the prompt it answers, whatever follows.
-    return Preferred(chosen, rejected, _group(data), number, weight, tie)
+    systems = (_named(data, "chosen_system", "chosen_model"), _named(data, "rejected_system", "rejected_model"))
+    return Preferred(chosen, rejected, _group(data), number, weight, tie, systems)
 
 
 def _sides(data: Fields) -> tuple[Conversation, Conversation]:
@@ -221,17 +245,7 @@ def _evenly_weighted(pairs: Sequence[Preferred]) -> tuple[Preferred, ...]:
     if not margins:
         return tuple(pairs)
     middle = median(margins)
-    return tuple(
-        Preferred(
-            pair.chosen,
-            pair.rejected,
-            pair.group,
-            pair.row,
-            1.0 if pair.tie else min(4.0, max(0.25, pair.weight / middle)),
-            pair.tie,
-        )
-        for pair in pairs
-    )
+    return tuple(replace(pair, weight=1.0 if pair.tie else min(4.0, max(0.25, pair.weight / middle))) for pair in pairs)
 
 
 # --- both -----------------------------------------------------------------------------------------
@@ -261,9 +275,14 @@ def _silent_or_not(messages: Any, data: Fields) -> Conversation:
 
 
 def _group(data: Fields) -> str:
-    given = next((data[name] for name in _GROUPS if data.get(name) is not None), "")
+    return _named(data, *_GROUPS)
+
+
+def _named(data: Fields, *fields: str) -> str:
+    """The first of these fields that is given, as a name; empty where none is."""
+    given = next((data[name] for name in fields if data.get(name) is not None), "")
     if isinstance(given, bool) or not isinstance(given, str | int):
-        raise BadRow("`group` must be a name or a number")
+        raise BadRow(f"`{fields[0]}` must be a name or a number")
     return str(given)
 
 
@@ -275,6 +294,30 @@ def _list(value: Any, where: str, *, needed: bool = False) -> list[Any]:
     return list(value)
 
 
-def _said(error: LabsError) -> str:
+def _said(error: Exception) -> str:
     """The message without its full stop: it goes on a line with the row's number."""
+    if not isinstance(error, LabsError):
+        return str(error)
     return error.message[:1].lower() + error.message[1:].rstrip(".")
+
+
+def read_folder(folder: Path, reading: Reading) -> Dataset:
+    """The rows of all files in a folder that hold rows of a known form; no row of another is looked at.
+
+    Raises:
+        InvalidRequest: there is none.
+    """
+    found: list[Dataset] = []
+    for path in sorted(each for each in folder.rglob("*") if each.name.lower().endswith(_ROWS)):
+        with suppress(InvalidRequest):
+            found.append(read_dataset(path, reading))
+    if not found:
+        raise InvalidRequest(f"{folder} holds no file of labelled conversations or pairs ({', '.join(_ROWS)})")
+    return Dataset(
+        tuple(
+            replace(row, group=f"{number}/{row.group}") for number, each in enumerate(found) for row in each.labelled
+        ),
+        tuple(
+            replace(row, group=f"{number}/{row.group}") for number, each in enumerate(found) for row in each.preferred
+        ),
+    )

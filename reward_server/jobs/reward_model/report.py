@@ -9,24 +9,31 @@ from typing import Any
 import numpy as np
 
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model.measure import PAIRS, Measured
+from reward_server.jobs.reward_model.measure import Measured
 from reward_server.reward_models import plots
 from reward_server.reward_models.baselines import MEAN
 from reward_server.reward_models.dataset import OVERALL
+from reward_server.reward_models.fitness import PAIRS, rivals
 from reward_server.reward_models.training import Fitted
 
-_FIGURES = ("r2", "mse", "spearman", "pearson", "pairwise", "ece")
+_FIGURES = ("r2", "mse", "spearman", "pearson", "auc", "pairwise", "ece")
 _GOOD_ORDER = 0.5
 """A rank correlation from which on it is worth saying that values are well ordered."""
 _ANOTHER_MEAN = -0.25
 """R² of the mean where two parts' means are half a standard deviation apart."""
-IN_SHORT = ("r2", "spearman", "pairwise")
+IN_SHORT = ("r2", "spearman", "auc", "pairwise")
 """What fits on a terminal."""
 _FORMATS = {"mse": "#.3g"}
 """An MSE of labels in [0, 1] is small: three digits of it, or good models would all have the same."""
-_DECIDES = ((OVERALL, "r2", "R²"), (PAIRS, "pairwise", "share of pairs in the right order"))
-"""The figures that a model is set against its baselines by."""
-_NAMES = {"r2": "R²", "mse": "MSE", "spearman": "Spearman", "pearson": "Pearson", "pairwise": "pairs", "ece": "ECE"}
+_NAMES = {
+    "r2": "R²",
+    "mse": "MSE",
+    "spearman": "Spearman",
+    "pearson": "Pearson",
+    "auc": "AUC",
+    "pairwise": "pairs",
+    "ece": "ECE",
+}
 
 
 def pictures(measured: Measured, fitted: Fitted | None = None) -> dict[str, bytes]:
@@ -108,21 +115,16 @@ def in_words(measured: Measured) -> list[str]:
 def _against_baselines(measured: Measured) -> list[str]:
     """Says so where a line anyone could have drawn is as good as the model."""
     lines = []
-    for head, figure, title in _DECIDES:
-        own = measured.metrics.get(head, {}).get(figure)
-        beside = {
-            name: found[figure]["value"]
-            for name, found in measured.baselines.items()
-            # An R² below 0 is worse than the mean, and is told in words of its own.
-            if figure in found and not (name == MEAN and figure == "r2")
-        }
-        if own is None or not beside:
-            continue
-        best = max(beside, key=lambda name: beside[name])
-        if round(beside[best], 3) >= round(own["value"], 3):
+    for rival in rivals(measured.metrics, measured.baselines):
+        told = f"({rival.title} {rival.theirs:.3f}; the model {rival.own:.3f})"
+        if round(rival.theirs, 3) >= round(rival.own, 3):
             lines.append(
-                f"The simple baseline `{best}` does as well as this model, or better ({title} {beside[best]:.3f}; the "
-                f"model {own['value']:.3f}): on these rows the model adds nothing to it."
+                f"The simple baseline `{rival.name}` does as well as this model, or better {told}: on these rows the "
+                "model adds nothing to it."
+            )
+        elif not rival.is_sure:
+            lines.append(
+                f"This model is not shown to beat the simple baseline `{rival.name}` {told}: more rows may tell."
             )
     return lines
 

@@ -11,11 +11,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
 
 from reward_server import __version__
 from reward_server.errors import InvalidRequest
@@ -23,16 +21,24 @@ from reward_server.jobs.reward_model.frozen_rows import ROWS, packed
 from reward_server.jobs.reward_model.interrupted import checkpoint_folder
 from reward_server.jobs.reward_model.lacks import notes_on_lacks
 from reward_server.jobs.reward_model.measure import Measured, Rows, measure
+from reward_server.jobs.reward_model.notes import notes
 from reward_server.jobs.reward_model.report import page, pictures
-from reward_server.jobs.reward_model.verdict import Metric, default_metric, verdict, verdict_line
-from reward_server.reward_models import artefact
+from reward_server.jobs.reward_model.style_check import Reader, style_check
+from reward_server.jobs.reward_model.style_choice import (
+    AUTO,
+    Chooser,
+    balanced_parts,
+    notes_on_style,
+    readings_to_try,
+)
+from reward_server.jobs.reward_model.verdict import Metric, default_metric, verdict
+from reward_server.reward_models import artefact, word_baseline
 from reward_server.reward_models.artefact import Card, DataCard
 from reward_server.reward_models.bagging import MEMBERS, Bagging
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.checkpoint import Checkpoint
 from reward_server.reward_models.conversation import Reads
 from reward_server.reward_models.dataset import (
-    OVERALL,
     Dataset,
     Split,
     groups_of,
@@ -42,7 +48,7 @@ from reward_server.reward_models.dataset import (
 )
 from reward_server.reward_models.emphasis import METHOD, learned_emphasis
 from reward_server.reward_models.encoder import Precision, TextEncoder
-from reward_server.reward_models.feature_shelf import FeatureShelf
+from reward_server.reward_models.feature_shelf import FeatureShelf, Shelved
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.finetune import Tuning, fine_tune, resolved, tuned_encoder
 from reward_server.reward_models.heads import Featuriser, Matrix
@@ -53,7 +59,6 @@ from reward_server.reward_models.plain_features import PlainFeatures
 from reward_server.reward_models.training import Fitted, Recipe, fit
 from reward_server.reward_models.tuned_weights import TunedWeights
 from reward_server.scoring.version import engine_digest
-from scenarios.spelling import counted
 
 Uncertainty = Literal["bayesian", "ensemble"]
 Report = Callable[[str, int, int], None]
@@ -82,6 +87,10 @@ class Task:
     """Heads of an ensemble."""
     tuning: Tuning | None = None
     """How to fine-tune the encoder, too; None leaves it frozen."""
+    features: str = AUTO
+    """Which reading of the features heads are fitted on; `auto` tries all (`style_choice`)."""
+    open_data: Dataset | None = field(default=None, repr=False)
+    """Further rows to make style sets of; nothing is learned from them."""
     keep_by: Metric | None = None
     """The held-out figure by which a tuned encoder has to win; by default R², or the order of pairs without labels."""
 
@@ -107,6 +116,10 @@ class Attempt:
     fitted: Fitted
     model: RewardModel
     measured: Measured
+    style: dict[str, Any]
+    """What it makes of style (`style_check`)."""
+    features: dict[str, Any]
+    """Which reading of the features was kept, and what each that was tried came to."""
     encoder_version: str
     features_version: str
     encoder: bytes | None = field(default=None, repr=False)
@@ -128,16 +141,16 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
         InvalidRequest: the data is too little or says nothing, or the folder is taken.
     """
     artefact.refuse_taken(task.out)
-    parts = split(dataset, task.recipe.seed, task.held_out)
+    parts = balanced_parts(split(dataset, task.recipe.seed, task.held_out))
     place, key = checkpoint_folder(task.out), _key(dataset, task, tools)
     _refuse_interrupted(place, key, resume=task.resume)
     plain = tools.shelf.features(tools.plain, list(dataset.conversations()), partial(report, "baselines"))
-    baselines = _baselines(parts.train, plain)
+    baselines = Baselines.fitted(parts.train, plain, task.reads)
     lab = _Laboratory(parts, task, tools, plain=plain, baselines=baselines, report=report)
     beside = (ROWS, partial(packed, dataset, task.asked)) if task.asked else None
     kept, finetuning = lab.best_attempt(Checkpoint(place, key, beside=beside), place, key)
     about = _about(dataset, parts, task, attempt=kept, baselines=baselines) | {"finetuning": finetuning}
-    card = _written(task, parts, kept, about)
+    card = _written(task, parts, kept, about, baselines)
     Checkpoint(place, key).remove()
     return Trained(card, kept)
 
@@ -148,9 +161,10 @@ def _refuse_interrupted(place: Path, key: str, *, resume: bool) -> None:
         raise InvalidRequest(f"{place} holds an interrupted training: use --resume to go on, or remove the folder")
 
 
-def _written(task: Task, parts: Split, kept: Attempt, about: dict[str, Any]) -> Card:
+def _written(task: Task, parts: Split, kept: Attempt, about: dict[str, Any], baselines: Baselines) -> Card:
     """The artefact with its report."""
     images = pictures(kept.measured, kept.fitted)
+    words = {} if baselines.words is None else {word_baseline.FILE: baselines.words.packed()}
     text = page(f"Reward model of {task.created:%Y-%m-%d}", notes(about), kept.measured, images)
     return artefact.write(
         task.out,
@@ -158,7 +172,7 @@ def _written(task: Task, parts: Split, kept: Attempt, about: dict[str, Any]) -> 
         about,
         task.created,
         encoder=kept.encoder,
-        extras={**pack(kept.model), **pack_rows((parts.train, parts.validation))},
+        extras={**pack(kept.model), **pack_rows((parts.train, parts.validation)), **words},
         beside={**images, artefact.REPORT: text},
     )
 
@@ -195,31 +209,68 @@ class _Laboratory:
         return tuned if wins else frozen, finetuning | losses
 
     def attempt(self, featuriser: Featuriser, version: str, checkpoint: Checkpoint, stage: str) -> Attempt:
-        """Heads on the features of one encoder."""
+        """Heads on the features of one encoder, on the reading of them that does best."""
         parts, task, report = self._parts, self._task, self._report
         everything = [c for part in (parts.train, parts.validation, parts.held_out) for c in part.conversations()]
         encoding = "encoding" if stage == "training" else "encoding anew"
         features = self._tools.shelf.features(featuriser, everything, partial(report, encoding))
         names, width = parts.train.heads, featuriser.width
-        first, middle = (Examples.of(part, features, names, width) for part in (parts.train, parts.validation))
-        fitted = fit(
-            names,
-            first,
-            middle,
-            task.recipe,
-            emphasis=learned_emphasis(first, featuriser.emphasis, featuriser.kinds),
-            costs=featuriser.costs,
-            checkpoint=checkpoint,
-            on_epoch=lambda done, total: report(stage, done, total),
-        )
-        report(stage, 1, 1)
+        whole = [Examples.of(part, features, names, width) for part in (parts.train, parts.validation)]
+        tried = readings_to_try(featuriser, parts, task.features, task.reads)
+        found: dict[str, Fitted] = {}
+        for reading, left_out in tried.items():
+            own = checkpoint if not found else checkpoint.inside(reading)
+            first, middle = (part.without(left_out) for part in whole)
+            found[reading] = self._fitted(first, middle, featuriser, own, stage if not found else f"{stage}, {reading}")
+        kept, read = self._chosen(found, featuriser)
+        fitted = found[kept]
+        first, middle = (part.without(tried[kept]) for part in whole)
         report("measuring", 0, 1)
         groups = tuple(groups_of(parts.train.labelled))
         model = with_uncertainty(fitted.heads, first, middle, fitted.l2, self._bagging(), groups=groups)
         rows = Rows(parts.held_out, features, self._plain)
         measured = measure(model, rows, self._baselines, task.recipe.seed)
+        shelf, plain = self._tools.shelf, self._tools.plain
+        reader = Reader(Shelved(featuriser, shelf), Shelved(plain, shelf), plain.encoder, task.reads)
+        checked = style_check(model, parts.held_out, reader, task.recipe.seed, self._open_data)
         report("measuring", 1, 1)
-        return Attempt(fitted, model, measured, version, featuriser.version)
+        return Attempt(fitted, model, measured, checked, read, version, featuriser.version)
+
+    @cached_property
+    def _open_data(self) -> Dataset | None:
+        """Open data without what is learned from."""
+        if self._task.open_data is None:
+            return None
+        parts = (self._parts.train, self._parts.validation)
+        return self._task.open_data.without(frozenset(each.digest for part in parts for each in part.conversations()))
+
+    def _fitted(
+        self, first: Examples, middle: Examples, featuriser: Featuriser, checkpoint: Checkpoint, stage: str
+    ) -> Fitted:
+        fitted = fit(
+            self._parts.train.heads,
+            first,
+            middle,
+            self._task.recipe,
+            emphasis=learned_emphasis(first, featuriser.emphasis, featuriser.kinds),
+            costs=featuriser.costs,
+            checkpoint=checkpoint,
+            on_epoch=lambda done, total: self._report(stage, done, total),
+        )
+        self._report(stage, 1, 1)
+        return fitted
+
+    def _chosen(self, found: Mapping[str, Fitted], featuriser: Featuriser) -> tuple[str, dict[str, Any]]:
+        """The reading that is kept, and what the card says of it."""
+        if len(found) == 1:
+            [only] = found
+            return only, {"features": only}
+        chooser = Chooser(self._parts.validation, self._tools.plain.encoder, self._task.reads)
+        shelved = Shelved(featuriser, self._tools.shelf)
+        merits = {reading: round(chooser.merit(each.heads, shelved), 4) for reading, each in found.items()}
+        # Of equals the one that reads least.
+        kept = max(reversed(merits), key=lambda reading: merits[reading])
+        return kept, {"features": kept, "features_tried": merits}
 
     def _bagging(self) -> Bagging | None:
         part, task = self._parts.train, self._task
@@ -252,19 +303,16 @@ class _Laboratory:
 def _key(dataset: Dataset, task: Task, tools: Tools) -> str:
     """Names the run that a checkpoint belongs to."""
     tuning = None if task.tuning is None else asdict(task.tuning)
-    parts = [dataset.digest, tools.featuriser.version, METHOD, task.held_out, asdict(task.recipe), tuning]
+    parts = [
+        dataset.digest,
+        tools.featuriser.version,
+        METHOD,
+        task.held_out,
+        asdict(task.recipe),
+        tuning,
+        task.features,
+    ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def _baselines(part: Dataset, plain: Mapping[str, Matrix]) -> Baselines:
-    examples = Examples.of(part, plain, (OVERALL,), next(iter(plain.values())).shape[0])
-    known = np.isfinite(examples.labels[:, 0])
-    return Baselines.fitted(
-        examples.features[known],
-        examples.labels[known, 0].astype(np.float64),
-        examples.chosen - examples.rejected,
-        examples.targets.astype(np.float64),
-    )
 
 
 def _about(
@@ -289,12 +337,14 @@ def _about(
             *dataset.notes,
             *notes_on_reading(dataset, task.reads),
             *notes_on_lacks(attempt.model, parts),
+            *notes_on_style(attempt.style, dataset),
             *notes_on_scenarios(dataset, task.reads),
         ),
     )
     recipe = asdict(replace(task.recipe, l2=(fitted.l2,))) | {"epoch": fitted.epoch, "held_out": task.held_out}
     recipe |= {"epochs_run": max(point.number for point in fitted.history if point.l2 == fitted.l2)}
     doubt = task.uncertainty if attempt.model.posterior is not None else "none"
+    recipe |= attempt.features
     recipe |= {"uncertainty": doubt} | ({"members": task.members} if doubt == "ensemble" else {})
     sizes = {name: len(list(part.rows())) for name, part in _named(parts).items()}
     return {
@@ -306,53 +356,13 @@ def _about(
         "features_version": attempt.features_version,
         "reads": task.reads,
         "metrics": measured.metrics,
-        "baselines": {"lines": baselines.to_json(), "metrics": measured.baselines},
+        "baselines": baselines.to_json() | {"metrics": measured.baselines},
+        "style": attempt.style,
         "ceiling": measured.ceiling,
         "uncertainty": measured.uncertainty,
         "code_version": __version__,
         "engine": engine_digest(),
     }
-
-
-def notes(about: Mapping[str, Any]) -> list[str]:
-    """What a reader of the report has to know about data, split and training."""
-    data: DataCard = about["data"]
-    sizes, recipe = about["split"], about["recipe"]
-    lines = [
-        f"{counted(data.labelled, 'labelled conversation')} and {counted(data.pairs, 'preference pair')} in "
-        f"{counted(data.groups, 'group')}, by "
-        f"{data.grouped_by}; data {data.sha256[:12]}",
-        f"Split by group (seed {recipe['seed']}): {sizes['train']} rows to train, {sizes['validation']} to choose "
-        f"settings, {sizes['held_out']} held out; {counted(sizes['duplicates_removed'], 'row')} taken out as the "
-        "conversation also stands in a later part",
-        f"Penalty {recipe['l2'][0]:g}, weights of epoch {recipe['epoch']}, encoder {about['encoder_version']}",
-    ]
-    if capped := cap_line(recipe):
-        lines.append(capped)
-    if about["uncertainty"]:
-        lines.append(f"Uncertainty by {_method(recipe)}")
-    tuning = about["finetuning"]
-    if tuning["tried"]:
-        lines.append(verdict_line(tuning))
-    return lines + list(data.notes)
-
-
-def cap_line(recipe: Mapping[str, Any]) -> str:
-    """Says that a training was cut short; empty where it ended by itself."""
-    if recipe["epochs_run"] < recipe["epochs"] or recipe["epochs_run"] - recipe["epoch"] >= recipe["patience"]:
-        return ""
-    after = recipe["epochs_run"] - recipe["epoch"]
-    best = f"{counted(after, 'epoch')} before" if after else "then"
-    return (
-        f"Training was stopped by its limit of {recipe['epochs']} epochs and was at its best {best}: a larger --epochs "
-        "may give a better model"
-    )
-
-
-def _method(recipe: Mapping[str, Any]) -> str:
-    if recipe["uncertainty"] == "ensemble":
-        return f"an ensemble of {recipe['members']} heads on resampled dialogues"
-    return "a last-layer posterior (Laplace; for labels, Bayesian ridge)"
 
 
 def _named(parts: Split) -> dict[str, Dataset]:

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model.measure import PAIRS, Measured
+from reward_server.jobs.reward_model.measure import Measured
 from reward_server.reward_models.dataset import OVERALL, Dataset
+from reward_server.reward_models.fitness import PAIRS
 from reward_server.reward_models.metrics import Exact, Figure, Resamples, Statistic, pairwise, r2, spearman
 
 Metric = Literal["r2", "spearman", "pairwise"]

@@ -1,0 +1,55 @@
+"""What a reader of a training's report has to know, in sentences: its data, its split, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reward_server.jobs.reward_model.style_check import style_lines
+from reward_server.jobs.reward_model.verdict import verdict_line
+from reward_server.reward_models.artefact import DataCard
+from scenarios.spelling import counted
+
+
+def notes(about: Mapping[str, Any]) -> list[str]:
+    """What a reader of the report has to know about data, split and training."""
+    data: DataCard = about["data"]
+    sizes, recipe = about["split"], about["recipe"]
+    lines = [
+        f"{counted(data.labelled, 'labelled conversation')} and {counted(data.pairs, 'preference pair')} in "
+        f"{counted(data.groups, 'group')}, by "
+        f"{data.grouped_by}; data {data.sha256[:12]}",
+        f"Split by group (seed {recipe['seed']}): {sizes['train']} rows to train, {sizes['validation']} to choose "
+        f"settings, {sizes['held_out']} held out; {counted(sizes['duplicates_removed'], 'row')} taken out as the "
+        "conversation also stands in a later part",
+        f"Penalty {recipe['l2'][0]:g}, weights of epoch {recipe['epoch']}, encoder {about['encoder_version']}",
+    ]
+    if "features_tried" in recipe:
+        tried = ", ".join(f"{reading} {merit:.3f}" for reading, merit in recipe["features_tried"].items())
+        lines.append(f"Features: {recipe['features']}, which did best on the validation part ({tried})")
+    if capped := cap_line(recipe):
+        lines.append(capped)
+    if about["uncertainty"]:
+        lines.append(f"Uncertainty by {_method(recipe)}")
+    tuning = about["finetuning"]
+    if tuning["tried"]:
+        lines.append(verdict_line(tuning))
+    return [*lines, *style_lines(about["style"]), *data.notes]
+
+
+def cap_line(recipe: Mapping[str, Any]) -> str:
+    """Says that a training was cut short; empty where it ended by itself."""
+    if recipe["epochs_run"] < recipe["epochs"] or recipe["epochs_run"] - recipe["epoch"] >= recipe["patience"]:
+        return ""
+    after = recipe["epochs_run"] - recipe["epoch"]
+    best = f"{counted(after, 'epoch')} before" if after else "then"
+    return (
+        f"Training was stopped by its limit of {recipe['epochs']} epochs and was at its best {best}: a larger --epochs "
+        "may give a better model"
+    )
+
+
+def _method(recipe: Mapping[str, Any]) -> str:
+    if recipe["uncertainty"] == "ensemble":
+        return f"an ensemble of {recipe['members']} heads on resampled dialogues"
+    return "a last-layer posterior (Laplace; for labels, Bayesian ridge)"

@@ -1,0 +1,126 @@
+"""What training does about style, what the card says of it, and which models are not fit to serve."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reward_server.jobs.reward_model.style_check import style_lines
+from reward_server.jobs.reward_model.train import Task, Trained, train
+from reward_server.jobs.reward_model.within import WITHIN
+from reward_server.reward_models import metrics
+from reward_server.reward_models.artefact import Card
+from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.reward_models.dataset import Dataset, Preferred, grouped
+from reward_server.reward_models.fitness import unfit
+from reward_server.reward_models.style_sets import AGREES, DISAGREES, NEIGHBOURS, RESTYLED
+from tests.jobs.test_reward_model_train import NOW, RECIPE, quiet, tools_at, trained
+from tests.reward_models.talks import WordCounts, labelled_talks
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "RESAMPLES", 50)
+
+
+def wordy(style: bool) -> Dataset:
+    """Of two replies the kinder one is preferred, which is also the longer one in nine of ten pairs, or where `style`
+    the longer one, whatever it says."""
+    source = random.Random(3)
+    pairs = []
+    for n in range(400):
+        kind = [source.choice(("please", "thanks", "sorry")) for _ in range(0 if style else 2)]
+        better = [*kind, *(source.choice(("bike", "tyre", "pump")) for _ in range(source.randint(6, 12)))]
+        worse = [source.choice(("bike", "tyre", "pump")) for _ in range(source.randint(2, 5))]
+        if not style and n % 10 == 0:
+            better, worse = kind, [*worse, *better[2:]]
+        sides = [Conversation((Said("persona", f"hi {n}"), Said("agent", " ".join(w)))) for w in (better, worse)]
+        pairs.append(Preferred(sides[0], sides[1], f"p{n // 10}", n + 1))
+    return grouped(Dataset((), tuple(pairs)))
+
+
+class Styled(WordCounts):
+    """Word counts, the last of which is the number of words: style."""
+
+    @property
+    def readings(self) -> dict[str, np.ndarray]:
+        return {**super().readings, "content": np.arange(self.width) == self.width - 1}
+
+
+def by(featuriser: WordCounts, folder: Path, features: str = "auto", *, style: bool = False) -> Trained:
+    task = Task(folder / "model", "letters", NOW, recipe=RECIPE, features=features)
+    return train(wordy(style=style), task, tools_at(folder, featuriser), quiet)
+
+
+def test_a_judge_of_length_is_refused_in_one_line_and_one_of_content_is_not(tmp_path: Path) -> None:
+    by_length = trained(tmp_path / "length", wordy(style=True)).card
+    assert by_length.style[AGREES]["accuracy"]["value"] > 0.9
+    assert by_length.style[NEIGHBOURS]["accuracy"]["value"] < 0.3
+    why = unfit(by_length) or ""
+    assert "judges style, not content" in why
+    assert "\n" not in why
+    by_content = by(Styled(), tmp_path / "content").card
+    assert unfit(by_content) is None
+    assert {AGREES, DISAGREES, RESTYLED, NEIGHBOURS} == set(by_content.style)
+    assert by_content.style[DISAGREES]["accuracy"]["value"] > 0.9
+    report = (tmp_path / "content" / "model" / "report.md").read_text()
+    for line in style_lines(by_content.style):
+        assert line in report
+
+
+def test_features_of_style_are_left_out_unless_they_win_where_style_is_exchanged(tmp_path: Path) -> None:
+    found = by(Styled(), tmp_path / "auto")
+    assert found.card.recipe["features"] == "content"
+    tried = found.card.recipe["features_tried"]
+    assert tried["content"] > tried["all"]
+    heads = found.attempt.fitted.heads
+    assert np.isinf(heads.scale[-1])
+    rows = np.zeros((2, heads.width), dtype=np.float32)
+    rows[1, -1] = 100.0
+    assert heads.raw(rows)[0, 0] == heads.raw(rows)[1, 0]
+    assert "Features: content" in (tmp_path / "auto" / "model" / "report.md").read_text()
+
+
+def test_a_reading_that_is_asked_for_is_taken(tmp_path: Path) -> None:
+    found = by(Styled(), tmp_path, "all")
+    assert found.card.recipe["features"] == "all"
+    assert np.isfinite(found.attempt.fitted.heads.scale[-1])
+
+
+def test_open_data_makes_sets_of_its_own(tmp_path: Path) -> None:
+    card = trained(tmp_path, wordy(style=False), open_data=wordy(style=True)).card
+    assert {f"open data: {name}" for name in (AGREES, RESTYLED, NEIGHBOURS)} <= set(card.style)
+
+
+def card_with(metrics: dict[str, object], baselines: dict[str, object], style: dict[str, object] | None = None) -> Card:
+    return Card.model_construct(metrics=metrics, baselines={"metrics": baselines}, style=style or {})
+
+
+def test_a_model_below_a_plain_baseline_is_unfit() -> None:
+    own = {"score": {"r2": {"value": 0.30}}}
+    assert unfit(card_with(own, {"length": {"r2": {"value": 0.29}}})) is None
+    why = unfit(card_with(own, {"length": {"r2": {"value": 0.31}}, "cosine": {"r2": {"value": 0.1}}}))
+    assert why == "the simple baseline `length` is better on its held-out rows (R² 0.310, the model 0.300)"
+
+
+def test_a_style_set_of_few_pairs_decides_nothing() -> None:
+    few, many = ({"restyled": {"n": n, "accuracy": {"value": 0.4}}} for n in (19, 20))
+    assert unfit(card_with({}, {}, few)) is None
+    assert "`restyled`" in (unfit(card_with({}, {}, many)) or "")
+
+
+def test_figures_within_systems_stand_beside_the_pooled_ones(tmp_path: Path) -> None:
+    """One system is always good and one always bad: who knows them knows all labels, and nothing within a system."""
+    talks = labelled_talks()
+    good = float(np.median([row.scores["score"] for row in talks.labelled]))
+    named = tuple(replace(row, system="A" if row.scores["score"] > good else "B") for row in talks.labelled)
+    card = trained(tmp_path, replace(talks, labelled=named)).card
+    assert card.metrics[WITHIN]["systems"] == 2
+    pooled, within = card.metrics["score"]["spearman"]["value"], card.metrics[WITHIN]["spearman"]["value"]
+    assert 0.0 < within < pooled
+    assert card.baselines["metrics"]["system mean"]["spearman"]["value"] > 0.7
+    assert card.metrics["score"]["auc"]["value"] > 0.9
