@@ -69,7 +69,8 @@ class Config:
         if name not in ALGORITHMS:
             raise ConfigError(f"algorithm.name: {name!r} is {nearest(name, ALGORITHMS)}")
         overrides = _read_fields(Objective, self.algorithm.overrides, "algorithm.overrides")
-        longest = (self.server.max_turns or MOST_TURNS) * self.model.max_tokens
+        turns = 1 if self.rollout.single_turn else self.server.max_turns or MOST_TURNS
+        longest = turns * self.model.max_tokens
         beside = {"credit": self.algorithm.credit, "gamma": self.algorithm.gamma}
         given = {name: value for name, value in beside.items() if value is not None}
         return dataclasses.replace(ALGORITHMS[name], **{"max_tokens": longest, **given, **overrides})

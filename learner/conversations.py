@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from learner.tokens import Renderer, TemplateError, Tokenizer
 from learner.types import Segment
 
 Segments = tuple[Segment, ...]
+T = TypeVar("T")
 
 
 class RowError(ValueError):
@@ -41,6 +42,13 @@ def read_conversations(path: Path, renderer: Renderer, tokenizer: Tokenizer) -> 
     return [
         _numbered(path, number, lambda row=row: as_segments(_messages(row, "messages"), renderer, tokenizer))
         for number, row in _rows(path)
+    ]
+
+
+def read_messages(path: Path, key: str, read: Callable[[list[dict[str, str]]], T]) -> list[T]:
+    """What `read` makes of the `messages` of each row; its RowError gets the row's number, `key` names the setting."""
+    return [
+        _numbered(path, number, lambda row=row: read(_messages(row, "messages"))) for number, row in _rows(path, key)
     ]
 
 
@@ -124,11 +132,11 @@ def _messages(row: Mapping[str, Any], name: str, role: str | None = None) -> lis
     return [{"role": message["role"], "content": message["content"]} for message in found]
 
 
-def _rows(path: Path) -> list[tuple[int, Mapping[str, Any]]]:
+def _rows(path: Path, key: str = "data.file") -> list[tuple[int, Mapping[str, Any]]]:
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise RowError(f"data.file: cannot read {path}: {getattr(error, 'strerror', None) or 'no text'}") from None
+        raise RowError(f"{key}: cannot read {path}: {getattr(error, 'strerror', None) or 'no text'}") from None
     rows: list[tuple[int, Mapping[str, Any]]] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():

@@ -28,7 +28,8 @@ def silent(_: str) -> None:
 class Display:
     """Writes to standard output."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, speaks: bool = True) -> None:
+        self._speaks = speaks
         self._is_busy = False
         self._bar: Callable[[], str] = str
 
@@ -40,11 +41,12 @@ class Display:
     def say(self, line: str) -> None:
         """Print a line that stays."""
         self.clear()
-        print(line, flush=True)
+        if self._speaks:
+            print(line, flush=True)
 
     def now(self, what: str) -> None:
         """Show what is going on, in place of what was."""
-        if sys.stdout.isatty():
+        if self._speaks and sys.stdout.isatty():
             self._is_busy = True
             print(f"{_BACK}{self._bar()}{what}", end="", flush=True)
 

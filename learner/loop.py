@@ -16,7 +16,7 @@ from typing import Any
 from learner import canary
 from learner.display import Now, Say, silent
 from learner.metrics import read_metrics
-from learner.rollout import Collected, Rollouts
+from learner.rollout import Collected, Collector
 from learner.run import Run
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.stages import Stages, open_stages
@@ -44,12 +44,12 @@ async def train(
     rollouts = run.rollouts(client, stages.of(0), say)
     if run.step == 0:
         await evaluate(run, client, rollouts, say, now, stages=stages)
-    while run.step < run.config.run.updates and not asked_to_end() and not is_over(run):
+    while run.ranks.agree(run.step < run.config.run.updates and not asked_to_end() and not is_over(run)):
         await _update(run, rollouts, stages, say, now)
         # What is due at this step comes before its checkpoint: a run that goes on from there does not do it again.
         if run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates:
             await evaluate(run, client, rollouts, say, now, stages=stages)
-            best = run.best()
+            best = run.best() if run.ranks.first else None
             if best is not None and best[0] == run.step:
                 run.save()
         if run.step % run.config.run.checkpoint_every == 0 and run.saved < run.step:
@@ -74,7 +74,7 @@ def is_over(run: Run) -> bool:
 async def evaluate(
     run: Run,
     client: AsyncLabsClient,
-    rollouts: Rollouts,
+    rollouts: Collector,
     say: Say,
     now: Now = silent,
     *,
@@ -95,13 +95,13 @@ async def evaluate(
         f"  ({settings.episodes} seeds, {collected.errored} errored)"
         f"  broken turns {values['fluency/broken']:.0%}  repeated {values['fluency/repeated']:.0%}"
     )
-    if run.step in (0, run.config.run.updates):
+    if run.step in (0, run.config.run.updates) and run.ranks.first:
         await save_samples(run, client, collected)
     mean: float = values["reward/mean"]
     return mean
 
 
-async def _update(run: Run, rollouts: Rollouts, stages: Stages, say: Say, now: Now) -> None:
+async def _update(run: Run, rollouts: Collector, stages: Stages, say: Say, now: Now) -> None:
     step = run.step + 1
     collected, refills = await _groups(run, rollouts, stages, step, now)
     values = summary(collected)
@@ -127,7 +127,7 @@ async def _update(run: Run, rollouts: Rollouts, stages: Stages, say: Say, now: N
         )
 
 
-async def _groups(run: Run, rollouts: Rollouts, stages: Stages, step: int, now: Now) -> tuple[Collected, int]:
+async def _groups(run: Run, rollouts: Collector, stages: Stages, step: int, now: Now) -> tuple[Collected, int]:
     """The groups of an update; with dynamic sampling, those that say nothing replaced as often as is allowed."""
     settings = run.config.rollout
     attempts = 1 + (settings.max_refills if run.objective.resample else 0)
@@ -202,8 +202,12 @@ async def save_samples(run: Run, client: AsyncLabsClient, collected: Collected) 
     """Keep a few transcripts to read: the first seeds, the same ones before and after."""
     parts = []
     for trajectory in collected.trajectories[: run.config.evaluation.samples]:
-        episode = await client.get_episode(trajectory.episode_id)
         lines = [f"seed {trajectory.seed}, reward {trajectory.reward:.3f}, {trajectory.terminal_reason}", ""]
+        if not trajectory.episode_id:  # one reply: there is no log of it but its tokens
+            given, said = (run.tokenizer.decode(list(segment.ids)) for segment in trajectory.segments)
+            parts.append("\n".join([*lines, f"{given}{said}   [{trajectory.reward:.2f}]"]))
+            continue
+        episode = await client.get_episode(trajectory.episode_id)
         for number, message in enumerate(episode.messages):
             speaker = "persona" if number % 2 == 0 else "policy "
             earned = f"   [{trajectory.turn_rewards[number // 2]:.2f}]" if number % 2 else ""

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class MetricsFile:
     """Appends records to `metrics.jsonl`, and hands them to trackers."""
 
-    def __init__(self, path: Path, trackers: Sequence[Tracker] = ()) -> None:
+    def __init__(self, path: Path, trackers: Sequence[Tracker] = (), *, writes: bool = True) -> None:
         self.path = path
+        self._writes = writes
         self._trackers = trackers
 
     def close(self) -> None:
@@ -37,6 +38,8 @@ class MetricsFile:
 
     def write(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
         """Append one record."""
+        if not self._writes:
+            return
         rounded = {name: round(value, 6) if isinstance(value, float) else value for name, value in values.items()}
         with self.path.open("a") as file:
             file.write(_line({"kind": kind, "step": step, **rounded}))

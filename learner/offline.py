@@ -21,6 +21,7 @@ from learner.display import Now, Say, silent
 from learner.model import Policy, rows_of
 from learner.objectives import preference_loss
 from learner.run import Run
+from learner.split import split
 from learner.types import rows_in
 
 T = TypeVar("T")
@@ -73,14 +74,6 @@ def _evaluate(run: Run, held_out: Sequence[T], loss: Loss[T], say: Say) -> None:
     run.metrics.write("eval", run.step, sums)
     shown = "  ".join(f"{name.removeprefix('update/')} {value:.3f}" for name, value in sums.items())
     say(f"update {run.step:>4}  held-out rows: {shown}")
-
-
-def split(rows: Sequence[T], share: float, seed: int) -> tuple[list[T], list[T]]:
-    """(learned from, held out), the same for the same seed."""
-    order = list(rows)
-    random.Random(f"held out {seed}").shuffle(order)  # noqa: S311 - data, no secret
-    count = min(round(share * len(order)), len(order) - 1)
-    return order[count:], order[:count]
 
 
 def batch_of(rows: Sequence[T], step: int, size: int, seed: int) -> list[T]:

@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from pydantic import ValidationError
@@ -142,6 +143,26 @@ class _Progress:
         self.now(f"{self.episodes} episodes: {self.turns} turns played, {self.ended} ended")
 
 
+class Collector(Protocol):
+    """What a loop gets its batches from."""
+
+    async def collect(
+        self,
+        seeds: Sequence[int],
+        group_size: int,
+        noise: tuple[int, ...],
+        now: Now = silent,
+        stages: Sequence[Stage] | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
+    ) -> Collected:
+        """A group for each seed; equal arguments and weights give equal tokens.
+
+        `numbers` are the places of the seeds in the batch they are a part of, if they are not all of it.
+        """
+        ...
+
+
 class Rollouts:
     """Collects groups with one policy on one stage, or on several."""
 
@@ -173,6 +194,8 @@ class Rollouts:
         noise: tuple[int, ...],
         now: Now = silent,
         stages: Sequence[Stage] | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
     ) -> Collected:
         """Play `group_size` episodes for each seed; `noise` numbers make the sampling repeatable.
 
@@ -186,7 +209,7 @@ class Rollouts:
                 number=place * group_size + member,
                 stage=stage,
                 seed=seed,
-                noise=(*noise, place, member),
+                noise=(*noise, place if numbers is None else numbers[place], member),
                 renderer=self._renderer,
             )
             for place, (seed, stage) in enumerate(zip(seeds, places, strict=True))

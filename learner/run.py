@@ -8,7 +8,7 @@ another configuration is refused.
 from __future__ import annotations
 
 import copy
-import json
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ import transformers
 
 from learner import checkpoint
 from learner.algorithms import Objective
-from learner.config import Config, ConfigError
+from learner.config import Config
 from learner.critic import Critic
 from learner.display import Now, Say, silent
 from learner.fluency import Fluency
+from learner.folder import settle_config, where_it_goes_on
 from learner.generate.hf import HfGenerator
 from learner.lora import BasePolicy
-from learner.metric_names import units
 from learner.metrics import MetricsFile, read_metrics
 from learner.model import Policy
 from learner.models import (
@@ -38,8 +38,11 @@ from learner.models import (
     with_lora,
 )
 from learner.patience import Patience
+from learner.ranks import Ranks, SharedCollector, device_of, join_ranks
 from learner.recompute import recompute_layers
-from learner.rollout import Rollouts, Stage
+from learner.rollout import Collector, Rollouts, Stage
+from learner.single_turn import PromptSource, SingleTurn, read_prompts
+from learner.split import split
 from learner.tiny import build_model, build_tokenizer
 from learner.tokens import Renderer, special_tokens
 from learner.trackers import open_trackers
@@ -70,6 +73,11 @@ class Run:
     critic_optimizer: torch.optim.Optimizer | None = None
 
     @property
+    def ranks(self) -> Ranks:
+        """The processes that make this run."""
+        return self.updater.ranks
+
+    @property
     def objective(self) -> Objective:
         """What is trained."""
         return self.updater.objective
@@ -78,12 +86,25 @@ class Run:
         """The sampler, on the policy's own weights."""
         return HfGenerator(self.policy, max_tokens=max_tokens or self.config.model.max_tokens)
 
-    def rollouts(self, client: AsyncLabsClient, stage: Stage | None = None, say: Say = silent) -> Rollouts:
-        """Episodes with the present policy."""
+    def rollouts(self, client: AsyncLabsClient, stage: Stage | None = None, say: Say = silent) -> Collector:
+        """Episodes with the present policy, or single replies where the configuration says so."""
         server, settings = self.config.server, self.config.rollout
         stage = stage or Stage(server.collection, server.scenario, server.max_turns)
         patience = Patience(server.patience_s, say=say)
-        return Rollouts(client, self.generator(), self.renderer, stage, waves=settings.waves, patience=patience)
+        generator, found = self.generator(), None
+        if settings.single_turn:
+            source = self._prompts()
+            found = SingleTurn(client, generator, self.renderer, stage, source=source, patience=patience)
+        alone: Collector = found or Rollouts(
+            client, generator, self.renderer, stage, waves=settings.waves, patience=patience
+        )
+        return alone if self.ranks.world == 1 else SharedCollector(alone, self.ranks)
+
+    def _prompts(self) -> PromptSource:
+        if self.config.rollout.prompts is None:
+            return PromptSource()
+        rows = read_prompts(Path(self.config.rollout.prompts))
+        return PromptSource(*split(rows, self.config.data.held_out_share, self.config.run.seed))
 
     def set_rate(self, step: int) -> float:
         """Give the optimisers the learning rate of an update; returns it."""
@@ -104,7 +125,10 @@ class Run:
         return max(found, key=lambda each: each[1]) if found else None
 
     def save(self) -> None:
-        """Write the checkpoint of this step."""
+        """Write the checkpoint of this step; of several processes the first does."""
+        if not self.ranks.first:
+            self.saved = self.step
+            return
         best = self.best()
         checkpoint.save(
             self.folder / "checkpoints",
@@ -124,16 +148,34 @@ class Run:
 
 
 def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
-    """A new run, or the continuation of the one in this folder."""
+    """A new run, or the continuation of the one in this folder.
+
+    Of several processes the first makes it; the others begin with its checkpoint, whatever they would have made.
+    """
+    ranks = join_ranks(config.model.device)
+    config = dataclasses.replace(config, model=dataclasses.replace(config.model, device=device_of(config.model.device)))
+    if not ranks.first:
+        ranks.wait()
+    run = _opened(config, folder, ranks, say, now)
+    if ranks.first:
+        # Nothing is kept of a run that begins (again): its first evaluation comes before its first update.
+        run.metrics.rewind(run.step or -1)
+        run.metrics = MetricsFile(run.metrics.path, open_trackers(config.log, folder, run.step, config.resolved()))
+        ranks.wait()
+    return run
+
+
+def _opened(config: Config, folder: Path, ranks: Ranks, say: Say, now: Now) -> Run:
     torch.set_num_threads(config.model.threads)
     transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     found = checkpoint.newest(folder / "checkpoints")
     if found is None:  # else the checkpoint is loaded, and the model it began with may be gone
         check_path(config.model.path)
     check_device(config.model.device)
-    _settle_config(config, folder, is_begun=found is not None)
+    if ranks.first:
+        settle_config(config, folder, is_begun=found is not None)
     if found is not None:
-        say(_where(found.step, config, folder))
+        say(where_it_goes_on(found.step, config, folder))
         model, tokenizer = load_checkpoint(found.model_path, folder, config.model.path)
     elif config.model.path is not None:
         model, tokenizer = load_given(config.model.path)
@@ -141,7 +183,7 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
         model, tokenizer = _warmed_up(config, say, now)
     if found is None:
         model = with_lora(model, tokenizer, config, folder)
-    run = _assemble(config, folder, model.to(config.model.device), tokenizer)
+    run = _assemble(config, folder, model.to(config.model.device), tokenizer, ranks)
     if found is not None:
         run.optimizer.load_state_dict(found.optimizer_state())
         if run.critic is not None and run.critic_optimizer is not None:
@@ -149,36 +191,7 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
         run.step = run.saved = found.step
     else:
         run.save()
-    # Nothing is kept of a run that begins (again): its first evaluation comes before its first update.
-    run.metrics.rewind(run.step or -1)
-    run.metrics = MetricsFile(run.metrics.path, open_trackers(config.log, folder, run.step, config.resolved()))
     return run
-
-
-def _where(step: int, config: Config, folder: Path) -> str:
-    if step < config.run.updates:
-        return f"going on from update {step} of {config.run.updates}"
-    return (
-        f"finished already: {folder} holds a run of {step} updates, and {config.run.updates} are asked for;"
-        f" more of them make it go on"
-    )
-
-
-def _settle_config(config: Config, folder: Path, *, is_begun: bool) -> None:
-    resolved = config.resolved()
-    # Where the server listens and how far to go are not what a policy is made of.
-    shape = {name: value for name, value in resolved.items() if name not in ("server", "run", "log")}
-    server = config.server
-    shape |= {"stage": [server.collection, server.scenario, *server.scenarios], "seed": config.run.seed}
-    if config.optim.schedule != "constant":
-        shape["updates"] = config.run.updates
-    path = folder / "config.json"
-    # Where no checkpoint came of it, nothing hangs on what was asked for: a setting may be mended.
-    if is_begun and path.exists() and json.loads(path.read_text()).get("shape") != shape:
-        raise ConfigError(f"{folder} holds a run with another configuration; choose another folder with --out")
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"resolved": resolved, "shape": shape}, indent=1) + "\n")
-    (folder / "units.json").write_text(json.dumps(units(), indent=1) + "\n")
 
 
 def _warmed_up(config: Config, say: Say, now: Now) -> tuple[Any, Any]:
@@ -217,7 +230,7 @@ def _renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
     return Renderer(tokenizer, options=config.model.template_options, stops=stops_of(model))
 
 
-def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any) -> Run:
+def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: Ranks) -> Run:
     renderer = _renderer(config, model, tokenizer)
     policy = _policy(config, model, tokenizer, renderer)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -243,9 +256,16 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any) -> Run:
         renderer=renderer,
         optimizer=optimizer,
         updater=Updater(
-            policy, optimizer, settings, pad_id, reference, critic=critic, critic_optimizer=critic_optimizer
+            policy,
+            optimizer,
+            settings,
+            pad_id,
+            reference,
+            critic=critic,
+            critic_optimizer=critic_optimizer,
+            ranks=ranks,
         ),
-        metrics=MetricsFile(folder / "metrics.jsonl"),
+        metrics=MetricsFile(folder / "metrics.jsonl", writes=ranks.first),
         fluency=Fluency(renderer, pad_id, reference, pairs),
         pad_id=pad_id,
         reference=reference,

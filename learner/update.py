@@ -26,6 +26,7 @@ from learner.critic import Critic, explained_variance
 from learner.model import Policy, rows_of
 from learner.objectives import LossInputs, mismatch_metrics, policy_loss, value_loss
 from learner.packing import added_size
+from learner.ranks import Ranks
 from learner.types import Group, Segment, Trajectory
 
 
@@ -117,7 +118,9 @@ class Updater:
         *,
         critic: Critic | None = None,
         critic_optimizer: torch.optim.Optimizer | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
+        self.ranks = ranks or Ranks()
         self.objective = settings.resolved()
         check_trainable(self.objective)
         if self.objective.needs_reference and reference is None:
@@ -253,7 +256,8 @@ class Updater:
         optimizers = [self._optimizer, *([self._critic_optimizer] if self._critic_optimizer is not None else [])]
         for optimizer in optimizers:
             optimizer.zero_grad(set_to_none=True)
-        for micro in _by_tokens(examples, self._settings.micro_tokens, packs=self._policy.packs):
+        mine = self.ranks.share(examples)
+        for micro in _by_tokens(mine, self._settings.micro_tokens, packs=self._policy.packs):
             share = sum(example.tokens for example in micro) / tally.tokens
             found = {} if warming else self._backward(micro, tally, on_policy=on_policy)
             if self._critic is not None:
@@ -264,6 +268,7 @@ class Updater:
                     if name in _LARGEST
                     else sums.get(name, 0.0) + (value if name in _SUMS else share * value)
                 )
+        sums = self.ranks.sum_figures(sums, _LARGEST)
         if not warming:
             sums["update/grad_norm"] = self._apply(self._optimizer, sums)
         if self._critic_optimizer is not None:
@@ -280,6 +285,7 @@ class Updater:
 
     def _apply(self, optimizer: torch.optim.Optimizer, sums: dict[str, float]) -> float:
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        self.ranks.sum_gradients(parameters)
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, self._settings.clip_norm))
         if torch.isfinite(torch.tensor(norm)):
             optimizer.step()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -102,13 +103,14 @@ def train_in(config: Config, folder: Path, url: str | None) -> int:
     """Train in a folder and say how it went; the exit status."""
     from learner import interrupt, loop, offline
     from learner.display import Display
+    from learner.ranks import leave_ranks
 
     address = url or config.server.url
     from_file = config.objective().kind != "reward"
     if not from_file:
         _look(config, address)
     started = time.monotonic()
-    display = Display()
+    display = Display(speaks=os.environ.get("RANK", "0") == "0")
     run = _opened(config, folder, display)
     display.follow(lambda: run.step, config.run.updates)
 
@@ -127,7 +129,11 @@ def train_in(config: Config, folder: Path, url: str | None) -> int:
     finally:
         display.clear()
         run.metrics.close()
-        _write_report(run)
+        leave_ranks()
+        if run.ranks.first:
+            _write_report(run)
+    if not run.ranks.first:
+        return 0
     if run.saved < config.run.updates and not loop.is_over(run):
         typer.echo(f"interrupted; the same command will go on from update {run.saved}", err=True)
         return INTERRUPTED

@@ -15,6 +15,7 @@ from learner import offline
 from learner.config import ConfigError, read
 from learner.conversations import RowError, as_segments, read_conversations, read_pairs
 from learner.run import Run, open_run
+from learner.split import split
 from learner.tokens import Renderer
 from tests.learner.small import tokenizer
 from tests.learner.test_defects import REWRITES, with_template
@@ -92,13 +93,13 @@ def test_the_step_is_the_same_however_the_pairs_are_cut(tmp_path: Path) -> None:
 
 
 def test_every_row_comes_once_before_any_a_second_time_and_held_out_ones_never() -> None:
-    learned, held_out = offline.split(list(range(10)), 0.2, 3)
+    learned, held_out = split(list(range(10)), 0.2, 3)
     assert sorted([*learned, *held_out]) == list(range(10))
     assert len(held_out) == 2
     seen = Counter(row for step in range(1, 5) for row in offline.batch_of(learned, step, 4, 3))
     assert set(seen) == set(learned)
     assert set(seen.values()) == {2}
-    assert len(offline.split([1], 0.9, 0)[0]) == 1
+    assert len(split([1], 0.9, 0)[0]) == 1
 
 
 def test_of_a_pair_only_what_comes_after_the_prompt_is_learned(tmp_path: Path) -> None:

@@ -1,0 +1,132 @@
+"""Several processes that make one update: each plays a share of the groups and computes a share of the gradient.
+
+All of them hold all groups of a batch, so that advantages, denominators and decisions are those of a single process;
+gradients are sums over tokens with the denominators of the whole step, so they add up. `torchrun` starts the processes;
+without it there is one, and nothing here does anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import distributed
+
+from learner.display import Now, silent
+from learner.rollout import Collected, Collector, Stage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Which of how many processes this is."""
+
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this one writes and speaks."""
+        return self.rank == 0
+
+    def share(self, items: Sequence[T]) -> Sequence[T]:
+        """What this process does of a list."""
+        return items[self.rank :: self.world]
+
+    def gather(self, item: T) -> list[T]:
+        """What each process has, in the order of ranks."""
+        if self.world == 1:
+            return [item]
+        found: list[Any] = [None] * self.world
+        distributed.all_gather_object(found, item)
+        return found
+
+    def agree(self, decision: bool) -> bool:
+        """The decision of the first process."""
+        return self.gather(decision)[0]
+
+    def wait(self) -> None:
+        """Until all are here."""
+        if self.world > 1:
+            distributed.barrier()
+
+    @torch.no_grad()
+    def sum_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
+        """Make every gradient the sum over the processes; one that none of them has stays absent."""
+        if self.world == 1:
+            return
+        listed = list(parameters)
+        present = self.gather([each.grad is not None for each in listed])
+        for number, parameter in enumerate(listed):
+            if not any(row[number] for row in present):
+                continue
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            distributed.all_reduce(parameter.grad)
+
+    def sum_figures(self, figures: Mapping[str, float], largest: Sequence[str]) -> dict[str, float]:
+        """Figures added up, those named in `largest` at their largest."""
+        out: dict[str, float] = {}
+        for part in self.gather(dict(figures)):
+            for name, value in part.items():
+                out[name] = max(out.get(name, 0.0), value) if name in largest else out.get(name, 0.0) + value
+        return out
+
+
+def join_ranks(device: str) -> Ranks:
+    """The place that `torchrun` gave this process; one of one without it."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1:
+        return Ranks()
+    if not distributed.is_initialized():
+        distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    return Ranks(distributed.get_rank(), world)
+
+
+def leave_ranks() -> None:
+    """To be called at the end."""
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
+def device_of(device: str) -> str:
+    """The GPU of this process, where `cuda` alone is asked for."""
+    local = os.environ.get("LOCAL_RANK")
+    return f"cuda:{local}" if device == "cuda" and local is not None else device
+
+
+class SharedCollector:
+    """Each process plays its share of the seeds; all of them get all groups."""
+
+    def __init__(self, inner: Collector, ranks: Ranks) -> None:
+        self._inner = inner
+        self._ranks = ranks
+
+    async def collect(
+        self,
+        seeds: Sequence[int],
+        group_size: int,
+        noise: tuple[int, ...],
+        now: Now = silent,
+        stages: Sequence[Stage] | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
+    ) -> Collected:
+        """As of any collector, in the order of the seeds."""
+        numbers = list(range(len(seeds))) if numbers is None else numbers
+        mine = self._ranks.share(range(len(seeds)))
+        found = await self._inner.collect(
+            [seeds[place] for place in mine],
+            group_size,
+            noise,
+            now,
+            None if stages is None else [stages[place] for place in mine],
+            numbers=[numbers[place] for place in mine],
+        )
+        parts = self._ranks.gather(found)
+        groups = [parts[place % self._ranks.world].groups[place // self._ranks.world] for place in range(len(seeds))]
+        return Collected(tuple(groups), max(each.seconds for each in parts), max(each.generating_s for each in parts))

@@ -1,0 +1,233 @@
+"""One reply to each prompt, scored by `POST /batch/evaluate`: training without episodes.
+
+A prompt is a conversation that the persona spoke last in: a row of a file, or the opening a seed gives. The replies
+of a group answer the same prompt. What the server cannot score leaves its group and is counted there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import ValidationError
+
+from learner.conversations import RowError, read_messages
+from learner.display import Now, silent
+from learner.generate.session import Completion, Continuation, Generator
+from learner.patience import Patience
+from learner.rollout import Collected, Stage
+from learner.seeds import FIRST_HELD_OUT_SEED
+from learner.tokens import Renderer
+from learner.tools import for_template, message_of
+from learner.types import Group, Segment, Trajectory
+from trainer_client import AsyncLabsClient, FailedItem, LabsError, ScoredItem
+from trainer_client.wire import BatchItem, Message
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What the policy answers: `heard` is one longer than `said`."""
+
+    renderer: Renderer
+    heard: tuple[str, ...]
+    said: tuple[str, ...] = ()
+
+    def ids(self) -> list[int]:
+        """As the policy reads it."""
+        return self.renderer.prompt(self.heard, self.said)
+
+    def messages(self) -> list[Message]:
+        """As the server takes it."""
+        turns = itertools.zip_longest(self.heard, self.said)
+        found = [("user", heard, "assistant", said) for heard, said in turns]
+        return [
+            Message(role=role, content=text)
+            for user, heard, assistant, said in found
+            for role, text in ((user, heard), (assistant, said))
+            if text is not None
+        ]
+
+
+@dataclass(frozen=True)
+class PromptRow:
+    """A row of a file."""
+
+    system: str | None
+    heard: tuple[str, ...]
+    said: tuple[str, ...]
+
+
+def read_prompts(path: Path) -> list[PromptRow]:
+    """All rows `{"messages": [...]}`; each must end with the persona (`user`). Raises RowError."""
+    return read_messages(path, "rollout.prompts", _prompt_row)
+
+
+def _prompt_row(messages: Sequence[Mapping[str, str]]) -> PromptRow:
+    system = "\n\n".join(each["content"] for each in messages if each["role"] == "system") or None
+    spoken = [each for each in messages if each["role"] != "system"]
+    roles = [each["role"] for each in spoken]
+    if len(roles) % 2 == 0 or roles != ["user", "assistant"] * (len(roles) // 2) + ["user"]:
+        raise RowError("user and assistant must take turns, and the user begins and ends")
+    texts = [each["content"] for each in spoken]
+    return PromptRow(system, tuple(texts[::2]), tuple(texts[1::2]))
+
+
+@dataclass(frozen=True)
+class PromptSource:
+    """Rows for training and rows that are never trained on; none of either: openings of seeds."""
+
+    training: Sequence[PromptRow] = ()
+    held_out: Sequence[PromptRow] = ()
+
+    def row(self, seed: int) -> PromptRow | None:
+        """The row that a seed stands for."""
+        rows = self.held_out if seed >= FIRST_HELD_OUT_SEED and self.held_out else self.training
+        return rows[seed % len(rows)] if rows else None
+
+
+class SingleTurn:
+    """Collects groups of replies, as `Rollouts` collects groups of episodes."""
+
+    def __init__(
+        self,
+        client: AsyncLabsClient,
+        generator: Generator,
+        renderer: Renderer,
+        stage: Stage,
+        *,
+        source: PromptSource | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self._client = client
+        self._generator = generator
+        self._renderer = renderer
+        self._stage = stage
+        self._source = source or PromptSource()
+        self._patience = patience or Patience()
+        self._openings: dict[tuple[str, int], Prompt] = {}
+
+    async def collect(
+        self,
+        seeds: Sequence[int],
+        group_size: int,
+        noise: tuple[int, ...],
+        now: Now = silent,
+        stages: Sequence[Stage] | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
+    ) -> Collected:
+        """`group_size` replies to the prompt of each seed; `noise` numbers make the sampling repeatable."""
+        started = time.monotonic()
+        places = [self._stage] * len(seeds) if stages is None else list(stages)
+        now(f"{len(seeds) * group_size} replies: looking up {len(seeds)} prompts")
+        found = await asyncio.gather(
+            *(self._prompt(stage, seed) for stage, seed in zip(places, seeds, strict=True)), return_exceptions=True
+        )
+        generating = time.monotonic()
+        now(f"{len(seeds) * group_size} replies: speaking")
+        prompts = {number: each for number, each in enumerate(found) if isinstance(each, Prompt)}
+        replies = await asyncio.to_thread(self._speak, prompts, group_size, noise, numbers)
+        generating = time.monotonic() - generating
+        now(f"{len(replies)} replies: being scored")
+        scored = await self._score(prompts, places, replies)
+        groups = []
+        for number, (seed, stage, prompt) in enumerate(zip(seeds, places, found, strict=True)):
+            if isinstance(prompt, LabsError):
+                groups.append(Group(seed, (), group_size, (prompt.code,) * group_size, stage.name))
+                continue
+            if isinstance(prompt, BaseException):
+                raise prompt
+            members = [scored[number, member] for member in range(group_size)]
+            trajectories = [
+                _trajectory(prompt, replies[number, member], each, seed)
+                for member, each in enumerate(members)
+                if isinstance(each, ScoredItem)
+            ]
+            codes = tuple(each for each in members if isinstance(each, str))
+            groups.append(Group(seed, tuple(trajectories), len(codes), codes, stage.name))
+        return Collected(tuple(groups), time.monotonic() - started, generating)
+
+    async def _prompt(self, stage: Stage, seed: int) -> Prompt:
+        row = self._source.row(seed)
+        if row is not None:
+            system = row.system or stage.system
+            return Prompt(self._renderer.within(system) if system else self._renderer, row.heard, row.said)
+        if (stage.name, seed) not in self._openings:
+            self._openings[stage.name, seed] = await self._opening(stage, seed)
+        return self._openings[stage.name, seed]
+
+    async def _opening(self, stage: Stage, seed: int) -> Prompt:
+        """What an episode of this seed begins with; the episode itself is ended at once."""
+        answer = await self._patience.ask(
+            lambda key: self._client.create_episode(
+                stage.collection, stage.scenario, seed=seed, observation_role="user", idempotency_key=key
+            )
+        )
+        await self._client.delete_episode(answer.episode_id)
+        renderer = self._renderer
+        if stage.system is not None or answer.tools:
+            renderer = renderer.within(stage.system, for_template(answer.tools))
+        return Prompt(renderer, (answer.initial_observation.content,))
+
+    def _speak(
+        self,
+        prompts: Mapping[int, Prompt],
+        group_size: int,
+        noise: tuple[int, ...],
+        numbers: Sequence[int] | None,
+    ) -> dict[tuple[int, int], Completion]:
+        session = self._generator.start()
+        asked = {
+            number * group_size + member: Continuation(
+                ids, np.random.SeedSequence([*noise, number if numbers is None else numbers[number], member])
+            )
+            for number, prompt in prompts.items()
+            for ids in [prompt.ids()]
+            for member in range(group_size)
+        }
+        return {divmod(place, group_size): said for place, said in session.step(asked).items()}
+
+    async def _score(
+        self, prompts: Mapping[int, Prompt], places: Sequence[Stage], replies: Mapping[tuple[int, int], Completion]
+    ) -> dict[tuple[int, int], ScoredItem | str]:
+        """Each reply's reward, or why it has none."""
+        found: dict[tuple[int, int], ScoredItem | str] = {}
+        items = []
+        for (number, member), reply in replies.items():
+            prompt, stage = prompts[number], places[number]
+            try:
+                last = message_of(prompt.renderer.spoken(list(reply.ids)).text)
+            except ValidationError:
+                found[number, member] = "turn_too_long"
+                continue
+            items.append(
+                BatchItem(
+                    id=f"{number}-{member}",
+                    collection_slug=stage.collection,
+                    scenario_slug=stage.scenario,
+                    messages=[*prompt.messages(), last],
+                    reward_config=stage.reward_config,
+                )
+            )
+        if items:
+            for result in await self._patience.ask(lambda _: self._client.batch_evaluate(items)):
+                number, member = map(int, result.id.split("-"))
+                found[number, member] = result.code if isinstance(result, FailedItem) else result
+        return found
+
+
+def _trajectory(prompt: Prompt, reply: Completion, scored: ScoredItem, seed: int) -> Trajectory:
+    spoken = prompt.renderer.spoken(list(reply.ids))
+    return Trajectory(
+        segments=(Segment(tuple(prompt.ids())), Segment(reply.ids, reply.logp)),
+        turn_rewards=(scored.reward,),
+        seed=seed,
+        scores=scored.scores or {},
+        truncated_turns=int(not reply.ended),
+        lossy_turns=int(spoken.lossy),
+    )
