@@ -243,7 +243,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
         if model is None
         else TieBreaker(PairwiseJudge(model, scoring.verdicts, scoring.reader), vault, metrics),
     )
-    kinds = job_kinds(evaluations, catalog)
+    kinds = job_kinds(evaluations, scoring.scorer, catalog, store)
     maker = worker_maker(store=store, kinds=kinds, clock=ports.clock, metrics=metrics, settings=settings)
     workers = Workers(settings.job_workers, maker)
     for worker in workers.each:

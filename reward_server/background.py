@@ -7,20 +7,29 @@ from collections.abc import Callable, Mapping
 from reward_server.api.body import read_json, validate
 from reward_server.clock import Clock
 from reward_server.evaluations.service import EvaluationService
+from reward_server.jobs.durable.compare import CompareItems
 from reward_server.jobs.durable.evaluate import EvaluateItems
 from reward_server.jobs.durable.files import FileLimits
 from reward_server.jobs.durable.kinds import Kind, LineReader
+from reward_server.jobs.durable.rescore import RescoreItems
 from reward_server.jobs.durable.worker import Pace, Worker
+from reward_server.scoring.metering import MeteredScorer
 from reward_server.settings import Settings
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Catalog
 
 
-def job_kinds(evaluations: EvaluationService, catalog: Catalog) -> Mapping[str, Kind]:
+def job_kinds(
+    evaluations: EvaluationService, scorer: MeteredScorer, catalog: Catalog, store: Store
+) -> Mapping[str, Kind]:
     """All types of jobs that this version does."""
     lines = LineReader(read_json, validate)
-    return {"evaluate": EvaluateItems(evaluations, catalog, lines)}
+    return {
+        "evaluate": EvaluateItems(evaluations, catalog, lines),
+        "compare": CompareItems(evaluations, catalog, lines, store),
+        "rescore": RescoreItems(scorer, catalog, lines, store),
+    }
 
 
 def file_limits(settings: Settings) -> FileLimits:

@@ -204,6 +204,17 @@ JOB: Example = {
     "request_id": _REQUEST_ID,
 }
 JOB_LIST: Example = {"data": [_without_id(JOB)], "request_id": _REQUEST_ID}
+JOB_REPORT: Example = {
+    "job_id": JOB["job_id"],
+    "type": "evaluate",
+    "items": 120,
+    "errors": {"scenario_not_found": 1},
+    "mean": 0.41,
+    "std": 0.12,
+    "min": 0.05,
+    "max": 0.9,
+    "request_id": _REQUEST_ID,
+}
 JOB_RESULT: Example = {"index": 0, "status": "success", "id": "0", **_EVALUATION}
 _CALIBRATION: Example = {
     "id": "cal_0123456789ab",

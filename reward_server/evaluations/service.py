@@ -113,6 +113,16 @@ class EvaluationService:
         body = await self._idempotency.answer(lab, key, lambda: ("batch", content), work, outlives=False)
         return {**body, "results": [for_key(lab, result) for result in body["results"]]}
 
+    async def compare_for_a_job(self, lab: Lab, request: CompareRequest, keep: Keep) -> Body:
+        """Two conversations of an item of a job, which records it with `keep`."""
+        scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
+        without_calibration(read_config(request.reward_config))
+        return await self._compare(lab, request, await self._sides(lab, request), keep)
+
+    async def _sides(self, lab: Lab, request: CompareRequest) -> list[ScoreRequest]:
+        both = request.response_a, request.response_b
+        return [await self._score_request(lab, request, side.messages) for side in both]
+
     async def batch_for_a_job(self, lab: Lab, entries: Sequence[BatchEntry], keep: Keep) -> Body:
         """The same for a slice of a job, which records its items with `keep`; for every key of the lab as it is."""
         return await self._batch(lab, entries, keep, EvaluationSource.JOB)
@@ -121,9 +131,7 @@ class EvaluationService:
         """Score two conversations of one scenario."""
         scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
         without_calibration(read_config(request.reward_config))
-        both = request.response_a, request.response_b
-        sides = [await self._score_request(lab, request, side.messages) for side in both]
-        work = partial(self._compare, lab, request, sides)
+        work = partial(self._compare, lab, request, await self._sides(lab, request))
         return await self._idempotency.answer(lab, key, lambda: ("compare", request.model_dump()), work, outlives=False)
 
     # --- one and many ---------------------------------------------------------------------------

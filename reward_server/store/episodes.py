@@ -100,6 +100,16 @@ class Episodes:
         """End an episode without a further turn; `TurnInProgress` if it has moved meanwhile."""
         await self._session.run(lambda connection: _step(connection, episode, turn_before=episode.turn))
 
+    async def ids(
+        self, lab_id: str, most: int, *, collection: str | None = None, scenario: str | None = None
+    ) -> list[str]:
+        """Ids of the lab's episodes that have turns, the oldest first."""
+        rows = select(_EPISODE.c.episode_id).where(_EPISODE.c.lab_id == lab_id, _EPISODE.c.turn > 0)
+        for column, wanted in ((_EPISODE.c.collection, collection), (_EPISODE.c.scenario, scenario)):
+            rows = rows if wanted is None else rows.where(column == wanted)
+        rows = rows.order_by(_EPISODE.c.created_at, _EPISODE.c.episode_id).limit(most)
+        return await self._session.run(lambda connection: list(connection.execute(rows).scalars()))
+
     async def page(
         self,
         lab_id: str,

@@ -56,6 +56,16 @@ class Evaluations:
         reward = rewards.subquery().c.reward
         return await self._session.run(lambda connection: _stats(connection, reward))
 
+    async def ids(
+        self, lab_id: str, most: int, *, collection: str | None = None, scenario: str | None = None
+    ) -> list[str]:
+        """Ids of the lab's evaluations, the oldest first."""
+        rows = select(_EVALUATION.c.evaluation_id).where(_EVALUATION.c.lab_id == lab_id)
+        for column, wanted in ((_EVALUATION.c.collection, collection), (_EVALUATION.c.scenario, scenario)):
+            rows = rows if wanted is None else rows.where(column == wanted)
+        rows = rows.order_by(_EVALUATION.c.created_at, _EVALUATION.c.evaluation_id).limit(most)
+        return await self._session.run(lambda connection: list(connection.execute(rows).scalars()))
+
     async def of(self, lab_id: str | None = None) -> list[EvaluationRow]:
         """All evaluations of a lab, or of all labs, oldest first; for the operator, who trains models on them."""
         rows = select(_EVALUATION).order_by(_EVALUATION.c.created_at, _EVALUATION.c.evaluation_id)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from reward_server.errors import JudgeFailed
+from reward_server.ids import new_evaluation_id
 from tests.contract.house import COLLECTION, WHERE, Client, House, Json, assert_error
 
 TALK = [
@@ -29,7 +31,7 @@ async def upload(labs: Client, *lines: object, name: str = "a.jsonl") -> Json:
 
 
 async def submit(labs: Client, *items: Json, **fields: Any) -> Json:
-    return await labs.ok("POST", "/jobs", {"type": "evaluate", "items": list(items), **fields})
+    return await labs.ok("POST", "/jobs", {"type": "evaluate", "items": list(items)} | fields)
 
 
 async def over(labs: Client, job: Json) -> Json:
@@ -124,6 +126,62 @@ def later(house: House) -> None:
     house.clock.advance(timedelta(minutes=2))
 
 
+# --- compare, rescore -----------------------------------------------------------------------------
+
+
+async def test_a_job_compares_pairs_as_compare_does(labs: Client) -> None:
+    pair = {
+        **WHERE,
+        "response_a": {"messages": TALK},
+        "response_b": {"messages": [{"role": "assistant", "content": "Hello."}]},
+    }
+    alone = await labs.ok("POST", "/compare", pair)
+    job = await submit(labs, {"id": "p", **pair}, {"response_a": 1}, type="compare")
+    assert (await over(labs, job))["counts"] == {"total": 2, "done": 1, "failed": 1, "dead": 0, "remaining": 0}
+    first, second = await results(labs, job)
+    names = ("winner", "reward_a", "reward_b", "margin", "scores_a", "scoring_version")
+    assert {name: first[name] for name in names} == {name: alone[name] for name in names}
+    assert (first["id"], second["code"]) == ("p", "invalid_request")
+    report = await labs.ok("GET", f"/jobs/{job['job_id']}/report")
+    assert (report["winners"], report["errors"]) == ({"a": 1, "b": 0, "tie": 0}, {"invalid_request": 1})
+
+
+async def test_rescoring_tells_what_changed_and_changes_nothing(house: House, labs: Client) -> None:
+    kept = await labs.ok("POST", "/evaluate", {**WHERE, "messages": TALK})
+    async with house.store.transaction() as unit:
+        [row] = await unit.evaluations.of("development")
+        old = replace(row, evaluation_id=new_evaluation_id(), reward=0.9, scoring_version="sv_000000000000")
+        await unit.evaluations.add_many([old])
+    job = await labs.ok("POST", "/jobs", {"type": "rescore", "source": "evaluations", **WHERE})
+    assert (await over(labs, job))["counts"]["done"] == 2
+    found = {line["evaluation_id"]: line for line in await results(labs, job)}
+    assert found[kept["evaluation_id"]]["delta"] == 0
+    changed = found[old.evaluation_id]
+    assert (changed["before"]["reward"], changed["after"]["reward"]) == (0.9, kept["reward"])
+    assert changed["after"]["scoring_version"] == kept["scoring_version"]
+    report = await labs.ok("GET", f"/jobs/{job['job_id']}/report")
+    assert (report["n"], report["changed"], report["largest"][0]["evaluation_id"]) == (2, 1, old.evaluation_id)
+    assert report["versions_before"] == {kept["scoring_version"]: 1, "sv_000000000000": 1}
+    assert (await labs.ok("GET", f"/evaluations/{kept['evaluation_id']}"))["reward"] == kept["reward"]
+
+
+async def test_episodes_can_be_scored_again(labs: Client) -> None:
+    episode = await labs.create()
+    turn = await labs.say(episode, "Good morning. How did it happen?")
+    await labs.create()  # without a turn there is nothing to score
+    job = await labs.ok("POST", "/jobs", {"type": "rescore", "source": "episodes"})
+    assert (await over(labs, job))["counts"]["total"] == 1
+    [line] = await results(labs, job)
+    assert (line["episode_id"], line["after"]["reward"], line["delta"]) == (episode["episode_id"], turn["reward"], 0)
+
+
+async def test_an_evaluate_job_has_a_report(labs: Client) -> None:
+    job = await submit(labs, {**WHERE, "messages": TALK}, {})
+    await over(labs, job)
+    report = await labs.ok("GET", f"/jobs/{job['job_id']}/report")
+    assert (report["items"], report["errors"], report["std"]) == (2, {"invalid_request": 1}, 0)
+
+
 # --- cancel, resume, follow -----------------------------------------------------------------------
 
 
@@ -206,6 +264,8 @@ async def test_what_is_no_file_of_lines_is_refused_and_leaves_nothing(
         ({"type": "evaluate"}, 400, "invalid_request"),
         ({"type": "evaluate", "items": []}, 400, "invalid_request"),
         ({"type": "evaluate", "items": [{}], "file_id": "file_1"}, 400, "invalid_request"),
+        ({"type": "rescore"}, 400, "invalid_request"),
+        ({"type": "rescore", "source": "episodes"}, 400, "invalid_request"),
         ({"type": "sing", "items": [{}]}, 400, "invalid_request"),
         ({"type": "evaluate", "file_id": "file_1"}, 404, "file_not_found"),
         ({"type": "evaluate", "items": [{}], **WHERE, "scenario_slug": "x"}, 404, "scenario_not_found"),

@@ -10,7 +10,7 @@ from trainer_client.wire.base import RequestModel, ResponseModel, Role, SlugFiel
 from trainer_client.wire.reward import RewardConfig
 
 MAX_INLINE_ITEMS = 1000
-JobType = Literal["evaluate", "compare"]
+JobType = Literal["evaluate", "compare", "rescore"]
 JobStatus = Literal["queued", "running", "completed", "cancelled", "failed"]
 
 
@@ -45,6 +45,8 @@ class JobRequest(RequestModel):
     scenario_slug: SlugField | None = None
     agent_role: Role | None = None
     reward_config: RewardConfig | None = None
+    source: Literal["episodes", "evaluations"] | None = None
+    """Of `rescore`: all of the lab's, of one collection or scenario if those are given."""
 
 
 class JobCounts(ResponseModel):
@@ -82,6 +84,55 @@ class JobList(ResponseModel):
     data: list[JobResponse]
     next_cursor: str | None = None
     request_id: str
+
+
+class Change(ResponseModel):
+    """How rewards differ between two scoring versions."""
+
+    n: int
+    changed: int
+    mean_before: float
+    mean_after: float
+    mean_abs_delta: float
+    rank_correlation: float | None = None
+    """Spearman's; absent where one side has no order."""
+
+
+class ChangedReward(ResponseModel):
+    """One of the rewards that changed most."""
+
+    episode_id: str | None = None
+    evaluation_id: str | None = None
+    before: float
+    after: float
+    delta: float
+
+
+class JobReport(ResponseModel):
+    """Answer of GET /jobs/{id}/report: of an `evaluate` job means, of `compare` winners, of `rescore` changes."""
+
+    job_id: str
+    type: str
+    items: int
+    errors: dict[str, int]
+    """Items without a result, by code."""
+    mean: float | None = None
+    std: float | None = None
+    min: float | None = None
+    max: float | None = None
+    winners: dict[str, int] | None = None
+    mean_margin: float | None = None
+    n: int | None = None
+    changed: int | None = None
+    mean_before: float | None = None
+    mean_after: float | None = None
+    mean_abs_delta: float | None = None
+    rank_correlation: float | None = None
+    versions_before: dict[str, int] | None = None
+    versions_after: dict[str, int] | None = None
+    by_scenario: dict[str, Change] | None = None
+    largest: list[ChangedReward] | None = None
+    request_id: str | None = None
 
 
 class JobResult(ResponseModel):

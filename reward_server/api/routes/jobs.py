@@ -22,7 +22,7 @@ from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.jobs.durable.service import document
-from trainer_client.wire import JobList, JobRequest, JobResponse, JobResult
+from trainer_client.wire import JobList, JobReport, JobRequest, JobResponse, JobResult
 
 router = APIRouter(prefix=API_PREFIX, tags=["jobs"])
 JobId = Annotated[str, Path(description="`job_…`")]
@@ -92,6 +92,15 @@ async def resume_job(request: Request, lab: Caller, job_id: JobId) -> Response:
 async def retry_job(request: Request, lab: Caller, job_id: JobId) -> Response:
     """Take the dead items of a job again."""
     return answer(request, await services_of(request).jobs.retry(lab, job_id))
+
+
+@router.get("/jobs/{job_id}/report")
+@operation(
+    Operation(JobReport, scopes=(Scope.SCORE, Scope.EXPORT), errors=(404,), response_example=examples.JOB_REPORT)
+)
+async def read_report(request: Request, lab: Caller, job_id: JobId) -> Response:
+    """What the finished items come to: means, winners, or what changed under the present scoring version."""
+    return answer(request, await services_of(request).jobs.report(lab, job_id))
 
 
 class ResultsQuery(BaseModel):

@@ -13,12 +13,21 @@ from typing import Any, Protocol, TypeVar
 from pydantic import BaseModel
 
 from reward_server.coordination.lab import Lab
-from reward_server.errors import LabsError, ProviderFailed, RateLimited, Unavailable, in_a_line
+from reward_server.errors import (
+    FieldProblem,
+    InvalidRequest,
+    LabsError,
+    ProviderFailed,
+    RateLimited,
+    Unavailable,
+    in_a_line,
+)
 from reward_server.store.job_records import ItemOutcome, ItemState
 from reward_server.store.records import JsonObject
-from reward_server.store.store import UnitOfWork
+from reward_server.store.store import Store, UnitOfWork
 
 M = TypeVar("M", bound=BaseModel)
+MAX_ID_CHARACTERS = 256
 Record = Callable[[UnitOfWork, Sequence[ItemOutcome]], Awaitable[None]]
 """Records outcomes; to be called in the transaction of their effect. Raises `LeaseLost`."""
 
@@ -33,10 +42,24 @@ class LineReader:
     def read(self, model: type[M], line: bytes, defaults: Mapping[str, Any]) -> M:
         """The request of a line; what it leaves out is the job's. `InvalidRequest` says what is wrong."""
         content = self.read_json(line)
-        if isinstance(content, dict):
-            content = {**defaults, **content}
+        return self.checked(model, {**defaults, **content} if isinstance(content, dict) else content)
+
+    def checked(self, model: type[M], content: object) -> M:
+        """The request; `InvalidRequest` says what is wrong."""
         request: M = self.validate(model, content)
         return request
+
+    def named(self, item: Item, defaults: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The id of an item whose request has none, and the rest of its line."""
+        content = self.read_json(item.line)
+        if not isinstance(content, dict):
+            raise InvalidRequest("An item is a JSON object.")
+        item_id = content.pop("id", str(item.index))
+        if not isinstance(item_id, str) or not 1 <= len(item_id) <= MAX_ID_CHARACTERS:
+            raise InvalidRequest(
+                errors=[FieldProblem(("id",), f"Must be text of 1 to {MAX_ID_CHARACTERS} characters.")]
+            )
+        return item_id, {**defaults, **content}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +110,12 @@ def failed(index: int, code: str, message: str, item_id: str | None = None) -> I
     known = {} if item_id is None else {"id": item_id}
     result = {"index": index, **known, "status": "error", "code": code, "message": message}
     return ItemOutcome(index=index, state=ItemState.FAILED, result=result)
+
+
+async def record_alone(store: Store, record: Record, outcomes: Sequence[ItemOutcome]) -> None:
+    """Record outcomes that have no effect besides."""
+    async with store.transaction() as unit:
+        await record(unit, outcomes)
 
 
 def failed_by(index: int, error: LabsError, item_id: str | None = None) -> ItemOutcome:

@@ -16,6 +16,8 @@ from reward_server.errors import Conflict, FieldProblem, InvalidRequest, JobNotF
 from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.jobs.durable.files import FileService
 from reward_server.jobs.durable.kinds import Kind
+from reward_server.jobs.durable.report import report
+from reward_server.jobs.durable.rescore import RescoreItems
 from reward_server.store.job_records import JobRow, JobStatus
 from reward_server.store.records import EpisodeCursor, JsonObject
 from reward_server.store.store import Store
@@ -25,6 +27,8 @@ OPEN_JOBS = 50
 """Of one lab."""
 RESULTS_AT_ONCE = 200
 ONE_INPUT = "Give either file_id or items."
+GIVEN = "items of a job"
+"""The name of a file that was made of them."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class JobService:
         kind.check(lab, params)
 
         async def work(keep: Keep) -> Body:
-            found = await self._input(lab, request)
+            found = await self._input(lab, request, params)
             row = self._row(lab, request.type, params, found)
             body = document(row, self._clock.now())
             async with self._store.transaction() as unit:
@@ -127,6 +131,11 @@ class JobService:
         self._wake()
         return await self.get(lab, job_id)
 
+    async def report(self, lab: Lab, job_id: str) -> Body:
+        """What the finished items come to."""
+        row = await self.find(lab, job_id)
+        return {"job_id": job_id, **await report(row.type, self.results(lab, job_id))}
+
     async def results(self, lab: Lab, job_id: str, after: int = -1) -> AsyncIterator[JsonObject]:
         """What became of the items that are finished so far, in their order."""
         while True:
@@ -138,13 +147,18 @@ class JobService:
                 return
             after = found[-1][0]
 
-    async def _input(self, lab: Lab, request: JobRequest) -> Submission:
-        if (request.items is None) == (request.file_id is None):
+    async def _input(self, lab: Lab, request: JobRequest, params: JsonObject) -> Submission:
+        kind = self._kinds[request.type]
+        if request.items is not None and request.file_id is not None:
             raise InvalidRequest(errors=[FieldProblem(("items",), ONE_INPUT)])
         if request.file_id is not None:
             file = await self._files.find(lab, request.file_id)
+        elif request.items is not None:
+            file = await self._files.store(lab, GIVEN, _lines(request.items))
+        elif isinstance(kind, RescoreItems):
+            file = await self._files.store(lab, GIVEN, kind.collect(lab, params))
         else:
-            file = await self._files.store(lab, "items of a job", _lines(request.items or []))
+            raise InvalidRequest(errors=[FieldProblem(("items",), ONE_INPUT)])
         return Submission(file.file_id, file.lines)
 
     def _row(self, lab: Lab, job_type: str, params: JsonObject, found: Submission) -> JobRow:
