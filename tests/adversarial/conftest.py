@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import pytest
 
@@ -16,6 +17,11 @@ from scenarios.library import Library, load_library, natural_agents
 
 FEW = ("customer-support/charged-twice", "clinical-intake/chest-tightness-at-work", "tutoring/two-discounts")
 """Scenarios of the fast tests."""
+COLLECTIONS = (
+    "clinical-intake", "customer-support", "it-helpdesk", "negotiation", "sales-discovery", "tutoring",
+)  # fmt: skip
+"""The slow tests go through them one by one."""
+TalksOf = Callable[[str], list[Base]]
 
 
 @pytest.fixture(scope="package")
@@ -35,10 +41,16 @@ def scorer(library: Library, reader: Reader) -> Iterator[Scorer]:
 
 
 @pytest.fixture(scope="package")
-def all_talks(library: Library, reader: Reader) -> list[Base]:
-    """Strong, middling and weak conversations of every scenario."""
+def talks_of(library: Library, reader: Reader) -> TalksOf:
+    """Strong, middling and weak conversations of every scenario of a collection."""
     natural = natural_agents(library)
-    return [base for each in all_scenarios(library) for base in bases(each, reader, natural.get(each.name))]
+
+    @cache
+    def played(collection: str) -> list[Base]:
+        scenarios = [each for each in all_scenarios(library) if each.collection == collection]
+        return [base for each in scenarios for base in bases(each, reader, natural.get(each.name))]
+
+    return played
 
 
 @pytest.fixture(scope="package")

@@ -17,6 +17,7 @@ from benchmarks.plays import Base, Talk, request_of
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import Scorer
+from tests.adversarial.conftest import COLLECTIONS, TalksOf
 
 TOLERANCE = 0.02
 SENTENCES: list[Mapping[str, str]] = [
@@ -63,5 +64,6 @@ def test_honest_sentences_cost_nothing(scorer: Scorer, few_talks: list[Base]) ->
 
 
 @pytest.mark.slow
-def test_honest_sentences_cost_nothing_anywhere(scorer: Scorer, all_talks: list[Base]) -> None:
-    assert list(lowered(scorer, all_talks, 1)) == []
+@pytest.mark.parametrize("collection", COLLECTIONS)
+def test_honest_sentences_cost_nothing_anywhere(scorer: Scorer, talks_of: TalksOf, collection: str) -> None:
+    assert list(lowered(scorer, talks_of(collection), 1)) == []
