@@ -145,7 +145,9 @@ async def serving(library: Library, matcher: Matcher, **settings: Any) -> AsyncI
         app = create_app(Settings(data=Path(folder), **settings), ports=ports)
         async with (
             app.router.lifespan_context(app),
-            httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://labs", timeout=60.0) as labs,
+            httpx2.AsyncClient(
+                transport=httpx2.ASGITransport(app=app), base_url="http://localhost", timeout=60.0
+            ) as labs,
         ):
             yield labs
 

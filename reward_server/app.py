@@ -18,9 +18,10 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, TextIO
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from personas.library import load_temperaments
 from personas.matcher import Matcher
@@ -31,6 +32,7 @@ from reward_server.api.auth import Gatekeeper
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
+from reward_server.api.edge import KnownHosts, require_json
 from reward_server.api.readiness import OK, Readiness
 from reward_server.api.routes import (
     batches,
@@ -87,8 +89,10 @@ from reward_server.judges.plugins import load_plugins
 from reward_server.judges.ruler import Ruler
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import LanguageModel
+from reward_server.llm.budget import Prices
 from reward_server.llm.build import language_model
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
+from reward_server.production import require_strong
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.reward_models.micro_batcher import MicroBatcher, usable
 from reward_server.reward_models.service import RewardModelService
@@ -101,9 +105,11 @@ from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from reward_server.store.occupancy import occupied
 from reward_server.store.store import Store
+from reward_server.telemetry.alerts.watch import alert_watch
 from reward_server.telemetry.logs import configure_logging, get_logger
 from reward_server.telemetry.loop_lag import LoopLag
 from reward_server.telemetry.metrics import Metrics
+from reward_server.telemetry.traces import Traces, traces_to
 from scenarios.library import Library
 
 ROUTES = (
@@ -149,6 +155,7 @@ class Ports:
     log_stream: TextIO | None = None
     serves: bool = True
     """Whether it answers requests; else it only does jobs, and others may use its database."""
+    traces: Traces | None = None
     own_process: bool = True
     """Whether the process is the server's own, so that its heap may be tuned and its caches warmed."""
 
@@ -156,7 +163,9 @@ class Ports:
 def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
     """The app; nothing is opened before its lifespan begins."""
     ports = ports or Ports()
-    metrics = Metrics()
+    prices = Prices(settings.llm_usd_per_mtok_in or 0.0, settings.llm_usd_per_mtok_out or 0.0)
+    metrics = Metrics(by_scenario=settings.metrics_need_a_key, prices=prices)
+    traces = ports.traces or traces_to(settings.otlp_endpoint)
     app = FastAPI(
         title="Labs API",
         version=__version__,
@@ -165,22 +174,25 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
-        lifespan=_lifespan(settings, ports, metrics),
+        lifespan=_lifespan(settings, ports, metrics, traces),
+        dependencies=[Depends(require_json)],
     )
     errors.install(app)
     for module in (*ROUTES, docs):
         app.include_router(module.router)
-    app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics)
+    app.add_middleware(KnownHosts, names=settings.host_names)
+    app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics, traces=traces)
     return app
 
 
 def _lifespan(
-    settings: Settings, ports: Ports, metrics: Metrics
+    settings: Settings, ports: Ports, metrics: Metrics, traces: Traces
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         configure_logging(settings.log_level, settings.log_format, ports.log_stream)
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(asyncio.to_thread, traces.close)
             app.state.services = await _start(stack, settings, ports, metrics)
             log.info("started", version=__version__, collections=len(app.state.services.catalog.collections))
             yield
@@ -215,7 +227,9 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     shared = await _shared(stack, settings, metrics)
     keys = KeyRing(store, ports.clock, pepper, events=shared.events)
     await keys.note_pepper()
-    open_access = ports.serves and may_be_open(settings, keyless=await keys.is_empty())
+    keyless = await keys.is_empty()
+    await asyncio.to_thread(partial(require_strong, settings, keyless=keyless and ports.serves))
+    open_access = ports.serves and may_be_open(settings, keyless=keyless)
     scoring = await _scoring(stack, settings, ports, metrics, store)
     outliving = Outliving(settings.batch_deadline_s)
     stack.push_async_callback(outliving.drain, settings.drain_s)
@@ -226,6 +240,9 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     await _own(stack, _purge(store, ports.clock, tenants))
     loop_lag = LoopLag(metrics.loop_lag.set)
     await _own(stack, loop_lag.watch())
+    metrics.watch(lambda: scoring.threads.waiting_s, lambda: store.waiting)
+    if ports.own_process:
+        await _own(stack, alert_watch(settings, metrics).watch())
     if ports.own_process:
         await _own(stack, _warm(scoring.library, scoring.reader))
         _settle_heap()

@@ -31,6 +31,8 @@
     │   ├── BodyTooLarge            body_too_large
     │   │   └── TooMuchText             too_much_text
     │   ├── BodyTooSlow             body_too_slow
+    │   ├── NotJson                 unsupported_media_type
+    │   ├── UnknownHost             unknown_host
     │   └── RateLimited             rate_limited (+ retry_after_s)
     │       ├── BudgetExhausted         budget_exhausted: the lab's tokens or money of the day
     │       ├── ComputeExhausted        compute_exhausted: the lab's characters to read a minute
@@ -308,6 +310,22 @@ class TooMuchText(BodyTooLarge):
 
     code = "too_much_text"
     default_message = "The conversations of this request are too long."
+
+
+class NotJson(ClientError):
+    """A request that changes something and does not say that its body is JSON, as every page of the web could send."""
+
+    code = "unsupported_media_type"
+    default_message = (
+        "Say that the body is JSON with the header Content-Type: application/json (a JSONL file: application/jsonl)."
+    )
+
+
+class UnknownHost(ClientError):
+    """The request was meant for a server of another name."""
+
+    code = "unknown_host"
+    default_message = "This server does not go by the name in the Host header; its operator lists names in LABS_HOSTS."
 
 
 class BodyTooSlow(ClientError):

@@ -37,6 +37,12 @@ class Settings(BaseSettings):
 
     host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(default=DEFAULT_PORT, ge=0, le=65535, description="Port to listen on; 0 takes any free one.")
+    hosts: str = Field(
+        default="",
+        max_length=2000,
+        description="Names that the server goes by, comma-separated, or *; default: localhost on loopback, else any.",
+    )
+    production: bool = Field(default=False, description="Refuse to start with weak settings.")
     data: Path = Field(default_factory=_default_data, description="Directory for everything the server keeps.")
     cache: Path | None = Field(
         default=None, description="Directory for what can be made again; default: inside `data`."
@@ -124,6 +130,11 @@ class Settings(BaseSettings):
         description="Who may read /metrics; `auto` is everybody on loopback, else operators' keys. While no key exists "
         "at all (on loopback alone), everybody counts as an operator, whatever is set here.",
     )
+    alert_slack_url: SecretStr | None = Field(default=None, description="Slack webhook that alerts are sent to.")
+    alert_webhook_url: SecretStr | None = Field(default=None, description="Any other webhook that alerts are sent to.")
+    otlp_endpoint: str | None = Field(
+        default=None, min_length=1, description="Where OpenTelemetry traces are sent, over HTTP; default: nowhere."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least log level.")
     log_format: Literal["auto", "console", "json"] = Field(
         default="auto", description="`auto` is console on a terminal and JSON otherwise."
@@ -167,6 +178,13 @@ class Settings(BaseSettings):
                 check_redis_url(url.get_secret_value())
             except ConfigurationError as error:
                 raise ValueError(error.message) from None
+        return url
+
+    @field_validator("alert_slack_url", "alert_webhook_url")
+    @classmethod
+    def _usable_webhook(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith(("https://", "http://")):
+            raise ValueError("must begin with https:// or http://")
         return url
 
     @model_validator(mode="after")
@@ -219,6 +237,13 @@ class Settings(BaseSettings):
     def plugin_names(self) -> tuple[str, ...]:
         """The judge plug-ins to load; only what is named here is ever imported."""
         return tuple(name for part in self.judge_plugins.split(",") if (name := part.strip()))
+
+    @property
+    def host_names(self) -> frozenset[str]:
+        """What `Host` may say; addresses always may. `*` is anything."""
+        if names := frozenset(name for part in self.hosts.split(",") if (name := part.strip().lower())):
+            return names
+        return frozenset(("localhost", self.host.lower())) if self.is_loopback else frozenset("*")
 
     @property
     def max_body_bytes(self) -> int:

@@ -70,7 +70,7 @@ class Call(Generic[AnswerT]):
 
     def headers(self) -> dict[str, str]:
         """Headers of this call alone."""
-        headers = {} if self.body is None else {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json"} if self.method == "POST" else {}
         if self.idempotency_key is not None:
             headers["Idempotency-Key"] = self.idempotency_key
         return headers

@@ -15,6 +15,7 @@ import asyncio
 import random
 import time
 import traceback
+from typing import Any
 
 from fastapi import Response
 from starlette.requests import ClientDisconnect
@@ -22,11 +23,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reward_server.api.context import ON_LEAVING
 from reward_server.api.errors import error_response
+from reward_server.api.pages import NOTHING, SECURITY_HEADERS
 from reward_server.coordination.rate_limiter import Decision
 from reward_server.errors import LabsError, Overloaded, StoreUnavailable
-from reward_server.ids import new_request_id
+from reward_server.ids import IdPrefix, is_id, new_request_id
 from reward_server.telemetry.logs import get_logger
 from reward_server.telemetry.metrics import Metrics
+from reward_server.telemetry.traces import Traces
 
 UNMATCHED = "unmatched"
 _GONE = 499
@@ -39,6 +42,7 @@ OVERLOAD_LOGGED_EVERY_S = 5.0
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _FRAMES = 12
+_POLICY = b"content-security-policy"
 
 log = get_logger(__name__)
 
@@ -46,8 +50,9 @@ log = get_logger(__name__)
 class RequestBoundary:
     """Wraps the application."""
 
-    def __init__(self, app: ASGIApp, *, max_concurrency: int, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, max_concurrency: int, metrics: Metrics, traces: Traces | None = None) -> None:
         self.app = app
+        self.traces = traces or Traces()
         self.max_concurrency = max_concurrency
         self.metrics = metrics
         self.in_work = 0
@@ -112,7 +117,12 @@ class _Exchange:
         if self._has_place:
             self._boundary.take_place()
         try:
-            await self._answer()
+            with self._boundary.traces.span() as span:
+                try:
+                    await self._answer()
+                finally:
+                    trace = self._note_episode()
+                    span.tell(self._method(), self._template(), self._status or 500, self._request_id, trace)
         finally:
             self._leave_place()
             self._leave_trace(time.perf_counter() - started)
@@ -145,13 +155,16 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self._status = message["status"]
             self._leave_place()
-            message["headers"] = [*message.get("headers", ()), *self._headers()]
+            given = list(message.get("headers", ()))
+            if not any(name.lower() == _POLICY for name, _ in given):
+                given.append((_POLICY, NOTHING))
+            message["headers"] = [*given, *self._headers()]
         elif self._head and message["type"] == "http.response.body":
             message = {**message, "body": b""}
         await self._send(message)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
-        headers = [(b"x-request-id", self._request_id.encode()), (b"x-content-type-options", b"nosniff")]
+        headers = [(b"x-request-id", self._request_id.encode()), *SECURITY_HEADERS]
         decision: Decision | None = self._state.get("rate")
         if decision is not None:
             headers += [
@@ -161,11 +174,24 @@ class _Exchange:
             ]
         return headers
 
+    def _note_episode(self) -> dict[str, Any]:
+        """What is traced of the request, with the episode of its path, where a client may write anything."""
+        trace: dict[str, Any] = self._state["trace"]
+        named = self._scope.get("path_params", {}).get("episode_id")
+        if isinstance(named, str) and is_id(named, IdPrefix.EPISODE):
+            trace["episode"] = named
+        return trace
+
+    def _template(self) -> str:
+        return str(getattr(self._scope.get("route"), "path_format", UNMATCHED))
+
+    def _method(self) -> str:
+        """What a client may choose freely must not become a label."""
+        method = "HEAD" if self._head else str(self._scope["method"])
+        return method if method in _METHODS else "OTHER"
+
     def _leave_trace(self, duration_s: float) -> None:
-        template = getattr(self._scope.get("route"), "path_format", UNMATCHED)
-        method = "HEAD" if self._head else self._scope["method"]
-        # What a client may choose freely must not become a label.
-        method = method if method in _METHODS else "OTHER"
+        template, method = self._template(), self._method()
         metrics = self._boundary.metrics
         metrics.requests.labels(template, method, str(self._status or 500)).inc()
         metrics.request_seconds.labels(template, method).observe(duration_s)
@@ -178,6 +204,7 @@ class _Exchange:
             route=template,
             status=self._status,
             ms=round(duration_s * 1000, 1),
+            address=(self._scope.get("client") or ("-",))[0],
             **self._state["trace"],
         )
 

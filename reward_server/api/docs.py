@@ -14,6 +14,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 
 from reward_server.api.openapi import build as build_openapi
 from reward_server.api.openapi import render
+from reward_server.api.pages import page
 from reward_server.errors import NotFound
 
 router = APIRouter(include_in_schema=False)
@@ -38,13 +39,14 @@ async def openapi_document(request: Request) -> Response:
 @router.get("/docs")
 async def docs() -> Response:
     """The page."""
-    return get_swagger_ui_html(
+    html = get_swagger_ui_html(
         openapi_url="/openapi.json",
         title="Labs API",
         swagger_js_url="/docs/assets/swagger-ui-bundle.js",
         swagger_css_url="/docs/assets/swagger-ui.css",
         swagger_favicon_url="/docs/assets/favicon.png",
     )
+    return page(bytes(html.body).decode())
 
 
 @router.get("/docs/assets/{name}")

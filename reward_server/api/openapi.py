@@ -27,6 +27,7 @@ from trainer_client.wire import ErrorEnvelope
 _REF = "#/components/schemas/{model}"
 _ALWAYS = (500, 503)
 _IF_BODY = (400, 408, 413)
+_IF_CHANGING = (415,)
 _IF_LIMITED = (401, 429)
 _ERRORS = {
     400: "Bad input; `data.errors` names the places.",
@@ -36,6 +37,7 @@ _ERRORS = {
     408: "The body did not arrive in time.",
     409: "The request conflicts with the present state.",
     413: "The body is too large.",
+    415: "The request does not say that its body is JSON.",
     429: "The rate limit of the key is used up.",
     500: "A mistake of the server.",
     502: "A judge or a persona failed; nothing was recorded.",
@@ -78,19 +80,19 @@ def build(app: FastAPI) -> dict[str, Any]:
         title="Labs API", version=__version__, description=_DESCRIPTION, routes=app.routes, openapi_version="3.1.0"
     )
     operations = [
-        (document["paths"][route.path_format][method.lower()], operation_of(route.endpoint))
+        (document["paths"][route.path_format][method.lower()], operation_of(route.endpoint), method == "POST")
         for route in iter_route_contexts(app.routes)
         if route.endpoint is not None and getattr(route, "include_in_schema", False)
         for method in route.methods or ()
     ]
-    refs, schemas = _schemas([declared for _, declared in operations])
+    refs, schemas = _schemas([declared for _, declared, _ in operations])
     components = document.setdefault("components", {})
     framework = components.get("schemas", {})
     components["schemas"] = {k: v for k, v in framework.items() if k not in _NOT_OURS} | schemas
     components["headers"] = {name: {"description": text, "schema": kind} for name, (text, kind) in _HEADERS.items()}
     components["responses"] = {f"Error{status}": _error(status) for status in _ERRORS}
-    for described, declared in operations:
-        _complete(described, declared, refs)
+    for described, declared, changing in operations:
+        _complete(described, declared, refs, changing=changing)
     return document
 
 
@@ -146,8 +148,10 @@ def _error(status: int) -> dict[str, Any]:
     return {"description": _ERRORS[status], "headers": headers, "content": {"application/json": content}}
 
 
-def _complete(described: dict[str, Any], operation: Operation, refs: dict[tuple[type, str], str]) -> None:
-    statuses = {*operation.errors, *_ALWAYS}
+def _complete(
+    described: dict[str, Any], operation: Operation, refs: dict[tuple[type, str], str], *, changing: bool
+) -> None:
+    statuses = {*operation.errors, *_ALWAYS, *(_IF_CHANGING if changing else ())}
     headers = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
     if operation.limited:
         statuses.update(_IF_LIMITED)

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reward_server import __version__
+from reward_server.cli.finding import Finding
+from reward_server.cli.kept import data, database, keys, security
 from reward_server.cli.remedies import MENDS, NEEDS
 from reward_server.cli.salvage import Salvaged, salvaged
 from reward_server.errors import ConfigurationError, LabsError
@@ -30,29 +30,13 @@ if TYPE_CHECKING:
     from reward_server.judges.base import Judge
     from reward_server.judges.estimate import ConversationJudge
 
-LOW_DISK_BYTES = 500_000_000
+Data = Annotated[Path | None, typer.Option("--data", help="The server's data folder; LABS_DATA.", file_okay=False)]
 ELSEWHERE = frozenset({"LABS_HOME", "LABS_PYTHON", "LABS_URL", "LABS_API_KEY"})
 """Variables of the start of the command, and of trainers."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """The outcome of one check; `mend` is set when something is wrong."""
-
-    name: str
-    detail: str
-    mend: str | None = None
-    is_advice: bool = False
-    """Whether the server runs all the same."""
-
-    @property
-    def mark(self) -> str:
-        """The sign in front of its line."""
-        return "✓" if self.mend is None else "!" if self.is_advice else "✗"
-
-
 def doctor(
-    data: Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)] = None,
+    folder: Data = None,
     ask: Annotated[bool, typer.Option("--ask", help="Ask the provider of LLM judges one tiny question.")] = False,
 ) -> None:
     """Check all that a start needs: settings, encoder, scenarios, judges, data folder, keys, port, LLM provider.
@@ -61,7 +45,7 @@ def doctor(
     """
     from reward_server.telemetry.logs import configure_logging
 
-    known_settings = salvaged({"data": data})
+    known_settings = salvaged({"data": folder})
     # What is logged on the way is said in a finding.
     configure_logging("error", known_settings.settings.log_format, io.StringIO())
     findings: list[Finding] = []
@@ -185,72 +169,6 @@ def _calibrations(settings: Settings) -> Finding:
     return Finding("calibrations", f"{len(usable)}{fitting}")
 
 
-def _data(settings: Settings) -> Finding:
-    existing = next(folder for folder in (settings.data, *settings.data.absolute().parents) if folder.exists())
-    if not os.access(existing, os.W_OK):
-        return Finding("data", str(settings.data), f"{existing} is not writable; choose another folder with --data")
-    free = shutil.disk_usage(existing).free
-    mend = "make room: writes fail when the disk is full" if free < LOW_DISK_BYTES else None
-    return Finding("data", f"{settings.data}, {free / 1e9:.1f} GB free", mend)
-
-
-def _database(settings: Settings) -> Finding:
-    from reward_server.store.migrate import require_known
-
-    if not _has_database(settings):
-        return Finding("database", "none yet; the first start makes it")
-    asyncio.run(require_known(settings.database))
-    return Finding("database", f"schema is current, {counted(_count_keys(settings), 'API key')}")
-
-
-def _keys(settings: Settings) -> Finding:
-    """Whether a start would refuse for want of a key, or of the secret that keys are hashed with."""
-    from reward_server.app import may_be_open
-    from reward_server.coordination.pepper import FILE_NAME, pepper_of
-
-    pepper = settings.pepper is not None or (settings.data / FILE_NAME).exists()
-    if pepper:
-        pepper_of(settings)
-    if _has_database(settings) and _count_keys(settings):
-        asyncio.run(_check_pepper(settings, pepper_of(settings) if pepper else b""))
-    if may_be_open(settings, keyless=not (_has_database(settings) and _count_keys(settings))):
-        return Finding("keys", f"none: on {settings.host} calls need none")
-    return Finding("keys", "calls need one")
-
-
-async def _check_pepper(settings: Settings, pepper: bytes) -> None:
-    from reward_server.clock import SystemClock
-    from reward_server.coordination.key_ring import KeyRing
-    from reward_server.store.store import Store
-
-    store = await Store.open(settings.database)
-    try:
-        await KeyRing(store, SystemClock(), pepper).check_pepper()
-    finally:
-        await store.close()
-
-
-def _has_database(settings: Settings) -> bool:
-    from reward_server.store.engine import sqlite_file
-
-    file = sqlite_file(settings.database)
-    return file is None or file.exists()
-
-
-def _count_keys(settings: Settings) -> int:
-    from reward_server.store.store import Store
-
-    async def look() -> int:
-        store = await Store.open(settings.database)
-        try:
-            async with store.reading() as unit:
-                return await unit.keys.count()
-        finally:
-            await store.close()
-
-    return asyncio.run(look())
-
-
 def _port(settings: Settings) -> Finding:
     """Bound for a moment, as a start does; a Labs that runs there already is no trouble."""
     from reward_server.cli.serve import bind
@@ -309,9 +227,10 @@ CHECKS: dict[str, Callable[[Settings], Finding]] = {
     "reward model": _reward_model,
     "scoring": _scoring,
     "calibrations": _calibrations,
-    "data": _data,
-    "database": _database,
-    "keys": _keys,
+    "data": data,
+    "database": database,
+    "keys": keys,
+    "security": security,
     "port": _port,
     "llm": _llm,
 }

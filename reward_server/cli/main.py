@@ -15,16 +15,19 @@ import typer
 
 from reward_server import __version__
 from reward_server.cli import (
+    backup,
     calibrate,
     doctor,
     evaluate,
     judges,
     keys,
+    migrate,
     reader,
     reward_model,
     scenarios,
     serve,
     tenants,
+    top,
     worker,
 )
 from reward_server.errors import LabsError
@@ -47,6 +50,10 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("worker")(worker.worker)
 app.command("doctor")(doctor.doctor)
+app.command("top")(top.top)
+app.command("migrate")(migrate.migrate)
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
 app.command("evaluate")(evaluate.evaluate)
 app.command("calibrate")(calibrate.calibrate)
 app.add_typer(keys.app, name="keys")

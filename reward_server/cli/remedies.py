@@ -29,6 +29,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "data": _PLACES,
     "database": _PLACES,
     "keys": (*_PLACES, f"{PREFIX}HOST", f"{PREFIX}PEPPER"),
+    "security": (*_PLACES, f"{PREFIX}PRODUCTION", f"{PREFIX}HOSTS", f"{PREFIX}METRICS_ACCESS", f"{PREFIX}LLM_"),
     "port": (f"{PREFIX}HOST", f"{PREFIX}PORT"),
     "llm": (f"{PREFIX}LLM_", f"{PREFIX}PERSONA_WORDING"),
 }

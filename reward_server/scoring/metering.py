@@ -1,4 +1,4 @@
-"""Counts what scoring could not do: conversations without a reward, criteria that no judge decided."""
+"""Counts what scoring did and could not do: rewards, time, conversations without one, criteria that nobody decided."""
 
 from __future__ import annotations
 
@@ -50,13 +50,16 @@ class MeteredScorer:
 
     async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
         """One outcome per request, in order."""
-        outcomes = await self._scorer.score(requests)
+        with self._metrics.scoring_seconds.time():
+            outcomes = await self._scorer.score(requests)
         for request, outcome in zip(requests, outcomes, strict=True):
             if isinstance(outcome, Unscored):
                 self._metrics.unscored.labels(outcome.code).inc()
                 if isinstance(outcome.error, JudgeFailed):
                     self._metrics.judge_failures.labels(outcome.error.kind).inc()
-            elif outcome.abstained:
+                continue
+            self._metrics.rewarded(request.collection, request.scenario, outcome.reward, outcome.scoring_version)
+            if outcome.abstained:
                 self._count_abstentions(request, outcome.abstained)
         return outcomes
 

@@ -111,6 +111,11 @@ class Store:
         async with self._readers.unit() as session:
             yield UnitOfWork(session)
 
+    @property
+    def waiting(self) -> int:
+        """Units of work that hold or wait for a writing connection."""
+        return self._writers.waiting
+
     async def ping(self) -> None:
         """`StoreUnavailable` if the database cannot be read."""
         async with self.reading() as work:

@@ -43,6 +43,11 @@ class Writers:
             self._inside.discard(task)
             self._queued[writer] -= 1
 
+    @property
+    def waiting(self) -> int:
+        """Units of work that run or wait to."""
+        return sum(self._queued.values())
+
     async def close(self) -> None:
         """Finish what is queued, then close every connection."""
         for writer in self._writers:

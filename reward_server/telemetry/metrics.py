@@ -1,10 +1,12 @@
 """Prometheus metrics, one registry per app so that two apps in a process do not mix.
 
-Labels are few and public: route templates, status codes, doors, kinds of checks. A label never names a
-criterion, a fact or anything a client wrote, so the page may be scraped by whoever runs the monitoring.
+Labels are few: route templates, status codes, doors, kinds of checks, and scenarios by their public names where the
+page is for operators alone. A label never names a criterion, a fact or anything a client wrote.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from prometheus_client import (
     CollectorRegistry,
@@ -17,91 +19,22 @@ from prometheus_client import (
     generate_latest,
 )
 
-from reward_server.llm.base import Usage
-from reward_server.telemetry.logs import get_logger
-
-log = get_logger(__name__)
+from reward_server.llm.budget import Prices
+from reward_server.telemetry.drift import Drift
+from reward_server.telemetry.llm_metrics import LATENCY_BUCKETS_S, LlmMetrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-LATENCY_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-
-
-class LlmMetrics:
-    """The counters of language models; a `Meter`. Labs are no labels: there may be many, and bills are the ledger's."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.attempts = Counter(
-            "labs_llm_attempts",
-            "Calls of a provider, by how they ended: `answered`, `cancelled` or the kind of failure.",
-            ("provider", "outcome"),
-            registry=registry,
-        )
-        self.attempt_seconds = Histogram(
-            "labs_llm_attempt_seconds",
-            "Time of one call of a provider.",
-            ("provider",),
-            buckets=LATENCY_BUCKETS_S,
-            registry=registry,
-        )
-        self.failures = Counter(
-            "labs_llm_failures",
-            "Questions without an answer after all retries, by the last kind of failure.",
-            ("provider", "kind"),
-            registry=registry,
-        )
-        self.tokens = Counter(
-            "labs_llm_tokens",
-            "Tokens as the provider counts them; `cached` ones are part of `input`.",
-            ("provider", "direction"),
-            registry=registry,
-        )
-        self.shared_questions = Counter(
-            "labs_llm_shared", "Questions answered by a call that was under way.", ("provider",), registry=registry
-        )
-        self.over_budget = Counter(
-            "labs_llm_over_budget", "Questions not sent: the lab's budget of the day.", ("provider",), registry=registry
-        )
-        self.breaker_open = Gauge(
-            "labs_llm_breaker_open", "1 while a failing provider is left alone.", ("provider",), registry=registry
-        )
-        self._left_alone: set[str] = set()
-
-    def attempted(self, provider: str, outcome: str, seconds: float, usage: Usage) -> None:
-        """One call ended."""
-        self.attempts.labels(provider, outcome).inc()
-        self.attempt_seconds.labels(provider).observe(seconds)
-        self.tokens.labels(provider, "input").inc(usage.input_tokens)
-        self.tokens.labels(provider, "output").inc(usage.output_tokens)
-        self.tokens.labels(provider, "cached").inc(usage.cached_tokens)
-
-    def failed(self, provider: str, kind: str) -> None:
-        """A question got no answer."""
-        self.failures.labels(provider, kind).inc()
-
-    def shared(self, provider: str) -> None:
-        """A question was under way already."""
-        self.shared_questions.labels(provider).inc()
-
-    def refused(self, provider: str) -> None:
-        """A question was not sent."""
-        self.over_budget.labels(provider).inc()
-
-    def breaker_moved(self, provider: str, cause: str | None) -> None:
-        """How the breaker stands: open after this failure, or closed."""
-        self.breaker_open.labels(provider).set(cause is not None)
-        if cause is not None and provider not in self._left_alone:
-            # From now on questions fail as `breaker_open`, which does not say why.
-            log.warning("llm_breaker_opened", provider=provider, cause=str(cause))
-            self._left_alone.add(provider)
-        elif cause is None and provider in self._left_alone:
-            log.info("llm_breaker_closed", provider=provider)
-            self._left_alone.remove(provider)
+REWARD_BUCKETS = tuple(number / 10 for number in range(11))
+ALL = "all"
+"""In place of a scenario's name where the page is open: what a scenario pays is for operators."""
 
 
 class Metrics:
     """The counters of one app."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_scenario: bool = False, prices: Prices | None = None) -> None:
+        self._by_scenario = by_scenario
+        self._drift = Drift()
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
@@ -167,7 +100,48 @@ class Metrics:
         )
         self.redis_lost = Gauge("labs_redis_lost", "Whether Redis does not answer (1) or does (0).", registry=registry)
 
-        self.llm = LlmMetrics(registry)
+        self.rewards = Histogram(
+            "labs_rewards",
+            "Rewards given.",
+            ("collection", "scenario"),
+            buckets=REWARD_BUCKETS,
+            registry=registry,
+        )
+        self.reward_drift = Gauge(
+            "labs_reward_drift",
+            "How far the mean of the latest rewards is from that of those before, in standard deviations.",
+            ("collection", "scenario"),
+            registry=registry,
+        )
+        self.scoring_seconds = Histogram(
+            "labs_scoring_seconds",
+            "Time of all judges for one request, a batch being one.",
+            buckets=LATENCY_BUCKETS_S,
+            registry=registry,
+        )
+        self.queue_age = Gauge(
+            "labs_scoring_queue_seconds", "The longest that a lab's work waits for its turn.", registry=registry
+        )
+        self.store_waiting = Gauge(
+            "labs_store_waiting", "Units of work that hold or wait for a writing connection.", registry=registry
+        )
+        self.alerts_firing = Gauge(
+            "labs_alerts_firing", "Alerts that fire at this moment.", ("level",), registry=registry
+        )
+        self.llm = LlmMetrics(registry, prices)
+
+    def rewarded(self, collection: str, scenario: str, reward: float, scoring_version: str) -> None:
+        """A conversation of this scenario was paid; the names are the catalog's."""
+        names = (collection, scenario) if self._by_scenario else (ALL, ALL)
+        self.rewards.labels(*names).observe(reward)
+        moved = self._drift.moved(collection, scenario, reward, scoring_version)
+        if moved is not None and self._by_scenario:
+            self.reward_drift.labels(*names).set(moved)
+
+    def watch(self, queue_age: Callable[[], float], store_waiting: Callable[[], float]) -> None:
+        """Whom to ask when the page is read."""
+        self.queue_age.set_function(queue_age)
+        self.store_waiting.set_function(store_waiting)
 
     def encoder_looked_up(self, hits: int, misses: int) -> None:
         """Texts that the encoder's cache had, and those it had not."""

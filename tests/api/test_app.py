@@ -41,7 +41,7 @@ def make(data: Path, **settings: Any) -> tuple[FastAPI, io.StringIO]:
 
 
 async def get(app: FastAPI, path: str) -> httpx2.Response:
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://labs.test") as http:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://localhost") as http:
         return await http.get(path)
 
 
@@ -91,7 +91,7 @@ async def test_what_was_stored_is_there_after_a_restart(tmp_path: Path) -> None:
     where = {"collection_slug": "bike-shop", "scenario_slug": "flat-tyre"}
     async with app.router.lifespan_context(app):
         transport = httpx2.ASGITransport(app=app)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://labs.test") as http:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
             episode = (await http.post("/api/v1/episodes", json=where)).json()
     again, _ = make(tmp_path)
     async with again.router.lifespan_context(again):

@@ -70,7 +70,7 @@ async def served(data: Path, matcher: Matcher, **settings: Any) -> AsyncIterator
     transport = httpx2.ASGITransport(app=made)
     async with (
         made.router.lifespan_context(made),
-        httpx2.AsyncClient(transport=transport, base_url="http://t") as client,
+        httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client,
     ):
         yield client
 

@@ -149,7 +149,7 @@ class House:
     async def client(self, key: str | None = None) -> AsyncIterator[Client]:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         transport = httpx2.ASGITransport(app=self.app)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://labs.test", headers=headers) as http:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as http:
             yield Client(http, documented(self.app))
 
     def keys(self) -> KeyRing:
@@ -177,6 +177,8 @@ class Client:
         path = path if path.startswith(("/docs", "/healthz", "/readyz")) else f"/api/v1{path}"
         if body is not None:
             options["json"] = body
+        elif method == "POST":
+            options["headers"] = {"Content-Type": "application/json"} | dict(options.get("headers") or {})
         response = await self.http.request(method, path, **options)
         self._document.check(response)
         return response

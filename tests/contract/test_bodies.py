@@ -145,10 +145,11 @@ async def test_content_is_counted_in_characters(labs: Client, episode: Json, con
 @pytest.mark.parametrize(
     "kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/json", "*/*"]
 )
-async def test_another_content_type_is_400(labs: Client, kind: str | None) -> None:
+async def test_another_content_type_is_415(labs: Client, kind: str | None) -> None:
     headers = {} if kind is None else {"Content-Type": kind}
-    response = await labs.call("POST", "/evaluate", content=json.dumps(EVALUATION).encode(), headers=headers)
-    assert_error(response, 400, "invalid_request")
+    content = json.dumps(EVALUATION).encode()
+    response = await labs.http.post("/api/v1/evaluate", content=content, headers=headers)
+    assert_error(response, 415, "unsupported_media_type")
 
 
 @pytest.mark.parametrize(

@@ -376,7 +376,7 @@ async def test_a_tie_that_cannot_be_broken_is_a_failure_and_not_a_tie(server: Do
 
 def posted(path: str, body: Json, *headers: str) -> bytes:
     content = json.dumps(body).encode()
-    lines = ["Host: x", "Content-Type: application/json", f"Content-Length: {len(content)}", *headers]
+    lines = ["Host: localhost", "Content-Type: application/json", f"Content-Length: {len(content)}", *headers]
     return "\r\n".join([f"POST /api/v1{path} HTTP/1.1", *lines, "", ""]).encode() + content
 
 

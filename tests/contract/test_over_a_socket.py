@@ -17,6 +17,10 @@ from scenarios.library import Library
 from tests.contract.house import WAIT_S, WHERE, House, assert_error, running_house
 
 JSON = {"Content-Type": "application/json"}
+HALF = (
+    b"POST /api/v1/evaluate HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
+)
 
 
 @asynccontextmanager
@@ -82,7 +86,8 @@ async def test_a_pasted_curl_line_gets_an_answer(house: House) -> None:
 
 async def test_a_body_announced_too_large_is_413_before_it_is_sent(quick_house: House) -> None:
     head = (
-        b"POST /api/v1/evaluate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100001\r\n\r\n"
+        b"POST /api/v1/evaluate HTTP/1.1\r\nHost: localhost\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 100001\r\n\r\n"
     )
     async with listening(quick_house) as port:
         status, headers, body = await exchange(port, head)
@@ -101,7 +106,7 @@ async def test_a_chunked_body_is_cut_off_at_the_limit(quick_house: House) -> Non
 
 
 async def test_a_body_that_never_arrives_is_408_and_the_connection_ends(quick_house: House) -> None:
-    head = b"POST /api/v1/evaluate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
+    head = HALF
     async with listening(quick_house) as port:
         status, headers, body = await exchange(port, head)
     assert (status, json.loads(body)["data"]["code"]) == (408, "body_too_slow")
@@ -114,7 +119,7 @@ async def test_a_turn_survives_a_client_that_hangs_up(house: House) -> None:
         body = json.dumps({"messages": [{"role": "user", "content": "How did it happen?"}]}).encode()
         path = f"/api/v1/episodes/{episode['episode_id']}/turns"
         head = (
-            f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\nIdempotency-Key: k1\r\n\r\n"
         )
         house.matcher.close()
@@ -130,7 +135,7 @@ async def test_a_turn_survives_a_client_that_hangs_up(house: House) -> None:
 
 
 async def test_a_client_that_hangs_up_in_its_body_leaves_no_error(house: House) -> None:
-    head = b"POST /api/v1/evaluate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
+    head = HALF
     async with listening(house) as port:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(head)

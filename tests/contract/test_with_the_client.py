@@ -23,7 +23,7 @@ async def client(house: House) -> AsyncIterator[AsyncLabsClient]:
     house.end_development_mode()
     transport = httpx2.ASGITransport(app=house.app)
     policy = RetryPolicy(attempts=1)
-    async with AsyncLabsClient("http://labs.test", key, transport=transport, retry=policy) as made:
+    async with AsyncLabsClient("http://localhost", key, transport=transport, retry=policy) as made:
         yield made
 
 
@@ -72,6 +72,6 @@ async def test_errors_are_typed(client: AsyncLabsClient, house: House) -> None:
     with pytest.raises(ProviderFailed):
         await client.evaluate(COLLECTION, SCENARIO, [{"role": "assistant", "content": "Hi"}])
     transport = httpx2.ASGITransport(app=house.app)
-    async with AsyncLabsClient("http://labs.test", "lab_wrong", transport=transport) as stranger:
+    async with AsyncLabsClient("http://localhost", "lab_wrong", transport=transport) as stranger:
         with pytest.raises(Unauthenticated):
             await stranger.catalog()

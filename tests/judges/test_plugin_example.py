@@ -62,7 +62,7 @@ async def served(data: Path, scenarios: Path, plugins: str) -> AsyncIterator[htt
     transport = httpx2.ASGITransport(app=app)
     async with (
         app.router.lifespan_context(app),
-        httpx2.AsyncClient(transport=transport, base_url="http://labs.test") as client,
+        httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client,
     ):
         yield client
 

@@ -24,7 +24,7 @@ async def test_the_reward_of_a_trajectory_is_that_of_the_text_its_tokens_say(tmp
     app = create_app(Settings(data=tmp_path), ports=Ports(library=load_library(COLLECTIONS), own_process=False))
     stage = Stage("bike-shop", "flat-tyre", max_turns=3)
     transport = httpx2.ASGITransport(app=app)
-    async with app.router.lifespan_context(app), AsyncLabsClient("http://labs.test", "", transport=transport) as client:
+    async with app.router.lifespan_context(app), AsyncLabsClient("http://localhost", "", transport=transport) as client:
         generator = HfGenerator(policy(words, spread=3.0), max_tokens=6)
         collected = await Rollouts(client, generator, renderer, stage).collect([1, 2], 2, (0,))
         assert collected.errored == 0

@@ -20,6 +20,11 @@ PUBLIC_LABELS = {
     "provider",
     "outcome",
     "direction",
+    "collection",
+    "scenario",
+    "level",
+    "type",
+    "state",
 }
 
 

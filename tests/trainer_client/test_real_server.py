@@ -37,7 +37,7 @@ QUESTIONS = ["I'm sorry to hear that. What happened?", "When did it start?", "Wh
 async def connected(data: Path) -> AsyncIterator[AsyncLabsClient]:
     app = create_app(Settings(data=data), ports=Ports(library=load_library(COLLECTIONS), own_process=False))
     transport = httpx2.ASGITransport(app=app)
-    async with app.router.lifespan_context(app), AsyncLabsClient("http://labs.test", "", transport=transport) as client:
+    async with app.router.lifespan_context(app), AsyncLabsClient("http://localhost", "", transport=transport) as client:
         yield client
 
 

@@ -48,6 +48,7 @@ async def create_episode(request: Request, lab: Caller) -> Response:
     wanted = await body_as(CreateEpisodeRequest, request)
     work = services.episodes.create(lab, wanted, idempotency_key(request))
     body = await within(services.settings.request_deadline_s, work)
+    request.state.trace["episode"] = body["episode_id"]
     return answer(request, body)
 
 

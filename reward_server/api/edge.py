@@ -1,0 +1,90 @@
+"""What web pages may not do: reach the server under a name of theirs, or change something without a word of JSON.
+
+A page in somebody's browser can send requests to a server that only this browser reaches. It cannot read the answers,
+but a server without keys would do what it asks. Two things stop that. A page that had its own name point here sends
+that name as `Host`: only names of ours are served, and addresses, which no page can borrow. And without asking first,
+which is never granted, a page can send no request that says it is JSON. Pure ASGI, inside the boundary.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from reward_server.api.errors import error_response
+from reward_server.errors import NotJson, UnknownHost
+
+ANY = "*"
+_CHANGING = frozenset(("POST", "PUT", "PATCH"))
+_JSON_LINES = ("application/jsonl", "application/x-ndjson")
+_POLICY_VIOLATED = 1008
+
+
+class KnownHosts:
+    """Serves requests to the names given, and to addresses."""
+
+    def __init__(self, app: ASGIApp, *, names: Collection[str]) -> None:
+        self.app = app
+        self._names = frozenset(names)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection event of the server."""
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not self._is_known(host) or (scope["type"] == "websocket" and not _same_origin(headers.get("origin"), host)):
+            await self._refuse(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    def _is_known(self, host: str) -> bool:
+        name = _name_of(host)
+        return ANY in self._names or not host or name in self._names or _is_address(name)
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": _POLICY_VIOLATED})
+            return
+        scope["state"]["trace"]["code"] = UnknownHost.code
+        await error_response(scope["state"]["request_id"], UnknownHost())(scope, receive, send)
+
+
+async def require_json(connection: HTTPConnection) -> None:
+    """`NotJson` for a request that changes something and is of another type; a dependency of every route."""
+    if connection.scope.get("method") not in _CHANGING:
+        return
+    kind = connection.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+    if not is_json and kind not in _JSON_LINES and (kind or not _is_empty_with_a_key(connection.headers)):
+        raise NotJson
+
+
+def _is_empty_with_a_key(headers: Headers) -> bool:
+    """No page can send a key without asking first, so a call without a body need not say what it has not."""
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    return "authorization" in headers and not has_body
+
+
+def _name_of(host: str) -> str:
+    """The name of `name:port`, without the brackets of an IPv6 address."""
+    return (urlsplit(f"//{host}").hostname or "") if host.isascii() and host.isprintable() else ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _same_origin(origin: str | None, host: str) -> bool:
+    """Whether a page of this server asks, or no page at all."""
+    return origin is None or urlsplit(origin).netloc.lower() == host.lower()

@@ -1,0 +1,100 @@
+"""`labs doctor` on what the server keeps: the data folder, the database, the keys, and who may read them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+
+from reward_server.cli.finding import Finding
+from reward_server.settings import Settings
+from scenarios.spelling import counted
+
+LOW_DISK_BYTES = 500_000_000
+
+
+def data(settings: Settings) -> Finding:
+    """Whether it can be written, and has room."""
+    existing = next(folder for folder in (settings.data, *settings.data.absolute().parents) if folder.exists())
+    if not os.access(existing, os.W_OK):
+        return Finding("data", str(settings.data), f"{existing} is not writable; choose another folder with --data")
+    free = shutil.disk_usage(existing).free
+    mend = "make room: writes fail when the disk is full" if free < LOW_DISK_BYTES else None
+    return Finding("data", f"{settings.data}, {free / 1e9:.1f} GB free", mend)
+
+
+def database(settings: Settings) -> Finding:
+    """Whether it is of this version, and whole."""
+    from reward_server.store.integrity import damage
+    from reward_server.store.migrate import require_known
+
+    if not _has_database(settings):
+        return Finding("database", "none yet; the first start makes it")
+    asyncio.run(require_known(settings.database))
+    if broken := asyncio.run(damage(settings.database)):
+        mend = f"{'; '.join(broken)}: stop the server, and bring a backup back with ./labs restore"
+        return Finding("database", "is damaged", mend)
+    return Finding("database", f"whole, schema is current, {counted(_count_keys(settings), 'API key')}")
+
+
+def keys(settings: Settings) -> Finding:
+    """Whether a start would refuse for want of a key, or of the secret that keys are hashed with."""
+    from reward_server.app import may_be_open
+    from reward_server.coordination.pepper import FILE_NAME, pepper_of
+
+    pepper = settings.pepper is not None or (settings.data / FILE_NAME).exists()
+    if pepper:
+        pepper_of(settings)
+    if _has_database(settings) and _count_keys(settings):
+        asyncio.run(_check_pepper(settings, pepper_of(settings) if pepper else b""))
+    if may_be_open(settings, keyless=not (_has_database(settings) and _count_keys(settings))):
+        return Finding("keys", f"none: on {settings.host} calls need none")
+    return Finding("keys", "calls need one")
+
+
+def security(settings: Settings) -> Finding:
+    """Who may read what the server keeps; for production all that is too weak."""
+    from reward_server.production import readable_by_others, weaknesses
+
+    if settings.production:
+        keyless = not (_has_database(settings) and _count_keys(settings))
+        if weak := weaknesses(settings, keyless=keyless):
+            return Finding("security", f"{counted(len(weak), 'setting')} too weak for production", "; ".join(weak))
+        return Finding("security", "fit for production")
+    open_ = [f"chmod {mode} {path}" for path, mode in readable_by_others(settings)]
+    if open_:
+        return Finding("security", "others can read what the server keeps", " && ".join(open_), is_advice=True)
+    return Finding("security", "what the server keeps is for its user alone")
+
+
+async def _check_pepper(settings: Settings, pepper: bytes) -> None:
+    from reward_server.clock import SystemClock
+    from reward_server.coordination.key_ring import KeyRing
+    from reward_server.store.store import Store
+
+    store = await Store.open(settings.database)
+    try:
+        await KeyRing(store, SystemClock(), pepper).check_pepper()
+    finally:
+        await store.close()
+
+
+def _has_database(settings: Settings) -> bool:
+    from reward_server.store.engine import sqlite_file
+
+    file = sqlite_file(settings.database)
+    return file is None or file.exists()
+
+
+def _count_keys(settings: Settings) -> int:
+    from reward_server.store.store import Store
+
+    async def look() -> int:
+        store = await Store.open(settings.database)
+        try:
+            async with store.reading() as unit:
+                return await unit.keys.count()
+        finally:
+            await store.close()
+
+    return asyncio.run(look())

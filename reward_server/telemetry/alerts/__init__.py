@@ -1,0 +1,1 @@
+"""Alerts: rules over the metrics of this server, and where they are told."""

@@ -1,0 +1,67 @@
+"""Looks at the metrics now and then, and tells what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Sequence
+
+from reward_server.settings import Settings
+from reward_server.telemetry.alerts.board import Board
+from reward_server.telemetry.alerts.readings import Page, Readings, page_of
+from reward_server.telemetry.alerts.rules import RULES, Level, Rule
+from reward_server.telemetry.alerts.tell import LogTeller, Teller, WebhookTeller, tell_all
+from reward_server.telemetry.metrics import Metrics
+
+EVERY_S = 15.0
+
+
+class AlertWatch:
+    """The alerts of one server."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        tellers: Sequence[Teller],
+        rules: Sequence[Rule] = RULES,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._metrics = metrics
+        self._tellers = tellers
+        self._board = Board(rules)
+        self._monotonic = monotonic
+        self._before: Page | None = None
+
+    async def watch(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(EVERY_S)
+
+    async def look(self) -> None:
+        """Look once, and tell."""
+        now = page_of(self._metrics.registry)
+        seen = Readings(now, now if self._before is None else self._before)
+        self._before = now
+        notices = self._board.look(seen, self._monotonic())
+        for level in Level:
+            self._metrics.alerts_firing.labels(level).set(self._board.firing(level))
+        await tell_all(self._tellers, notices)
+
+
+def alert_watch(settings: Settings, metrics: Metrics) -> AlertWatch:
+    """The alerts that the settings ask for; the name of this machine tells servers apart."""
+    urls = (settings.alert_slack_url, settings.alert_webhook_url)
+    slack, webhook = (None if url is None else url.get_secret_value() for url in urls)
+    return AlertWatch(metrics, tellers_for(socket.gethostname(), slack, webhook))
+
+
+def tellers_for(server: str, slack: str | None, webhook: str | None) -> list[Teller]:
+    """The log, and what the settings name."""
+    tellers: list[Teller] = [LogTeller()]
+    if slack is not None:
+        tellers.append(WebhookTeller(slack, server, for_slack=True))
+    if webhook is not None:
+        tellers.append(WebhookTeller(webhook, server))
+    return tellers

@@ -1,0 +1,43 @@
+"""Whether a scenario pays differently from how it used to: the latest rewards against those before them.
+
+A policy that learns moves it, too, and a policy that found a hole moves it far. Another scoring version begins anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+LATEST, BEFORE = 100, 1000
+ENOUGH_BEFORE = 200
+LEAST_SPREAD = 0.02
+"""A scenario that always pays the same is not infinitely far from itself."""
+
+
+@dataclass
+class _Window:
+    version: str
+    latest: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
+    before: deque[float] = field(default_factory=lambda: deque(maxlen=BEFORE))
+
+
+class Drift:
+    """The rewards of this process, scenario by scenario."""
+
+    def __init__(self) -> None:
+        self._windows: dict[tuple[str, str], _Window] = {}
+
+    def moved(self, collection: str, scenario: str, reward: float, version: str) -> float | None:
+        """How many standard deviations the mean has moved, after one more reward; None until it is known."""
+        window = self._windows.get((collection, scenario))
+        if window is None or window.version != version:
+            window = self._windows[collection, scenario] = _Window(version)
+        if len(window.latest) == LATEST:
+            window.before.append(window.latest[0])
+        window.latest.append(reward)
+        if len(window.before) < ENOUGH_BEFORE:
+            return None
+        mean = math.fsum(window.before) / len(window.before)
+        spread = math.sqrt(math.fsum((each - mean) ** 2 for each in window.before) / len(window.before))
+        return (math.fsum(window.latest) / len(window.latest) - mean) / max(spread, LEAST_SPREAD)
