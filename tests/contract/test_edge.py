@@ -30,10 +30,10 @@ async def test_no_operation_is_done_for_a_body_that_does_not_say_it_is_json(labs
 
 
 async def test_a_call_without_a_body_needs_to_say_nothing_if_it_has_a_key(house: House) -> None:
-    key = await house.key(operator=True)
+    key = await house.key()
     path = "/api/v1/reward-models/rm_none/activate"
     async with house.client(key) as labs:
-        assert (await labs.http.post(path)).status_code == 404
+        assert (await labs.http.post(path)).status_code in (403, 404)
         assert_error(await labs.http.post(path, content=b"x"), 415, "unsupported_media_type")
         headers = {"Content-Type": "text/plain"}
         assert_error(await labs.http.post(path, headers=headers), 415, "unsupported_media_type")

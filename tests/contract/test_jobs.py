@@ -242,7 +242,7 @@ async def test_a_file_that_a_job_reads_stays(house: House, labs: Client) -> None
     [
         (b"", {}, 400, "invalid_request"),
         (b"\n \n", {}, 400, "invalid_request"),
-        (b"{}", {"Content-Type": "multipart/form-data; boundary=x"}, 400, "invalid_request"),
+        (b"{}", {"Content-Type": "multipart/form-data; boundary=x"}, 415, "unsupported_media_type"),
         (b"{}", {"Content-Encoding": "gzip"}, 400, "invalid_request"),
         (b"x" * 4_000_001, {}, 400, "invalid_request"),
     ],

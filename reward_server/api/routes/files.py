@@ -49,9 +49,6 @@ class UploadQuery(BaseModel):
 async def upload_file(request: Request, lab: Caller, query: Annotated[UploadQuery, Query()]) -> Response:
     """Store a JSONL file: one item in each line. The body is the file itself, sent as it is."""
     services = services_of(request)
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind.startswith("multipart/"):
-        raise InvalidRequest("Send the file itself as the body (curl --data-binary @FILE), not a form.")
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise InvalidRequest("Compressed bodies are not accepted.")
     return answer(request, await services.files.upload(lab, query.name, _parts(request)))
