@@ -54,7 +54,7 @@ from reward_server.clock import Clock, SystemClock
 from reward_server.coordination.audit import AuditLog
 from reward_server.coordination.compute_budget import ComputeBudget
 from reward_server.coordination.events import RedisEvents
-from reward_server.coordination.fair_threads import FairThreads
+from reward_server.coordination.fair_threads import FairThreads, lab_at_work
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.pepper import pepper_of
@@ -234,7 +234,7 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     outliving = Outliving(settings.batch_deadline_s)
     stack.push_async_callback(outliving.drain, settings.drain_s)
     idempotency = Idempotency(store, ports.clock, outliving, shared.locks)
-    shelf = CalibrationShelf(settings.calibrations)
+    shelf = CalibrationShelf(settings.calibrations, lab_at_work)
     usage, audit, tenants = _accounts(stack, store, ports.clock, shared)
     await _own(stack, usage.watch())
     await _own(stack, _purge(store, ports.clock, tenants))
@@ -360,12 +360,12 @@ async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metr
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
     if isinstance(reader, LocalReader):
         reader = reader_of(settings, reader, model, verdicts)
-    learned = reward_model_service(settings, batcher, matcher)
-    await learned.active.current()
+    learned = reward_model_service(settings, batcher, matcher, lab_at_work)
+    await learned.current()
     guests = Guests(
         asked=llm_judges(model, settings, verdicts, reader),
         plugins=await asyncio.to_thread(load_plugins, settings.plugin_names),
-        reward_model=lambda: learned.active.at_hand,
+        reward_model=lambda: learned.at_hand,
     )
     scorer = MeteredScorer(ports.build_scorer(library, matcher, reader, threads, guests), library.vault, metrics)
     lineage = Lineage(library.vault, guests.conversation_judges)

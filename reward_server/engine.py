@@ -153,7 +153,10 @@ def build_scorer(
 
 
 def reward_model_service(
-    settings: Settings, batcher: MicroBatcher | None = None, matcher: Matcher | None = None
+    settings: Settings,
+    batcher: MicroBatcher | None = None,
+    matcher: Matcher | None = None,
+    whose: Callable[[], str] = lambda: "",
 ) -> RewardModelService:
     """The reward models of the data folder; nothing is loaded before it is needed."""
     from reward_server.reward_models.encoder import TextEncoder, load_fast_encoder
@@ -166,7 +169,7 @@ def reward_model_service(
         return encoder if batcher is None else batcher.over(encoder)
 
     featurisers = Featurisers(settings.encoder, load, precision=settings.encoder_precision)
-    return RewardModelService(Registry(settings.reward_models), featurisers.of, matcher)
+    return RewardModelService(Registry(settings.reward_models), featurisers.of, matcher, whose)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,14 @@ class IdPrefix(StrEnum):
     JOB = "job"
 
 
+_LAB_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+
+
+def is_lab_id(text: str) -> bool:
+    """Whether a lab may be called so; safe as the name of a folder."""
+    return _LAB_ID.fullmatch(text) is not None
+
+
 def random_token(length_bytes: int = _LENGTH_BYTES) -> str:
     """Lower-case base 32 of fresh random bytes; multiples of 5 bytes need no padding."""
     return base64.b32encode(secrets.token_bytes(length_bytes)).decode("ascii").rstrip("=").lower()

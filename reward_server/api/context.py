@@ -103,7 +103,7 @@ async def admit(
     request.state.trace["lab"] = admission.lab.lab_id
     work_for(admission.lab.lab_id)
     request.scope["state"][ADMITTED] = True
-    await services.reward_models.active.current()  # a model that was activated elsewhere serves from this request on
+    await services.reward_models.current()  # a model that was activated elsewhere serves from this request on
     decision = admission.decision
     if decision is not None:
         request.state.rate = decision

@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from reward_server.errors import InvalidRequest
+
 if TYPE_CHECKING:
     from reward_server.jobs.reward_model.measure import Measured
     from reward_server.reward_models.dataset import Dataset
@@ -22,6 +24,7 @@ Encoder = Annotated[
     str | None, typer.Option(help="Text encoder: the packaged one, a folder or a hub name; LABS_ENCODER.")
 ]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model's id, as `list` shows it, or its folder.")]
+Lab = Annotated[str | None, typer.Option(help="Of this lab's own models. \\[default: those that all labs share]")]
 Scale = Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")]
 Ties = Annotated[
     Literal["drop", "half"], typer.Option(help="Pairs without a winner: drop, or half (learned as a tie).")
@@ -41,11 +44,15 @@ def read(source: Path, scale: tuple[float, float], ties: Literal["drop", "half"]
     return read_dataset(source, Reading(scale, ties, skip_bad))
 
 
-def registry_of(settings: Settings) -> Registry:
-    """The models of the data folder."""
+def registry_of(settings: Settings, lab: str | None = None) -> Registry:
+    """The models of the data folder that all labs share, or those of one lab."""
     from reward_server.reward_models.registry import Registry
 
-    return Registry(settings.reward_models)
+    shared = Registry(settings.reward_models)
+    found = shared if lab is None else shared.of(lab)
+    if found is None:
+        raise InvalidRequest("--lab must be lower-case letters, digits and hyphens, 64 at most")
+    return found
 
 
 def shelf_of(settings: Settings) -> FeatureShelf:

@@ -12,6 +12,7 @@ from reward_server.cli import training
 from reward_server.cli.models import (
     Data,
     Encoder,
+    Lab,
     Model,
     Scale,
     SkipBad,
@@ -76,7 +77,7 @@ def train(
 
         settings = load_settings({"data": data, "encoder": encoder})
         trained = training.run(wanted, settings)
-    training.announce(trained, settings, out)
+    training.announce(trained, settings, out, lab)
 
 
 @app.command()
@@ -128,11 +129,11 @@ def evaluate(
 
 
 @app.command("list")
-def list_models(data: Data = None) -> None:
+def list_models(lab: Lab = None, data: Data = None) -> None:
     """List the models of the server, newest first, one a line; the active one is marked."""
     from reward_server.settings import load_settings
 
-    registry = registry_of(load_settings({"data": data}))
+    registry = registry_of(load_settings({"data": data}), lab)
     active = registry.active_id()
     cards = registry.cards()
     for card in cards:
@@ -149,10 +150,11 @@ def activate(
     force: Annotated[
         bool, typer.Option("--force", help="Even one below a simple baseline, or that judges style.")
     ] = False,
+    lab: Lab = None,
     encoder: Encoder = None,
     data: Data = None,
 ) -> None:
-    """Let a model serve as `reward_model`; running servers notice at once."""
+    """Let a model serve as `reward_model`, for all labs or for one; running servers notice at once."""
     from reward_server.reward_models.dataset import NOT_FOR_SCENARIOS
     from reward_server.reward_models.fitness import unfit
     from reward_server.settings import load_settings
@@ -160,12 +162,12 @@ def activate(
     if (model is None) != off:
         raise InvalidRequest("give a model, or --off")
     settings = load_settings({"data": data, "encoder": encoder})
-    registry = registry_of(settings)
+    registry = registry_of(settings, lab)
     if model is None:
         registry.deactivate()
         typer.echo("No reward model is active.", err=True)
         return
-    found = _open(model, settings)
+    found = registry.open(model) if registry.has(model) else _open(model, settings)
     featurisers_of(settings).of(found)  # the server could not serve what does not fit its encoder
     if (why := unfit(found.card)) and not force:
         raise InvalidRequest(f"{found.id} is not activated: {why}; --force activates it all the same")

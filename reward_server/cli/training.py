@@ -32,7 +32,9 @@ Source = Annotated[
 ]
 Out = Annotated[Path, typer.Option(help="Folder for the model.", file_okay=False)]
 FromStore = Annotated[bool, typer.Option("--from-store", help="Train on the server's own evaluations and comparisons.")]
-OfLab = Annotated[str | None, typer.Option(help="Of the store, this lab's rows alone. \\[default: all]")]
+OfLab = Annotated[
+    str | None, typer.Option(help="This lab's rows of the store alone; the model is its own. \\[default: all]")
+]
 Version = Annotated[
     str | None,
     typer.Option(
@@ -226,8 +228,8 @@ def stored_rows(settings: Settings, lab: str | None, version: str | None) -> Dat
     return asyncio.run(fetch())
 
 
-def announce(trained: Trained, settings: Settings, out: Path) -> None:
-    """Say what came of a training; the model joins those of the server."""
+def announce(trained: Trained, settings: Settings, out: Path, lab: str | None) -> None:
+    """Say what came of a training; the model joins those of the lab whose rows it was made from, else those of all."""
     from reward_server.jobs.reward_model.notes import cap_line
     from reward_server.jobs.reward_model.report import in_words
     from reward_server.jobs.reward_model.style_check import style_lines
@@ -245,14 +247,14 @@ def announce(trained: Trained, settings: Settings, out: Path) -> None:
     tuning = trained.card.finetuning
     if tuning["tried"]:
         console.print(verdict_line(tuning), highlight=False)
-    registry_of(settings).add(artefact.read(out))
+    registry_of(settings, lab).add(artefact.read(out))
     console.print(f"{trained.card.id}: report in {out / artefact.REPORT}", highlight=False)
+    whose = "" if lab is None else f" --lab {lab}"
+    command = f"./labs reward-model activate {trained.card.id}{whose}"
     if why := unfit(trained.card):
-        told = (
-            f"it should not serve: {why}; ./labs reward-model activate {trained.card.id} --force does it all the same"
-        )
+        told = f"it should not serve: {why}; {command} --force does it all the same"
     else:
-        told = f"./labs reward-model activate {trained.card.id} lets it serve"
+        told = f"{command} lets it serve"
     console.print(as_called(told), highlight=False)
 
 

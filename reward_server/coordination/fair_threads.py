@@ -39,6 +39,11 @@ def work_for(lab_id: str) -> None:
     _lab.set(lab_id)
 
 
+def lab_at_work() -> str:
+    """The lab whose work this task does."""
+    return _lab.get()
+
+
 @contextmanager
 def working_for(lab_id: str) -> Iterator[None]:
     """In this block work is this lab's."""

@@ -21,7 +21,7 @@ from reward_server.coordination.events import KEY_CHANGED, LAB_CHANGED, Events, 
 from reward_server.coordination.lab import PLAN_RATES, Lab, Plan
 from reward_server.coordination.scopes import USUAL, Scope, in_order
 from reward_server.errors import ConfigurationError, FieldProblem, InvalidRequest, KeyNotFound
-from reward_server.ids import random_token
+from reward_server.ids import is_lab_id, random_token
 from reward_server.store.records import NO_LIMITS, KeyRow, LabRow, Limits
 from reward_server.store.store import Store
 
@@ -30,7 +30,6 @@ CACHE_KEYS = 4096
 MAX_NAME_CHARACTERS = 200
 
 _KEY = re.compile(r"lab_(?P<key_id>[a-z2-7]{16})_[a-z2-7]{40}")
-_LAB_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _NO_DIGEST = bytes(32)
 PEPPER_FACT = "pepper-fingerprint"
 
@@ -219,7 +218,7 @@ def _lab(row: KeyRow, limits: Limits) -> Lab:
 
 def require_lab_id(lab_id: str) -> None:
     """`InvalidRequest` unless a lab may be called so."""
-    if _LAB_ID.fullmatch(lab_id) is None:
+    if not is_lab_id(lab_id):
         problem = FieldProblem(("lab_id",), "must be lower-case letters, digits and hyphens, 64 at most")
         raise InvalidRequest(f"{problem.loc[0]}: {problem.msg}", [problem])
 

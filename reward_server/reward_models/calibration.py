@@ -13,7 +13,7 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -22,6 +22,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from reward_server.errors import CalibrationMismatch, ConfigurationError, InvalidRequest, JudgeFailed
+from reward_server.reward_models.ownership import of_lab
 from reward_server.reward_models.reliability import Floats
 from reward_server.telemetry.logs import get_logger
 from scenarios.spelling import OF_IDS, meant
@@ -263,34 +264,44 @@ def load(path: Path) -> Calibration:
 
 
 class CalibrationShelf:
-    """The calibrations of a folder; files may come and go while the server runs. Blocking, but each is read once."""
+    """The calibrations of a folder; files may come and go while the server runs. Blocking, but each is read once.
 
-    def __init__(self, folder: Path) -> None:
+    Those in the folder itself are shared by all labs; `labs/LAB` in it holds a lab's own, which no other lab sees.
+    """
+
+    def __init__(self, folder: Path, whose: Callable[[], str] = lambda: "") -> None:
         self._folder = folder
-        self._read: dict[str, Calibration] = {}
+        self._whose = whose
+        self._read: dict[Path, Calibration] = {}
 
     def find(self, calibration_id: str) -> Calibration | None:
         """The one with that id, or None; a damaged one raises `ConfigurationError`."""
         if _ID.fullmatch(calibration_id) is None:
             return None
-        path = self._folder / f"{calibration_id}.json"
-        if not path.exists():
-            self._read.pop(calibration_id, None)
-            return None
-        # The name is a hash of the content, so a file that was read need not be read again.
-        if calibration_id not in self._read:
-            self._read[calibration_id] = load(path)
-        return self._read[calibration_id]
+        for folder in self._folders():
+            path = folder / f"{calibration_id}.json"
+            if not path.exists():
+                self._read.pop(path, None)
+                continue
+            # The name is a hash of the content, so a file that was read need not be read again.
+            if path not in self._read:
+                self._read[path] = load(path)
+            return self._read[path]
+        return None
 
     def all(self) -> list[Calibration]:
         """All that can be used, newest first; damaged files are left out."""
         found = []
-        for path in sorted(self._folder.glob("cal_*.json")) if self._folder.is_dir() else []:
+        for name in sorted({path.stem for folder in self._folders() for path in folder.glob("cal_*.json")}):
             try:
-                calibration = self.find(path.stem)
+                calibration = self.find(name)
             except ConfigurationError:
-                log.warning("calibration_damaged", calibration=path.stem)
+                log.warning("calibration_damaged", calibration=name)
                 continue
             if calibration is not None:
                 found.append(calibration)
         return sorted(found, key=lambda each: (each.created, each.id), reverse=True)
+
+    def _folders(self) -> list[Path]:
+        own = of_lab(self._folder, self._whose())
+        return [*([] if own is None else [own]), self._folder]

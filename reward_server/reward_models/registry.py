@@ -17,6 +17,7 @@ from pathlib import Path
 from reward_server.errors import RewardModelNotFound, UnusableModel
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Artefact, Card
+from reward_server.reward_models.ownership import of_lab
 from scenarios.spelling import OF_IDS, meant
 
 ACTIVE = "active.json"
@@ -32,6 +33,15 @@ class Registry:
 
     folder: Path
 
+    def of(self, lab_id: str) -> Registry | None:
+        """The lab's own models, which lie beside those that all share; None for what is no lab."""
+        folder = of_lab(self.folder, lab_id)
+        return None if folder is None else Registry(folder)
+
+    def has(self, model_id: str) -> bool:
+        """Whether there is a folder for this model here."""
+        return _ID.fullmatch(model_id) is not None and (self.folder / model_id).is_dir()
+
     def cards(self) -> list[Card]:
         """The cards of all models, newest first; a folder that holds none is passed over."""
         found: list[Card] = []
@@ -44,7 +54,7 @@ class Registry:
 
     def open(self, model_id: str) -> Artefact:
         """A model, verified; `RewardModelNotFound`, or `UnusableModel` where its files are damaged."""
-        if not _ID.fullmatch(model_id) or not (self.folder / model_id).is_dir():
+        if not self.has(model_id):
             known = (card.id for card in self.cards())
             told = RewardModelNotFound.default_message
             if _ID.fullmatch(model_id):

@@ -1,11 +1,18 @@
-"""What the API does with reward models: list them, and let one serve. All that reads a disk happens in a thread."""
+"""What the API does with reward models: list them, and let one serve. All that reads a disk happens in a thread.
+
+Models in the folder itself are shared by all labs; a lab may have models of its own beside them, which no other lab
+sees. What serves a lab is the model that is active among its own, else the one that is active for all. Whose request is
+being worked on is asked from whoever made this service.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from personas.matcher import Matcher
 from reward_server.errors import Conflict, LabsError, UnusableModel
+from reward_server.judges.estimate import ConversationJudge
 from reward_server.reward_models.artefact import Artefact, Card
 from reward_server.reward_models.fitness import unfit
 from reward_server.reward_models.registry import Registry
@@ -15,44 +22,89 @@ from reward_server.telemetry.logs import get_logger
 log = get_logger(__name__)
 
 
-class RewardModelService:
-    """The models of one server and the one that serves."""
+def nobody() -> str:
+    """Of a process that works for no lab: it sees what all share."""
+    return ""
 
-    def __init__(self, registry: Registry, featurise: Featurise, matcher: Matcher | None = None) -> None:
+
+class RewardModelService:
+    """The models of one server, and which of them serve."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        featurise: Featurise,
+        matcher: Matcher | None = None,
+        whose: Callable[[], str] = nobody,
+    ) -> None:
         self._registry = registry
         self._featurise = featurise
+        self._matcher = matcher
+        self._whose = whose
         self.active = ActiveRewardModel(registry, featurise, matcher)
+        """For labs without one of their own."""
+        self._of_labs: dict[str, ActiveRewardModel] = {}
+
+    @property
+    def at_hand(self) -> ConversationJudge | None:
+        """The judge of the lab that is being worked for, as of `current`; never blocks."""
+        own = self._of_labs.get(self._whose())
+        found = None if own is None else own.at_hand
+        return self.active.at_hand if found is None else found
+
+    async def current(self) -> ConversationJudge | None:
+        """The same, looked up: what was activated elsewhere serves from here on."""
+        await self.active.current()
+        own = self._own()
+        if own is not None:
+            serving = self._of_labs.setdefault(
+                self._whose(), ActiveRewardModel(own, self._featurise, self._matcher)
+            )
+            await serving.current()
+        return self.at_hand
 
     async def all(self) -> list[tuple[Card, bool]]:
-        """The cards, newest first, and whether the model serves."""
+        """The cards that the lab may see, newest first, and whether the model serves it."""
         return await asyncio.to_thread(self._all)
 
     async def activate(self, model_id: str, *, force: bool = False) -> Card:
         """Verify a model and let it serve; the next request finds it loaded.
 
+        A lab's own model serves that lab alone. One that all share serves every lab that has none of its own active,
+        and from now on the lab that asks, too.
+
         Raises:
-            RewardModelNotFound: there is no such model.
+            RewardModelNotFound: there is no such model, or it is another lab's.
             Conflict: it is damaged, or made for another encoder or other features; or it is unfit, and not forced.
         """
         found = await asyncio.to_thread(self._activate, model_id, force=force)
-        await self.active.current()
-        log.info("reward_model_activated", model=model_id)
+        await self.current()
+        log.info("reward_model_activated", model=model_id, lab=self._whose())
         return found.card
 
+    def _own(self) -> Registry | None:
+        """The models of the lab that is being worked for."""
+        return self._registry.of(self._whose())
+
     def _all(self) -> list[tuple[Card, bool]]:
-        try:
-            active = self._registry.active_id()
-        except UnusableModel:
-            active = None
-        return [(card, card.id == active) for card in self._registry.cards()]
+        own = self._own()
+        registries = [self._registry, *([] if own is None else [own])]
+        active = next((found for each in reversed(registries) if (found := _active_id(each)) is not None), None)
+        cards = {card.id: card for each in registries for card in each.cards()}
+        newest_first = sorted(cards.values(), key=lambda card: (card.created, card.id), reverse=True)
+        return [(card, card.id == active) for card in newest_first]
 
     def _activate(self, model_id: str, *, force: bool) -> Artefact:
-        found = self._open(model_id)
+        own = self._own()
+        registry = own if own is not None and own.has(model_id) else self._registry
+        found = self._open(registry, model_id)
         if (why := unfit(found.card)) and not force:
             raise Conflict(f"This reward model is not activated: {why}; `force=true` activates it all the same.")
         try:
             self._featurise(found)
-            return self._registry.activate(model_id)
+            activated = registry.activate(model_id)
+            if own is not None and registry is not own:
+                own.deactivate()
         except OSError as error:
             log.warning("reward_model_not_activated", model=model_id, error=type(error).__name__)
             raise Conflict("The server cannot write which reward model is active.") from None
@@ -60,10 +112,18 @@ class RewardModelService:
             # The reason names folders of the server; it is the operator's.
             log.warning("reward_model_not_activated", model=model_id, error=type(error).__name__)
             raise Conflict("This reward model was made for another encoder or other features; train again.") from None
+        return activated
 
-    def _open(self, model_id: str) -> Artefact:
+    def _open(self, registry: Registry, model_id: str) -> Artefact:
         try:
-            return self._registry.open(model_id)
+            return registry.open(model_id)
         except UnusableModel:
             log.warning("reward_model_damaged", model=model_id)
             raise Conflict("This reward model is damaged.") from None
+
+
+def _active_id(registry: Registry) -> str | None:
+    try:
+        return registry.active_id()
+    except UnusableModel:
+        return None

@@ -1,0 +1,12 @@
+"""Where a lab's own models and calibrations lie: in `labs/LAB`, in the folder of those that all labs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reward_server.ids import is_lab_id
+
+
+def of_lab(folder: Path, lab_id: str) -> Path | None:
+    """The lab's part of a folder; None for what is no lab's id."""
+    return folder / "labs" / lab_id if is_lab_id(lab_id) else None
