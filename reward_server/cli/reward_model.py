@@ -41,6 +41,7 @@ def train(
     out: training.Out = Path("reward-model"),
     from_store: training.FromStore = False,
     lab: training.OfLab = None,
+    all_labs: training.AllLabs = False,
     version: training.Version = None,
     scale: Scale = (0.0, 1.0),
     ties: Ties = "drop",
@@ -66,8 +67,8 @@ def train(
     """
     # fmt: off
     wanted = training.Wanted(
-        source=source, out=out, from_store=from_store, lab=lab, version=version, scale=scale, ties=ties,
-        held_out=held_out, seed=seed, epochs=epochs, uncertainty=uncertainty, members=members, reads=reads,
+        source=source, out=out, from_store=from_store, lab=lab, all_labs=all_labs, version=version, scale=scale,
+        ties=ties, held_out=held_out, seed=seed, epochs=epochs, uncertainty=uncertainty, members=members, reads=reads,
         features=features, style_data=style_data, skip_bad=skip_bad, unfreeze=unfreeze, keep_by=keep_by, resume=resume,
     )
     # fmt: on

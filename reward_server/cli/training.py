@@ -33,8 +33,12 @@ Source = Annotated[
 Out = Annotated[Path, typer.Option(help="Folder for the model.", file_okay=False)]
 FromStore = Annotated[bool, typer.Option("--from-store", help="Train on the server's own evaluations and comparisons.")]
 OfLab = Annotated[
-    str | None, typer.Option(help="This lab's rows of the store alone; the model is its own. \\[default: all]")
+    str | None,
+    typer.Option(
+        help="This lab's rows of the store alone; the model is its own. \\[default: the only lab that has some]"
+    ),
 ]
+AllLabs = Annotated[bool, typer.Option("--all-labs", help="The rows of all labs together; all share the model.")]
 Version = Annotated[
     str | None,
     typer.Option(
@@ -98,6 +102,7 @@ class Wanted:
     out: Path
     from_store: bool
     lab: str | None
+    all_labs: bool
     version: str | None
     scale: tuple[float, float]
     ties: Literal["drop", "half"]
@@ -124,10 +129,13 @@ class Wanted:
             raise InvalidRequest("give a file or --from-store, not both")
         if self.source is None and not self.from_store:
             raise InvalidRequest("give a file of labelled conversations or preference pairs, or --from-store")
+        if self.lab is not None and self.all_labs:
+            raise InvalidRequest("give --lab or --all-labs, not both")
 
     def _check_effect(self) -> None:
         for given, option, needs, has in (
             (self.lab, "--lab", "--from-store", self.from_store),
+            (self.all_labs or None, "--all-labs", "--from-store", self.from_store),
             (self.version, "--version", "--from-store", self.from_store),
             (self.keep_by, "--keep-by", "--unfreeze", self.unfreeze),
             (self.members, "--members", "--uncertainty ensemble", self.uncertainty == "ensemble"),
@@ -148,13 +156,15 @@ class Wanted:
         from reward_server.jobs.reward_model.frozen_rows import frozen_rows
 
         kept = frozen_rows(self.out, self._asked(settings)) if self.resume else None
-        return kept if kept is not None else stored_rows(settings, self.lab, self.version)
+        return kept if kept is not None else stored_rows(settings, self.lab, self.version, all_labs=self.all_labs)
 
     def _asked(self, settings: Settings) -> str:
         """Names what is asked of the store; empty where the rows come from a file."""
         if not self.from_store:
             return ""
-        return hashlib.sha256(json.dumps([settings.database, self.lab, self.version]).encode()).hexdigest()
+        return hashlib.sha256(
+            json.dumps([settings.database, self.lab, self.all_labs, self.version]).encode()
+        ).hexdigest()
 
     def task(self, settings: Settings) -> Task:
         """The same in the terms of the job."""
@@ -212,7 +222,7 @@ def run(wanted: Wanted, settings: Settings) -> Trained:
         return _trained(dataset, wanted.task(settings), settings, report)
 
 
-def stored_rows(settings: Settings, lab: str | None, version: str | None) -> Dataset:
+def stored_rows(settings: Settings, lab: str | None, version: str | None, *, all_labs: bool) -> Dataset:
     """The server's own evaluations and comparisons, of one lab and one scoring version, as training data."""
     from reward_server.engine import load_scenarios
     from reward_server.jobs.reward_model.stored import composed_scenarios, read_stored, stored_dataset
@@ -222,7 +232,7 @@ def stored_rows(settings: Settings, lab: str | None, version: str | None) -> Dat
 
     async def fetch() -> Dataset:
         await migrate(settings.database)
-        rows = await read_stored(settings.database, lab)
+        rows = await read_stored(settings.database, lab, all_labs=all_labs)
         return stored_dataset(rows, library.catalog, version, composed_scenarios(library.vault))
 
     return asyncio.run(fetch())

@@ -192,3 +192,11 @@ def test_the_agent_may_have_been_the_user(catalog: Catalog) -> None:
 def test_an_empty_store_says_what_to_do(catalog: Catalog) -> None:
     with pytest.raises(InvalidRequest, match="play episodes and send them to /evaluate first"):
         stored_dataset(StoredRows([], []), catalog)
+
+
+def test_rows_of_several_labs_are_not_mixed_unawares() -> None:
+    rows = StoredRows([an_evaluation(lab_id="acme")], [a_comparison(lab_id="rival")])
+    with pytest.raises(InvalidRequest, match=r"--all-labs: acme \(1\), rival \(1\)"):
+        of_the_only_lab(rows)
+    alone = StoredRows([an_evaluation(lab_id="acme")], [])
+    assert of_the_only_lab(alone) is alone

@@ -50,11 +50,11 @@ class StoredRows:
     comparisons: Sequence[ComparisonRow]
 
 
-async def read_stored(url: str, lab_id: str | None = None) -> StoredRows:
-    """All evaluations and comparisons of a migrated database, of one lab or of all.
+async def read_stored(url: str, lab_id: str | None = None, *, all_labs: bool = False) -> StoredRows:
+    """All evaluations and comparisons of a migrated database, of one lab or, where that is asked for, of all.
 
     Raises:
-        InvalidRequest: there are none.
+        InvalidRequest: there are none; or several labs have some, and nobody said which one's or that all are meant.
     """
     store = await Store.open(url)
     try:
@@ -62,7 +62,23 @@ async def read_stored(url: str, lab_id: str | None = None) -> StoredRows:
             everything = StoredRows(await unit.evaluations.of(None), await unit.comparisons.of(None))
     finally:
         await store.close()
-    return everything if lab_id is None else of_lab(everything, lab_id)
+    if lab_id is not None:
+        return of_lab(everything, lab_id)
+    return everything if all_labs else of_the_only_lab(everything)
+
+
+def of_the_only_lab(rows: StoredRows) -> StoredRows:
+    """The rows, which are one lab's: others' belong in its model only where somebody says so.
+
+    Raises:
+        InvalidRequest: several labs have some; the message names them.
+    """
+    labs = Counter(row.lab_id for row in _each_once(rows))
+    if len(labs) > 1:
+        raise InvalidRequest(
+            f"several labs have rows in the store: name one with --lab, or --all-labs: {_listed(labs)}"
+        )
+    return rows
 
 
 def of_lab(rows: StoredRows, lab_id: str) -> StoredRows:
