@@ -310,6 +310,8 @@ def test_the_store_of_other_labs_is_not_called_empty(
     said = capsys.readouterr().err
     assert "lab nolab has no evaluations in the store; --lab takes one of these: acme (1), development (1)" in said
     assert labs(monkeypatch, "train", "--from-store", "--out", home / "model") == 1
+    assert "several labs have rows in the store: give --lab or --all-labs" in capsys.readouterr().err
+    assert labs(monkeypatch, "train", "--from-store", "--all-labs", "--out", home / "model") == 1
     assert "none of the 2 stored rows has the reward of the rubric alone in a scenario" in capsys.readouterr().err
 
 
@@ -424,6 +426,8 @@ def test_bad_data_is_one_line_and_nothing_is_written(
             "--encoder (or LABS_ENCODER) is no model folder and no reachable model name: /nonexist",
         ),
         (("train", "talks.jsonl", "--lab", "acme"), "--lab has no effect without --from-store"),
+        (("train", "talks.jsonl", "--all-labs"), "--all-labs has no effect without --from-store"),
+        (("train", "--from-store", "--lab", "acme", "--all-labs"), "give --lab or --all-labs, not both"),
         (("train", "talks.jsonl", "--version", "sv_1"), "--version has no effect without --from-store"),
         (("train", "talks.jsonl", "--keep-by", "r2"), "--keep-by has no effect without --unfreeze"),
         (("train", "talks.jsonl", "--members", "4"), "--members has no effect without --uncertainty ensemble"),

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model.stored import StoredRows, composed_scenarios, of_lab, stored_dataset
+from reward_server.jobs.reward_model.stored import (
+    StoredRows,
+    composed_scenarios,
+    of_lab,
+    of_the_only_lab,
+    stored_dataset,
+)
 from reward_server.store.records import EvaluationSource
 from scenarios.library import Catalog, Vault, load_library
 from scenarios.schema import CompositeReward

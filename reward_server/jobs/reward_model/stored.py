@@ -75,9 +75,7 @@ def of_the_only_lab(rows: StoredRows) -> StoredRows:
     """
     labs = Counter(row.lab_id for row in _each_once(rows))
     if len(labs) > 1:
-        raise InvalidRequest(
-            f"several labs have rows in the store: name one with --lab, or --all-labs: {_listed(labs)}"
-        )
+        raise InvalidRequest(f"several labs have rows in the store: give --lab or --all-labs: {_listed(labs)}")
     return rows
 
 
