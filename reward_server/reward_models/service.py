@@ -57,9 +57,7 @@ class RewardModelService:
         await self.active.current()
         own = self._own()
         if own is not None:
-            serving = self._of_labs.setdefault(
-                self._whose(), ActiveRewardModel(own, self._featurise, self._matcher)
-            )
+            serving = self._of_labs.setdefault(self._whose(), ActiveRewardModel(own, self._featurise, self._matcher))
             await serving.current()
         return self.at_hand
 
