@@ -25,6 +25,7 @@ from learner.sections import (
     AlgorithmSection,
     DataSection,
     EvaluationSection,
+    GeneratorSection,
     LogSection,
     LoraSection,
     ModelSection,
@@ -59,6 +60,7 @@ class Config:
     optim: OptimSection = field(default_factory=OptimSection)
     data: DataSection = field(default_factory=DataSection)
     lora: LoraSection = field(default_factory=LoraSection)
+    generator: GeneratorSection = field(default_factory=GeneratorSection)
     log: LogSection = field(default_factory=LogSection)
     evaluation: EvaluationSection = field(default_factory=EvaluationSection)
     run: RunSection = field(default_factory=RunSection)
@@ -73,7 +75,9 @@ class Config:
         longest = turns * self.model.max_tokens
         beside = {"credit": self.algorithm.credit, "gamma": self.algorithm.gamma}
         given = {name: value for name, value in beside.items() if value is not None}
-        return dataclasses.replace(ALGORITHMS[name], **{"max_tokens": longest, **given, **overrides})
+        # Where another engine samples, its tokens are weighed by how likely the learner is to say them (TIS).
+        foreign = {"correction": "token_truncate"} if self.generator.kind == "vllm" else {}
+        return dataclasses.replace(ALGORITHMS[name], **{"max_tokens": longest, **foreign, **given, **overrides})
 
     def update_settings(self) -> UpdateSettings:
         """As the updater takes them."""
@@ -210,6 +214,8 @@ def _check(config: Config) -> None:
         raise ConfigError("model.width: must be a multiple of model.heads")
     if config.lora.rank < 0:
         raise ConfigError("lora.rank: must not be negative; 0 trains all weights")
+    if config.generator.kind == "vllm" and not config.generator.url:
+        raise ConfigError("generator.url: name the address of the vLLM server")
     if config.rollout.prompts is not None and not config.rollout.single_turn:
         raise ConfigError("rollout.prompts: only a single-turn run has prompts; set rollout.single_turn")
     _check_algorithm(config)

@@ -6,7 +6,6 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from learner import canary, loop
 from learner import run as runs
 from learner.config import Config
 from learner.display import Now, Say, silent
@@ -21,9 +20,10 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
         run = runs.open_run(config, Path(folder), say, now)
         kind = "rewrites history, so turns fork into rows of their own" if run.renderer.forks else "append-only"
         say(f"template: {kind}; turns end with {run.tokenizer.convert_ids_to_tokens(run.renderer.end_id)!r}")
-        gap = canary.check(run.generator(loop.CANARY_TOKENS), run.policy, run.renderer)
+        gap = run.engine.sync(run.ranks)
         say(f"canary: sampler and learner differ by at most {gap:.1e} (fine)")
         collected = asyncio.run(_play(run, url, now))
+    run.engine.close()
     if not collected.trajectories:
         say(f"episodes: all failed ({', '.join(sorted(set(collected.error_codes)))})")
         return False

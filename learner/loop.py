@@ -7,13 +7,13 @@ had not been. A run that is asked to end does so between two updates, and is sav
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from learner import canary
 from learner.display import Now, Say, silent
 from learner.metrics import read_metrics
 from learner.rollout import Collected, Collector
@@ -24,7 +24,6 @@ from learner.types import Group
 from trainer_client import AsyncLabsClient
 
 _TRAINING, _EVALUATION = 0, 1
-CANARY_TOKENS = 6
 
 
 class NoEpisodesError(RuntimeError):
@@ -39,7 +38,14 @@ async def train(
     run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool] = _never, now: Now = silent
 ) -> None:
     """Train to the configured number of updates, or to the end of the one in which it is asked to end."""
-    canary.check(run.generator(CANARY_TOKENS), run.policy, run.renderer)
+    try:
+        await _train(run, client, say, asked_to_end, now)
+    finally:
+        run.engine.close()
+
+
+async def _train(run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool], now: Now) -> None:
+    await asyncio.to_thread(run.engine.sync, run.ranks)
     stages = await open_stages(run.config, client)
     rollouts = run.rollouts(client, stages.of(0), say)
     if run.step == 0:
@@ -111,6 +117,9 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, say: Say, now: 
     values |= run.updater.update(collected.groups, step)
     values["seconds/update"] = time.monotonic() - started
     values["groups/refills"] = refills
+    gap = await asyncio.to_thread(run.engine.sync_after_update, run.ranks)
+    if gap is not None:
+        values["generator/gap"] = gap
     run.step = step
     run.metrics.write("train", step, values)
     say(

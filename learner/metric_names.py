@@ -39,6 +39,10 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "update/skipped": ("0 or 1", "the gradient was no number and the step was left out"),
     "mismatch_k1": ("nats per token", "sampler from learner, k1 estimate"),
     "mismatch_k3": ("nats per token", "sampler from learner, k3 estimate"),
+    "generator/gap": (
+        "nats",
+        "largest difference of sampler and learner in one log-probability, after sending weights",
+    ),
     "ess": ("share", "effective sample size of the sampler's tokens for the learner"),
     "critic/loss": ("", "half the mean squared error of the values"),
     "critic/explained_variance": ("up to 1", "of the returns by the values"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,9 @@ from learner.algorithms import Objective
 from learner.config import Config
 from learner.critic import Critic
 from learner.display import Now, Say, silent
+from learner.engine import Engine
 from learner.fluency import Fluency
 from learner.folder import settle_config, where_it_goes_on
-from learner.generate.hf import HfGenerator
 from learner.lora import BasePolicy
 from learner.metrics import MetricsFile, read_metrics
 from learner.model import Policy
@@ -72,6 +73,11 @@ class Run:
     critic: Critic | None = None
     critic_optimizer: torch.optim.Optimizer | None = None
 
+    @functools.cached_property
+    def engine(self) -> Engine:
+        """Who samples."""
+        return Engine(self.config, self.policy, self.renderer, self.tokenizer, self.folder)
+
     @property
     def ranks(self) -> Ranks:
         """The processes that make this run."""
@@ -82,16 +88,12 @@ class Run:
         """What is trained."""
         return self.updater.objective
 
-    def generator(self, max_tokens: int | None = None) -> HfGenerator:
-        """The sampler, on the policy's own weights."""
-        return HfGenerator(self.policy, max_tokens=max_tokens or self.config.model.max_tokens)
-
     def rollouts(self, client: AsyncLabsClient, stage: Stage | None = None, say: Say = silent) -> Collector:
         """Episodes with the present policy, or single replies where the configuration says so."""
         server, settings = self.config.server, self.config.rollout
         stage = stage or Stage(server.collection, server.scenario, server.max_turns)
         patience = Patience(server.patience_s, say=say)
-        generator, found = self.generator(), None
+        generator, found = self.engine.generator, None
         if settings.single_turn:
             source = self._prompts()
             found = SingleTurn(client, generator, self.renderer, stage, source=source, patience=patience)

@@ -187,6 +187,20 @@ class LoraSection:
 
 
 @dataclass(frozen=True)
+class GeneratorSection:
+    """Who samples."""
+
+    kind: Literal["hf", "vllm"] = "hf"
+    """`hf`: this process, with the weights that are trained. `vllm`: a server, which is sent them after each update."""
+    url: str | None = None
+    """Address of the vLLM server. A key is read from VLLM_API_KEY."""
+    model: str | None = None
+    """Its name there; none: `model.path`."""
+    tolerance: float | None = None
+    """How far sampler and learner may be apart in a log-probability; none: 1e-3, or .1 in 16 bits."""
+
+
+@dataclass(frozen=True)
 class LogSection:
     """Where metrics go beside `metrics.jsonl`."""
 

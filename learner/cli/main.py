@@ -65,7 +65,12 @@ def _wrong_call(error: Any) -> int:
 
 def _refusals() -> tuple[type[Exception], ...]:
     """Errors that are a message to the user. Torch is only loaded if a command already did."""
-    names = (("loop", "NoEpisodesError"), ("canary", "CanaryError"), ("update", "NonFiniteError"))
+    names = (
+        ("loop", "NoEpisodesError"),
+        ("canary", "CanaryError"),
+        ("update", "NonFiniteError"),
+        ("generate.vllm", "EngineError"),
+    )
     loaded = [(sys.modules.get(f"learner.{module}"), name) for module, name in names]
     torch = sys.modules.get("torch")
     more = [getattr(module, name) for module, name in loaded if module is not None]

@@ -1,0 +1,89 @@
+"""The sampler of a run: this process's own weights, or a vLLM server that is sent them after each update."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from learner import canary
+from learner.config import Config
+from learner.generate.hf import HfGenerator
+from learner.generate.session import Generator
+from learner.generate.vllm import Sampling, VllmGenerator
+from learner.model import Policy
+from learner.models import merged
+from learner.ranks import Ranks
+from learner.tokens import Renderer
+
+CANARY_TOKENS = 6
+
+
+class Engine:
+    """Gives generators, and keeps a foreign one up to date."""
+
+    def __init__(self, config: Config, policy: Policy, renderer: Renderer, tokenizer: Any, folder: Path) -> None:
+        self._config = config
+        self._policy = policy
+        self._renderer = renderer
+        self._tokenizer = tokenizer
+        self._folder = folder / "sync"
+        self._remote = _remote(config, policy) if config.generator.kind == "vllm" else None
+
+    @property
+    def generator(self) -> Generator:
+        """The sampler."""
+        return self._remote or HfGenerator(self._policy, max_tokens=self._config.model.max_tokens)
+
+    def sync(self, ranks: Ranks) -> float:
+        """Send the present weights, where the sampler has its own, and try whether it speaks with them; the gap.
+
+        Raises CanaryError where sampler and learner are not the same.
+        """
+        if self._remote is None:
+            own = HfGenerator(self._policy, max_tokens=CANARY_TOKENS)
+            return canary.check(own, self._policy, self._renderer)
+        if ranks.first:
+            self._send(self._remote)
+        elif self._config.lora.rank:
+            self._remote.model = "policy"
+        ranks.wait()
+        return canary.check(self._remote, self._policy, self._renderer, self._config.generator.tolerance)
+
+    def sync_after_update(self, ranks: Ranks) -> float | None:
+        """The same after an update; None where there is nothing to send."""
+        return None if self._remote is None else self.sync(ranks)
+
+    def close(self) -> None:
+        """Let go of a server's connections."""
+        if self._remote is not None:
+            self._remote.close()
+
+    def _send(self, remote: VllmGenerator) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._config.lora.rank:
+            self._policy.model.save_pretrained(self._folder)
+            remote.send_adapters(self._folder)
+            return
+        merged(self._policy.model).save_pretrained(self._folder)
+        self._tokenizer.save_pretrained(self._folder)
+        remote.send_weights(self._folder)
+
+
+def _remote(config: Config, policy: Policy) -> VllmGenerator:
+    settings = config.generator
+    sampling = Sampling(
+        end_id=policy.end_id,
+        banned=tuple(policy.banned.tolist()),
+        temperature=config.model.temperature,
+        max_tokens=config.model.max_tokens,
+        context=getattr(policy.model.config, "max_position_embeddings", None),
+    )
+    return VllmGenerator(
+        settings.url or "",
+        settings.model or config.model.path or "default",
+        sampling,
+        connections=config.rollout.connections,
+        api_key=os.environ.get("VLLM_API_KEY", ""),
+    )
