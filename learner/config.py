@@ -75,8 +75,9 @@ class Config:
         longest = turns * self.model.max_tokens
         beside = {"credit": self.algorithm.credit, "gamma": self.algorithm.gamma}
         given = {name: value for name, value in beside.items() if value is not None}
-        # Where another engine samples, its tokens are weighed by how likely the learner is to say them (TIS).
-        foreign = {"correction": "token_truncate"} if self.generator.kind == "vllm" else {}
+        # What another engine or older weights sampled is weighed by how likely the learner is to say it (TIS).
+        is_foreign = self.generator.kind == "vllm" or self.rollout.max_staleness > 0
+        foreign = {"correction": "token_truncate"} if is_foreign else {}
         return dataclasses.replace(ALGORITHMS[name], **{"max_tokens": longest, **foreign, **given, **overrides})
 
     def update_settings(self) -> UpdateSettings:
@@ -216,6 +217,10 @@ def _check(config: Config) -> None:
         raise ConfigError("lora.rank: must not be negative; 0 trains all weights")
     if config.generator.kind == "vllm" and not config.generator.url:
         raise ConfigError("generator.url: name the address of the vLLM server")
+    if config.rollout.max_staleness not in (0, 1):
+        raise ConfigError("rollout.max_staleness: must be 0 or 1")
+    if config.rollout.max_staleness and (config.generator.kind != "hf" or config.model.recompute):
+        raise ConfigError("rollout.max_staleness: needs generator.kind 'hf' and model.recompute off")
     if config.rollout.prompts is not None and not config.rollout.single_turn:
         raise ConfigError("rollout.prompts: only a single-turn run has prompts; set rollout.single_turn")
     _check_algorithm(config)

@@ -14,8 +14,10 @@ from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from learner.config import ConfigError
 from learner.display import Now, Say, silent
 from learner.metrics import read_metrics
+from learner.overlap import Ahead, copy_of
 from learner.rollout import Collected, Collector
 from learner.run import Run
 from learner.seeds import FIRST_HELD_OUT_SEED
@@ -48,22 +50,54 @@ async def _train(run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Call
     await asyncio.to_thread(run.engine.sync, run.ranks)
     stages = await open_stages(run.config, client)
     rollouts = run.rollouts(client, stages.of(0), say)
+    ahead = _ahead(run, client, stages, say, now)
     if run.step == 0:
         await evaluate(run, client, rollouts, say, now, stages=stages)
-    while run.ranks.agree(run.step < run.config.run.updates and not asked_to_end() and not is_over(run)):
-        await _update(run, rollouts, stages, say, now)
-        # What is due at this step comes before its checkpoint: a run that goes on from there does not do it again.
-        if run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates:
-            await evaluate(run, client, rollouts, say, now, stages=stages)
-            best = run.best() if run.ranks.first else None
-            if best is not None and best[0] == run.step:
-                run.save()
-        if run.step % run.config.run.checkpoint_every == 0 and run.saved < run.step:
+    try:
+        while run.ranks.agree(run.step < run.config.run.updates and not asked_to_end() and not is_over(run)):
+            await _update(run, rollouts, stages, ahead, say=say, now=now)
+            await _measure_and_save(run, client, rollouts, stages, ahead, say=say, now=now)
+        if run.saved < run.step:
+            run.queue = await ahead.settle() if ahead else None
             run.save()
+    finally:
+        if ahead is not None:
+            await ahead.close()
     if is_over(run):
         say(f"no better evaluation in the last {run.config.evaluation.stop_after}: ended at update {run.step}")
-    if run.saved < run.step:
+
+
+async def _measure_and_save(
+    run: Run,
+    client: AsyncLabsClient,
+    rollouts: Collector,
+    stages: Stages,
+    ahead: Ahead | None,
+    *,
+    say: Say,
+    now: Now,
+) -> None:
+    """What is due at this step. It comes before its checkpoint: a run that goes on from there does not do it again."""
+    due = run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates
+    is_best = False
+    if due:
+        await evaluate(run, client, rollouts, say, now, stages=stages)
+        best = run.best() if run.ranks.first else None
+        is_best = best is not None and best[0] == run.step
+    if is_best or run.step % run.config.run.checkpoint_every == 0:
+        run.queue = await ahead.settle() if ahead else None
         run.save()
+
+
+def _ahead(run: Run, client: AsyncLabsClient, stages: Stages, say: Say, now: Now) -> Ahead | None:
+    """What plays the next batch beside the update, where that is wanted."""
+    if not run.config.rollout.max_staleness:
+        return None
+    if run.ranks.world > 1:
+        raise ConfigError("rollout.max_staleness: several processes play and learn one after the other; set it to 0")
+    generator, refresh = copy_of(run.policy, run.config.model.max_tokens)
+    rollouts = run.rollouts(client, stages.of(0), say, generator)
+    return Ahead(lambda step: _groups(run, rollouts, stages, step, now), refresh, run.queue)
 
 
 def is_over(run: Run) -> bool:
@@ -107,14 +141,25 @@ async def evaluate(
     return mean
 
 
-async def _update(run: Run, rollouts: Collector, stages: Stages, say: Say, now: Now) -> None:
+async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | None, *, say: Say, now: Now) -> None:
     step = run.step + 1
-    collected, refills = await _groups(run, rollouts, stages, step, now)
+    version = run.step
+    if ahead is None:
+        collected, refills = await _groups(run, rollouts, stages, step, now)
+    else:
+        batch = await ahead.take(step, version)
+        collected, refills, version = batch.collected, batch.refills, batch.version
+        if step < run.config.run.updates:
+            ahead.begin(step + 1, run.step)
     values = summary(collected)
     now(f"update {step:>4}  learning from {len(collected.trajectories)} episodes")
     started = time.monotonic()
     values["update/learning_rate"] = run.set_rate(step)
-    values |= run.updater.update(collected.groups, step)
+    values["rollout/staleness"] = run.step - version
+    if ahead is None:
+        values |= run.updater.update(collected.groups, step)
+    else:
+        values |= await asyncio.to_thread(run.updater.update, collected.groups, step)
     values["seconds/update"] = time.monotonic() - started
     values["groups/refills"] = refills
     gap = await asyncio.to_thread(run.engine.sync_after_update, run.ranks)

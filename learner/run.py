@@ -25,6 +25,7 @@ from learner.display import Now, Say, silent
 from learner.engine import Engine
 from learner.fluency import Fluency
 from learner.folder import settle_config, where_it_goes_on
+from learner.generate.session import Generator
 from learner.lora import BasePolicy
 from learner.metrics import MetricsFile, read_metrics
 from learner.model import Policy
@@ -38,6 +39,7 @@ from learner.models import (
     stops_of,
     with_lora,
 )
+from learner.overlap import Batch, load_batch, save_batch
 from learner.patience import Patience
 from learner.ranks import Ranks, SharedCollector, device_of, join_ranks
 from learner.recompute import recompute_layers
@@ -73,6 +75,9 @@ class Run:
     critic: Critic | None = None
     critic_optimizer: torch.optim.Optimizer | None = None
 
+    queue: Batch | None = None
+    """The batch that waits to be learned from, where one is played ahead."""
+
     @functools.cached_property
     def engine(self) -> Engine:
         """Who samples."""
@@ -88,12 +93,18 @@ class Run:
         """What is trained."""
         return self.updater.objective
 
-    def rollouts(self, client: AsyncLabsClient, stage: Stage | None = None, say: Say = silent) -> Collector:
-        """Episodes with the present policy, or single replies where the configuration says so."""
+    def rollouts(
+        self,
+        client: AsyncLabsClient,
+        stage: Stage | None = None,
+        say: Say = silent,
+        generator: Generator | None = None,
+    ) -> Collector:
+        """Episodes with the present policy (or another sampler), or single replies where the configuration says so."""
         server, settings = self.config.server, self.config.rollout
         stage = stage or Stage(server.collection, server.scenario, server.max_turns)
         patience = Patience(server.patience_s, say=say)
-        generator, found = self.engine.generator, None
+        generator, found = generator or self.engine.generator, None
         if settings.single_turn:
             source = self._prompts()
             found = SingleTurn(client, generator, self.renderer, stage, source=source, patience=patience)
@@ -140,11 +151,13 @@ class Run:
             optimizer=self.optimizer,
             keep=self.config.run.keep,
             best=None if best is None else best[0],
-            more=self._save_critic,
+            more=self._save_more,
         )
         self.saved = self.step
 
-    def _save_critic(self, folder: Path) -> None:
+    def _save_more(self, folder: Path) -> None:
+        if self.queue is not None:
+            save_batch(folder, self.queue)
         if self.critic is not None and self.critic_optimizer is not None:
             self.critic.save(folder, self.critic_optimizer)
 
@@ -191,6 +204,7 @@ def _opened(config: Config, folder: Path, ranks: Ranks, say: Say, now: Now) -> R
         if run.critic is not None and run.critic_optimizer is not None:
             run.critic.load(found.path, run.critic_optimizer)
         run.step = run.saved = found.step
+        run.queue = load_batch(found.path)
     else:
         run.save()
     return run

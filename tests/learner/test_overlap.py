@@ -1,0 +1,62 @@
+"""The next batch is played while the present one is learned from: repeatable, one update old, and never lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from learner.config import ConfigError, read
+from tests.learner.stage import StageServer
+from tests.learner.test_loop import config, digest, records, run
+
+STALE: dict[str, Any] = {"rollout": {"groups": 2, "group_size": 6, "max_staleness": 1}}
+
+
+def test_a_batch_is_played_by_the_policy_before_the_last_update(tmp_path: Path) -> None:
+    opened = run(config(tmp_path, 4, **STALE), tmp_path / "run")
+    assert [record["rollout/staleness"] for record in records(tmp_path / "run", "train")] == [0, 1, 1, 1]
+    assert all(0.0 < record["ess"] <= 1.0 + 1e-6 for record in records(tmp_path / "run", "train"))
+    assert opened.objective.correction == "token_truncate"
+    assert len({record["mismatch_k3"] > 1e-7 for record in records(tmp_path / "run", "train")[1:]} - {True}) == 0
+
+
+def test_it_learns_and_is_the_same_run_each_time(tmp_path: Path) -> None:
+    first = run(config(tmp_path, 12, **STALE), tmp_path / "one")
+    assert digest(run(config(tmp_path, 12, **STALE), tmp_path / "two")) == digest(first)
+    held_out = records(tmp_path / "one", "eval")
+    assert held_out[-1]["reward/mean"] > held_out[0]["reward/mean"] + 0.25
+
+
+def test_the_batch_that_waits_is_in_the_checkpoint_and_is_trained_once(tmp_path: Path) -> None:
+    whole = run(config(tmp_path, 5, **STALE), tmp_path / "whole")
+    server = StageServer(turns=2)
+    # Eight held-out episodes, then twelve of each update: asked in the second, while the third is played.
+    stopped = run(config(tmp_path, 5, **STALE), tmp_path / "parts", server, lambda: len(server.created) > 8 + 2 * 12)
+    assert 0 < stopped.saved < 5
+    assert (tmp_path / "parts" / "checkpoints" / f"step-{stopped.saved:06d}" / "queue.json").exists()
+    server = StageServer(turns=2)
+    assert digest(run(config(tmp_path, 5, **STALE), tmp_path / "parts", server)) == digest(whole)
+    rows = [[record["reward/mean"] for record in records(tmp_path / name, "train")] for name in ("whole", "parts")]
+    assert rows[0] == rows[1]
+
+
+def test_without_it_a_run_is_as_it_always_was(tmp_path: Path) -> None:
+    changes = {"rollout": {**STALE["rollout"], "max_staleness": 0}}
+    opened = run(config(tmp_path, 2, **changes), tmp_path / "zero")
+    assert digest(opened) == digest(run(config(tmp_path, 2), tmp_path / "plain"))
+    assert opened.objective.correction == "none"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"rollout": {"max_staleness": 2}},
+        {"rollout": {"max_staleness": 1}, "model": {"recompute": True}},
+        {"rollout": {"max_staleness": 1}, "generator": {"kind": "vllm", "url": "http://x"}},
+    ],
+)
+def test_what_cannot_be_overlapped_is_refused(content: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="max_staleness"):
+        read(content)
