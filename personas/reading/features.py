@@ -24,7 +24,10 @@ ELLIPTIC_WORDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A sentence with its vectors: alone, and after the persona's last sentence where it is short enough to need it."""
+    """A sentence with its vectors: alone, and after the persona's last sentence where it is short enough to need it.
+
+    Or a clause of a sentence, with the acts of the sentence.
+    """
 
     text: str
     alone: Vectors
@@ -33,6 +36,8 @@ class Heard:
     """Stems of the persona's last line; empty where there is none."""
     acts: Matrix
     """Probabilities of the acts and stances, as the heads give them."""
+    share: float = 1.0
+    """Of a clause: how much of its sentence it is."""
 
 
 def is_elliptic(sentence: str) -> bool:
@@ -95,7 +100,7 @@ def commitment_features(index: CaseIndex, heard: Heard) -> Matrix:
 def _assembled(base: Matrix, leading: tuple[int, ...], heard: Heard, words: int) -> Matrix:
     leads = np.stack([_leads(base[:, column]) for column in leading], axis=1)
     own = [len(heard.text.split()) / 20, float("?" in heard.text), float(bool(heard.line_words)), words / 8]
-    own += [float(words <= ELLIPTIC_WORDS), float(base[:, 0].max()), float(base[:, 3].max())]
+    own += [heard.share, float(words <= ELLIPTIC_WORDS), float(base[:, 0].max()), float(base[:, 3].max())]
     shared = np.concatenate([np.array(own, dtype=np.float32), heard.acts])
     features: Matrix = np.round(np.hstack([base, leads, np.tile(shared, (len(base), 1))]), 4).astype(np.float32)
     return features

@@ -6,7 +6,7 @@ line and the turn alone, so play and every later scoring of it share them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Protocol
 from weakref import WeakKeyDictionary
@@ -17,13 +17,13 @@ from personas.compiled import CompiledCase
 from personas.memory import KEPT_CHARS, Memory
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.reading.embedder import Embedder, Vectors
-from personas.reading.features import Heard, commitment_features, is_elliptic, topic_features
+from personas.reading.features import Heard, Matrix, commitment_features, is_elliptic, topic_features
 from personas.reading.heads import ACTS, STANCES, Heads
 from personas.reading.index import CaseIndex, index_of
-from personas.reading.sentences import sentences
+from personas.reading.sentences import clauses, sentences
 from personas.wording import content_stems
 
-__all__ = ["LocalReader", "Reader", "Turn", "after_line"]
+__all__ = ["LocalReader", "Reader", "Turn", "after_line", "heard_of", "parts_of", "said_in", "texts_of"]
 
 Turn = tuple[str, str]
 """The persona's last line ("" if there is none) and the agent's turn."""
@@ -31,13 +31,16 @@ Turn = tuple[str, str]
 FLOOR = 0.02
 """Candidates below this are not worth naming."""
 ACT = 0.5
-SURER = {Act.RUDE: 0.75, Act.META: 0.75, Act.UNREADABLE: 0.75, Act.INVITE: 0.8}
+SURER = {Act.RUDE: 0.75, Act.META: 0.75, Act.UNREADABLE: 0.75, Act.INVITE: 0.6}
 """Acts that cost the agent something, or bring out facts nobody asked for by name, have to be surer."""
+MAY_ASK = 0.3
+"""A sentence that asks with this probability is read in parts, too: it may ask two things."""
 MAX_SENTENCES = 40
 """More sentences than this in one turn are not read: nobody could follow them."""
 LINE_CHARS = 240
 """Of the persona's last line so much, from its end, stands before an elliptic sentence."""
 KEPT_TURNS = 16_384
+_ASKING = (Act.ASK, Act.INVITE, Act.CHECK)
 
 
 class Reader(Protocol):
@@ -70,7 +73,7 @@ class LocalReader:
         """What reading the turns will embed, known turns left out."""
         turns = list(turns)
         known = self._read.recall((case, turn) for turn in turns)
-        return [text for turn in turns if (case, turn) not in known for text in _texts(turn)]
+        return [text for turn in turns if (case, turn) not in known for text in texts_of(turn)]
 
     def prepare(self, case: CompiledCase) -> None:
         """Embed the authored texts of a case, so that its first turn does not wait for it; blocking."""
@@ -86,36 +89,35 @@ class LocalReader:
         found = self._read.recall(keys)
         missing = [key for key in dict.fromkeys(keys) if key not in found]
         if missing:
-            texts = list(dict.fromkeys(text for _, turn in missing for text in _texts(turn)))
-            vectors = dict(zip(texts, self._embedder.embed(texts), strict=True)) if texts else {}
-            fresh = {key: self._reading(case, key[1], vectors) for key in missing}
+            fresh = dict(zip(missing, self._readings(case, [turn for _, turn in missing]), strict=True))
             self._read.keep({key: value for key, value in fresh.items() if len(key[1][1]) <= KEPT_CHARS})
             found |= fresh
         return [found[key] for key in keys]
 
-    def _reading(self, case: CompiledCase, turn: Turn, vectors: dict[str, Vectors]) -> Reading:
-        line, text = turn
-        said = sentences(text)[:MAX_SENTENCES]
-        if not said:
-            return Reading(())
-        index, line_words = self._index(case), content_stems(line)
-        acts = self._heads.acts_of(np.stack([vectors[sentence] for sentence in said]))
-        return Reading(
-            tuple(
-                self._sentence(
-                    index, Heard(each, vectors[each], vectors[after_line(line, each)], line_words, acts[number])
-                )
-                for number, each in enumerate(said)
+    def _readings(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
+        vectors = self._vectors(text for turn in turns for text in texts_of(turn))
+        acts = {each: self._heads.acts_of(vectors[each][None])[0] for turn in turns for each in said_in(turn)}
+        vectors |= self._vectors(part for each, does in acts.items() for part in parts_of(each, does))
+        index = self._index(case)
+        return [
+            Reading(
+                tuple(self._sentence(index, heard_of(turn[0], each, vectors, acts[each])) for each in said_in(turn))
             )
-        )
+            for turn in turns
+        ]
 
-    def _sentence(self, index: CaseIndex, heard: Heard) -> Sentence:
-        count = len(ACTS)
+    def _vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
+        wanted = list(dict.fromkeys(texts))
+        return dict(zip(wanted, self._embedder.embed(wanted), strict=True)) if wanted else {}
+
+    def _sentence(self, index: CaseIndex, parts: Sequence[Heard]) -> Sentence:
+        count, heard = len(ACTS), parts[0]
         acts = frozenset(act for act, p in zip(ACTS, heard.acts[:count], strict=True) if p >= SURER.get(act, ACT))
         stance = STANCES[int(heard.acts[count:].argmax())]
         if Act.UNREADABLE in acts:
             return Sentence(heard.text, frozenset({Act.UNREADABLE}), Stance.NONE)
-        topics = self._heads.topics_of(topic_features(index, heard))
+        rows = np.concatenate([topic_features(index, part) for part in parts])
+        topics = self._heads.topics_of(rows).reshape(len(parts), -1).max(axis=0)
         promises = self._heads.commitments_of(commitment_features(index, heard))
         return Sentence(
             heard.text,
@@ -133,15 +135,35 @@ class LocalReader:
         return index
 
 
+def parts_of(sentence: str, acts: Matrix) -> tuple[str, ...]:
+    """The clauses of a sentence that may ask for something; none of any other."""
+    return clauses(sentence) if max(acts[ACTS.index(act)] for act in _ASKING) >= MAY_ASK else ()
+
+
+def heard_of(line: str, sentence: str, vectors: Mapping[str, Vectors], acts: Matrix) -> list[Heard]:
+    """A sentence as the heads see it, and then each of its parts."""
+    words = content_stems(line)
+    parts = parts_of(sentence, acts)
+    return [
+        Heard(sentence, vectors[sentence], vectors[after_line(line, sentence)], words, acts),
+        *(Heard(each, vectors[each], vectors[each], words, acts, len(each) / len(sentence)) for each in parts),
+    ]
+
+
 def after_line(line: str, sentence: str) -> str:
     """An elliptic sentence behind the end of what the persona said before it; others as they are."""
     return f"{line[-LINE_CHARS:]} {sentence}" if line and is_elliptic(sentence) else sentence
 
 
-def _texts(turn: Turn) -> list[str]:
-    line, text = turn
-    said = sentences(text)[:MAX_SENTENCES]
-    return [*said, *(after_line(line, each) for each in said)]
+def said_in(turn: Turn) -> tuple[str, ...]:
+    """The sentences of a turn that are read."""
+    return sentences(turn[1])[:MAX_SENTENCES]
+
+
+def texts_of(turn: Turn) -> list[str]:
+    """What has to be embedded to read a turn, but for the parts of sentences."""
+    said = said_in(turn)
+    return [*said, *(after_line(turn[0], each) for each in said)]
 
 
 def _candidates(ids: Sequence[str], probabilities: Iterable[float]) -> tuple[Candidate, ...]:

@@ -1,14 +1,13 @@
 """Fits the reader's heads: small networks on the features of `personas.reading`, averaged over a few trainings.
 
-A turn is a bag of sentences: it asks about a topic if one of its sentences does, so the loss is binary
-cross-entropy on the largest logit of its sentences (multiple-instance learning, max pooling).
+A turn is a bag of sentences: it asks about a topic, or does something, if one of its sentences does, so the loss is
+binary cross-entropy on the largest logit of its sentences (multiple-instance learning, max pooling).
 """
 
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -18,9 +17,8 @@ import torch.nn.functional as F  # noqa: N812 (the name the field uses)
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from personas.reading.acts import Act, Stance
 from personas.reading.heads import ACTS, STANCES
-from reward_server.reader.dataset import ActRow
+from reward_server.reader.spoken import ActBag
 
 Matrix = NDArray[np.float32]
 MEMBERS = 3
@@ -56,47 +54,85 @@ def fit_bags(bags: Sequence[Bag], name: str, *, epochs: int = 25, width: int = 3
     """The tensors of a head that scores targets, named for the artefact."""
     rows = np.concatenate([bag.features.reshape(-1, bag.features.shape[-1]) for bag in bags])
     mean, scale = _standard(rows)
-    data = [
-        (torch.from_numpy((bag.features - mean) / scale).float(), torch.from_numpy(bag.labels).float(), bag.weight)
-        for bag in bags
-    ]
+    x = torch.from_numpy((rows - mean) / scale).float()
+    labels = torch.from_numpy(np.concatenate([bag.labels for bag in bags])).float()
+    weights = torch.from_numpy(np.concatenate([np.full(len(bag.labels), bag.weight) for bag in bags])).float()
+    targets = torch.tensor([len(bag.labels) for bag in bags])
+    instances = torch.tensor([len(bag.features) for bag in bags])
+    first_target, first_row = (_starts(counts) for counts in (targets, targets * instances))
+    target_of = torch.cat(
+        [
+            torch.arange(start, start + count).repeat(times)
+            for start, count, times in zip(first_target.tolist(), targets.tolist(), instances.tolist(), strict=True)
+        ]
+    )
 
     def loss(net: HeadNet, chosen: Sequence[int]) -> Tensor:
-        batch = [data[number] for number in chosen]
-        logits = net(torch.cat([x.reshape(-1, x.shape[-1]) for x, _, _ in batch])).squeeze(-1)
-        total, start = torch.zeros(()), 0
-        for x, labels, weight in batch:
-            size = x.shape[0] * x.shape[1]
-            largest = logits[start : start + size].view(x.shape[0], x.shape[1]).max(dim=0).values
-            total = total + weight * F.binary_cross_entropy_with_logits(largest, labels, reduction="sum")
-            start += size
-        return total / len(batch)
+        picked = torch.tensor(chosen)
+        own = _ranges(first_row[picked], (targets * instances)[picked])
+        wanted = _ranges(first_target[picked], targets[picked])
+        place = torch.zeros(len(labels), dtype=torch.long)
+        place[wanted] = torch.arange(len(wanted))
+        logits = net(x[own]).squeeze(-1)
+        largest = logits.new_full((len(wanted),), -torch.inf).scatter_reduce(0, place[target_of[own]], logits, "amax")
+        each = F.binary_cross_entropy_with_logits(largest, labels[wanted], reduction="none")
+        return (each * weights[wanted]).sum() / len(chosen)
 
     def build() -> HeadNet:
         return HeadNet(rows.shape[1], 1, width, dropout=0.1)
 
-    nets = [_trained(build, loss, len(data), epochs, seed + member) for member in range(MEMBERS)]
+    nets = [_trained(build, loss, len(bags), epochs, seed + member) for member in range(MEMBERS)]
     return _tensors(name, nets, mean, scale)
 
 
-def fit_acts(rows: Sequence[ActRow], vectors: Matrix, *, epochs: int = 30, seed: int = 0) -> dict[str, Tensor]:
-    """The tensors of the head that says what a sentence does."""
-    mean, scale = _standard(vectors)
-    x = torch.from_numpy((vectors - mean) / scale).float()
-    acts = torch.tensor([[float(act.value in row.acts) for act in ACTS] for row in rows])
-    stances = torch.tensor([STANCES.index(Stance(row.stance)) for row in rows])
+def fit_acts(
+    bags: Sequence[ActBag], vectors: Sequence[Matrix], *, epochs: int = 30, seed: int = 0
+) -> dict[str, Tensor]:
+    """The tensors of the head that says what a sentence does.
+
+    Args:
+        bags: what is known of the sentences of a turn, or of one sentence.
+        vectors: of each bag's sentences, shape (sentences, width).
+        epochs: passes over the bags.
+        seed: decides initial weights and order.
+    """
+    rows = np.concatenate(list(vectors))
+    mean, scale = _standard(rows)
+    x = torch.from_numpy((rows - mean) / scale).float()
+    counts = torch.tensor([len(each) for each in vectors])
+    starts = _starts(counts)
+    known = torch.tensor([[float(act in bag.does or act in bag.lacks) for act in ACTS] for bag in bags])
+    acts = torch.tensor([[float(act in bag.does) for act in ACTS] for bag in bags])
+    weights = torch.tensor([bag.weight for bag in bags])
+    stances = torch.tensor([-1 if bag.stance is None else STANCES.index(bag.stance) for bag in bags])
 
     def loss(net: HeadNet, chosen: Sequence[int]) -> Tensor:
         picked = torch.tensor(chosen)
-        logits = net(x[picked])
-        by_act = F.binary_cross_entropy_with_logits(logits[:, : len(ACTS)], acts[picked], reduction="sum")
-        return (by_act + F.cross_entropy(logits[:, len(ACTS) :], stances[picked], reduction="sum")) / len(chosen)
+        owner = torch.arange(len(chosen)).repeat_interleave(counts[picked])
+        logits = net(x[_ranges(starts[picked], counts[picked])])
+        best = logits.new_full((len(chosen), logits.shape[1]), -torch.inf)
+        best = best.scatter_reduce(0, owner[:, None].expand_as(logits), logits, "amax")
+        by_act = F.binary_cross_entropy_with_logits(best[:, : len(ACTS)], acts[picked], reduction="none")
+        total = (by_act * known[picked] * weights[picked, None]).sum()
+        told = stances[picked] >= 0
+        by_stance = F.cross_entropy(best[told][:, len(ACTS) :], stances[picked][told], reduction="sum")
+        return (total + by_stance) / len(chosen)
 
     def build() -> HeadNet:
         return HeadNet(x.shape[1], len(ACTS) + len(STANCES), width=64, dropout=0.3)
 
-    nets = [_trained(build, loss, len(rows), epochs, seed + member) for member in range(MEMBERS)]
+    nets = [_trained(build, loss, len(bags), epochs, seed + member) for member in range(MEMBERS)]
     return _tensors("acts", nets, mean, scale)
+
+
+def _starts(counts: Tensor) -> Tensor:
+    return torch.cat([torch.zeros(1, dtype=torch.long), counts.cumsum(0)[:-1]])
+
+
+def _ranges(starts: Tensor, counts: Tensor) -> Tensor:
+    """The numbers from each start on, so many for each, one after the other."""
+    before = _starts(counts)
+    return torch.arange(int(counts.sum())) + (starts - before).repeat_interleave(counts)
 
 
 def _standard(rows: Matrix) -> tuple[Matrix, Matrix]:
@@ -131,46 +167,3 @@ def _tensors(name: str, nets: Sequence[HeadNet], mean: Matrix, scale: Matrix) ->
         found[f"{name}.weight.{number}"] = torch.stack([layer.weight.detach() for layer in layers]).contiguous()
         found[f"{name}.bias.{number}"] = torch.stack([layer.bias.detach() for layer in layers]).contiguous()
     return found
-
-
-_VOWELS = re.compile(r"[aeiou]")
-_LEET = str.maketrans("aeiost", "4310$7")
-
-
-def unreadable(texts: Sequence[str], seed: int = 0) -> list[ActRow]:
-    """Sentences that no person could follow, made from readable ones: what the reader learns to refuse."""
-    draw = random.Random(seed)  # noqa: S311 (samples, no secrets)
-    ways = (_without_vowels, _leet, _spaced, _reversed_words, _shuffled_letters, _encoded, _keywords)
-    return [ActRow("", way(text, draw), frozenset({Act.UNREADABLE.value}), "none") for text in texts for way in ways]
-
-
-def _without_vowels(text: str, draw: random.Random) -> str:
-    return _VOWELS.sub("", text.lower())
-
-
-def _leet(text: str, draw: random.Random) -> str:
-    return text.lower().translate(_LEET)
-
-
-def _spaced(text: str, draw: random.Random) -> str:
-    return draw.choice("_-. ").join(text.replace(" ", ""))
-
-
-def _reversed_words(text: str, draw: random.Random) -> str:
-    return text[::-1]
-
-
-def _shuffled_letters(text: str, draw: random.Random) -> str:
-    return " ".join("".join(draw.sample(word, len(word))) for word in text.split())
-
-
-def _encoded(text: str, draw: random.Random) -> str:
-    import base64
-
-    raw = text.encode()
-    return draw.choice((base64.b64encode(raw).decode(), raw.hex(), '{"text": "' + raw.hex()[:24] + '", "score": 1}'))
-
-
-def _keywords(text: str, draw: random.Random) -> str:
-    words: Iterable[str] = draw.sample(text.split(), len(text.split()))
-    return ", ".join(word.strip(".,?!") for word in words)
