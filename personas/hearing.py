@@ -23,6 +23,8 @@ __all__ = ["gate_open", "hear", "is_new"]
 ASKED = 0.40
 """A sentence asks about a topic from this probability on; about a second one from `ALSO_ASKED` on."""
 ALSO_ASKED = 0.25
+INVITED = 0.60
+"""An invitation has to be this sure to be taken for a question, too; if it is not, the persona tells its story."""
 UNASKED = 0.80
 """A sentence that neither asks nor invites has to be much surer to be taken for a question."""
 UNSURE = 0.12
@@ -31,8 +33,8 @@ BY_NAME = 0.80
 """Only so clear a question is taken for one that was asked before: others may be about something next to it."""
 TOLD_ALREADY = 0.25
 """A told topic gives way to an untold one of at least this probability: people go on, they rarely ask again."""
-MADE = 0.40
-LIKELY_MADE = 0.02
+MADE = 0.25
+LIKELY_MADE = 0.005
 """Enough for the likeliest commitment of a sentence that proposes something."""
 BINDING = 0.80
 """A commitment that costs the agent has to be this clear, and asserted."""
@@ -108,7 +110,7 @@ def _topics(sentence: Sentence, state: PersonaState) -> Iterator[Candidate]:
     """What a sentence asks about, an untold topic before a told one."""
     if sentence.does(Act.RUDE) and not sentence.does(Act.ASK):
         return
-    least = ASKED if sentence.does(Act.ASK, Act.INVITE, Act.CHECK) else UNASKED
+    least = ASKED if sentence.does(Act.ASK, Act.CHECK) else INVITED if sentence.does(Act.INVITE) else UNASKED
     likely = [each for each in sentence.topics if each.confidence >= min(least, ALSO_ASKED)]
     if not likely or likely[0].confidence < least:
         return

@@ -28,8 +28,8 @@ __all__ = ["LocalReader", "Reader", "Turn", "after_line", "heard_of", "parts_of"
 Turn = tuple[str, str]
 """The persona's last line ("" if there is none) and the agent's turn."""
 
-FLOOR = 0.02
-"""Candidates below this are not worth naming."""
+FLOOR, COMMITMENT_FLOOR = 0.02, 0.005
+"""Topics and commitments below this are not worth naming."""
 ACT = 0.5
 SURER = {Act.RUDE: 0.75, Act.META: 0.75, Act.UNREADABLE: 0.75, Act.INVITE: 0.6}
 """Acts that cost the agent something, or bring out facts nobody asked for by name, have to be surer."""
@@ -123,8 +123,8 @@ class LocalReader:
             heard.text,
             acts,
             stance,
-            _candidates([group.id for group in index.topics], topics),
-            _candidates([group.id for group in index.commitments], promises),
+            _candidates([group.id for group in index.topics], topics, FLOOR),
+            _candidates([group.id for group in index.commitments], promises, COMMITMENT_FLOOR),
         )
 
     def _index(self, case: CompiledCase) -> CaseIndex:
@@ -166,6 +166,6 @@ def texts_of(turn: Turn) -> list[str]:
     return [*said, *(after_line(turn[0], each) for each in said)]
 
 
-def _candidates(ids: Sequence[str], probabilities: Iterable[float]) -> tuple[Candidate, ...]:
-    found = [Candidate(name, float(p)) for name, p in zip(ids, probabilities, strict=True) if p >= FLOOR]
+def _candidates(ids: Sequence[str], probabilities: Iterable[float], floor: float) -> tuple[Candidate, ...]:
+    found = [Candidate(name, float(p)) for name, p in zip(ids, probabilities, strict=True) if p >= floor]
     return tuple(sorted(found, key=lambda each: -each.confidence))

@@ -50,7 +50,7 @@ class HeadNet(nn.Module):
         return logits
 
 
-def fit_bags(bags: Sequence[Bag], name: str, *, epochs: int = 25, width: int = 32, seed: int = 0) -> dict[str, Tensor]:
+def fit_bags(bags: Sequence[Bag], name: str, *, epochs: int, width: int = 32, seed: int = 0) -> dict[str, Tensor]:
     """The tensors of a head that scores targets, named for the artefact."""
     rows = np.concatenate([bag.features.reshape(-1, bag.features.shape[-1]) for bag in bags])
     mean, scale = _standard(rows)

@@ -27,6 +27,8 @@ from reward_server.reward_models.encoder import EncoderMatcher
 from reward_server.reward_models.minilm import Checkpoint, MiniLmEncoder, packaged_folder, read_checkpoint
 from scenarios.library import Library
 
+TOPIC_EPOCHS, COMMITMENT_EPOCHS = 10, 20
+"""Best on the turns kept aside."""
 UNREADABLE_EACH = 8
 """Of so many labelled sentences one is made unreadable, in every way."""
 
@@ -69,7 +71,11 @@ def fit_heads(checkpoint: Checkpoint, lesson: Lesson, rows: Sequence[Row], seed:
     indexes = {key: index_of(lesson.library.vault.open(*key).case, embedder) for key in keys}
     bags = _Bags(embedder, head, indexes)
     topics, promises = bags.of(rows)
-    return {**acts, **fit_bags(topics, "topic", seed=seed), **fit_bags(promises, "commitment", seed=seed)}
+    return {
+        **acts,
+        **fit_bags(topics, "topic", epochs=TOPIC_EPOCHS, seed=seed),
+        **fit_bags(promises, "commitment", epochs=COMMITMENT_EPOCHS, seed=seed),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 REVISIONS: Mapping[str, int] = {
-    "personas.reading": 1,
-    "personas.hearing": 2,
+    "personas.reading": 2,
+    "personas.hearing": 3,
     "personas.telling": 1,
     "personas.borrowed": 1,
     "personas.replay": 3,

@@ -56,7 +56,7 @@ def network(inputs: int, outputs: int, seed: int) -> Network:
 
 
 def heads(seed: int = 0) -> Heads:
-    shared = 7 + len(ACTS) + len(STANCES)
+    shared = 8 + len(ACTS) + len(STANCES)
     return Heads(
         f"random{seed}",
         network(WIDTH, len(ACTS) + len(STANCES), seed),
