@@ -28,7 +28,7 @@ __all__ = ["LocalReader", "Reader", "Turn", "after_line", "heard_of", "parts_of"
 Turn = tuple[str, str]
 """The persona's last line ("" if there is none) and the agent's turn."""
 
-FLOOR, COMMITMENT_FLOOR = 0.02, 0.005
+FLOOR, COMMITMENT_FLOOR = 0.02, 0.01
 """Topics and commitments below this are not worth naming."""
 ACT = 0.5
 SURER = {Act.RUDE: 0.75, Act.META: 0.75, Act.UNREADABLE: 0.75, Act.INVITE: 0.6}
