@@ -61,7 +61,8 @@ def requirements(*, dev: bool) -> list[str]:
     extras: dict[str, list[str]] = project["optional-dependencies"]
     wanted = [*project["dependencies"], *extras["learner"]]
     if dev:
-        wanted += extras["encoders"] + [r for r in extras["dev"] if not r.startswith(project["name"])]
+        wanted += [*extras["encoders"], *extras["tables"], *extras["ray"]]
+        wanted += [r for r in extras["dev"] if not r.startswith(project["name"])]
     return wanted
 
 

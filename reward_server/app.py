@@ -45,9 +45,11 @@ from reward_server.api.routes import (
     keys,
     labs,
     operations,
+    preferences,
     rank,
     reward_models,
     sockets,
+    webhooks,
 )
 from reward_server.background import Workers, file_limits, job_kinds, worker_maker
 from reward_server.clock import Clock, SystemClock
@@ -93,6 +95,7 @@ from reward_server.llm.budget import Prices
 from reward_server.llm.build import language_model
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
 from reward_server.production import require_strong
+from reward_server.preferences.service import PreferenceService
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.reward_models.micro_batcher import MicroBatcher, usable
 from reward_server.reward_models.service import RewardModelService
@@ -110,6 +113,9 @@ from reward_server.telemetry.logs import configure_logging, get_logger
 from reward_server.telemetry.loop_lag import LoopLag
 from reward_server.telemetry.metrics import Metrics
 from reward_server.telemetry.traces import Traces, traces_to
+from reward_server.webhooks.delivery import KEPT, Deliverer
+from reward_server.webhooks.sender import Sender
+from reward_server.webhooks.service import WebhookService
 from scenarios.library import Library
 
 ROUTES = (
@@ -120,10 +126,12 @@ ROUTES = (
     evaluate,
     files,
     jobs,
+    preferences,
     rank,
     reward_models,
     keys,
     labs,
+    webhooks,
     operations,
     sockets,
 )
@@ -244,6 +252,9 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     if ports.own_process:
         await _own(stack, alert_watch(settings, metrics).watch())
     if ports.own_process:
+        sender = Sender(private=settings.webhook_private_addresses)
+        stack.push_async_callback(sender.close)
+        await _own(stack, Deliverer(store, sender, pepper, ports.clock).run())
         await _own(stack, _warm(scoring.library, scoring.reader))
         _settle_heap()
     catalog, vault, model = scoring.library.catalog, scoring.library.vault, scoring.model
@@ -298,6 +309,14 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
             ranker=Ranker(scoring.scorer, vault, metrics, None if model is None else Ruler(model, scoring.reader)),
             idempotency=idempotency,
             metrics=metrics,
+        ),
+        preferences=PreferenceService(store=store, catalog=catalog, idempotency=idempotency, clock=ports.clock),
+        webhooks=WebhookService(
+            store=store,
+            idempotency=idempotency,
+            clock=ports.clock,
+            pepper=pepper,
+            private=settings.webhook_private_addresses,
         ),
         reward_models=scoring.learned,
         metrics=metrics,
@@ -444,6 +463,7 @@ async def _purge(store: Store, clock: Clock, tenants: Tenants) -> None:
                 purged = await unit.answers.purge(clock.now())
                 forgotten = await unit.llm_answers.purge(clock.now() - VERDICT_LIFETIME)
                 await unit.spending.purge(clock.now())
+                await unit.webhooks.purge(clock.now() - KEPT)
             expired = await tenants.expire()
             log.info("answers_purged", count=purged, decisions=forgotten, expired=expired)
         except StoreUnavailable:

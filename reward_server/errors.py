@@ -21,7 +21,9 @@
     │   │   ├── JobNotFound             job_not_found
     │   │   ├── RewardModelNotFound     reward_model_not_found
     │   │   ├── LabNotFound             lab_not_found
-    │   │   └── KeyNotFound             key_not_found
+    │   │   ├── KeyNotFound             key_not_found
+    │   │   ├── ComparisonNotFound      comparison_not_found
+    │   │   └── WebhookNotFound         webhook_not_found
     │   ├── Conflict                conflict
     │   │   ├── HistoryMismatch         history_mismatch
     │   │   ├── IdempotencyMismatch     idempotency_mismatch
@@ -233,6 +235,20 @@ class JobNotFound(NotFound):
 
     code = "job_not_found"
     default_message = "There is no such job."
+
+
+class ComparisonNotFound(NotFound):
+    """Unknown id of a comparison, or another lab's."""
+
+    code = "comparison_not_found"
+    default_message = "There is no such comparison; POST /compare answers with the ids of those there are."
+
+
+class WebhookNotFound(NotFound):
+    """Unknown id of a webhook or of a message to it, or another lab's."""
+
+    code = "webhook_not_found"
+    default_message = "There is no such webhook or message."
 
 
 class RewardModelNotFound(NotFound):

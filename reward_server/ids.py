@@ -12,7 +12,6 @@ import secrets
 from enum import StrEnum
 
 _LENGTH_BYTES = 15
-_PATTERN = re.compile(r"(ep|ev|req|cmp|aud|file|job)_[a-z2-7]{24}")
 
 
 class IdPrefix(StrEnum):
@@ -25,6 +24,12 @@ class IdPrefix(StrEnum):
     AUDIT = "aud"
     FILE = "file"
     JOB = "job"
+    PREFERENCE = "pref"
+    WEBHOOK = "wh"
+    MESSAGE = "msg"
+
+
+_PATTERN = re.compile(rf"({'|'.join(IdPrefix)})_[a-z2-7]{{24}}")
 
 
 _LAB_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -63,6 +68,11 @@ def new_request_id() -> str:
 def new_comparison_id() -> str:
     """`cmp_…`."""
     return new_id(IdPrefix.COMPARISON)
+
+
+def new_preference_id() -> str:
+    """`pref_…`."""
+    return new_id(IdPrefix.PREFERENCE)
 
 
 def is_id(text: str, prefix: IdPrefix) -> bool:

@@ -125,6 +125,9 @@ class Settings(BaseSettings):
         default=None, description="What verifies them: a PEM public key, or a secret of 32 characters or more."
     )
 
+    webhook_private_addresses: bool = Field(
+        default=False, description="Whether webhooks may point to http URLs and to private and loopback addresses."
+    )
     metrics_access: Literal["auto", "open", "operator"] = Field(
         default="auto",
         description="Who may read /metrics; `auto` is everybody on loopback, else operators' keys. While no key exists "

@@ -10,13 +10,14 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 import httpx2
 
-from trainer_client import batch, calls
+from trainer_client import batch, calls, preferences, webhooks
 from trainer_client.async_raw import AsyncRawCalls
 from trainer_client.calls import AnswerT, Call, ItemLike, MessageLike, RewardConfigLike, TurnLike
 from trainer_client.connection import Connection, resolve_connection
@@ -31,10 +32,19 @@ from trainer_client.wire import (
     CollectionResponse,
     CompareResponse,
     CreateEpisodeResponse,
+    DeliveryResponse,
+    DeliverySummary,
     EpisodeResponse,
     EvaluateResponse,
+    ExportFormat,
     FailedTurn,
+    ManifestResponse,
+    NewWebhookResponse,
     PlayedTurn,
+    PreferenceExport,
+    PreferenceResponse,
+    PreferenceSource,
+    PreferenceSummary,
     RankResponse,
     RewardModelResponse,
     RewardModelSummary,
@@ -43,6 +53,10 @@ from trainer_client.wire import (
     StartedEpisode,
     StoredEvaluation,
     TurnResponse,
+    WebhookEvent,
+    WebhookResponse,
+    WebhookSummary,
+    Winner,
 )
 
 
@@ -382,6 +396,135 @@ class AsyncLabsClient:
                 idempotency_key=idempotency_key,
             )
         )
+
+    # --- preferences ---------------------------------------------------------------------------
+
+    async def prefer(
+        self,
+        winner: Winner,
+        *,
+        comparison_id: str | None = None,
+        collection_slug: str | None = None,
+        scenario_slug: str | None = None,
+        messages_a: Sequence[MessageLike] | None = None,
+        messages_b: Sequence[MessageLike] | None = None,
+        agent_role: Role = "assistant",
+        margin: float | None = None,
+        labeller: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> PreferenceResponse:
+        """Keep what a person says: of a stored comparison, or of two conversations that come along."""
+        return await self._send(
+            preferences.prefer(
+                winner,
+                comparison_id=comparison_id,
+                collection_slug=collection_slug,
+                scenario_slug=scenario_slug,
+                messages_a=messages_a,
+                messages_b=messages_b,
+                agent_role=agent_role,
+                margin=margin,
+                labeller=labeller,
+                idempotency_key=idempotency_key,
+            )
+        )
+
+    def preferences(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        collection_slug: str | None = None,
+        source: PreferenceSource | None = None,
+    ) -> AsyncPages[PreferenceSummary]:
+        """Stored comparisons and human labels, newest first."""
+        call = preferences.preferences(limit=limit, cursor=cursor, collection_slug=collection_slug, source=source)
+        return AsyncPages[PreferenceSummary].of(self._send, call)
+
+    async def export_preferences(
+        self,
+        format: ExportFormat = "trl",
+        *,
+        min_margin: float | None = None,
+        collection_slug: str | None = None,
+        source: PreferenceSource | None = None,
+        until: datetime | str | None = None,
+        provenance: bool = True,
+    ) -> PreferenceExport:
+        """Preference pairs for training: `rows`, and `text` for a file."""
+        return await self._send(
+            preferences.export_preferences(
+                format,
+                min_margin=min_margin,
+                collection_slug=collection_slug,
+                source=source,
+                until=until,
+                provenance=provenance,
+            )
+        )
+
+    async def preference_manifest(
+        self,
+        format: ExportFormat = "trl",
+        *,
+        min_margin: float | None = None,
+        collection_slug: str | None = None,
+        source: PreferenceSource | None = None,
+        until: datetime | str | None = None,
+        provenance: bool = True,
+    ) -> ManifestResponse:
+        """What such an export holds: counts, what was left out, and its digest."""
+        return await self._send(
+            preferences.preference_manifest(
+                format,
+                min_margin=min_margin,
+                collection_slug=collection_slug,
+                source=source,
+                until=until,
+                provenance=provenance,
+            )
+        )
+
+    # --- webhooks ------------------------------------------------------------------------------
+
+    async def add_webhook(
+        self,
+        url: str,
+        *,
+        events: Sequence[WebhookEvent] | None = None,
+        description: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> NewWebhookResponse:
+        """Be told of events at a URL; the answer alone has the secret that messages are signed with."""
+        call = webhooks.add_webhook(url, events=events, description=description, idempotency_key=idempotency_key)
+        return await self._send(call)
+
+    def webhooks(self, *, limit: int | None = None, cursor: str | None = None) -> AsyncPages[WebhookSummary]:
+        """The lab's webhooks, newest first."""
+        return AsyncPages[WebhookSummary].of(self._send, webhooks.webhooks(limit=limit, cursor=cursor))
+
+    async def get_webhook(self, webhook_id: str) -> WebhookResponse:
+        """One webhook."""
+        return await self._send(webhooks.get_webhook(webhook_id))
+
+    async def delete_webhook(self, webhook_id: str) -> WebhookResponse:
+        """Delete a webhook, with its messages."""
+        return await self._send(webhooks.delete_webhook(webhook_id))
+
+    async def test_webhook(self, webhook_id: str) -> DeliveryResponse:
+        """Send a `webhook.test` message."""
+        return await self._send(webhooks.test_webhook(webhook_id))
+
+    def webhook_deliveries(
+        self, webhook_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> AsyncPages[DeliverySummary]:
+        """Messages to a webhook, newest first."""
+        call = webhooks.webhook_deliveries(webhook_id, limit=limit, cursor=cursor)
+        return AsyncPages[DeliverySummary].of(self._send, call)
+
+    async def resend_delivery(self, webhook_id: str, message_id: str) -> DeliveryResponse:
+        """Send a message again, dead or not, with all its attempts."""
+        return await self._send(webhooks.resend_delivery(webhook_id, message_id))
 
     # --- sending -------------------------------------------------------------------------------
 

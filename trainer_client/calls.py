@@ -67,6 +67,14 @@ class Call(Generic[AnswerT]):
     body: bytes | None = field(default=None, repr=False)
     query: Mapping[str, str] = field(default_factory=dict)
     idempotency_key: str | None = None
+    in_lines: bool = False
+    """Whether the answer is JSON Lines, which `lines_of` makes one object of."""
+
+    @staticmethod
+    def lines_of(body: bytes) -> dict[str, Any]:
+        """What such an answer is parsed from."""
+        text = body.decode()
+        return {"text": text, "rows": [json.loads(line) for line in text.splitlines() if line]}
 
     def headers(self) -> dict[str, str]:
         """Headers of this call alone."""
@@ -78,7 +86,7 @@ class Call(Generic[AnswerT]):
     def read(self, body: bytes, request_id: str | None) -> AnswerT:
         """Parse a success; anything but the contract's shape is a `MalformedAnswer`."""
         try:
-            return self.answer.model_validate(json.loads(body))
+            return self.answer.model_validate(self.lines_of(body) if self.in_lines else json.loads(body))
         except (ValueError, RecursionError) as error:
             raise MalformedAnswer(
                 f"The server's answer to {self.method} {self.path} is not what the contract says.",
@@ -100,28 +108,28 @@ def catalog() -> Call[CatalogResponse]:
 
 def collection(slug: str) -> Call[CollectionResponse]:
     """GET /collections/{slug}."""
-    return Call("GET", f"/collections/{_segment(slug)}", CollectionResponse)
+    return Call("GET", f"/collections/{segment(slug)}", CollectionResponse)
 
 
 def calibrations(*, limit: int | None = None, cursor: str | None = None) -> Call[CalibrationList]:
     """GET /calibrations."""
-    return Call("GET", "/calibrations", CalibrationList, query=_query(limit=limit, cursor=cursor))
+    return Call("GET", "/calibrations", CalibrationList, query=query_of(limit=limit, cursor=cursor))
 
 
 def reward_models(*, limit: int | None = None, cursor: str | None = None) -> Call[RewardModelList]:
     """GET /reward-models."""
-    return Call("GET", "/reward-models", RewardModelList, query=_query(limit=limit, cursor=cursor))
+    return Call("GET", "/reward-models", RewardModelList, query=query_of(limit=limit, cursor=cursor))
 
 
 def activate_reward_model(reward_model_id: str) -> Call[RewardModelResponse]:
     """POST /reward-models/{id}/activate."""
-    path = f"/reward-models/{_segment(reward_model_id)}/activate"
+    path = f"/reward-models/{segment(reward_model_id)}/activate"
     return Call("POST", path, RewardModelResponse, idempotency_key=new_key())
 
 
 def scenario(collection_slug: str, slug: str) -> Call[ScenarioResponse]:
     """GET /collections/{slug}/scenarios/{slug}."""
-    return Call("GET", f"/collections/{_segment(collection_slug)}/scenarios/{_segment(slug)}", ScenarioResponse)
+    return Call("GET", f"/collections/{segment(collection_slug)}/scenarios/{segment(slug)}", ScenarioResponse)
 
 
 def create_episode(
@@ -138,7 +146,7 @@ def create_episode(
     idempotency_key: str | None = None,
 ) -> Call[CreateEpisodeResponse]:
     """POST /episodes."""
-    request = _checked(
+    request = checked(
         CreateEpisodeRequest,
         collection_slug=collection_slug,
         scenario_slug=scenario_slug,
@@ -146,7 +154,7 @@ def create_episode(
         config=_config(seed, max_turns, observation_role, persona, metadata),
         reward_config=reward_config,
     )
-    return _post("/episodes", request, CreateEpisodeResponse, idempotency_key)
+    return post("/episodes", request, CreateEpisodeResponse, idempotency_key)
 
 
 def batch_episodes(
@@ -164,7 +172,7 @@ def batch_episodes(
     idempotency_key: str | None = None,
 ) -> Call[BatchEpisodesResponse]:
     """POST /batch/episodes, a group."""
-    request = _checked(
+    request = checked(
         BatchEpisodesRequest,
         collection_slug=collection_slug,
         scenario_slug=scenario_slug,
@@ -173,13 +181,13 @@ def batch_episodes(
         config=_config(seed, max_turns, observation_role, persona, metadata),
         reward_config=reward_config,
     )
-    return _post("/batch/episodes", request, BatchEpisodesResponse, idempotency_key)
+    return post("/batch/episodes", request, BatchEpisodesResponse, idempotency_key)
 
 
 def batch_turns(items: Sequence[TurnLike], idempotency_key: str | None = None) -> Call[BatchTurnsResponse]:
     """POST /batch/turns."""
-    request = _checked(BatchTurnsRequest, items=list(items))
-    return _post("/batch/turns", request, BatchTurnsResponse, idempotency_key)
+    request = checked(BatchTurnsRequest, items=list(items))
+    return post("/batch/turns", request, BatchTurnsResponse, idempotency_key)
 
 
 def turn(
@@ -191,18 +199,18 @@ def turn(
     idempotency_key: str | None = None,
 ) -> Call[TurnResponse]:
     """POST /episodes/{id}/turns. A bare string is the new agent message."""
-    request = _checked(TurnRequest, messages=_conversation(messages), reward_config=reward_config, terminate=terminate)
-    return _post(f"/episodes/{_segment(episode_id)}/turns", request, TurnResponse, idempotency_key)
+    request = checked(TurnRequest, messages=conversation(messages), reward_config=reward_config, terminate=terminate)
+    return post(f"/episodes/{segment(episode_id)}/turns", request, TurnResponse, idempotency_key)
 
 
 def get_episode(episode_id: str) -> Call[EpisodeResponse]:
     """GET /episodes/{id}."""
-    return Call("GET", f"/episodes/{_segment(episode_id)}", EpisodeResponse)
+    return Call("GET", f"/episodes/{segment(episode_id)}", EpisodeResponse)
 
 
 def delete_episode(episode_id: str) -> Call[EpisodeResponse]:
     """DELETE /episodes/{id}."""
-    return Call("DELETE", f"/episodes/{_segment(episode_id)}", EpisodeResponse)
+    return Call("DELETE", f"/episodes/{segment(episode_id)}", EpisodeResponse)
 
 
 def list_episodes(
@@ -213,7 +221,7 @@ def list_episodes(
     status: str | None = None,
 ) -> Call[EpisodeList]:
     """GET /episodes."""
-    query = _query(limit=limit, cursor=cursor, collection_slug=collection_slug, status=status)
+    query = query_of(limit=limit, cursor=cursor, collection_slug=collection_slug, status=status)
     return Call("GET", "/episodes", EpisodeList, query=query)
 
 
@@ -234,17 +242,17 @@ def evaluate(
     idempotency_key: str | None = None,
 ) -> Call[EvaluateResponse]:
     """POST /evaluate."""
-    request = _checked(
+    request = checked(
         EvaluateRequest,
         collection_slug=collection_slug,
         scenario_slug=scenario_slug,
-        messages=_conversation(messages),
+        messages=conversation(messages),
         agent_role=agent_role,
         reward_config=reward_config,
         normalization_key=normalization_key,
         normalization_windows=None if normalization_windows is None else list(normalization_windows),
     )
-    return _post("/evaluate", request, EvaluateResponse, idempotency_key)
+    return post("/evaluate", request, EvaluateResponse, idempotency_key)
 
 
 def batch_evaluate(items: Sequence[ItemLike], idempotency_key: str | None = None) -> Call[BatchResponse]:
@@ -265,16 +273,16 @@ def compare(
     idempotency_key: str | None = None,
 ) -> Call[CompareResponse]:
     """POST /compare."""
-    request = _checked(
+    request = checked(
         CompareRequest,
         collection_slug=collection_slug,
         scenario_slug=scenario_slug,
-        response_a={"messages": _conversation(messages_a)},
-        response_b={"messages": _conversation(messages_b)},
+        response_a={"messages": conversation(messages_a)},
+        response_b={"messages": conversation(messages_b)},
         agent_role=agent_role,
         reward_config=reward_config,
     )
-    return _post("/compare", request, CompareResponse, idempotency_key)
+    return post("/compare", request, CompareResponse, idempotency_key)
 
 
 def rank(
@@ -287,23 +295,25 @@ def rank(
     idempotency_key: str | None = None,
 ) -> Call[RankResponse]:
     """POST /rank. The conversations of a group by id."""
-    request = _checked(
+    request = checked(
         RankRequest,
         collection_slug=collection_slug,
         scenario_slug=scenario_slug,
-        responses=[{"id": name, "messages": _conversation(messages)} for name, messages in responses.items()],
+        responses=[{"id": name, "messages": conversation(messages)} for name, messages in responses.items()],
         agent_role=agent_role,
         reward_config=reward_config,
     )
-    return _post("/rank", request, RankResponse, idempotency_key)
+    return post("/rank", request, RankResponse, idempotency_key)
 
 
-def _post(path: str, request: BaseModel, answer: type[AnswerT], key: str | None) -> Call[AnswerT]:
+def post(path: str, request: BaseModel, answer: type[AnswerT], key: str | None) -> Call[AnswerT]:
+    """A POST with a key of its own, so that it can be sent again."""
     body = _encoded(request.model_dump(exclude_none=True))
     return Call("POST", path, answer, body=body, idempotency_key=key or new_key())
 
 
-def _query(**given: object) -> dict[str, str]:
+def query_of(**given: object) -> dict[str, str]:
+    """The parts of a query that were given."""
     return {name: str(value) for name, value in given.items() if value is not None}
 
 
@@ -331,7 +341,8 @@ def _encoded(content: Mapping[str, Any]) -> bytes:
         raise BadRequest(f"The request cannot be written as JSON: {error}", code="invalid_request") from error
 
 
-def _checked(model: type[RequestT], **fields: object) -> RequestT:
+def checked(model: type[RequestT], **fields: object) -> RequestT:
+    """The request, or a `BadRequest` that was never sent."""
     try:
         return model.model_validate({name: value for name, value in fields.items() if value is not None})
     except ValidationError as error:
@@ -344,7 +355,8 @@ def _checked(model: type[RequestT], **fields: object) -> RequestT:
         raise BadRequest(f"{where}: {first.msg}", code="invalid_request", errors=details) from None
 
 
-def _conversation(messages: str | MessageLike | Sequence[MessageLike]) -> list[Any]:
+def conversation(messages: str | MessageLike | Sequence[MessageLike]) -> list[Any]:
+    """Messages as a list; a text alone is one agent message."""
     if isinstance(messages, str):
         return [{"role": "assistant", "content": messages}]
     if isinstance(messages, Message | Mapping):
@@ -352,7 +364,7 @@ def _conversation(messages: str | MessageLike | Sequence[MessageLike]) -> list[A
     return list(messages)
 
 
-def _segment(value: str) -> str:
+def segment(value: str) -> str:
     """One path segment; dots alone would be resolved away by the URL parser."""
     if not value or value in (".", ".."):
         raise BadRequest("An identifier in the address is empty.", code="invalid_request")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, Protocol
 
-from trainer_client import calls
+from trainer_client import calls, preferences, webhooks
 from trainer_client.calls import AnswerT, Call
 from trainer_client.exchange import RawResponse
 
@@ -45,6 +45,17 @@ class RawCalls:
         self.batch_evaluate = _raw(exchange, calls.batch_evaluate)
         self.compare = _raw(exchange, calls.compare)
         self.rank = _raw(exchange, calls.rank)
+        self.prefer = _raw(exchange, preferences.prefer)
+        self.preferences = _raw(exchange, preferences.preferences)
+        self.export_preferences = _raw(exchange, preferences.export_preferences)
+        self.preference_manifest = _raw(exchange, preferences.preference_manifest)
+        self.add_webhook = _raw(exchange, webhooks.add_webhook)
+        self.webhooks = _raw(exchange, webhooks.webhooks)
+        self.get_webhook = _raw(exchange, webhooks.get_webhook)
+        self.delete_webhook = _raw(exchange, webhooks.delete_webhook)
+        self.test_webhook = _raw(exchange, webhooks.test_webhook)
+        self.webhook_deliveries = _raw(exchange, webhooks.webhook_deliveries)
+        self.resend_delivery = _raw(exchange, webhooks.resend_delivery)
 
 
 def _raw(exchange: Exchange, make: Callable[P, Call[AnswerT]]) -> Callable[P, RawResponse[AnswerT]]:

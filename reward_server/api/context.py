@@ -37,11 +37,13 @@ from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.durable.files import FileService
 from reward_server.jobs.durable.service import JobService
+from reward_server.preferences.service import PreferenceService
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.reward_models.service import RewardModelService
 from reward_server.settings import Settings
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
+from reward_server.webhooks.service import WebhookService
 from scenarios.library import Catalog
 
 API_PREFIX = "/api/v1"
@@ -70,6 +72,8 @@ class Services:
     episodes: EpisodeBatches
     evaluations: EvaluationService
     rankings: RankingService
+    preferences: PreferenceService
+    webhooks: WebhookService
     calibrations: CalibrationShelf
     reward_models: RewardModelService
     files: FileService

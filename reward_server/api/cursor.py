@@ -40,8 +40,8 @@ class CursorCodec:
         payload = f"{(position.created_at - _EPOCH) // _MICROSECOND}:{position.id}".encode()
         return base64.urlsafe_b64encode(self._mac(lab_id, payload) + payload).rstrip(b"=").decode()
 
-    def read(self, lab_id: str, cursor: str, prefix: str) -> Position:
-        """The position in a cursor; `InvalidCursor` for all that `write` did not return for ids with that prefix."""
+    def read(self, lab_id: str, cursor: str, *prefixes: str) -> Position:
+        """The position in a cursor; `InvalidCursor` for all that `write` did not return for ids of those kinds."""
         if len(cursor) > _MAX_CHARACTERS:
             raise InvalidCursor
         try:
@@ -54,7 +54,8 @@ class CursorCodec:
         microseconds, _, entry_id = payload.decode().partition(":")
         position = Position(_EPOCH + int(microseconds) * _MICROSECOND, entry_id)
         # base64 has several spellings of the last bits; only the one that was given out counts.
-        if not entry_id.startswith(f"{prefix}_") or self.write(lab_id, position) != cursor:
+        known = entry_id.startswith(tuple(f"{prefix}_" for prefix in prefixes))
+        if not known or self.write(lab_id, position) != cursor:
             raise InvalidCursor
         return position
 

@@ -317,3 +317,79 @@ USAGE: Example = {
     ],
     "request_id": _REQUEST_ID,
 }
+PREFERENCE_REQUEST: Example = {
+    "comparison_id": "cmp_z4wxv6tn3bjr8fhya7d2m5qk",
+    "winner": "a",
+    "labeller": "rater-7",
+}
+_PREFERENCE: Example = {
+    "id": "pref_k3vmqz5x7yd2w4tnb6rjafh2",
+    "source": "label",
+    "collection_slug": "clinical-intake",
+    "scenario_slug": "tired-and-dizzy",
+    "winner": "a",
+    "labeller": "rater-7",
+    "comparison_id": "cmp_z4wxv6tn3bjr8fhya7d2m5qk",
+    "reward_a": 0.375,
+    "reward_b": 0.05,
+    "scoring_version": _SCORING_VERSION,
+    "agent_role": "assistant",
+    "response_a": {"messages": _MESSAGES},
+    "response_b": {"messages": [{"role": "assistant", "content": "Next, please."}]},
+    "created_at": "2026-01-01T12:00:00.000Z",
+}
+PREFERENCE: Example = {**_PREFERENCE, "request_id": _REQUEST_ID}
+PREFERENCES: Example = {"data": [_PREFERENCE], "request_id": _REQUEST_ID}
+EXPORTED_PAIR: Example = {
+    "prompt": [{"role": "user", "content": "I am so tired."}],
+    "chosen": [{"role": "assistant", "content": "I am sorry to hear that. Since when?"}],
+    "rejected": [{"role": "assistant", "content": "Next, please."}],
+    "margin": 0.325,
+    "provenance": {
+        "source": "compare",
+        "collection_slug": "clinical-intake",
+        "scenario_slug": "tired-and-dizzy",
+        "comparison_id": "cmp_z4wxv6tn3bjr8fhya7d2m5qk",
+        "judge": "state+rule+local",
+        "scoring_version": _SCORING_VERSION,
+        "reward_chosen": 0.375,
+        "reward_rejected": 0.05,
+        "created_at": "2026-01-01T12:00:00.000Z",
+    },
+}
+MANIFEST: Example = {
+    "version": "1",
+    "format": "trl",
+    "until": "2026-01-01T12:00:00.000Z",
+    "min_margin": 0.0,
+    "pairs": 1,
+    "sources": {"compare": 1},
+    "scenarios": {"clinical-intake/tired-and-dizzy": 1},
+    "scoring_versions": {_SCORING_VERSION: 1},
+    "left_out": {"tie": 2},
+    "bytes": 640,
+    "sha256": "0" * 64,
+    "request_id": _REQUEST_ID,
+}
+WEBHOOK_REQUEST: Example = {"url": "https://lab.example/labs-events", "events": ["evaluation_batch.finished"]}
+_WEBHOOK: Example = {
+    "webhook_id": "wh_k3vmqz5x7yd2w4tnb6rjafh2",
+    "url": "https://lab.example/labs-events",
+    "events": ["evaluation_batch.finished"],
+    "created_at": "2026-01-01T12:00:00.000Z",
+}
+WEBHOOK: Example = {**_WEBHOOK, "request_id": _REQUEST_ID}
+NEW_WEBHOOK: Example = {**WEBHOOK, "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+WEBHOOKS: Example = {"data": [_WEBHOOK], "request_id": _REQUEST_ID}
+_DELIVERY: Example = {
+    "message_id": "msg_z4wxv6tn3bjr2fhya7d2m5qk",
+    "webhook_id": "wh_k3vmqz5x7yd2w4tnb6rjafh2",
+    "event": "evaluation_batch.finished",
+    "state": "pending",
+    "attempts": 1,
+    "next_attempt_at": "2026-01-01T12:00:05.000Z",
+    "last_status": 503,
+    "created_at": "2026-01-01T12:00:00.000Z",
+}
+DELIVERY: Example = {**_DELIVERY, "request_id": _REQUEST_ID}
+DELIVERIES: Example = {"data": [_DELIVERY], "request_id": _REQUEST_ID}

@@ -25,6 +25,15 @@ def _digits(text: object) -> object:
     return text
 
 
+def plain_text(text: str) -> str:
+    """Refuse what no database takes, or what came as bytes that are no text."""
+    if "\x00" in text:
+        raise ValueError("text may not hold NUL characters")
+    if "\ufffd" in text:  # the framework's substitute for such bytes, as of a lone surrogate
+        raise ValueError("must be valid Unicode text")
+    return text
+
+
 PageLimit = Annotated[int, Field(ge=1, le=100), BeforeValidator(_digits)]
 """Entries of a page, as a query gives it."""
 

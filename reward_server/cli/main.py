@@ -22,6 +22,7 @@ from reward_server.cli import (
     judges,
     keys,
     migrate,
+    preferences,
     reader,
     reward_model,
     scenarios,
@@ -59,6 +60,7 @@ app.command("calibrate")(calibrate.calibrate)
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(judges.app, name="judges")
+app.add_typer(preferences.app, name="preferences")
 app.add_typer(scenarios.app, name="scenarios")
 app.add_typer(reward_model.app, name="reward-model")
 app.add_typer(reader.app, name="reader")

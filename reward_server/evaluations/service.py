@@ -31,6 +31,7 @@ from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.store.records import ComparisonRow, EvaluationRow, EvaluationSource
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
+from reward_server.webhooks.events import Event, announce
 from scenarios.library import Catalog
 from trainer_client.wire import BatchItem, CompareRequest, EvaluateRequest, Message
 
@@ -143,7 +144,9 @@ class EvaluationService:
         if isinstance(outcome, LabsError):
             raise outcome
         body = self._body(outcome, standing, _ms(started))
-        await self._store_rows([replace(outcome.row, answer=body)], body, keep)
+        async with self._store.transaction() as unit:
+            await unit.evaluations.add_many([replace(outcome.row, answer=body)])
+            await keep(unit, body)
         return body
 
     async def _batch(
@@ -176,7 +179,17 @@ class EvaluationService:
         versions = [outcome.scored.scoring_version for outcome in outcomes.values() if isinstance(outcome, _Evaluated)]
         version = versions[0] if versions else self._scorer.scoring_version
         body: Body = {"results": results, "scoring_version": version, "total_time_ms": elapsed}
-        await self._store_rows(rows, body, keep)
+        told = {
+            "items": len(entries),
+            "scored": len(rows),
+            "failed": len(entries) - len(rows),
+            "scoring_version": version,
+        }
+        async with self._store.transaction() as unit:
+            await unit.evaluations.add_many(rows)
+            if source is EvaluationSource.BATCH:
+                await announce(unit, lab.lab_id, Event.BATCH_FINISHED, told, self._clock.now())
+            await keep(unit, body)
         return body
 
     async def _score_all(
@@ -254,11 +267,6 @@ class EvaluationService:
             metadata["uncertainty"] = outcome.scored.uncertainty
         metadata |= outcome.calibrated
         return documents.evaluation(outcome.row.evaluation_id, outcome.request, outcome.scored, standing, metadata)
-
-    async def _store_rows(self, rows: Sequence[EvaluationRow], body: Body, keep: Keep) -> None:
-        async with self._store.transaction() as unit:
-            await unit.evaluations.add_many(rows)
-            await keep(unit, body)
 
     # --- two side by side -----------------------------------------------------------------------
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
+
 from sqlalchemy import Connection, bindparam, insert, select
 
 from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
-from reward_server.store.records import ComparisonRow
+from reward_server.store.pages import newest
+from reward_server.store.records import ComparisonRow, PageEnd
 from reward_server.store.session import Session
 from reward_server.store.tables import Comparison, table_of
 
@@ -36,6 +40,22 @@ class Comparisons:
             return None if found is None else ComparisonRow(**found)
 
         return await self._session.run(work)
+
+    async def page(
+        self,
+        lab_id: str,
+        limit: int,
+        *,
+        after: PageEnd | None = None,
+        collections: Sequence[str] | None = None,
+        until: datetime | None = None,
+    ) -> list[ComparisonRow]:
+        """The lab's comparisons in these collections (None: in all), the newest first."""
+        rows = newest(_COMPARISON, "comparison_id", limit, after=after, collections=collections, until=until)
+        rows = rows.where(_COMPARISON.c.lab_id == lab_id)
+        return await self._session.run(
+            lambda connection: [ComparisonRow(**found) for found in connection.execute(rows).mappings()]
+        )
 
     async def of(self, lab_id: str | None = None) -> list[ComparisonRow]:
         """All comparisons of a lab, or of all labs, oldest first; for the operator, who trains models on them."""

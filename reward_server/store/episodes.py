@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, bindparam, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, bindparam, insert, select, update
 
 from reward_server.errors import TurnInProgress
 from reward_server.store.mapping import values_of
-from reward_server.store.records import EPISODE_LIFETIME, EpisodeCursor, EpisodeRow, EpisodeStatus, TurnRow
+from reward_server.store.pages import is_after
+from reward_server.store.records import (
+    EPISODE_LIFETIME,
+    EpisodeCursor,
+    EpisodeRow,
+    EpisodeStatus,
+    FinishedEpisode,
+    PageEnd,
+    TurnRow,
+)
 from reward_server.store.session import Session
 from reward_server.store.tables import Episode, Turn, table_of
 
@@ -32,6 +41,7 @@ _TURNS_OF_MANY = (
     .where(_EPISODE.c.lab_id == bindparam("lab_id"), _TURN.c.episode_id.in_(bindparam("episode_ids", expanding=True)))
     .order_by(_TURN.c.episode_id, _TURN.c.turn)
 )
+_OF_A_GROUP = ("collection", "scenario", "seed", "persona_slug", "created_at", "episode_id")
 _ADD_TURN = insert(_TURN)
 _STEP = (
     update(_EPISODE)
@@ -84,6 +94,40 @@ class Episodes:
 
         return await self._session.run(work)
 
+    async def named(self, lab_id: str, episode_ids: Sequence[str]) -> dict[str, EpisodeRow]:
+        """Those of these episodes that are the lab's."""
+        rows = select(_EPISODE).where(_EPISODE.c.lab_id == lab_id, _EPISODE.c.episode_id.in_(list(episode_ids)))
+        return await self._session.run(
+            lambda connection: {row["episode_id"]: _episode(row) for row in connection.execute(rows).mappings()}
+        )
+
+    async def finished(
+        self, lab_id: str, *, until: datetime, collections: Sequence[str] | None = None
+    ) -> list[FinishedEpisode]:
+        """The lab's complete episodes that ended no later than `until` and whose last turn was scored; groups together.
+
+        A group is what shares collection, scenario, seed and persona.
+        """
+        wanted = [_EPISODE.c[name] for name in _OF_A_GROUP] + [_EPISODE.c.reward_config, _TURN.c.reward, _TURN.c.scores]
+        rows = (
+            select(*wanted)
+            .join(_TURN, and_(_TURN.c.episode_id == _EPISODE.c.episode_id, _TURN.c.turn == _EPISODE.c.turn))
+            .where(
+                _EPISODE.c.lab_id == lab_id,
+                _EPISODE.c.status == EpisodeStatus.COMPLETE.value,
+                _EPISODE.c.active_at <= until,
+            )
+            .order_by(*(_EPISODE.c[name] for name in _OF_A_GROUP))
+        )
+        if collections is not None:
+            rows = rows.where(_EPISODE.c.collection.in_(collections))
+
+        def work(connection: Connection) -> list[FinishedEpisode]:
+            found = (dict(row) for row in connection.execute(rows).mappings())
+            return [FinishedEpisode(**row) for row in found if row.pop("scores") is not None]
+
+        return await self._session.run(work)
+
     async def append_turn(self, episode: EpisodeRow, turn: TurnRow) -> None:
         """Store a turn and the episode as it stands after it.
 
@@ -127,7 +171,8 @@ class Episodes:
         if status is not None:
             statement = statement.where(_has_status(status, now))
         if after is not None:
-            statement = statement.where(_is_after(after))
+            end = PageEnd(created_at=after.created_at, id=after.episode_id)
+            statement = statement.where(is_after(_EPISODE.c.created_at, _EPISODE.c.episode_id, end))
         newest = statement.order_by(_EPISODE.c.created_at.desc(), _EPISODE.c.episode_id.desc()).limit(limit)
         return await self._session.run(
             lambda connection: [_episode(row) for row in connection.execute(newest).mappings()]
@@ -152,13 +197,6 @@ def _step(connection: Connection, episode: EpisodeRow, *, turn_before: int) -> N
 
 def _episode(row: RowMapping) -> EpisodeRow:
     return EpisodeRow(**{**row, "status": EpisodeStatus(row["status"])})
-
-
-def _is_after(cursor: EpisodeCursor) -> ColumnElement[bool]:
-    return or_(
-        _EPISODE.c.created_at < cursor.created_at,
-        and_(_EPISODE.c.created_at == cursor.created_at, _EPISODE.c.episode_id < cursor.episode_id),
-    )
 
 
 def _has_status(status: EpisodeStatus, now: datetime) -> ColumnElement[bool]:

@@ -211,6 +211,53 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PreferenceRow:
+    """What a person said of two conversations of one scenario.
+
+    Of a stored comparison it has that one's rewards as well; otherwise nobody has scored the two.
+    """
+
+    preference_id: str
+    lab_id: str
+    comparison_id: str | None
+    collection: str
+    scenario: str
+    winner: str
+    margin: float | None
+    """How much better, in (0, 1], where the person said so."""
+    labeller: str | None
+    reward_a: float | None
+    reward_b: float | None
+    scoring_version: str | None
+    agent_role: str
+    messages_a: list[JsonObject] = field(repr=False)
+    messages_b: list[JsonObject] = field(repr=False)
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedEpisode:
+    """A complete, scored episode with the reward of its last turn: what groups are made of."""
+
+    episode_id: str
+    collection: str
+    scenario: str
+    seed: int
+    persona_slug: str
+    reward_config: JsonObject | None
+    reward: float
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageEnd:
+    """The last row of a page of rows with an id: the next page begins after it."""
+
+    created_at: datetime
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAnswer:
     """The answer that was given under an Idempotency-Key."""
 
@@ -278,3 +325,46 @@ class SpendingRow:
     calls: int
     spent: Spend
     booked: Spend
+
+
+class DeliveryState(StrEnum):
+    """What became of a message to a webhook."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    DEAD = "dead"
+    """Given up; it can be sent again by hand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookRow:
+    """Where a lab wants to be told of events. Its secret is derived from the pepper, and stored nowhere."""
+
+    webhook_id: str
+    lab_id: str
+    url: str = field(repr=False)
+    """May hold a token of the receiver."""
+    events: tuple[str, ...]
+    description: str | None
+    created_at: datetime
+    disabled_at: datetime | None = None
+    """Since when the receiver said it is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryRow:
+    """One message to one webhook."""
+
+    message_id: str
+    webhook_id: str
+    lab_id: str
+    event: str
+    body: str = field(repr=False)
+    """The exact text that is signed and sent."""
+    state: DeliveryState
+    attempts: int
+    next_at: datetime
+    """When it is due; of one that is being sent, when somebody else may try."""
+    last_status: int | None
+    last_error: str | None
+    created_at: datetime

@@ -33,11 +33,13 @@ from reward_server.store.keys import Keys
 from reward_server.store.labs import Labs
 from reward_server.store.lane import Lane, OpenLane
 from reward_server.store.llm_answers import LlmAnswers
+from reward_server.store.preferences import Preferences
 from reward_server.store.readers import Readers
 from reward_server.store.session import Session
 from reward_server.store.spending import Spending
 from reward_server.store.thread import ConnectionThread
 from reward_server.store.usage import Usage
+from reward_server.store.webhooks import Webhooks
 from reward_server.store.writers import Writers
 
 _File: TypeAlias = tuple[int, int]
@@ -62,6 +64,8 @@ class UnitOfWork:
         self.episodes = Episodes(session)
         self.evaluations = Evaluations(session)
         self.comparisons = Comparisons(session)
+        self.preferences = Preferences(session)
+        self.webhooks = Webhooks(session)
         self.answers = Answers(session)
         self.files = Files(session)
         self.jobs = Jobs(session)

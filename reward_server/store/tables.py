@@ -200,6 +200,7 @@ class Comparison(Row, table=True):
     """`ComparisonRow`."""
 
     __tablename__ = "comparison"
+    __table_args__ = (Index("ix_comparison_page", "lab_id", "created_at", "comparison_id"),)
 
     comparison_id: str = Field(primary_key=True, max_length=40)
     lab_id: str = Field(max_length=64)
@@ -221,6 +222,29 @@ class Comparison(Row, table=True):
     created_at: datetime = _moment()
 
 
+class Preference(Row, table=True):
+    """`PreferenceRow`."""
+
+    __tablename__ = "preference"
+    __table_args__ = (Index("ix_preference_page", "lab_id", "created_at", "preference_id"),)
+
+    preference_id: str = Field(primary_key=True, max_length=40)
+    lab_id: str = Field(max_length=64)
+    comparison_id: str | None = Field(max_length=40)
+    collection: str = Field(max_length=128)
+    scenario: str = Field(max_length=128)
+    winner: str = Field(max_length=8)
+    margin: float | None
+    labeller: str | None = Field(max_length=128)
+    reward_a: float | None
+    reward_b: float | None
+    scoring_version: str | None = Field(max_length=32)
+    agent_role: str = Field(max_length=16)
+    messages_a: list[dict[str, Any]] = _json()
+    messages_b: list[dict[str, Any]] = _json()
+    created_at: datetime = _moment()
+
+
 class Answer(Row, table=True):
     """`StoredAnswer`."""
 
@@ -232,6 +256,45 @@ class Answer(Row, table=True):
     status: int
     body: dict[str, Any] = _json()
     created_at: datetime = Field(sa_column=Column(UtcDateTime(), nullable=False, index=True))
+
+
+class Webhook(Row, table=True):
+    """`WebhookRow`."""
+
+    __tablename__ = "webhook"
+
+    webhook_id: str = Field(primary_key=True, max_length=40)
+    lab_id: str = Field(max_length=64, index=True)
+    url: str = Field(max_length=2048)
+    events: list[str] = _json()
+    description: str | None = Field(max_length=200)
+    created_at: datetime = _moment()
+    disabled_at: datetime | None = _moment(nullable=True)
+
+
+class WebhookDelivery(Row, table=True):
+    """`DeliveryRow`."""
+
+    __tablename__ = "webhook_delivery"
+    __table_args__ = (
+        CheckConstraint("state in ('pending', 'delivered', 'dead')", name="state"),
+        Index("ix_webhook_delivery_page", "lab_id", "webhook_id", "created_at", "message_id"),
+        Index("ix_webhook_delivery_due", "state", "next_at"),
+    )
+
+    message_id: str = Field(primary_key=True, max_length=40)
+    webhook_id: str = Field(
+        sa_column=Column(String(40), ForeignKey("webhook.webhook_id", ondelete="CASCADE"), nullable=False)
+    )
+    lab_id: str = Field(max_length=64)
+    event: str = Field(max_length=64)
+    body: str = _text()
+    state: str = Field(max_length=16)
+    attempts: int
+    next_at: datetime = _moment()
+    last_status: int | None
+    last_error: str | None = Field(max_length=64)
+    created_at: datetime = _moment()
 
 
 class LlmSpending(Row, table=True):

@@ -6,9 +6,10 @@ A route that names a new kind of thing fails those tests until the thing has a l
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
-from reward_server.ids import IdPrefix, new_episode_id, new_evaluation_id, new_id
+from reward_server.ids import IdPrefix, new_comparison_id, new_episode_id, new_evaluation_id, new_id
 from tests.contract.house import WHERE, Client, Json
 
 OWNED: dict[str, Callable[[Client], Awaitable[str]]] = {}
@@ -30,6 +31,7 @@ BODIES: dict[str, Callable[[Json], Json]] = {
     "POST /api/v1/batch/turns": lambda ids: {
         "items": [{"episode_id": ids["episode_id"], "messages": [{"role": "user", "content": "Hello."}]}]
     },
+    "POST /api/v1/preferences": lambda ids: {"comparison_id": ids["comparison_id"], "winner": "a"},
     "POST /api/v1/episodes/{episode_id}/turns": lambda _: {"messages": [{"role": "user", "content": "Hello."}]},
 }
 """Bodies that get as far as looking up what they name, of calls that have one."""
@@ -38,6 +40,10 @@ UNKNOWN: dict[str, Callable[[], str]] = {
     "evaluation_id": new_evaluation_id,
     "file_id": lambda: new_id(IdPrefix.FILE),
     "job_id": lambda: new_id(IdPrefix.JOB),
+    "webhook_id": partial(new_id, IdPrefix.WEBHOOK),
+    "message_id": partial(new_id, IdPrefix.MESSAGE),
+    "comparison_id": new_comparison_id,
+    "episode_id": new_episode_id,
 }
 """Ids that nobody has."""
 
@@ -71,6 +77,23 @@ async def a_file(client: Client) -> str:
 @owned("job_id")
 async def a_job(client: Client) -> str:
     return str((await client.ok("POST", "/jobs", {"type": "evaluate", "items": [{}]}))["job_id"])
+
+
+@owned("comparison_id")
+async def a_comparison(client: Client) -> str:
+    sides = [[{"role": "user", "content": "Hello."}, {"role": "assistant", "content": text}] for text in ("Hi.", "No.")]
+    body = {**WHERE, "response_a": {"messages": sides[0]}, "response_b": {"messages": sides[1]}}
+    return str((await client.ok("POST", "/compare", body))["comparison_id"])
+
+
+@owned("webhook_id")
+async def a_webhook(client: Client) -> str:
+    return str((await client.ok("POST", "/webhooks", {"url": "https://8.8.8.8/labs"}))["webhook_id"])
+
+
+@owned("message_id")
+async def a_message(client: Client) -> str:
+    return str((await client.ok("POST", f"/webhooks/{await a_webhook(client)}/test"))["message_id"])
 
 
 async def one_of_each(client: Client) -> Json:

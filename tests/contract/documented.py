@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -41,6 +42,9 @@ class Documented:
         assert response.headers["content-type"].startswith(media)
         if media == "application/json":
             self._validator(content["schema"]["$ref"]).validate(response.json())
+        elif media == "application/x-ndjson" and "$ref" in content["schema"]:
+            for line in response.text.splitlines():
+                self._validator(content["schema"]["$ref"]).validate(json.loads(line))
 
     def _operation(self, response: httpx2.Response) -> Json | None:
         method = response.request.method.lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import httpx2
 import pytest
@@ -75,3 +76,36 @@ async def test_errors_are_typed(client: AsyncLabsClient, house: House) -> None:
     async with AsyncLabsClient("http://localhost", "lab_wrong", transport=transport) as stranger:
         with pytest.raises(Unauthenticated):
             await stranger.catalog()
+
+
+async def test_preferences_from_comparison_to_file(client: AsyncLabsClient) -> None:
+    opening = {"role": "user", "content": "Hello, my bike has a flat tyre.\u2028It is new."}
+    sides: list[Any] = [
+        [opening, {"role": "assistant", "content": text}] for text in ("How did it happen?", "Buy a new bike.")
+    ]
+    compared = await client.compare(COLLECTION, SCENARIO, *sides)
+    said = await client.prefer("a", comparison_id=compared.comparison_id, margin=0.5, labeller="rater-7")
+    pair = {"collection_slug": COLLECTION, "scenario_slug": SCENARIO, "messages_a": sides[1], "messages_b": sides[0]}
+    own = await client.prefer("b", margin=0.5, **pair)
+    listed = [each.id async for each in client.preferences(limit=1)]
+    assert sorted(listed) == sorted([said.id, own.id, compared.comparison_id])
+    manifest = await client.preference_manifest()
+    file = await client.export_preferences(until=manifest.until)
+    assert file.sha256 == manifest.sha256
+    assert [(row.chosen, row.margin) for row in file.rows] == [(sides[0][1:], 0.5)]
+    assert await client.export_preferences("openai", source="episodes") == type(file)(rows=[], text="")
+    with pytest.raises(BadRequest):
+        await client.prefer("a", comparison_id=compared.comparison_id, messages_a=sides[0])
+
+
+async def test_a_webhook_from_its_secret_to_a_message_that_is_sent_again(client: AsyncLabsClient) -> None:
+    hook = await client.add_webhook("https://8.8.8.8/labs", events=["job.finished"])
+    assert hook.secret.startswith("whsec_")
+    sent = await client.test_webhook(hook.webhook_id)
+    assert [each.webhook_id async for each in client.webhooks()] == [hook.webhook_id]
+    assert [each.message_id async for each in client.webhook_deliveries(hook.webhook_id)] == [sent.message_id]
+    assert (await client.resend_delivery(hook.webhook_id, sent.message_id)).state == "pending"
+    assert (await client.get_webhook(hook.webhook_id)).events == ["job.finished"]
+    await client.delete_webhook(hook.webhook_id)
+    with pytest.raises(NotFound):
+        await client.get_webhook(hook.webhook_id)

@@ -31,7 +31,13 @@ def run_python(block: str, url: str, folder: Path) -> subprocess.CompletedProces
     script.write_text(block.replace("//127.0.0.1:8321", url.removeprefix("http:")))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, env=environment, timeout=120, check=False
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=folder,
+        timeout=120,
+        check=False,
     )
 
 
@@ -68,7 +74,7 @@ def test_the_curl_lines_answer(page: str, server: ServerProcess, episode: str) -
         assert "request_id" in answer, answer
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, "docs/preferences.md", "docs/webhooks.md"])
 def test_the_python_blocks_run(page: str, server: ServerProcess, tmp_path: Path) -> None:
     for block in blocks(page, "python"):
         done = run_python(block, server.url, tmp_path)

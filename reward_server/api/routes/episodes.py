@@ -12,7 +12,7 @@ from reward_server.api.body import CONVERSATION
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of, within
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
-from reward_server.api.paging import PageLimit
+from reward_server.api.paging import PageLimit, plain_text
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.scoring.weight import weight
@@ -90,20 +90,12 @@ async def end_episode(request: Request, lab: Caller, episode_id: EpisodeId) -> R
     return answer(request, await services_of(request).episodes.end(lab, episode_id))
 
 
-def _text(text: str) -> str:
-    if "\x00" in text:
-        raise ValueError("text may not hold NUL characters")
-    if "\ufffd" in text:  # the framework's substitute for bytes that are no text, such as those of a lone surrogate
-        raise ValueError("must be valid Unicode text")
-    return text
-
-
 class EpisodeQuery(BaseModel):
     """Query of the list."""
 
     limit: PageLimit = 20
     cursor: str | None = None
-    collection_slug: Annotated[str, AfterValidator(_text)] | None = Field(default=None, max_length=128)
+    collection_slug: Annotated[str, AfterValidator(plain_text)] | None = Field(default=None, max_length=128)
     status: EpisodeStatus | None = None
 
 

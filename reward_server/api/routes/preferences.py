@@ -1,0 +1,142 @@
+"""GET and POST /preferences, GET /preferences/export and /preferences/manifest: which of two is better."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
+
+from reward_server.api import examples
+from reward_server.api.body import CONVERSATIONS
+from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of
+from reward_server.api.cursor import Position
+from reward_server.api.operation import Operation, operation
+from reward_server.api.paging import PageLimit, plain_text
+from reward_server.coordination.lab import Lab
+from reward_server.coordination.scopes import Scope
+from reward_server.ids import IdPrefix
+from reward_server.preferences.export import Export
+from reward_server.preferences.formats import Format
+from reward_server.preferences.pairs import Source
+from reward_server.scoring.weight import weight_of_all
+from reward_server.store.records import PageEnd
+from trainer_client.wire import (
+    ExportedPair,
+    ManifestResponse,
+    PreferenceList,
+    PreferenceRequest,
+    PreferenceResponse,
+)
+
+JSON_LINES = "application/x-ndjson"
+router = APIRouter(prefix=API_PREFIX, tags=["preferences"])
+CollectionSlug = Annotated[str, AfterValidator(plain_text)]
+
+
+class PreferenceQuery(BaseModel):
+    """Query of the list."""
+
+    limit: PageLimit = 20
+    cursor: str | None = None
+    collection_slug: CollectionSlug | None = Field(default=None, max_length=128)
+    source: Source | None = Field(default=None, description="`label` or `compare`; `episodes` are in exports alone.")
+
+
+class ExportQuery(BaseModel):
+    """Query of an export and its manifest."""
+
+    format: Format = Format.TRL
+    min_margin: float = Field(
+        default=0.0, ge=0.0, le=1.0, description="Least margin; labels for which nobody gave one are always in."
+    )
+    collection_slug: CollectionSlug | None = Field(default=None, max_length=128)
+    source: Source | None = None
+    until: AwareDatetime | None = Field(default=None, description="Leave out what was stored later.")
+    provenance: bool = Field(default=True, description="Whether lines say where they come from.")
+
+
+@router.post("/preferences")
+@operation(
+    Operation(
+        PreferenceResponse,
+        PreferenceRequest,
+        scopes=(Scope.LABEL,),
+        errors=(403, 404),
+        request_example=examples.PREFERENCE_REQUEST,
+        response_example=examples.PREFERENCE,
+        retryable=True,
+    )
+)
+async def add_preference(request: Request, lab: Caller) -> Response:
+    """Keep what a person says: which of two conversations is better."""
+    wanted = await body_as(PreferenceRequest, request, CONVERSATIONS)
+    weight_of_all(side.messages for side in (wanted.response_a, wanted.response_b) if side)
+    return answer(request, await services_of(request).preferences.add(lab, wanted, idempotency_key(request)))
+
+
+@router.get("/preferences")
+@operation(
+    Operation(
+        PreferenceList,
+        scopes=(Scope.LABEL, Scope.EXPORT),
+        errors=(400, 403, 404),
+        response_example=examples.PREFERENCES,
+    )
+)
+async def list_preferences(request: Request, lab: Caller, query: Annotated[PreferenceQuery, Query()]) -> Response:
+    """The lab's comparisons and human labels, newest first."""
+    services = services_of(request)
+    after = None
+    if query.cursor is not None:
+        position = services.cursors.read(lab.lab_id, query.cursor, IdPrefix.PREFERENCE, IdPrefix.COMPARISON)
+        after = PageEnd(created_at=position.created_at, id=position.id)
+    page = await services.preferences.page(
+        lab, limit=query.limit, after=after, collection=query.collection_slug, source=query.source
+    )
+    body: Body = {"data": page.bodies}
+    if page.next is not None:
+        body["next_cursor"] = services.cursors.write(lab.lab_id, Position(page.next.created_at, page.next.id))
+    return answer(request, body)
+
+
+@router.get("/preferences/export")
+@operation(
+    Operation(
+        ExportedPair,
+        scopes=(Scope.EXPORT,),
+        errors=(400, 403, 404),
+        response_example=examples.EXPORTED_PAIR,
+        response_media=JSON_LINES,
+    )
+)
+async def export_preferences(request: Request, lab: Caller, query: Annotated[ExportQuery, Query()]) -> Response:
+    """Preference pairs for DPO, one JSON object a line: from labels, comparisons and groups of episodes."""
+    return StreamingResponse(_export(request, lab, query).parts(), media_type=JSON_LINES)
+
+
+@router.get("/preferences/manifest")
+@operation(
+    Operation(ManifestResponse, scopes=(Scope.EXPORT,), errors=(400, 403, 404), response_example=examples.MANIFEST)
+)
+async def preference_manifest(request: Request, lab: Caller, query: Annotated[ExportQuery, Query()]) -> Response:
+    """What the export of the same query holds: counts, what was left out, and a digest of its bytes."""
+    export = _export(request, lab, query)
+    async for _ in export.parts():
+        pass
+    return answer(request, export.manifest.to_json())
+
+
+def _export(request: Request, lab: Lab, query: ExportQuery) -> Export:
+    until: datetime | None = query.until
+    return services_of(request).preferences.export(
+        lab,
+        format=query.format,
+        min_margin=query.min_margin,
+        collection=query.collection_slug,
+        source=query.source,
+        until=until,
+        provenance=query.provenance,
+    )

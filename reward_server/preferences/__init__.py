@@ -1,0 +1,1 @@
+"""Which of two conversations is better: what was compared, what people said, and data for preference training."""

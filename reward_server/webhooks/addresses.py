@@ -1,0 +1,103 @@
+"""Where a webhook may point, so that nobody can use the server to reach what only it can reach.
+
+A name is resolved once for each attempt, all its addresses have to be public, and the connection goes to one of exactly
+those: a name that answers differently a moment later changes nothing. An operator may allow private and loopback
+addresses (`LABS_WEBHOOK_PRIVATE_ADDRESSES`), for receivers in his own network; link-local ones, where clouds keep
+credentials of machines, stay refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from dataclasses import dataclass
+
+import httpx2
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+RESOLVE_S = 5.0
+MAX_URL_CHARACTERS = 2048
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class RefusedAddress(Exception):  # noqa: N818 (it is an outcome, no accident)
+    """A URL that nothing is sent to; the text says what is wrong with it."""
+
+
+class Unresolved(RefusedAddress):
+    """The name has no address at the moment."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A URL and the address to connect to."""
+
+    url: httpx2.URL
+    address: str
+
+    @property
+    def pinned(self) -> httpx2.URL:
+        """The URL with the address in the place of the name."""
+        return self.url.copy_with(host=self.address)
+
+    @property
+    def host(self) -> str:
+        """What the request and its certificate are about."""
+        return self.url.netloc.decode("ascii")
+
+
+def checked_url(text: str, *, private: bool) -> httpx2.URL:
+    """The URL, if it is one that something might be sent to.
+
+    Raises:
+        RefusedAddress: it is not.
+    """
+    try:
+        url = httpx2.URL(text)
+    except (httpx2.InvalidURL, ValueError):
+        raise RefusedAddress("Is not a URL.") from None
+    if len(text) > MAX_URL_CHARACTERS or not url.host or url.userinfo or url.fragment:
+        raise RefusedAddress("Must be an absolute URL without a user, a password and a fragment.")
+    if url.scheme != "https" and not (private and url.scheme == "http"):
+        raise RefusedAddress("Must be an https URL.")
+    return url
+
+
+async def resolve(text: str, *, private: bool) -> Target:
+    """Look a URL up; every address of its name has to be allowed.
+
+    Raises:
+        Unresolved: the name has no address.
+        RefusedAddress: it is no place to send to.
+    """
+    url = checked_url(text, private=private)
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(RESOLVE_S):
+            found = await loop.getaddrinfo(url.host, url.port or 443, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError, TimeoutError):
+        raise Unresolved("The name has no address.") from None
+    addresses = [ipaddress.ip_address(entry[4][0]) for entry in found]
+    if not addresses or not all(is_allowed(address, private=private) for address in addresses):
+        raise RefusedAddress("Must not point to a private, loopback, link-local or reserved address.")
+    return Target(url, str(addresses[0]))
+
+
+def is_allowed(address: Address, *, private: bool) -> bool:
+    """Whether something may be sent there; an address inside an IPv6 one counts as well."""
+    inner = _embedded(address)
+    if inner is not None and not is_allowed(inner, private=private):
+        return False
+    if address.is_link_local or address.is_multicast or address.is_unspecified:
+        return False
+    return private or inner is not None or (address.is_global and not address.is_reserved)
+
+
+def _embedded(address: Address) -> Address | None:
+    if isinstance(address, ipaddress.IPv4Address):
+        return None
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    teredo = address.teredo
+    return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)

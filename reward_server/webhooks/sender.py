@@ -1,0 +1,61 @@
+"""Sends one message once: to the address that was looked up, without redirects, proxies or an answer that is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import httpx2
+
+from reward_server.webhooks.addresses import RefusedAddress, Unresolved, resolve
+
+ATTEMPT_S = 15.0
+GONE = 410
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an attempt: a status, or a word for why there is none."""
+
+    status: int | None = None
+    error: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the receiver took it."""
+        return self.status is not None and 200 <= self.status < 300
+
+
+class Sender:
+    """Keeps a pool of connections; close it."""
+
+    def __init__(self, *, private: bool, timeout_s: float = ATTEMPT_S) -> None:
+        self._private = private
+        # What the environment says of proxies would send the name elsewhere.
+        self._http = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout_s)
+
+    async def close(self) -> None:
+        """Close the pool."""
+        await self._http.aclose()
+
+    async def send(self, url: str, body: str, headers: Mapping[str, str]) -> Outcome:
+        """POST a body; nothing is raised."""
+        try:
+            target = await resolve(url, private=self._private)
+        except Unresolved:
+            return Outcome(error="unresolved")
+        except RefusedAddress:
+            return Outcome(error="refused_address")
+        sent = {**headers, "Host": target.host, "Content-Type": "application/json", "User-Agent": "labs-webhooks/1"}
+        # The certificate is checked against the name, though the connection goes to the address.
+        extensions = {"sni_hostname": target.url.host}
+        try:
+            async with self._http.stream(
+                "POST", target.pinned, content=body.encode(), headers=sent, extensions=extensions
+            ) as response:
+                redirected = "redirect" if response.is_redirect else None
+                return Outcome(response.status_code, redirected)
+        except httpx2.TimeoutException:
+            return Outcome(error="timeout")
+        except httpx2.HTTPError:
+            return Outcome(error="unreachable")

@@ -1,0 +1,213 @@
+"""/webhooks: messages are signed, sent to a real socket, tried again, given up, and sent again by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from personas.matcher import Matcher
+from reward_server.coordination.pepper import load_pepper
+from reward_server.webhooks.delivery import ATTEMPTS, PAUSES, Deliverer
+from reward_server.webhooks.sender import Sender
+from scenarios.library import Library
+from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
+from tests.contract.test_evaluate import GOOD
+
+
+@dataclass
+class Receiver:
+    """A lab's own server: keeps what it is sent, and answers as it is told."""
+
+    port: int = 0
+    status: str = "204 No Content"
+    got: list[tuple[dict[str, str], str]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/events"
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        headers = dict(line.lower().split(": ", 1) for line in head.splitlines()[1:] if ": " in line)
+        originals = {line.split(": ", 1)[0].lower(): line.split(": ", 1)[1] for line in head.splitlines()[1:] if line}
+        body = (await reader.readexactly(int(headers["content-length"]))).decode()
+        self.got.append((originals, body))
+        writer.write(f"HTTP/1.1 {self.status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    made = Receiver()
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.port = server.sockets[0].getsockname()[1]
+    yield made
+    server.close()
+    await server.wait_closed()
+
+
+@pytest.fixture
+async def inner(data: Path, matcher: Matcher, library: Library) -> AsyncIterator[House]:
+    """A server whose operator allows receivers in his own network."""
+    async with running_house(data, matcher, library, webhook_private_addresses=True) as running:
+        running.clock.advance(datetime.now(UTC) - running.clock.now())
+        yield running
+
+
+@pytest.fixture
+async def lab(inner: House) -> AsyncIterator[Client]:
+    async with inner.client() as client:
+        yield client
+
+
+@pytest.fixture
+async def deliverer(inner: House) -> AsyncIterator[Deliverer]:
+    sender = Sender(private=True)
+    yield Deliverer(inner.store, sender, load_pepper(inner.settings.data), inner.clock)
+    await sender.close()
+
+
+async def add(lab: Client, url: str, **fields: object) -> Json:
+    return await lab.ok("POST", "/webhooks", {"url": url, **fields})
+
+
+async def messages(lab: Client, hook: Json) -> list[Json]:
+    found: list[Json] = (await lab.ok("GET", f"/webhooks/{hook['webhook_id']}/deliveries"))["data"]
+    return found
+
+
+async def test_a_finished_batch_is_told_signed_as_the_standard_says(
+    inner: House, lab: Client, receiver: Receiver, deliverer: Deliverer
+) -> None:
+    hook = await add(lab, receiver.url, events=["evaluation_batch.finished"])
+    await add(lab, receiver.url, events=["job.finished"])
+    items = [{"id": "good", **WHERE, "messages": GOOD}, {"id": "bad", **WHERE, "messages": []}]
+    scored = await lab.ok("POST", "/batch/evaluate", {"items": items})
+    assert await deliverer.send_due() == 1
+    [(headers, body)] = receiver.got
+    told = Webhook(hook["secret"]).verify(body, headers)
+    assert told["type"] == "evaluation_batch.finished"
+    assert told["data"] == {"items": 2, "scored": 1, "failed": 1, "scoring_version": scored["scoring_version"]}
+    with pytest.raises(WebhookVerificationError):
+        Webhook(hook["secret"]).verify(body.replace('"items":2', '"items":3'), headers)
+    assert headers["host"] == f"127.0.0.1:{receiver.port}"
+    [message] = await messages(lab, hook)
+    assert message["message_id"] == headers["webhook-id"]
+    assert (message["state"], message["attempts"], message["last_status"]) == ("delivered", 1, 204)
+    assert await deliverer.send_due() == 0
+
+
+async def test_a_failed_message_is_tried_again_and_given_up_and_can_be_sent_again(
+    inner: House, lab: Client, receiver: Receiver, deliverer: Deliverer
+) -> None:
+    receiver.status = "503 Service Unavailable"
+    hook = await add(lab, receiver.url)
+    sent = await lab.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
+    for pause in PAUSES:
+        assert await deliverer.send_due() == 1
+        inner.clock.advance(pause - timedelta(seconds=1))
+        assert await deliverer.send_due() == 0
+        inner.clock.advance(timedelta(seconds=1))
+    assert (await messages(lab, hook))[0]["state"] == "pending"
+    assert await deliverer.send_due() == 1
+    [message] = await messages(lab, hook)
+    assert (message["state"], message["attempts"], message["last_status"]) == ("dead", ATTEMPTS, 503)
+    inner.clock.advance(timedelta(days=2))
+    assert await deliverer.send_due() == 0
+    receiver.status = "200 OK"
+    path = f"/webhooks/{hook['webhook_id']}/deliveries/{sent['message_id']}/resend"
+    assert (await lab.ok("POST", path))["state"] == "pending"
+    assert await deliverer.send_due() == 1
+    assert (await messages(lab, hook))[0]["state"] == "delivered"
+    assert {headers["webhook-id"] for headers, _ in receiver.got} == {sent["message_id"]}
+    assert len(receiver.got) == ATTEMPTS + 1
+
+
+async def test_no_redirect_is_followed_and_a_receiver_that_is_gone_is_left_alone(
+    lab: Client, receiver: Receiver, deliverer: Deliverer
+) -> None:
+    receiver.status = f"302 Found\r\nLocation: {receiver.url}"
+    hook = await add(lab, receiver.url)
+    await lab.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
+    await deliverer.send_due()
+    assert len(receiver.got) == 1
+    assert (await messages(lab, hook))[0]["last_error"] == "redirect"
+    receiver.status = "410 Gone"
+    second = await add(lab, receiver.url)
+    await lab.ok("POST", f"/webhooks/{second['webhook_id']}/test")
+    await deliverer.send_due()
+    assert (await messages(lab, second))[0]["state"] == "dead"
+    assert "disabled_at" in await lab.ok("GET", f"/webhooks/{second['webhook_id']}")
+
+
+async def test_of_two_servers_one_sends_and_what_a_killed_one_took_is_sent_later(
+    inner: House, lab: Client, receiver: Receiver, deliverer: Deliverer
+) -> None:
+    hook = await add(lab, receiver.url)
+    for _ in range(5):
+        await lab.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
+    assert sum(await asyncio.gather(deliverer.send_due(), deliverer.send_due())) == 5
+    assert len(receiver.got) == 5
+    await lab.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
+    now = inner.clock.now()
+    async with inner.store.transaction() as unit:
+        assert len(await unit.webhooks.claim(now, now + timedelta(minutes=1), 10)) == 1
+    assert await deliverer.send_due() == 0
+    inner.clock.advance(timedelta(minutes=1))
+    assert await deliverer.send_due() == 1
+
+
+async def test_the_secret_is_shown_once_and_is_not_in_the_database(
+    inner: House, lab: Client, receiver: Receiver
+) -> None:
+    body = {"url": receiver.url}
+    hook = await lab.ok("POST", "/webhooks", body, headers={"Idempotency-Key": "k"})
+    assert hook["secret"].startswith("whsec_")
+    again = await lab.ok("POST", "/webhooks", body, headers={"Idempotency-Key": "k"})
+    assert (again["webhook_id"], again["secret"]) == (hook["webhook_id"], hook["secret"])
+    for path in ("/webhooks", f"/webhooks/{hook['webhook_id']}"):
+        assert "whsec" not in json.dumps(await lab.ok("GET", path))
+    with sqlite3.connect(inner.settings.data / "labs.sqlite") as connection:
+        dump = "\n".join(connection.iterdump())
+    connection.close()
+    assert hook["webhook_id"] in dump
+    assert hook["secret"].removeprefix("whsec_") not in dump
+    assert hook["secret"] not in inner.logs.getvalue()
+
+
+async def test_a_deleted_webhook_takes_its_messages_along(
+    lab: Client, receiver: Receiver, deliverer: Deliverer
+) -> None:
+    hook = await add(lab, receiver.url)
+    await lab.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
+    assert (await lab.ok("DELETE", f"/webhooks/{hook['webhook_id']}"))["url"] == receiver.url
+    assert await deliverer.send_due() == 0
+    assert receiver.got == []
+    assert_error(await lab.call("GET", f"/webhooks/{hook['webhook_id']}"), 404, "webhook_not_found")
+
+
+async def test_inner_addresses_are_refused_when_added_and_when_sent(labs: Client, house: House) -> None:
+    for url in ("http://8.8.8.8/x", "https://127.0.0.1/x", "https://169.254.169.254/x", "https://localhost/x", "x"):
+        data = assert_error(await labs.call("POST", "/webhooks", {"url": url}), 400, "invalid_request")
+        assert data["errors"][0]["loc"] == ["url"]
+    assert_error(
+        await labs.call("POST", "/webhooks", {"url": "https://8.8.8.8/x", "events": ["all"]}), 400, "invalid_request"
+    )
+    hook = await add(labs, "https://8.8.8.8/x")
+    await labs.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
+    with sqlite3.connect(house.settings.data / "labs.sqlite") as connection:
+        connection.execute("UPDATE webhook SET url = 'https://127.0.0.1:9/x'")
+    connection.close()
+    sender = Sender(private=False)
+    await Deliverer(house.store, sender, b"p" * 32, house.clock).send_due()
+    await sender.close()
+    assert (await messages(labs, hook))[0]["last_error"] == "refused_address"

@@ -1,0 +1,79 @@
+"""Where a webhook may point."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from typing import Any
+
+import pytest
+
+from reward_server.webhooks.addresses import RefusedAddress, Unresolved, is_allowed, resolve
+
+PUBLIC = ["8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
+INNER = ["127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "100.64.0.1", "::1", "fd00::1", "::ffff:10.0.0.1"]
+NEVER = [
+    "169.254.169.254",
+    "fe80::1",
+    "0.0.0.0",
+    "::",
+    "224.0.0.1",
+    "::ffff:169.254.169.254",
+    "64:ff9b::a9fe:a9fe",
+    "2002:a9fe:a9fe::1",
+]
+
+
+@pytest.mark.parametrize("address", PUBLIC + INNER + NEVER)
+def test_only_public_addresses_unless_the_operator_allows_his_own(address: str) -> None:
+    parsed = ipaddress.ip_address(address)
+    assert is_allowed(parsed, private=False) is (address in PUBLIC)
+    assert is_allowed(parsed, private=True) is (address not in NEVER)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://8.8.8.8/x",
+        "ftp://8.8.8.8/x",
+        "https://user:secret@8.8.8.8/x",
+        "https://8.8.8.8/x#part",
+        "https:///x",
+        "/x",
+        "https://127.0.0.1/x",
+        "https://localhost/x",
+        "https://[::1]/x",
+        "https://2130706433/x",
+        "https://0x7f.1/x",
+        "https://169.254.169.254/latest/meta-data",
+    ],
+)
+async def test_urls_that_nothing_is_sent_to(url: str) -> None:
+    with pytest.raises(RefusedAddress):
+        await resolve(url, private=False)
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
+    async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+        if not addresses:
+            raise socket.gaierror
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+
+
+async def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, "93.184.216.34")
+    target = await resolve("https://lab.example:8443/hook?x=1", private=False)
+    assert str(target.pinned) == "https://93.184.216.34:8443/hook?x=1"
+    assert (target.host, target.url.host) == ("lab.example:8443", "lab.example")
+
+
+async def test_one_address_that_is_not_public_refuses_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, "93.184.216.34", "10.0.0.1")
+    with pytest.raises(RefusedAddress, match="private"):
+        await resolve("https://lab.example/hook", private=False)
+    answering(monkeypatch)
+    with pytest.raises(Unresolved):
+        await resolve("https://lab.example/hook", private=False)

@@ -1,0 +1,108 @@
+"""The calls about preferences as data, as `calls` has the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from trainer_client.calls import Call, MessageLike, checked, conversation, post, query_of
+from trainer_client.wire import (
+    ExportFormat,
+    ManifestResponse,
+    PreferenceExport,
+    PreferenceList,
+    PreferenceRequest,
+    PreferenceResponse,
+    PreferenceSource,
+    Role,
+    Winner,
+)
+
+
+def prefer(
+    winner: Winner,
+    *,
+    comparison_id: str | None = None,
+    collection_slug: str | None = None,
+    scenario_slug: str | None = None,
+    messages_a: Sequence[MessageLike] | None = None,
+    messages_b: Sequence[MessageLike] | None = None,
+    agent_role: Role = "assistant",
+    margin: float | None = None,
+    labeller: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[PreferenceResponse]:
+    """POST /preferences."""
+    sides = [None if each is None else {"messages": conversation(each)} for each in (messages_a, messages_b)]
+    request = checked(
+        PreferenceRequest,
+        winner=winner,
+        comparison_id=comparison_id,
+        collection_slug=collection_slug,
+        scenario_slug=scenario_slug,
+        response_a=sides[0],
+        response_b=sides[1],
+        agent_role=agent_role,
+        margin=margin,
+        labeller=labeller,
+    )
+    return post("/preferences", request, PreferenceResponse, idempotency_key)
+
+
+def preferences(
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+    collection_slug: str | None = None,
+    source: PreferenceSource | None = None,
+) -> Call[PreferenceList]:
+    """GET /preferences."""
+    query = query_of(limit=limit, cursor=cursor, collection_slug=collection_slug, source=source)
+    return Call("GET", "/preferences", PreferenceList, query=query)
+
+
+def export_preferences(
+    format: ExportFormat = "trl",
+    *,
+    min_margin: float | None = None,
+    collection_slug: str | None = None,
+    source: PreferenceSource | None = None,
+    until: datetime | str | None = None,
+    provenance: bool = True,
+) -> Call[PreferenceExport]:
+    """GET /preferences/export."""
+    query = _wanted(format, min_margin, collection_slug, source, until, provenance=provenance)
+    return Call("GET", "/preferences/export", PreferenceExport, query=query, in_lines=True)
+
+
+def preference_manifest(
+    format: ExportFormat = "trl",
+    *,
+    min_margin: float | None = None,
+    collection_slug: str | None = None,
+    source: PreferenceSource | None = None,
+    until: datetime | str | None = None,
+    provenance: bool = True,
+) -> Call[ManifestResponse]:
+    """GET /preferences/manifest."""
+    query = _wanted(format, min_margin, collection_slug, source, until, provenance=provenance)
+    return Call("GET", "/preferences/manifest", ManifestResponse, query=query)
+
+
+def _wanted(
+    format: ExportFormat,
+    min_margin: float | None,
+    collection_slug: str | None,
+    source: PreferenceSource | None,
+    until: datetime | str | None,
+    *,
+    provenance: bool,
+) -> dict[str, str]:
+    return query_of(
+        format=format,
+        min_margin=min_margin,
+        collection_slug=collection_slug,
+        source=source,
+        until=until.isoformat() if isinstance(until, datetime) else until,
+        provenance=None if provenance else "false",
+    )
