@@ -227,7 +227,7 @@ def list_episodes(
 
 def get_evaluation(evaluation_id: str) -> Call[StoredEvaluation]:
     """GET /evaluations/{id}."""
-    return Call("GET", f"/evaluations/{_segment(evaluation_id)}", StoredEvaluation)
+    return Call("GET", f"/evaluations/{segment(evaluation_id)}", StoredEvaluation)
 
 
 def evaluate(

@@ -17,7 +17,7 @@ from reward_server.store.isolation import LAB
 from reward_server.store.session import Session
 from reward_server.store.tables import metadata
 
-KEPT = frozenset(("lab", "api_key", "audit_event", "usage_day", "llm_spending", "llm_bookings"))
+KEPT = frozenset(("lab", "api_key", "audit_event", "usage_day", "llm_spending", "llm_bookings", "webhook"))
 """Of labs, but no conversations: who they are, what they used and did."""
 
 

@@ -43,7 +43,6 @@ UNKNOWN: dict[str, Callable[[], str]] = {
     "webhook_id": partial(new_id, IdPrefix.WEBHOOK),
     "message_id": partial(new_id, IdPrefix.MESSAGE),
     "comparison_id": new_comparison_id,
-    "episode_id": new_episode_id,
 }
 """Ids that nobody has."""
 

@@ -42,7 +42,7 @@ class Documented:
         assert response.headers["content-type"].startswith(media)
         if media == "application/json":
             self._validator(content["schema"]["$ref"]).validate(response.json())
-        elif media == "application/x-ndjson" and "$ref" in content["schema"]:
+        elif media == "application/jsonl" and "$ref" in content["schema"]:
             for line in response.text.splitlines():
                 self._validator(content["schema"]["$ref"]).validate(json.loads(line))
 

@@ -30,7 +30,7 @@ async def label(labs: Client, winner: str = "a", a: list[Json] = GOOD, b: list[J
 async def exported(labs: Client, query: str = "") -> list[Json]:
     response = await labs.call("GET", f"/preferences/export?{query}")
     assert response.status_code == 200, response.text
-    assert response.headers["content-type"] == "application/x-ndjson"
+    assert response.headers["content-type"] == "application/jsonl"
     return [json.loads(line) for line in response.text.splitlines()]
 
 

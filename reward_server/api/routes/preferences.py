@@ -31,7 +31,7 @@ from trainer_client.wire import (
     PreferenceResponse,
 )
 
-JSON_LINES = "application/x-ndjson"
+JSON_LINES = "application/jsonl"
 router = APIRouter(prefix=API_PREFIX, tags=["preferences"])
 CollectionSlug = Annotated[str, AfterValidator(plain_text)]
 
