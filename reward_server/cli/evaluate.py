@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reward_server.settings import Settings
     from scenarios.library import Library
 
-_FORMATS = (
+FORMAT_NAMES = (
     "auto, openai, sharegpt, tau_bench, hh, casino, abcd, mrbench, mathdial, mts_dialog, transcript (a field of "
     "`Speaker: text` lines), answers (input, output_1, output_2)"
 )
@@ -34,7 +34,7 @@ def evaluate(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="JSONL, JSON or CSV, also gzipped.", exists=True)],
     collection: Annotated[str | None, typer.Option(help="Collection, for rows that name none.")] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario, for rows that name none.")] = None,
-    format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {_FORMATS}.")] = "auto",
+    format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {FORMAT_NAMES}.")] = "auto",
     agent_role: Annotated[str, typer.Option(help="Role of the agent in `messages`: assistant or user.")] = "assistant",
     agent_speaker: Annotated[
         list[str] | None, typer.Option(help="Name of the agent where rows name speakers; may be repeated.")
@@ -52,21 +52,14 @@ def evaluate(
     ] = None,
 ) -> None:
     """Score a file of conversations and write results.jsonl, summary.json, report.md and plots."""
-    from reward_server.jobs.evaluation.formats import FORMATS, Speakers
     from reward_server.jobs.evaluation.results import holds_results
-    from reward_server.jobs.evaluation.run import Task
     from reward_server.settings import load_settings
 
-    if format_name != "auto" and format_name not in FORMATS:
-        raise InvalidRequest(f"there is no format {format_name}: use one of auto, {', '.join(FORMATS)}")
-    if agent_role not in ("assistant", "user"):
-        raise InvalidRequest("--agent-role must be assistant or user")
-    speakers = tuple(agent_speaker or (("user",) if agent_role == "user" else ()))
+    task = task_of(collection, scenario, format_name, agent_role, agent_speaker)
     settings = load_settings({"data": data})
-    task = Task(collection, scenario, format_name, Speakers(speakers))
     console = Console()
     with interruption_told(out, partial(holds_results, out)):
-        library = _library(root or settings.scenarios, collection, scenario)
+        library = library_of(root or settings.scenarios, collection, scenario)
         summary = _run(source, task, library, settings, out, limit, resume, persona_answers, console)
     figures = summary["rewards"]
     mean = f"mean reward {figures['mean']:.3f}, " if figures else ""
@@ -86,7 +79,23 @@ def evaluate(
         raise LabsError("nothing was scored")
 
 
-def _library(root: Path | None, collection: str | None, scenario: str | None) -> Library:
+def task_of(
+    collection: str | None, scenario: str | None, format_name: str, agent_role: str, agent_speaker: list[str] | None
+) -> Task:
+    """How rows are read, from what the caller wrote."""
+    from reward_server.jobs.evaluation.formats import FORMATS, Speakers
+    from reward_server.jobs.evaluation.run import Task
+
+    if format_name != "auto" and format_name not in FORMATS:
+        raise InvalidRequest(f"there is no format {format_name}: use one of auto, {', '.join(FORMATS)}")
+    if agent_role not in ("assistant", "user"):
+        raise InvalidRequest("--agent-role must be assistant or user")
+    speakers = tuple(agent_speaker or (("user",) if agent_role == "user" else ()))
+    return Task(collection, scenario, format_name, Speakers(speakers))
+
+
+def library_of(root: Path | None, collection: str | None, scenario: str | None) -> Library:
+    """The scenarios, among them the one that the caller named."""
     from reward_server.access import scenario_for
     from reward_server.coordination.lab import DEVELOPMENT_LAB
     from reward_server.engine import load_scenarios

@@ -26,6 +26,7 @@ from reward_server.cli import (
     reader,
     reward_model,
     scenarios,
+    score,
     serve,
     tenants,
     top,
@@ -56,6 +57,7 @@ app.command("migrate")(migrate.migrate)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.command("evaluate")(evaluate.evaluate)
+app.command("score")(score.score)
 app.command("calibrate")(calibrate.calibrate)
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")

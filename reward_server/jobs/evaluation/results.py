@@ -38,15 +38,16 @@ def holds_results(folder: Path) -> bool:
 class ResultsFile:
     """The results of one output folder."""
 
-    def __init__(self, folder: Path, scoring_version: str, resume: bool) -> None:
+    def __init__(self, folder: Path, scoring_version: str | None, resume: bool) -> None:
+        """Open it; where the scoring version is not known yet, `require` has to be called before results are added."""
         self._path = folder / RESULTS
-        self._version = scoring_version
         folder.mkdir(parents=True, exist_ok=True)
         if holds_results(folder) and not resume:
             raise InvalidRequest(f"{self._path} exists already: use --resume to go on, or another --out")
         self._mend()
         self.done = frozenset(result["key"] for result in self.read())
-        self._check_version()
+        if scoring_version is not None:
+            self.require(scoring_version)
         self._stream = self._path.open("a", encoding="utf-8")
 
     def _mend(self) -> None:
@@ -58,11 +59,12 @@ class ResultsFile:
         if whole < len(raw):
             os.truncate(self._path, whole)
 
-    def _check_version(self) -> None:
+    def require(self, scoring_version: str) -> None:
+        """`InvalidRequest` if there are results of another version."""
         versions = {result["scoring_version"] for result in self.read() if "scoring_version" in result}
-        if versions - {self._version}:
+        if versions - {scoring_version}:
             raise InvalidRequest(
-                f"{self._path} was scored under {', '.join(sorted(versions))}, this is {self._version}: "
+                f"{self._path} was scored under {', '.join(sorted(versions))}, this is {scoring_version}: "
                 "numbers of two versions do not mix, use another --out"
             )
 

@@ -35,7 +35,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class _Item:
+class Item:
     """One conversation on its way: what names it, and a request or the reason why there is none."""
 
     base: Result
@@ -48,17 +48,15 @@ class Evaluation:
     """One run over one file."""
 
     def __init__(self, scorer: Scorer, task: Task, results: ResultsFile, recast: Recast | None = None) -> None:
-        self._scorer = scorer
-        self._recast = recast
-        self._task = task
+        self._scoring = RowScoring(scorer, task, recast)
         self._results = results
 
     async def run(self, rows: Iterable[Row], on_row: Callable[[int], None]) -> int:
         """Score what is not done yet; how many conversations were new. `on_row` hears of finished rows."""
         fresh = 0
-        batch: list[_Item] = []
+        batch: list[Item] = []
         for row in rows:
-            batch += [item for item in self._items(row) if item.base["key"] not in self._results.done]
+            batch += [item for item in self._scoring.items(row) if item.base["key"] not in self._results.done]
             if len(batch) >= BATCH:
                 fresh += await self._finish(batch)
                 batch = []
@@ -69,19 +67,33 @@ class Evaluation:
             on_row(batch[-1].base["row"])
         return fresh
 
-    async def _finish(self, batch: Sequence[_Item]) -> int:
-        requests = [item.request for item in batch if item.request is not None]
-        outcomes = iter(await self._scorer.score(requests) if requests else [])
-        self._results.append([self._result(item, next(outcomes) if item.request else None) for item in batch])
+    async def _finish(self, batch: Sequence[Item]) -> int:
+        self._results.append(await self._scoring.score(batch))
         return len(batch)
 
-    def _items(self, row: Row) -> Iterator[_Item]:
+
+class RowScoring:
+    """From rows to results; knows of no file."""
+
+    def __init__(self, scorer: Scorer, task: Task, recast: Recast | None = None) -> None:
+        self._scorer = scorer
+        self._recast = recast
+        self._task = task
+
+    async def score(self, batch: Sequence[Item]) -> list[Result]:
+        """A result for each, in order."""
+        requests = [item.request for item in batch if item.request is not None]
+        outcomes = iter(await self._scorer.score(requests) if requests else [])
+        return [self._result(item, next(outcomes) if item.request else None) for item in batch]
+
+    def items(self, row: Row) -> Iterator[Item]:
+        """The conversations of a row."""
         collection, scenario = self._scenario(row.data)
         try:
             conversations = self._read(row)
         except BadRow as error:
             base = {"key": result_key(row.number, "", collection, scenario, []), "row": row.number, **_own_id(row.data)}
-            yield _Item(base, code="bad_row", message=str(error))
+            yield Item(base, code="bad_row", message=str(error))
             return
         for conversation in conversations:
             yield self._item(row, conversation, collection, scenario)
@@ -99,7 +111,7 @@ class Evaluation:
             return collection, scenario
         return self._task.collection, self._task.scenario
 
-    def _item(self, row: Row, talk: Conversation, collection: str | None, scenario: str | None) -> _Item:
+    def _item(self, row: Row, talk: Conversation, collection: str | None, scenario: str | None) -> Item:
         part = f"{talk.part}, answered by the persona" if self._recast else talk.part
         base: Result = {"key": result_key(row.number, part, collection, scenario, talk.messages)}
         base |= {"row": row.number, "collection_slug": collection, "scenario_slug": scenario}
@@ -107,16 +119,16 @@ class Evaluation:
             base["part"] = talk.part
         base |= _own_id(row.data)
         if collection is None or scenario is None:
-            return _Item(base, code="no_scenario", message="give --collection and --scenario, or name them in the row")
+            return Item(base, code="no_scenario", message="give --collection and --scenario, or name them in the row")
         try:
             transcript = self._scorer.read(collection, scenario, _messages(talk), "assistant")
             if self._recast is not None:
                 transcript = self._recast.answered(collection, scenario, transcript)
         except LabsError as error:
-            return _Item(base, code=error.code, message=error.message)
-        return _Item({**base, "turns": len(transcript.turns)}, ScoreRequest(collection, scenario, transcript))
+            return Item(base, code=error.code, message=error.message)
+        return Item({**base, "turns": len(transcript.turns)}, ScoreRequest(collection, scenario, transcript))
 
-    def _result(self, item: _Item, outcome: Scored | Unscored | None) -> Result:
+    def _result(self, item: Item, outcome: Scored | Unscored | None) -> Result:
         if isinstance(outcome, Scored):
             return {
                 **item.base,

@@ -1,0 +1,96 @@
+"""`labs score`: score a data set of any size into a file, in this process or on many workers."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from reward_server.cli.evaluate import FORMAT_NAMES, library_of, task_of
+from reward_server.cli.interruption import interruption_told
+from reward_server.cli.progress import shown
+from reward_server.errors import InvalidRequest, LabsError
+
+if TYPE_CHECKING:
+    from reward_server.jobs.scoring.run import Summary
+    from reward_server.jobs.scoring.workers import Engine, Setup
+
+
+def score(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="A Parquet, JSONL, JSON or CSV file, a folder of Parquet files or of a saved data set, or hf:NAME.",
+        ),
+    ],
+    collection: Annotated[str | None, typer.Option(help="Collection, for rows that name none.")] = None,
+    scenario: Annotated[str | None, typer.Option(help="Scenario, for rows that name none.")] = None,
+    out: Annotated[Path, typer.Option(help="The results: .jsonl or .parquet.", dir_okay=False)] = Path("scores.jsonl"),
+    engine: Annotated[str, typer.Option(help="local: this process; ray: workers on Ray (extra `ray`).")] = "local",
+    workers: Annotated[int | None, typer.Option(min=1, help="Workers on Ray. \\[default: processors]")] = None,
+    split: Annotated[str, typer.Option(help="Split of a data set.")] = "train",
+    format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {FORMAT_NAMES}.")] = "auto",
+    agent_role: Annotated[str, typer.Option(help="Role of the agent in `messages`: assistant or user.")] = "assistant",
+    agent_speaker: Annotated[
+        list[str] | None, typer.Option(help="Name of the agent where rows name speakers; may be repeated.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
+    root: Annotated[Path | None, typer.Option("--dir", help="Folder of collections.", file_okay=False)] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the server whose reward model counts; LABS_DATA.", file_okay=False)
+    ] = None,
+) -> None:
+    """Score a data set into a file; the numbers are those of the server, whichever engine makes them."""
+    from reward_server.jobs.evaluation.results import holds_results
+    from reward_server.jobs.scoring.output import check_out
+    from reward_server.jobs.scoring.run import journal_of, score_into
+    from reward_server.jobs.scoring.sources import rows_of
+    from reward_server.jobs.scoring.workers import Setup
+    from reward_server.settings import load_settings
+
+    task = task_of(collection, scenario, format_name, agent_role, agent_speaker)
+    settings = load_settings({"data": data})
+    check_out(out)
+    library_of(root or settings.scenarios, collection, scenario)
+    made = _engine(engine, Setup(settings, root, task), workers)
+    console = Console()
+    with interruption_told(out, partial(holds_results, journal_of(out))), shown(console) as report:
+        rows = islice(rows_of(source, split), limit)
+        summary = score_into(
+            out, rows, made, resume=resume, on_scored=lambda count: report("conversations", count, count)
+        )
+    _say(console, summary, out)
+    if not summary.scored:
+        raise LabsError("nothing was scored")
+
+
+def _engine(name: str, setup: Setup, workers: int | None) -> Engine:
+    from reward_server.jobs.scoring.on_ray import RayEngine
+    from reward_server.jobs.scoring.workers import LocalEngine
+
+    if name == "ray":
+        return RayEngine(setup, workers or os.cpu_count() or 1)
+    if name != "local":
+        raise InvalidRequest("--engine must be local or ray")
+    if workers is not None:
+        raise InvalidRequest("--workers goes with --engine ray")
+    return LocalEngine(setup)
+
+
+def _say(console: Console, summary: Summary, out: Path) -> None:
+    mean = f", mean reward {summary.rewards / summary.scored:.3f}" if summary.scored else ""
+    lines = [f"{summary.scored} conversations scored, {summary.failed} not{mean}: {out}"]
+    lines += [f"  not scored: {count} × {code}" for code, count in sorted(summary.errors.items())]
+    lines += [
+        f"  worker {name}: {did.conversations} in {did.seconds:.1f} s, {did.per_second:.1f} a second"
+        for name, did in sorted(summary.workers.items())
+    ]
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Large files of conversations, scored by one process or by many workers."""
