@@ -15,8 +15,10 @@ from reward_server.jobs.durable.rescore import RescoreItems
 from reward_server.jobs.durable.worker import Pace, Worker
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.settings import Settings
-from reward_server.store.store import Store
+from reward_server.store.job_records import JobRow
+from reward_server.store.store import Store, UnitOfWork
 from reward_server.telemetry.metrics import Metrics
+from reward_server.webhooks.events import Event, announce
 from scenarios.library import Catalog
 
 
@@ -42,7 +44,13 @@ def worker_maker(
 ) -> Callable[[], Worker]:
     """Makes workers that know how to do these jobs."""
     pace = Pace(lease_s=settings.job_lease_s, slice_deadline_s=settings.batch_deadline_s)
-    return lambda: Worker(store=store, kinds=kinds, clock=clock, metrics=metrics, pace=pace)
+
+    async def tell(unit: UnitOfWork, job: JobRow) -> None:
+        told = {"job_id": job.job_id, "type": job.type, "status": job.status.value, "total": job.total}
+        told |= {"done": job.done, "failed": job.failed, "dead": job.dead}
+        await announce(unit, job.lab_id, Event.JOB_FINISHED, told, clock.now())
+
+    return lambda: Worker(store=store, kinds=kinds, clock=clock, metrics=metrics, pace=pace, finished=[tell])
 
 
 class Workers:

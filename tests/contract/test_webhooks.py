@@ -20,6 +20,7 @@ from reward_server.webhooks.sender import Sender
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
 from tests.contract.test_evaluate import GOOD
+from tests.contract.test_jobs import over, submit
 
 
 @dataclass
@@ -211,3 +212,14 @@ async def test_inner_addresses_are_refused_when_added_and_when_sent(labs: Client
     await Deliverer(house.store, sender, b"p" * 32, house.clock).send_due()
     await sender.close()
     assert (await messages(labs, hook))[0]["last_error"] == "refused_address"
+
+
+async def test_a_finished_job_is_told(lab: Client, receiver: Receiver, deliverer: Deliverer) -> None:
+    hook = await add(lab, receiver.url, events=["job.finished"])
+    job = await submit(lab, {**WHERE, "messages": GOOD}, {**WHERE, "messages": []})
+    await over(lab, job)
+    assert await deliverer.send_due() == 1
+    [(headers, body)] = receiver.got
+    told = Webhook(hook["secret"]).verify(body, headers)["data"]
+    counts = {"total": 2, "done": 1, "failed": 1, "dead": 0}
+    assert told == {"job_id": job["job_id"], "type": "evaluate", "status": "completed", **counts}
