@@ -94,8 +94,8 @@ from reward_server.llm.base import LanguageModel
 from reward_server.llm.budget import Prices
 from reward_server.llm.build import language_model
 from reward_server.llm.durable import StoredLedger, StoredVerdicts
-from reward_server.production import require_strong
 from reward_server.preferences.service import PreferenceService
+from reward_server.production import require_strong
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.reward_models.micro_batcher import MicroBatcher, usable
 from reward_server.reward_models.service import RewardModelService
