@@ -22,7 +22,6 @@ class Event(StrEnum):
 
     JOB_FINISHED = "job.finished"
     BATCH_FINISHED = "evaluation_batch.finished"
-    DRIFT_ALARM = "drift.alarm"
 
 
 TEST = "webhook.test"
