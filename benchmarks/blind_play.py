@@ -1,0 +1,92 @@
+"""Fresh play by hand: how many of a persona's replies are wrong or beside the point.
+
+`blind_play.jsonl` holds conversations that somebody led who saw the public card and the persona's replies, and nothing
+else: no facts, no rubric, no labelled turns. Each reply has a verdict given by hand: `apt`, `vague` (asks back or says
+little, where more was due) or `wrong` (a wrong fact, or beside the point). This command plays the lines again. A reply
+that has changed since it was judged is listed and counted as not judged.
+
+    python -m benchmarks.blind_play            # the table
+    python -m benchmarks.blind_play --new      # also the replies that are to be judged
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from personas.library import load_temperaments
+from reward_server.engine import OfflineEngine, load_scenarios, offline_engine
+from reward_server.jobs.exam.play import Play, play
+from reward_server.scoring.scored import or_raise
+from reward_server.scoring.scorer import ScoreRequest
+from reward_server.settings import load_settings
+from scenarios.exam import Act, ScriptedAgent
+from scenarios.library import Library
+from trainer_client.wire import Message
+
+TALKS = Path(__file__).parent / "blind_play.jsonl"
+SEED = 1
+VERDICTS = ("apt", "vague", "wrong")
+Talk = Mapping[str, Any]
+
+
+def played(library: Library, engine: OfflineEngine, talk: Talk) -> Play:
+    """A conversation, played again."""
+    scenario = library.vault.open(*talk["scenario"].split("/"))
+    temperament = load_temperaments()[scenario.secrets.persona.temperaments[0]]
+    script = tuple(Act(turn["say"], tuple(turn.get("tools", ()))) for turn in talk["turns"])
+    return play(scenario, temperament, ScriptedAgent("by hand", script), engine.reader, SEED)
+
+
+async def reward_of(engine: OfflineEngine, talk: Talk, one: Play) -> float:
+    """What the agent of a conversation earned."""
+    collection, slug = talk["scenario"].split("/")
+    messages = [Message.model_validate(message) for message in one.messages]
+    transcript = engine.scorer.read(collection, slug, messages, "assistant")
+    return or_raise((await engine.scorer.score([ScoreRequest(collection, slug, transcript)]))[0]).reward
+
+
+def judged(talk: Talk, replies: Sequence[str]) -> list[str]:
+    """Per reply its verdict; `not judged` where it has changed since."""
+    turns = zip(talk["turns"], replies, strict=False)
+    return [turn.get("verdict", "not judged") if turn.get("reply") == reply else "not judged" for turn, reply in turns]
+
+
+async def main() -> None:
+    """Plays all conversations and prints the table."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--new", action="store_true", help="also print the replies that are to be judged")
+    show = options.parse_args().new
+    talks: list[Talk] = [json.loads(line) for line in TALKS.read_text(encoding="utf-8").splitlines()]
+    library, rewards, total = load_scenarios(None), [], Counter[str]()
+    print(f"| conversation | turns | {' | '.join(VERDICTS)} | reward |\n|---|---|{'---|' * (len(VERDICTS) + 1)}")
+    with offline_engine(load_settings(), library) as engine:
+        for talk in talks:
+            one = played(library, engine, talk)
+            opening, *replies = [message["content"] for message in one.messages if message["role"] == "user"]
+            verdicts, reward = judged(talk, replies), await reward_of(engine, talk, one)
+            count = Counter(verdicts)
+            total += count
+            rewards.append(reward)
+            cells = " | ".join(str(count[verdict]) for verdict in VERDICTS)
+            print(f"| {talk['scenario']} | {len(replies)} | {cells} | {reward:.2f} |")
+            if show:
+                print(f"\n  P: {opening}")
+                for turn, reply, verdict in zip(talk["turns"], replies, verdicts, strict=False):
+                    mark = "  ← judge" if verdict == "not judged" else ""
+                    print(f"  A: {turn['say']}\n  P: {reply}{mark}")
+                print()
+    of = sum(total[verdict] for verdict in VERDICTS)
+    shares = ", ".join(f"{verdict} {total[verdict] / of:.0%}" for verdict in VERDICTS) if of else "none"
+    print(f"\n{len(talks)} conversations, {of} replies judged ({total['not judged']} not): {shares}.")
+    print(f"Mean reward {fmean(rewards):.2f}.")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
