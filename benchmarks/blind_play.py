@@ -5,8 +5,8 @@ else: no facts, no rubric, no labelled turns. Each reply has a verdict given by 
 little, where more was due) or `wrong` (a wrong fact, or beside the point). This command plays the lines again. A reply
 that has changed since it was judged is listed and counted as not judged.
 
-    python -m benchmarks.blind_play            # the table
-    python -m benchmarks.blind_play --new      # also the replies that are to be judged
+    python -m benchmarks.blind_play            # the table; --write puts it into benchmarks/results
+    python -m benchmarks.blind_play --new      # also the conversations, with the replies that are to be judged
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from benchmarks.report import environment, write
 from personas.library import load_temperaments
 from reward_server.engine import OfflineEngine, load_scenarios, offline_engine
 from reward_server.jobs.exam.play import Play, play
@@ -58,14 +59,13 @@ def judged(talk: Talk, replies: Sequence[str]) -> list[str]:
     return [turn.get("verdict", "not judged") if turn.get("reply") == reply else "not judged" for turn, reply in turns]
 
 
-async def main() -> None:
-    """Plays all conversations and prints the table."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--new", action="store_true", help="also print the replies that are to be judged")
-    show = options.parse_args().new
-    talks: list[Talk] = [json.loads(line) for line in TALKS.read_text(encoding="utf-8").splitlines()]
+async def measured(talks: Sequence[Talk], *, show: bool) -> str:
+    """The table of all conversations in Markdown; `show` prints them while they are played."""
     library, rewards, total = load_scenarios(None), [], Counter[str]()
-    print(f"| conversation | turns | {' | '.join(VERDICTS)} | reward |\n|---|---|{'---|' * (len(VERDICTS) + 1)}")
+    lines = [
+        f"| conversation | replies | {' | '.join(VERDICTS)} | reward |",
+        f"|---|---|{'---|' * (len(VERDICTS) + 1)}",
+    ]
     with offline_engine(load_settings(), library) as engine:
         for talk in talks:
             one = played(library, engine, talk)
@@ -75,18 +75,32 @@ async def main() -> None:
             total += count
             rewards.append(reward)
             cells = " | ".join(str(count[verdict]) for verdict in VERDICTS)
-            print(f"| {talk['scenario']} | {len(replies)} | {cells} | {reward:.2f} |")
+            lines.append(f"| {talk['scenario']} | {len(replies)} | {cells} | {reward:.2f} |")
             if show:
-                print(f"\n  P: {opening}")
+                print(f"{talk['scenario']}\n  P: {opening}")
                 for turn, reply, verdict in zip(talk["turns"], replies, verdicts, strict=False):
-                    mark = "  ← judge" if verdict == "not judged" else ""
-                    print(f"  A: {turn['say']}\n  P: {reply}{mark}")
-                print()
+                    print(f"  A: {turn['say']}\n  P: {reply}  [{verdict}]")
     of = sum(total[verdict] for verdict in VERDICTS)
     shares = ", ".join(f"{verdict} {total[verdict] / of:.0%}" for verdict in VERDICTS) if of else "none"
-    print(f"\n{len(talks)} conversations, {of} replies judged ({total['not judged']} not): {shares}.")
-    print(f"Mean reward {fmean(rewards):.2f}.")
+    lines += ["", f"{len(talks)} conversations, {of} replies judged ({total['not judged']} not): {shares}."]
+    return "\n".join([*lines, f"Mean reward {fmean(rewards):.2f}; no conversation was led to its end.", ""])
+
+
+def main() -> None:
+    """Plays all conversations and prints the table."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--new", action="store_true", help="also print the conversations")
+    options.add_argument("--write", action="store_true", help="write the table to benchmarks/results")
+    given = options.parse_args()
+    talks = [json.loads(line) for line in TALKS.read_text(encoding="utf-8").splitlines()]
+    table = asyncio.run(measured(talks, show=given.new))
+    print(table)
+    if given.write:
+        write(
+            "blind_play",
+            f"# Fresh play by hand\n\n{environment()} `python -m benchmarks.blind_play --write`\n\n{table}",
+        )
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()
