@@ -76,6 +76,8 @@ PRIVATE_FIELDS = frozenset(
 )
 _CREDENTIALS = (
     (re.compile(r"lab_[A-Za-z0-9]+_[A-Za-z0-9_-]{8,}"), f"lab_{REDACTED}"),
+    # A JSON Web Token: its head always begins so.
+    (re.compile(r"\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"), REDACTED),
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), rf"\1 {REDACTED}"),
     (re.compile(r"\b(sk|pk|rk)-[A-Za-z0-9_-]{16,}"), rf"\1-{REDACTED}"),
     (re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"), REDACTED),

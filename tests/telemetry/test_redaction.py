@@ -30,6 +30,7 @@ def test_private_fields_are_redacted_at_any_depth(name: str) -> None:
         ("postgresql://user:hunter2@host/db", f"postgresql://{REDACTED}@host/db"),
         ("http://127.0.0.1:8321/api/v1", "http://127.0.0.1:8321/api/v1"),
         ("lab_id=acme", "lab_id=acme"),
+        ("token eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.c2ln of ada", f"token {REDACTED} of ada"),
         ("the bearer of bad news", "the bearer of bad news"),
     ],
 )
