@@ -78,7 +78,7 @@ def main() -> None:
         items = conversations(library, arguments.varied, folder / f"conversations-{arguments.varied}.json")
         if not (folder / "data" / "labs.sqlite").exists():
             evaluate(folder, items)
-        dataset = stored_rows(load_settings({"data": folder / "data"}), None, None)
+        dataset = stored_rows(load_settings({"data": folder / "data"}), None, None, all_labs=True)
         text = report(dataset, folder)
     print(text)
     if arguments.write:

@@ -14,8 +14,9 @@ import pytest
 from reward_server.errors import InvalidRequest, JudgeFailed
 from reward_server.jobs.agreement.attacks import ATTACKS
 from reward_server.jobs.agreement.figures import Figures
+from reward_server.jobs.agreement.plot import drawn
 from reward_server.jobs.agreement.read import Entry, Reading, read
-from reward_server.jobs.agreement.report import drawn, markdown, write
+from reward_server.jobs.agreement.report import NAMES, markdown, write
 from reward_server.jobs.agreement.run import Task, of_judges, of_scores
 from reward_server.jobs.agreement.scores import Judges, attacked
 from reward_server.judges.base import Case
@@ -361,7 +362,7 @@ def test_kappa_with_a_judge_that_always_says_the_same_is_a_dash(rows: Write) -> 
     assert with_labels.endswith("| – |")
     assert between.endswith("| – |")
     assert report.count("\n–: one of the two says the same of every row") == 2
-    [axes] = drawn(found).axes
+    [axes] = drawn(found, NAMES).axes
     assert [label.get_text() for label in axes.get_yticklabels()][::-1] == [
         "good: Spearman", "good: Cohen's kappa", "low: Spearman", "good and low: Spearman"
     ]  # fmt: skip
@@ -371,7 +372,19 @@ def test_no_end_of_an_interval_lies_on_the_frame_of_the_plot(rows: Write) -> Non
     lines = [{"scores": {"good": k / 20, "wrong": 1 - k / 20}, "label": k / 20} for k in range(20)]
     found = of_scores(read(rows(*lines), Reading()))
     ends = [figure[end] for each in found["labels"].values() for figure in each.values() for end in ("low", "high")]
-    [axes] = drawn(found).axes
+    [axes] = drawn(found, NAMES).axes
     left, right = axes.get_xlim()
     assert left < min(ends) < -0.9
     assert 0.9 < max(ends) < right
+
+
+def test_nine_judges_stand_in_a_table_on_a_page_that_can_be_read(rows: Write) -> None:
+    lines = [
+        {"scores": {f"judge {j}": ((k * (j + 2)) % 20) / 20 for j in range(9)}, "label": k / 20} for k in range(20)
+    ]
+    plot = drawn(of_scores(read(rows(*lines), Reading())), NAMES)
+    bars, table = plot.axes
+    assert plot.get_size_inches()[1] < 20
+    assert bars.get_title() == "Agreement of judges"
+    assert table.get_title() == "Each two judges: Spearman"
+    assert len(table.texts) == 9 * 8

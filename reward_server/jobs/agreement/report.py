@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.agreement.figures import Figures
+from reward_server.jobs.agreement.plot import drawn
 from reward_server.reward_models.artefact import refuse_taken
 from scenarios.spelling import counted
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 JSON, REPORT, PLOT = "agreement.json", "report.md", "agreement.png"
 NONE = "–"
-MARGIN = 0.03
-"""Beside the outermost values, so that the axis cuts no end of an interval off."""
-_NAMES = {
+NAMES = {
     "spearman": "Spearman",
     "kappa": "Cohen's kappa",
     "weighted_kappa": "quadratic kappa",
@@ -84,7 +83,7 @@ def markdown(found: Figures) -> str:
 
 def _table(head: str, rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
     columns = list(dict.fromkeys(name for figures in rows.values() for name in figures))
-    lines = [f"| {head} | {' | '.join(_NAMES[column] for column in columns)} |", f"|{'---|' * (len(columns) + 1)}"]
+    lines = [f"| {head} | {' | '.join(NAMES[column] for column in columns)} |", f"|{'---|' * (len(columns) + 1)}"]
     for name, figures in rows.items():
         lines.append(f"| {name} | {' | '.join(shown(figures.get(column)) for column in columns)} |")
     return lines
@@ -114,29 +113,4 @@ def _attacked(figure: Mapping[str, float]) -> str:
 
 
 def _plot(path: Path, found: Figures) -> None:
-    drawn(found).savefig(path, format="png", dpi=110)
-
-
-def drawn(found: Figures) -> Figure:
-    """A bar for each figure that has an interval; there is room for the ends of the intervals."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    bars = [
-        (f"{name}: {_NAMES[figure]}", values)
-        for key in ("labels", "pairs", "between")
-        for name, figures in found.get(key, {}).items()
-        for figure, values in figures.items()
-        if isinstance(values, dict) and not values.get("is_constant")
-    ][::-1]
-    drawing = Figure(figsize=(8, 1.2 + 0.35 * max(1, len(bars))), layout="constrained")
-    FigureCanvasAgg(drawing)
-    axes = drawing.add_subplot()
-    values = [figure["value"] for _, figure in bars]
-    spread = [[max(0.0, f["value"] - f["low"]) for _, f in bars], [max(0.0, f["high"] - f["value"]) for _, f in bars]]
-    axes.barh([name for name, _ in bars], values, xerr=spread, color="#4a6fa5", ecolor="#999999", capsize=2)
-    axes.axvline(0.0, color="#999999", linewidth=1)
-    ends = [end for _, figure in bars for end in (figure["low"], figure["high"])]
-    limits = (min([0.0, *ends]) - MARGIN, max([1.0, *ends]) + MARGIN)
-    axes.set(xlabel="value with its 95 % interval", xlim=limits)
-    return drawing
+    drawn(found, NAMES).savefig(path, format="png", dpi=110)

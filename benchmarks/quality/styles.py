@@ -1,0 +1,208 @@
+"""Do judges read what is said, or how it is laid out? Ways to read a reply, beside each other where style is exchanged.
+
+Usage: python -m benchmarks.quality.styles --data DIR [--cache DIR] [--only llmbar,mrbench,hh] [--write]
+
+Five folds by dialogue. Heads are fitted on four of them and asked about pairs of the fifth as people judged them, about
+those in which style agrees or disagrees with people, and about pairs whose style has changed places
+(`reward_models.style_sets`). Readings of features are the product's (`features.readings`); a stack puts the head and
+seven relations of reply and request together with weights that are not negative, learned from pairs that the head had
+not seen. The heads are least-squares ones with a penalty chosen inside the training folds: they rank readings, and are
+not the product's training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from benchmarks.quality import data
+from benchmarks.quality.data import Pair
+from benchmarks.quality.figures import Floats, Indices, folds_of, share, wins
+from benchmarks.quality.vectors import KeptVectors
+from benchmarks.report import Table, environment, write
+from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.dataset import Dataset, Preferred
+from reward_server.reward_models.encoder import load_fast_encoder
+from reward_server.reward_models.features import ConversationFeaturiser
+from reward_server.reward_models.heads import Matrix
+from reward_server.reward_models.style import balanced, reply_of
+from reward_server.reward_models.style_sets import AGREES, DISAGREES, NEIGHBOURS, RESTYLED, style_sets
+from reward_server.reward_models.wordings import COSINE_TO_LATEST
+from reward_server.settings import load_settings
+
+SETS = {"llmbar": "llmbar", "mrbench": "mrbench", "hh": "hh_rlhf_harmless"}
+NATURAL = "as judged"
+COLUMNS = (NATURAL, AGREES, DISAGREES, RESTYLED, NEIGHBOURS)
+PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+INNER = 3
+MAXSIM = (13, 14)
+"""Where late interaction over sentences stands among the numbers of a reply, in both directions."""
+RELATIONS = (COSINE_TO_LATEST, *MAXSIM, 16, 11, 12)
+Found = dict[str, dict[str, list[tuple[float, str]]]]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the public sets")
+    parser.add_argument("--cache", type=Path, help="folder where sentence vectors are kept between runs")
+    parser.add_argument("--only", default=",".join(SETS), help=f"some of {','.join(SETS)}")
+    parser.add_argument("--write", action="store_true", help="also write benchmarks/results/styles.md")
+    given = parser.parse_args(arguments)
+    encoder = KeptVectors(load_fast_encoder(load_settings().encoder, "fp32"), given.cache, threads=1)
+    featuriser = ConversationFeaturiser(encoder, remembered=200_000)
+    parts = ["Command: `python -m benchmarks.quality.styles --data DIR --write`."]
+    for name in given.only.split(","):
+        parts.append(table(name, Bench(featuriser, encoder, pairs_of(name, given.data / SETS[name]))))
+        encoder.save()
+    text = "\n\n".join([environment(), *parts])
+    print(text)
+    if given.write:
+        write("styles", text)
+
+
+def pairs_of(name: str, folder: Path) -> list[Preferred]:
+    """The pairs of a set in which both sides say something."""
+    found: Sequence[Pair]
+    if name == "llmbar":
+        found = [pair for subset in data.llmbar_pairs(folder).values() for pair in subset]
+    else:
+        found = data.mrbench_pairs(folder) if name == "mrbench" else data.hh_pairs(folder)
+    pairs = [Preferred(pair.chosen, pair.rejected, pair.group) for pair in found]
+    return [pair for pair in pairs if reply_of(pair.chosen).strip() and reply_of(pair.rejected).strip()]
+
+
+class Bench:
+    """The pairs of one set, their features, and what has been measured on them."""
+
+    def __init__(self, featuriser: ConversationFeaturiser, encoder: KeptVectors, pairs: Sequence[Preferred]) -> None:
+        self.pairs = pairs
+        self._featuriser = featuriser
+        self._encoder = encoder
+        self._known: dict[str, Matrix] = {}
+        texts = [text for pair in pairs for text in (_asked(pair), reply_of(pair.chosen), reply_of(pair.rejected))]
+        self._words = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(texts)
+        self.found: Found = defaultdict(lambda: defaultdict(list))
+
+    def differences(self, pairs: Sequence[Preferred]) -> Matrix:
+        """Features of the better side less those of the other, (n, width)."""
+        sides = {side.digest: side for pair in pairs for side in (pair.chosen, pair.rejected)}
+        missing = [side for digest, side in sides.items() if digest not in self._known]
+        for start in range(0, len(missing), 64):
+            some = missing[start : start + 64]
+            self._known |= {side.digest: row for side, row in zip(some, self._featuriser.features(some), strict=True)}
+        return np.stack([self._known[pair.chosen.digest] - self._known[pair.rejected.digest] for pair in pairs])
+
+    def relations(self, differences: Matrix, pairs: Sequence[Preferred]) -> Floats:
+        """What of the request a reply takes up: the cosine, late interaction, shared words; (n, 7)."""
+        start = self._featuriser.blocks["reply_numbers"].start
+        asked = self._words.transform([_asked(pair) for pair in pairs])
+        sides = [self._words.transform([reply_of(side) for side in some]) for some in _sides(pairs)]
+        likeness = np.asarray(asked.multiply(sides[0] - sides[1]).sum(axis=1)).ravel()
+        return np.column_stack([differences[:, [start + place for place in RELATIONS]].astype(np.float64), likeness])
+
+    def fold(self, train: Indices, test: Indices) -> None:
+        """Fit on some dialogues, ask about the others."""
+        learned, asked = ([self.pairs[row] for row in rows] for rows in (train, test))
+        sets = {NATURAL: tuple(asked), **style_sets(Dataset((), tuple(asked)), self._encoder)}
+        rows, groups = self.differences(learned), [pair.group for pair in learned]
+        others = {name: self.differences(pairs) for name, pairs in sets.items()}
+        related = {name: self.relations(others[name], pairs) for name, pairs in sets.items()}
+        own = self.relations(rows, learned)
+        spread = np.sqrt((rows.astype(np.float64) ** 2).mean(axis=0))
+        weights = np.array([pair.weight for pair in balanced(learned)])
+        for name, pairs in sets.items():
+            self._note("cosine of reply and request", name, related[name][:, 0], pairs)
+            self._note("late interaction (MaxSim) over sentences", name, related[name][:, 1:3].sum(axis=1), pairs)
+            self._note("tf-idf cosine of reply and request", name, related[name][:, -1], pairs)
+        for reading, left_out in self._featuriser.readings.items():
+            for is_balanced in (False, True):
+                scale = np.where(left_out | (spread < 1e-6), 0.0, self._featuriser.emphasis / np.maximum(spread, 1e-6))
+                weigh = weights if is_balanced else np.ones(len(learned))
+                head, unseen = fitted((rows * scale).astype(np.float64), weigh, groups)
+                stack = stacked(np.column_stack([unseen, own]), weigh)
+                title = f"{reading}{', balanced pairs' if is_balanced else ''}"
+                for name, pairs in sets.items():
+                    said = (others[name] * scale) @ head
+                    self._note(f"head: {title}", name, said, pairs)
+                    self._note(f"stack: {title}", name, np.column_stack([said, related[name]]) @ stack, pairs)
+
+    def _note(self, judge: str, name: str, margins: Floats, pairs: Sequence[Preferred]) -> None:
+        self.found[judge][name] += zip(wins(margins).tolist(), (pair.group for pair in pairs), strict=True)
+
+
+def fitted(rows: Floats, weights: Floats, groups: Sequence[str]) -> tuple[Floats, Floats]:
+    """A least-squares head, and what heads of its penalty say of training pairs that they did not see."""
+    size = float((rows**2).sum(axis=1).mean()) * len(rows) / 10.0
+    folds = list(folds_of(groups, INNER, salt="inner"))
+    said = np.zeros((len(PENALTIES), len(rows)))
+    for train, test in folds:
+        for place, head in enumerate(_ridges(rows[train], weights[train], [p * size for p in PENALTIES])):
+            said[place, test] = rows[test] @ head
+    best = int(np.argmin((weights * (1.0 - said) ** 2).sum(axis=1)))
+    [head] = _ridges(rows, weights, [PENALTIES[best] * size])
+    return head, said[best]
+
+
+def _ridges(rows: Floats, weights: Floats, penalties: Sequence[float]) -> list[Floats]:
+    """Weighted least-squares classification of differences (all of them wins), in the dual."""
+    roots = np.sqrt(weights)
+    weighed = rows * roots[:, None]
+    strengths, basis = np.linalg.eigh(weighed @ weighed.T)
+    along = basis.T @ roots
+    return [weighed.T @ (basis @ (along / (strengths + penalty))) for penalty in penalties]
+
+
+def stacked(rows: Floats, weights: Floats) -> Floats:
+    """Logistic weights (k,) of columns of the same direction, none of them negative."""
+    size = np.sqrt((rows**2).mean(axis=0))
+    scale = np.where(size > 0.0, size, 1.0)
+    standard = rows / scale
+
+    def loss(point: Floats) -> tuple[float, Floats]:
+        odds = standard @ point
+        slope = -(standard * (weights / (1.0 + np.exp(np.clip(odds, -30.0, 30.0))))[:, None]).sum(axis=0) + point
+        return float((weights * np.logaddexp(0.0, -odds)).sum()) + 0.5 * float(point @ point), slope
+
+    start, limits = np.full(rows.shape[1], 0.1), [(0.0, None)] * rows.shape[1]
+    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits).x / scale)
+
+
+def table(name: str, bench: Bench) -> str:
+    """All folds, and their figures over dialogues."""
+    groups = [pair.group for pair in bench.pairs]
+    for number, (train, test) in enumerate(folds_of(groups)):
+        print(f"{name}: fold {number + 1}", file=sys.stderr, flush=True)
+        bench.fold(train, test)
+    shown = Table(f"{name}: share of pairs in the right order [95 %], five-fold by dialogue", ["judge", *COLUMNS])
+    for judge, by_set in bench.found.items():
+        shown.add(judge, *(_cell(by_set, column) for column in COLUMNS))
+    sizes = {column: len(next(iter(bench.found.values())).get(column, ())) for column in COLUMNS}
+    return f"{shown.text()}\n\nPairs: {', '.join(f'{column} {size}' for column, size in sizes.items())}."
+
+
+def _cell(by_set: Mapping[str, Sequence[tuple[float, str]]], column: str) -> str:
+    noted = by_set.get(column)
+    if not noted:
+        return "-"
+    return str(share(np.array([value for value, _ in noted]), [group for _, group in noted]))
+
+
+def _asked(pair: Preferred) -> str:
+    last = max(place for place, said in enumerate(pair.chosen.turns) if said.party == "agent")
+    return next((said.text for said in reversed(pair.chosen.turns[:last]) if said.party == "persona"), "")
+
+
+def _sides(pairs: Sequence[Preferred]) -> tuple[list[Conversation], list[Conversation]]:
+    return [pair.chosen for pair in pairs], [pair.rejected for pair in pairs]
+
+
+if __name__ == "__main__":
+    main()
