@@ -36,21 +36,36 @@ def _never() -> bool:
     return False
 
 
+Wrap = Callable[[Collector], Collector]
+"""Gets what plays the configured scenarios, and gives what is trained on."""
+
+
 async def train(
-    run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool] = _never, now: Now = silent
+    run: Run,
+    client: AsyncLabsClient,
+    say: Say,
+    asked_to_end: Callable[[], bool] = _never,
+    now: Now = silent,
+    *,
+    wrap: Wrap = lambda collector: collector,
 ) -> None:
-    """Train to the configured number of updates, or to the end of the one in which it is asked to end."""
+    """Train to the configured number of updates, or to the end of the one in which it is asked to end.
+
+    `wrap` is for a reward or an environment of your own (docs/extending.md).
+    """
     try:
-        await _train(run, client, say, asked_to_end, now)
+        await _train(run, client, say, asked_to_end, now, wrap=wrap)
     finally:
         run.engine.close()
 
 
-async def _train(run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool], now: Now) -> None:
+async def _train(
+    run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool], now: Now, *, wrap: Wrap
+) -> None:
     await asyncio.to_thread(run.engine.sync, run.ranks)
     stages = await open_stages(run.config, client)
-    rollouts = run.rollouts(client, stages.of(0), say)
-    ahead = _ahead(run, client, stages, say, now)
+    rollouts = wrap(run.rollouts(client, stages.of(0), say))
+    ahead = _ahead(run, client, stages, say=say, now=now, wrap=wrap)
     if run.step == 0:
         await evaluate(run, client, rollouts, say, now, stages=stages)
     try:
@@ -89,14 +104,14 @@ async def _measure_and_save(
         run.save()
 
 
-def _ahead(run: Run, client: AsyncLabsClient, stages: Stages, say: Say, now: Now) -> Ahead | None:
+def _ahead(run: Run, client: AsyncLabsClient, stages: Stages, *, say: Say, now: Now, wrap: Wrap) -> Ahead | None:
     """What plays the next batch beside the update, where that is wanted."""
     if not run.config.rollout.max_staleness:
         return None
     if run.ranks.world > 1:
         raise ConfigError("rollout.max_staleness: several processes play and learn one after the other; set it to 0")
     generator, refresh = copy_of(run.policy, run.config.model.max_tokens)
-    rollouts = run.rollouts(client, stages.of(0), say, generator)
+    rollouts = wrap(run.rollouts(client, stages.of(0), say, generator))
     return Ahead(lambda step: _groups(run, rollouts, stages, step, now), refresh, run.queue)
 
 
@@ -257,9 +272,8 @@ async def save_samples(run: Run, client: AsyncLabsClient, collected: Collected) 
     parts = []
     for trajectory in collected.trajectories[: run.config.evaluation.samples]:
         lines = [f"seed {trajectory.seed}, reward {trajectory.reward:.3f}, {trajectory.terminal_reason}", ""]
-        if not trajectory.episode_id:  # one reply: there is no log of it but its tokens
-            given, said = (run.tokenizer.decode(list(segment.ids)) for segment in trajectory.segments)
-            parts.append("\n".join([*lines, f"{given}{said}   [{trajectory.reward:.2f}]"]))
+        if not trajectory.episode_id:  # there is no log of it but its tokens
+            parts.append("\n".join([*lines, run.tokenizer.decode(list(trajectory.ids))]))
             continue
         episode = await client.get_episode(trajectory.episode_id)
         for number, message in enumerate(episode.messages):
