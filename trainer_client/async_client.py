@@ -27,6 +27,7 @@ from trainer_client.paging import AsyncPages
 from trainer_client.retry import NOT_GIVEN, Attempts, NotGiven, RetryPolicy
 from trainer_client.transport import AsyncSleep, AsyncWire
 from trainer_client.wire import (
+    AgreementResponse,
     CalibrationSummary,
     CatalogResponse,
     CollectionResponse,
@@ -440,6 +441,10 @@ class AsyncLabsClient:
         """Stored comparisons and human labels, newest first."""
         call = preferences.preferences(limit=limit, cursor=cursor, collection_slug=collection_slug, source=source)
         return AsyncPages[PreferenceSummary].of(self._send, call)
+
+    async def preference_agreement(self, *, collection_slug: str | None = None) -> AgreementResponse:
+        """How often rewards agree with the lab's human labels of the same comparisons."""
+        return await self._send(preferences.preference_agreement(collection_slug=collection_slug))
 
     async def export_preferences(
         self,

@@ -47,6 +47,7 @@ class AsyncRawCalls:
         self.rank = _raw(exchange, calls.rank)
         self.prefer = _raw(exchange, preferences.prefer)
         self.preferences = _raw(exchange, preferences.preferences)
+        self.preference_agreement = _raw(exchange, preferences.preference_agreement)
         self.export_preferences = _raw(exchange, preferences.export_preferences)
         self.preference_manifest = _raw(exchange, preferences.preference_manifest)
         self.add_webhook = _raw(exchange, webhooks.add_webhook)

@@ -27,6 +27,7 @@ from trainer_client.raw import RawCalls
 from trainer_client.retry import NOT_GIVEN, Attempts, NotGiven, RetryPolicy
 from trainer_client.transport import SyncSleep, SyncWire
 from trainer_client.wire import (
+    AgreementResponse,
     CalibrationSummary,
     CatalogResponse,
     CollectionResponse,
@@ -440,6 +441,10 @@ class LabsClient:
         """Stored comparisons and human labels, newest first."""
         call = preferences.preferences(limit=limit, cursor=cursor, collection_slug=collection_slug, source=source)
         return Page[PreferenceSummary].of(self._send, call)
+
+    def preference_agreement(self, *, collection_slug: str | None = None) -> AgreementResponse:
+        """How often rewards agree with the lab's human labels of the same comparisons."""
+        return self._send(preferences.preference_agreement(collection_slug=collection_slug))
 
     def export_preferences(
         self,

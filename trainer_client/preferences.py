@@ -7,6 +7,7 @@ from datetime import datetime
 
 from trainer_client.calls import Call, MessageLike, checked, conversation, post, query_of
 from trainer_client.wire import (
+    AgreementResponse,
     ExportFormat,
     ManifestResponse,
     PreferenceExport,
@@ -59,6 +60,11 @@ def preferences(
     """GET /preferences."""
     query = query_of(limit=limit, cursor=cursor, collection_slug=collection_slug, source=source)
     return Call("GET", "/preferences", PreferenceList, query=query)
+
+
+def preference_agreement(*, collection_slug: str | None = None) -> Call[AgreementResponse]:
+    """GET /preferences/agreement."""
+    return Call("GET", "/preferences/agreement", AgreementResponse, query=query_of(collection_slug=collection_slug))
 
 
 def export_preferences(

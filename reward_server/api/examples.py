@@ -393,3 +393,11 @@ _DELIVERY: Example = {
 }
 DELIVERY: Example = {**_DELIVERY, "request_id": _REQUEST_ID}
 DELIVERIES: Example = {"data": [_DELIVERY], "request_id": _REQUEST_ID}
+AGREEMENT: Example = {
+    "labels": 120,
+    "left_out": 4,
+    "scoring_version": _SCORING_VERSION,
+    "accuracy": {"value": 0.81, "low": 0.73, "high": 0.88, "n": 120},
+    "ties": 0.05,
+    "request_id": _REQUEST_ID,
+}

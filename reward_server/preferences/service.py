@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,7 @@ from reward_server.coordination.lab import Lab
 from reward_server.errors import ComparisonNotFound
 from reward_server.ids import IdPrefix, is_id, new_preference_id
 from reward_server.preferences import documents
+from reward_server.preferences.agreement import agreement
 from reward_server.preferences.export import Export, Query
 from reward_server.preferences.formats import Format
 from reward_server.preferences.pairs import Source
@@ -22,6 +24,9 @@ from reward_server.store.records import ComparisonRow, PageEnd, PreferenceRow
 from reward_server.store.store import Store
 from scenarios.library import Catalog
 from trainer_client.wire import Message, PreferenceRequest
+
+MOST_LABELS = 2000
+"""Of the newest, that agreement is measured on."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,13 @@ class PreferenceService:
         rows.sort(key=lambda each: (each[0].created_at, each[0].id), reverse=True)
         shown = rows[:limit]
         return Listed([body for _, body in shown], shown[-1][0] if len(rows) > limit else None)
+
+    async def agreement(self, lab: Lab, collection: str | None) -> Body:
+        """How often rewards agree with the lab's people; of the newest labels, at most `MOST_LABELS`."""
+        wanted = self._collections(lab, collection)
+        async with self._store.reading() as unit:
+            rows = await unit.preferences.page(lab.lab_id, MOST_LABELS, collections=wanted)
+        return await asyncio.to_thread(agreement, rows)
 
     def export(
         self,

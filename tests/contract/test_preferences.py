@@ -223,3 +223,17 @@ async def test_another_lab_sees_nothing_of_it(house: House, two: tuple[str, str]
         assert_error(await other.call("GET", f"/preferences/export?collection_slug={COLLECTION}"), 403, "forbidden")
         nowhere = {**body, "comparison_id": "cmp_" + "a" * 24}
         assert_error(await acme.call("POST", "/preferences", nowhere), 404, "comparison_not_found")
+
+
+async def test_agreement_with_people_is_measured_on_labelled_comparisons(labs: Client) -> None:
+    assert (await labs.ok("GET", "/preferences/agreement"))["labels"] == 0
+    for number in range(8):
+        compared = await compare(labs, GOOD, BAD)
+        winner = "a" if number < 6 else "b"
+        await labs.ok("POST", "/preferences", {"comparison_id": compared["comparison_id"], "winner": winner})
+    await label(labs)
+    found = await labs.ok("GET", "/preferences/agreement")
+    assert (found["labels"], found["left_out"]) == (8, 1)
+    assert (found["accuracy"]["value"], found["accuracy"]["n"], found["ties"]) == (0.75, 8, 0.0)
+    assert found["accuracy"]["low"] < 0.75 < found["accuracy"]["high"]
+    assert found["scoring_version"] == compared["scoring_version"]

@@ -95,6 +95,8 @@ from trainer_client.wire.labs import (
     UsageResponse,
 )
 from trainer_client.wire.preferences import (
+    AgreementFigure,
+    AgreementResponse,
     ExportedPair,
     ExportFormat,
     ManifestResponse,
@@ -160,6 +162,8 @@ __all__ = [
     "MAX_NORMALIZATION_WINDOWS",
     "MAX_OBJECT_CHARACTERS",
     "MAX_TURNS",
+    "AgreementFigure",
+    "AgreementResponse",
     "AuditEvent",
     "AuditList",
     "BatchEpisodesRequest",

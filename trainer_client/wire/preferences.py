@@ -119,6 +119,30 @@ class PreferenceExport(ResponseModel):
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
+class AgreementFigure(ResponseModel):
+    """A share with its 95 % interval, drawn by comparison."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class AgreementResponse(ResponseModel):
+    """Answer of GET /preferences/agreement."""
+
+    labels: int
+    """Of comparisons of one scoring version: those that count."""
+    left_out: int
+    """Labels without rewards, or of another version."""
+    scoring_version: str | None = None
+    accuracy: AgreementFigure | None = None
+    """How often the reward prefers what people prefer, ties aside; absent for fewer than five labels."""
+    ties: float | None = None
+    """How often the rewards are equal."""
+    request_id: str
+
+
 class ManifestResponse(ResponseModel):
     """Answer of GET /preferences/manifest: what an export holds."""
 

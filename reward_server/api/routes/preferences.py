@@ -24,6 +24,7 @@ from reward_server.preferences.pairs import Source
 from reward_server.scoring.weight import weight_of_all
 from reward_server.store.records import PageEnd
 from trainer_client.wire import (
+    AgreementResponse,
     ExportedPair,
     ManifestResponse,
     PreferenceList,
@@ -127,6 +128,26 @@ async def preference_manifest(request: Request, lab: Caller, query: Annotated[Ex
     async for _ in export.parts():
         pass
     return answer(request, export.manifest.to_json())
+
+
+class AgreementQuery(BaseModel):
+    """Query of agreement."""
+
+    collection_slug: CollectionSlug | None = Field(default=None, max_length=128)
+
+
+@router.get("/preferences/agreement")
+@operation(
+    Operation(
+        AgreementResponse,
+        scopes=(Scope.LABEL, Scope.EXPORT),
+        errors=(400, 403, 404),
+        response_example=examples.AGREEMENT,
+    )
+)
+async def preference_agreement(request: Request, lab: Caller, query: Annotated[AgreementQuery, Query()]) -> Response:
+    """How often rewards agree with the lab's human labels of the same comparisons."""
+    return answer(request, await services_of(request).preferences.agreement(lab, query.collection_slug))
 
 
 def _export(request: Request, lab: Lab, query: ExportQuery) -> Export:
