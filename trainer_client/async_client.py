@@ -18,6 +18,7 @@ from typing import Any, Self
 import httpx2
 
 from trainer_client import batch, calls, preferences, webhooks
+from trainer_client.async_jobs import AsyncJobs
 from trainer_client.async_raw import AsyncRawCalls
 from trainer_client.calls import AnswerT, Call, ItemLike, MessageLike, RewardConfigLike, TurnLike
 from trainer_client.connection import Connection, resolve_connection
@@ -173,6 +174,11 @@ class AsyncLabsClient:
     def with_raw_response(self) -> AsyncRawCalls:
         """The same calls, each giving status, headers and body beside the typed answer (`parse()`)."""
         return AsyncRawCalls(self._exchange)
+
+    @property
+    def jobs(self) -> AsyncJobs:
+        """Work in the background of the server."""
+        return AsyncJobs(self._send, self._wire.sleep)
 
     # --- the catalog ---------------------------------------------------------------------------
 

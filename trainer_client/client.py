@@ -22,6 +22,7 @@ from trainer_client.calls import AnswerT, Call, ItemLike, MessageLike, RewardCon
 from trainer_client.connection import Connection, resolve_connection
 from trainer_client.errors import LabsError, PayloadTooLarge
 from trainer_client.exchange import RawResponse, answer_of, request_of
+from trainer_client.jobs import Jobs
 from trainer_client.paging import Page
 from trainer_client.raw import RawCalls
 from trainer_client.retry import NOT_GIVEN, Attempts, NotGiven, RetryPolicy
@@ -173,6 +174,11 @@ class LabsClient:
     def with_raw_response(self) -> RawCalls:
         """The same calls, each giving status, headers and body beside the typed answer (`parse()`)."""
         return RawCalls(self._exchange)
+
+    @property
+    def jobs(self) -> Jobs:
+        """Work in the background of the server."""
+        return Jobs(self._send, self._wire.sleep)
 
     # --- the catalog ---------------------------------------------------------------------------
 

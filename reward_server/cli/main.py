@@ -19,6 +19,7 @@ from reward_server.cli import (
     calibrate,
     doctor,
     evaluate,
+    jobs,
     judges,
     keys,
     migrate,
@@ -61,6 +62,7 @@ app.command("score")(score.score)
 app.command("calibrate")(calibrate.calibrate)
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
+app.add_typer(jobs.app, name="jobs")
 app.add_typer(judges.app, name="judges")
 app.add_typer(preferences.app, name="preferences")
 app.add_typer(scenarios.app, name="scenarios")

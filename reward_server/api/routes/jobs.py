@@ -107,6 +107,7 @@ class ResultsQuery(BaseModel):
     """Query of results."""
 
     after: int = Field(default=-1, ge=-1, le=10**9, description="Begin after the item of this index.")
+    limit: int | None = Field(default=None, ge=1, le=10_000, description="So many lines; without it, all that follow.")
 
 
 @router.get("/jobs/{job_id}/results")
@@ -127,8 +128,11 @@ async def read_results(
     await jobs.find(lab, job_id)
 
     async def lines() -> AsyncIterator[bytes]:
+        left = query.limit
         async for result in jobs.results(lab, job_id, query.after):
             yield to_json(result) + b"\n"
+            if left is not None and (left := left - 1) == 0:
+                return
 
     return StreamingResponse(lines(), media_type="application/jsonl")
 

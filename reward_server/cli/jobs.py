@@ -1,0 +1,135 @@
+"""`labs jobs`: submit a file to a server and follow it. Talks to the server over HTTP, as any client does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from reward_server.cli.progress import shown
+from reward_server.errors import LabsError
+
+if TYPE_CHECKING:
+    from trainer_client.client import LabsClient
+    from trainer_client.wire import JobResponse
+
+app = typer.Typer(help="Score files in the background of a server, and follow the jobs.", no_args_is_help=True)
+
+Url = Annotated[str | None, typer.Option(help="The server; LABS_URL. \\[default: http://127.0.0.1:8321]")]
+JobArgument = Annotated[str, typer.Argument(help="The job's id.")]
+
+
+@app.command()
+def submit(
+    file: Annotated[Path, typer.Argument(help="JSONL: one item in each line.", exists=True, dir_okay=False)],
+    job_type: Annotated[str, typer.Option("--type", help="evaluate, compare or rescore.")] = "evaluate",
+    collection: Annotated[str | None, typer.Option(help="Collection, for items that name none.")] = None,
+    scenario: Annotated[str | None, typer.Option(help="Scenario, for items that name none.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is over.")] = False,
+    url: Url = None,
+) -> None:
+    """Upload a file and queue a job over it; prints the job's id."""
+    with _client(url) as client:
+        uploaded = client.jobs.upload(file)
+        job = client.jobs.submit(job_type, file_id=uploaded.file_id, collection_slug=collection, scenario_slug=scenario)
+        typer.echo(job.job_id)
+        if wait:
+            _follow(client, job.job_id)
+
+
+@app.command("list")
+def list_jobs(url: Url = None) -> None:
+    """List the jobs, one a line, the newest first."""
+    with _client(url) as client:
+        for job in client.jobs.list(limit=100):
+            typer.echo(_line(job))
+
+
+@app.command()
+def show(
+    job_id: JobArgument,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is over.")] = False,
+    url: Url = None,
+) -> None:
+    """Show how a job stands; what it came to, once it is over."""
+    with _client(url) as client:
+        job = _follow(client, job_id) if wait else client.jobs.get(job_id)
+        if not wait:
+            typer.echo(_line(job))
+        if job.counts.done:
+            report = client.jobs.report(job_id).model_dump(exclude_none=True, exclude={"job_id", "request_id"})
+            typer.echo(json.dumps(report, indent=2))
+
+
+@app.command()
+def results(
+    job_id: JobArgument,
+    out: Annotated[Path | None, typer.Option(help="File to write; standard output without it.")] = None,
+    url: Url = None,
+) -> None:
+    """Write a line of JSON for every finished item."""
+    with _client(url) as client:
+        lines = (line.model_dump_json(exclude_none=True) + "\n" for line in client.jobs.results(job_id))
+        if out is None:
+            for line in lines:
+                typer.echo(line, nl=False)
+        else:
+            with out.open("w") as file:
+                file.writelines(lines)
+
+
+@app.command()
+def cancel(job_id: JobArgument, url: Url = None) -> None:
+    """Stop a job; what it has finished stays."""
+    with _client(url) as client:
+        typer.echo(_line(client.jobs.cancel(job_id)))
+
+
+@app.command()
+def resume(job_id: JobArgument, url: Url = None) -> None:
+    """Go on with a cancelled job."""
+    with _client(url) as client:
+        typer.echo(_line(client.jobs.resume(job_id)))
+
+
+@app.command()
+def retry(job_id: JobArgument, url: Url = None) -> None:
+    """Take the dead items of a job again."""
+    with _client(url) as client:
+        typer.echo(_line(client.jobs.retry(job_id)))
+
+
+@contextmanager
+def _client(url: str | None) -> Iterator[LabsClient]:
+    """A client with the address and key of the environment; its errors are told in a line."""
+    from trainer_client import errors
+    from trainer_client.client import LabsClient
+
+    try:
+        with LabsClient(url) as client:
+            yield client
+    except errors.LabsError as error:
+        raise LabsError(str(error)) from None
+
+
+def _follow(client: LabsClient, job_id: str) -> JobResponse:
+    with shown(Console(stderr=True)) as report:
+        job = client.jobs.wait(job_id, on_progress=lambda job: report("items", _finished(job), job.counts.total))
+    typer.echo(_line(job))
+    return job
+
+
+def _finished(job: JobResponse) -> int:
+    return job.counts.total - job.counts.remaining
+
+
+def _line(job: JobResponse) -> str:
+    counts = job.counts
+    told = f"{job.job_id}  {job.type}  {job.status}  {_finished(job)} of {counts.total} items"
+    wrong = [f"{count} {name}" for name, count in (("failed", counts.failed), ("dead", counts.dead)) if count]
+    return ", ".join([told, *wrong])

@@ -1,0 +1,118 @@
+"""The calls of files and jobs as data, like those in `calls`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from trainer_client.calls import Call, RewardConfigLike, _checked, _post, _query, _segment
+from trainer_client.errors import MalformedAnswer
+from trainer_client.wire import (
+    FileList,
+    FileResponse,
+    JobList,
+    JobReport,
+    JobRequest,
+    JobResponse,
+    JobResult,
+    Role,
+)
+
+
+class JobResults(BaseModel):
+    """Some lines of the results of a job."""
+
+    data: list[JobResult]
+
+
+@dataclass(frozen=True)
+class LinesCall(Call[JobResults]):
+    """A call that is answered with lines of JSON."""
+
+    def read(self, body: bytes, request_id: str | None) -> JobResults:
+        """Parse a success; anything but lines of results is a `MalformedAnswer`."""
+        try:
+            return JobResults.model_validate({"data": [json.loads(line) for line in body.splitlines()]})
+        except ValueError as error:
+            raise MalformedAnswer(
+                "The results of the job are not what the contract says.",
+                code="malformed_answer",
+                status=200,
+                request_id=request_id,
+            ) from error
+
+
+def upload(data: bytes | Path, name: str | None = None) -> Call[FileResponse]:
+    """POST /files, of a file or of what would be in it."""
+    if isinstance(data, Path):
+        name, data = name or data.name, data.read_bytes()
+    name = name or "upload.jsonl"
+    return Call("POST", "/files", FileResponse, body=data, query=_query(name=name))
+
+
+def files(*, limit: int | None = None, cursor: str | None = None) -> Call[FileList]:
+    """GET /files."""
+    return Call("GET", "/files", FileList, query=_query(limit=limit, cursor=cursor))
+
+
+def delete_file(file_id: str) -> Call[FileResponse]:
+    """DELETE /files/{id}."""
+    return Call("DELETE", f"/files/{_segment(file_id)}", FileResponse)
+
+
+def submit(
+    job_type: str,
+    *,
+    file_id: str | None = None,
+    items: Sequence[Mapping[str, Any]] | None = None,
+    collection_slug: str | None = None,
+    scenario_slug: str | None = None,
+    agent_role: Role | None = None,
+    reward_config: RewardConfigLike | None = None,
+    source: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[JobResponse]:
+    """POST /jobs."""
+    request = _checked(
+        JobRequest,
+        type=job_type,
+        file_id=file_id,
+        items=None if items is None else [dict(item) for item in items],
+        collection_slug=collection_slug,
+        scenario_slug=scenario_slug,
+        agent_role=agent_role,
+        reward_config=reward_config,
+        source=source,
+    )
+    return _post("/jobs", request, JobResponse, idempotency_key)
+
+
+def jobs(*, limit: int | None = None, cursor: str | None = None) -> Call[JobList]:
+    """GET /jobs."""
+    return Call("GET", "/jobs", JobList, query=_query(limit=limit, cursor=cursor))
+
+
+def job(job_id: str) -> Call[JobResponse]:
+    """GET /jobs/{id}."""
+    return Call("GET", f"/jobs/{_segment(job_id)}", JobResponse)
+
+
+def moved(job_id: str, action: str) -> Call[JobResponse]:
+    """POST /jobs/{id}/cancel, /resume or /retry."""
+    return Call("POST", f"/jobs/{_segment(job_id)}/{action}", JobResponse)
+
+
+def report(job_id: str) -> Call[JobReport]:
+    """GET /jobs/{id}/report."""
+    return Call("GET", f"/jobs/{_segment(job_id)}/report", JobReport)
+
+
+def results(job_id: str, *, after: int, limit: int) -> Call[JobResults]:
+    """GET /jobs/{id}/results."""
+    query = _query(after=after, limit=limit)
+    return LinesCall("GET", f"/jobs/{_segment(job_id)}/results", JobResults, query=query)
