@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from trainer_client.calls import Call, RewardConfigLike, _checked, _post, _query, _segment
+from trainer_client.calls import Call, RewardConfigLike, checked, post, query_of, segment
 from trainer_client.errors import MalformedAnswer
 from trainer_client.wire import (
     FileList,
@@ -52,17 +52,17 @@ def upload(data: bytes | Path, name: str | None = None) -> Call[FileResponse]:
     if isinstance(data, Path):
         name, data = name or data.name, data.read_bytes()
     name = name or "upload.jsonl"
-    return Call("POST", "/files", FileResponse, body=data, query=_query(name=name))
+    return Call("POST", "/files", FileResponse, body=data, query=query_of(name=name))
 
 
 def files(*, limit: int | None = None, cursor: str | None = None) -> Call[FileList]:
     """GET /files."""
-    return Call("GET", "/files", FileList, query=_query(limit=limit, cursor=cursor))
+    return Call("GET", "/files", FileList, query=query_of(limit=limit, cursor=cursor))
 
 
 def delete_file(file_id: str) -> Call[FileResponse]:
     """DELETE /files/{id}."""
-    return Call("DELETE", f"/files/{_segment(file_id)}", FileResponse)
+    return Call("DELETE", f"/files/{segment(file_id)}", FileResponse)
 
 
 def submit(
@@ -78,7 +78,7 @@ def submit(
     idempotency_key: str | None = None,
 ) -> Call[JobResponse]:
     """POST /jobs."""
-    request = _checked(
+    request = checked(
         JobRequest,
         type=job_type,
         file_id=file_id,
@@ -89,30 +89,30 @@ def submit(
         reward_config=reward_config,
         source=source,
     )
-    return _post("/jobs", request, JobResponse, idempotency_key)
+    return post("/jobs", request, JobResponse, idempotency_key)
 
 
 def jobs(*, limit: int | None = None, cursor: str | None = None) -> Call[JobList]:
     """GET /jobs."""
-    return Call("GET", "/jobs", JobList, query=_query(limit=limit, cursor=cursor))
+    return Call("GET", "/jobs", JobList, query=query_of(limit=limit, cursor=cursor))
 
 
 def job(job_id: str) -> Call[JobResponse]:
     """GET /jobs/{id}."""
-    return Call("GET", f"/jobs/{_segment(job_id)}", JobResponse)
+    return Call("GET", f"/jobs/{segment(job_id)}", JobResponse)
 
 
 def moved(job_id: str, action: str) -> Call[JobResponse]:
     """POST /jobs/{id}/cancel, /resume or /retry."""
-    return Call("POST", f"/jobs/{_segment(job_id)}/{action}", JobResponse)
+    return Call("POST", f"/jobs/{segment(job_id)}/{action}", JobResponse)
 
 
 def report(job_id: str) -> Call[JobReport]:
     """GET /jobs/{id}/report."""
-    return Call("GET", f"/jobs/{_segment(job_id)}/report", JobReport)
+    return Call("GET", f"/jobs/{segment(job_id)}/report", JobReport)
 
 
 def results(job_id: str, *, after: int, limit: int) -> Call[JobResults]:
     """GET /jobs/{id}/results."""
-    query = _query(after=after, limit=limit)
-    return LinesCall("GET", f"/jobs/{_segment(job_id)}/results", JobResults, query=query)
+    query = query_of(after=after, limit=limit)
+    return LinesCall("GET", f"/jobs/{segment(job_id)}/results", JobResults, query=query)
