@@ -148,6 +148,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("home")
 @pytest.mark.filterwarnings("ignore")
 def test_two_workers_on_ray_give_the_same_bytes(work: Path) -> None:

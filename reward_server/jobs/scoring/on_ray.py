@@ -85,4 +85,4 @@ def _start(workers: int) -> None:
     if "RAY_ADDRESS" in os.environ:
         ray.init(log_to_driver=False)
         return
-    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, object_store_memory=OBJECT_STORE_BYTES)
+    ray.init(num_cpus=workers + 1, include_dashboard=False, log_to_driver=False, object_store_memory=OBJECT_STORE_BYTES)
