@@ -36,7 +36,7 @@ TOLD_ALREADY = 0.25
 MADE = 0.25
 LIKELY_MADE = 0.01
 """Enough for the likeliest commitment of a sentence that proposes something."""
-BINDING = 0.80
+BINDING = 0.96
 """A commitment that costs the agent has to be this clear, and asserted."""
 TOPICS_A_SENTENCE = 2
 QUESTIONS_A_TURN = 3

@@ -14,7 +14,7 @@ from functools import cache
 
 REVISIONS: Mapping[str, int] = {
     "personas.reading": 2,
-    "personas.hearing": 3,
+    "personas.hearing": 4,
     "personas.telling": 1,
     "personas.borrowed": 1,
     "personas.replay": 3,
