@@ -86,7 +86,8 @@ async def test_bodies_that_come_slowly_take_the_places_of_their_own_lab(server: 
         for _ in range(PLACES // 2 + 2):
             stack.enter_context(socket.create_connection(("127.0.0.1", server.port))).sendall(head)
         async with server.client("slow") as http, asyncio.timeout(20.0):
-            while (refused := await http.get("/catalog")).status_code == 200:
+            # Until their keys have been looked up, all of them hold places: 503 for a moment.
+            while (refused := await http.get("/catalog")).status_code in (200, 503):
                 pass
         assert (refused.status_code, refused.json()["data"]["code"]) == (429, "too_many_at_once")
         assert int(refused.headers["retry-after"]) >= 1
