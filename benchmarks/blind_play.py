@@ -1,9 +1,10 @@
 """Fresh play by hand: how many of a persona's replies are wrong or beside the point.
 
-`blind_play.jsonl` holds conversations that somebody led who saw the public card and the persona's replies, and nothing
-else: no facts, no rubric, no labelled turns. Each reply has a verdict given by hand: `apt`, `vague` (asks back or says
-little, where more was due) or `wrong` (a wrong fact, or beside the point). This command plays the lines again. A reply
-that has changed since it was judged is listed and counted as not judged.
+`blind_play.jsonl` holds conversations that were led from the public card and the persona's replies. The play was not
+fully blind: the player had read parts of the rubrics of several of these scenarios before. Each reply has a verdict
+given by hand: `apt`, `vague` (asks back or says little, where more was due) or `wrong` (a wrong fact, or beside the
+point). This command plays the lines again. A reply that has changed since it was judged is listed and counted as not
+judged.
 
     python -m benchmarks.blind_play            # the table; --write puts it into benchmarks/results
     python -m benchmarks.blind_play --new      # also the conversations, with the replies that are to be judged

@@ -60,10 +60,15 @@ def requirements(*, dev: bool) -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras: dict[str, list[str]] = project["optional-dependencies"]
     wanted = [*project["dependencies"], *extras["learner"]]
-    if dev:
-        wanted += [*extras["encoders"], *extras["tables"], *extras["ray"]]
-        wanted += [r for r in extras["dev"] if not r.startswith(project["name"])]
+    for requirement in extras["dev"] if dev else ():
+        ours = requirement.startswith(project["name"])
+        wanted += [each for extra in _named(requirement) for each in extras[extra]] if ours else [requirement]
     return wanted
+
+
+def _named(requirement: str) -> list[str]:
+    """The extras of a requirement: "labs[a,b]" has a and b."""
+    return requirement.partition("[")[2].rstrip("]").split(",")
 
 
 def fingerprint(wanted: list[str]) -> str:

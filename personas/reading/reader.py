@@ -31,7 +31,7 @@ Turn = tuple[str, str]
 FLOOR, COMMITMENT_FLOOR = 0.02, 0.01
 """Topics and commitments below this are not worth naming."""
 ACT = 0.5
-SURER = {Act.RUDE: 0.75, Act.META: 0.75, Act.UNREADABLE: 0.75, Act.INVITE: 0.6}
+SURER = dict.fromkeys((Act.RUDE, Act.META, Act.UNREADABLE, Act.INVITE), 0.75)
 """Acts that cost the agent something, or bring out facts nobody asked for by name, have to be surer."""
 MAY_ASK = 0.3
 """A sentence that asks with this probability is read in parts, too: it may ask two things."""

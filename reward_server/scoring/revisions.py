@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 REVISIONS: Mapping[str, int] = {
-    "personas.reading": 2,
+    "personas.reading": 3,
     "personas.hearing": 4,
     "personas.telling": 1,
     "personas.borrowed": 1,

@@ -40,7 +40,7 @@ def made(scorer: Scorer, talks: list[Base], each: int, config: RewardConfig) -> 
     return [attempt for base, some in shares for attempt in asyncio.run(attempts(scorer, base, config, some))]
 
 
-@pytest.mark.parametrize("skips", [False, True])
+@pytest.mark.parametrize("skips", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_attacks_do_not_pay(scorer: Scorer, few_talks: list[Base], *, skips: bool) -> None:
     assert paid(made(scorer, few_talks, EACH, RewardConfig(skip_safety_gate=skips))) == []
 

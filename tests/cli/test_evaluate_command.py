@@ -98,7 +98,7 @@ def test_ctrl_c_before_the_first_results_says_that_nothing_was_kept(
     def at_once(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for slow in ("_library", "_evaluated"):
+    for slow in ("library_of", "_evaluated"):
         with monkeypatch.context() as patch:
             patch.setattr(command, slow, at_once)
             interrupted(work, patch)

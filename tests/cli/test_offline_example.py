@@ -33,6 +33,7 @@ def both(folder: Path, scenario: str) -> tuple[list[float], list[float]]:
     return rewards(folder / "plain", scenario), rewards(folder / "answered", scenario, "--persona-answers")
 
 
+@pytest.mark.slow
 def test_another_scenarios_persona_answers_for_more_than_the_recorded_partner(tmp_path: Path) -> None:
     plain, answered = both(tmp_path, "boots-past-the-window")
     assert set(plain) == {0.0}

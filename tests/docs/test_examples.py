@@ -122,6 +122,7 @@ def test_what_the_api_page_says_of_turns_without_words_and_content_that_is_no_te
         assert (refused.status_code, refused.json()["data"]["errors"][0]["msg"]) == (400, "Must be text.")
 
 
+@pytest.mark.slow
 def test_the_example_that_fills_the_store_fills_it(server: ServerProcess) -> None:
     script = ROOT / "examples" / "play_into_store.py"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "LABS_URL": server.url}

@@ -138,6 +138,7 @@ async def scored_once(store: Store, job: JobRow, items: int) -> None:
     assert len({fingerprint(each["reward"], each["scores"]) for each in results}) == 1
 
 
+@pytest.mark.slow
 async def test_a_killed_worker_loses_and_doubles_nothing(tmp_path: Path) -> None:
     database = sqlite_url(tmp_path / "labs.sqlite")
     await migrate(database)
