@@ -11,7 +11,7 @@ from statistics import mean
 
 import pytest
 
-from benchmarks.adversarial import Attempt, attempts, paid, shared_out
+from benchmarks.adversarial import TOLERANCE, Attempt, attempts, paid, shared_out
 from benchmarks.attacks import ATTACKS, FAMILIES, Attack
 from benchmarks.plays import Base, Talk, request_of
 from reward_server.scoring.config import RewardConfig
@@ -51,7 +51,7 @@ def test_no_attack_pays_anywhere(scorer: Scorer, talks_of: TalksOf, collection: 
     """A word more changes now and then what a learned reader hears: rarely, and not on average."""
     found = made(scorer, talks_of(collection), EACH_ANYWHERE, RewardConfig())
     assert len(paid(found)) <= RARELY * len(found), paid(found)
-    assert [family for family in FAMILIES if mean(a.gain for a in found if a.attack.family == family) > 0.0] == []
+    assert [family for family in FAMILIES if mean(a.gain for a in found if a.attack.family == family) > TOLERANCE] == []
 
 
 def test_the_suite_can_fail(scorer: Scorer, few_talks: list[Base]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,7 @@ async def test_a_fuzzer_finds_no_server_error_and_nothing_undocumented(house: Ho
             *("--header", f"Authorization: Bearer {key}", "--checks", CHECKS, "--max-examples", EXAMPLES),
             *("--phases", "examples,coverage,fuzzing", "--seed", "1", "--no-color"),
             cwd=house.settings.data,  # it leaves files behind
+            env={**os.environ, "SCHEMATHESIS_HOOKS": "fuzz_hooks", "PYTHONPATH": str(Path(__file__).parent)},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )

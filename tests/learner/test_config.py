@@ -22,7 +22,7 @@ def test_the_shipped_demo_is_valid() -> None:
 
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_is_valid_and_says_what_it_is(name: str) -> None:
-    assert load(preset_file(name)).objective().beta == 0.1
+    assert load(preset_file(name)).objective().beta > 0.0  # the language is held
     assert about(name).endswith(".")
 
 
