@@ -141,6 +141,10 @@ WORDING_SHARE = 0.25
 """Of the time to answer a turn, the most that is spent on words; judges may need the rest."""
 VERDICT_LIFETIME = timedelta(days=365)
 """For as long the same transcript has the same reward from the same language model."""
+JOB_LIFETIME = timedelta(days=30)
+"""A job and its results can be read for so long after its end."""
+UPLOAD_LIFETIME = timedelta(days=1)
+"""An upload that is not complete by then was broken off."""
 
 log = get_logger(__name__)
 
@@ -251,7 +255,6 @@ async def _start(stack: AsyncExitStack, settings: Settings, ports: Ports, metric
     metrics.watch(lambda: scoring.threads.waiting_s, lambda: store.waiting)
     if ports.own_process:
         await _own(stack, alert_watch(settings, metrics).watch())
-    if ports.own_process:
         sender = Sender(private=settings.webhook_private_addresses)
         stack.push_async_callback(sender.close)
         await _own(stack, Deliverer(store, sender, pepper, ports.clock).run())
@@ -454,8 +457,8 @@ async def _own(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _purge(store: Store, clock: Clock, tenants: Tenants) -> None:
-    """Forget, now and every hour, what is too old: answers to Idempotency-Keys, decisions and bookings of calls, and
-    conversations that labs do not let be kept for so long.
+    """Forget, now and every hour, what is too old: answers to Idempotency-Keys, decisions and bookings of calls, jobs
+    that are over, uploads that were broken off, and conversations that labs do not let be kept for so long.
     """
     while True:
         try:
@@ -464,6 +467,8 @@ async def _purge(store: Store, clock: Clock, tenants: Tenants) -> None:
                 forgotten = await unit.llm_answers.purge(clock.now() - VERDICT_LIFETIME)
                 await unit.spending.purge(clock.now())
                 await unit.webhooks.purge(clock.now() - KEPT)
+                await unit.jobs.purge(clock.now() - JOB_LIFETIME)
+                await unit.files.purge(clock.now() - UPLOAD_LIFETIME)
             expired = await tenants.expire()
             log.info("answers_purged", count=purged, decisions=forgotten, expired=expired)
         except StoreUnavailable:
