@@ -213,7 +213,7 @@ def _asked_llm(settings: Settings) -> Finding:
     except LlmFailed as failed:
         return Finding("llm", f"{named} gave no answer: {failed.kind}", MENDS.get(failed.kind, "try again later"))
     if answered is None:
-        mend = "name who is to be asked with LABS_LLM_PROVIDER and LABS_LLM_MODEL; docs/judges.md says how"
+        mend = "name who is to be asked with LABS_LLM_PROVIDER and LABS_LLM_MODEL; docs/providers.md says how"
         return Finding("llm", "none to ask", mend, is_advice=True)
     return Finding("llm", f"{named} answered as {answered}")
 
