@@ -37,7 +37,7 @@ TEST_HELP = """usage: ./labs test [--all] [pytest arguments]
 
 Without arguments: format, lint, import rules, types and the tests.
 With arguments: pytest with them, for example ./labs test tests/scoring -k caps
---all: the tests marked slow, too, which are left out otherwise"""
+--all: the tests marked slow, too, which are left out otherwise; CI runs ./labs test --all"""
 
 
 def fail(message: str) -> None:

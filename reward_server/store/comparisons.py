@@ -7,9 +7,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, insert, select
 
-from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
-from reward_server.store.pages import newest
+from reward_server.store.pages import everything, newest
 from reward_server.store.records import ComparisonRow, PageEnd
 from reward_server.store.session import Session
 from reward_server.store.tables import Comparison, table_of
@@ -59,8 +58,5 @@ class Comparisons:
 
     async def of(self, lab_id: str | None = None) -> list[ComparisonRow]:
         """All comparisons of a lab, or of all labs, oldest first; for the operator, who trains models on them."""
-        rows = select(_COMPARISON).order_by(_COMPARISON.c.created_at, _COMPARISON.c.comparison_id)
-        rows = across_labs(rows) if lab_id is None else rows.where(_COMPARISON.c.lab_id == lab_id)
-        return await self._session.run(
-            lambda connection: [ComparisonRow(**found) for found in connection.execute(rows).mappings()]
-        )
+        found = await everything(self._session, _COMPARISON, "comparison_id", lab_id)
+        return [ComparisonRow(**each) for each in found]

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, func, i
 
 from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
+from reward_server.store.pages import everything
 from reward_server.store.records import EvaluationRow, EvaluationSource, Stats
 from reward_server.store.session import Session
 from reward_server.store.tables import Evaluation, table_of
@@ -68,11 +69,7 @@ class Evaluations:
 
     async def of(self, lab_id: str | None = None) -> list[EvaluationRow]:
         """All evaluations of a lab, or of all labs, oldest first; for the operator, who trains models on them."""
-        rows = select(_EVALUATION).order_by(_EVALUATION.c.created_at, _EVALUATION.c.evaluation_id)
-        rows = across_labs(rows) if lab_id is None else rows.where(_EVALUATION.c.lab_id == lab_id)
-        return await self._session.run(
-            lambda connection: [_record(found) for found in connection.execute(rows).mappings()]
-        )
+        return [_record(found) for found in await everything(self._session, _EVALUATION, "evaluation_id", lab_id)]
 
     async def plain_versions(self) -> dict[str, int]:
         """How many `plain_rewards` each scoring version has, that of the newest first; for the operator."""

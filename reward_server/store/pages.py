@@ -1,4 +1,4 @@
-"""Pages of rows with a moment and an id, the newest first."""
+"""Pages of rows with a moment and an id: one page with the newest first, or all of them with the oldest first."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, or_, select
+from sqlalchemy import ColumnElement, RowMapping, Select, Table, and_, or_, select
 
+from reward_server.store.isolation import across_labs
 from reward_server.store.records import PageEnd
+from reward_server.store.session import Session
+
+STATEMENT_ROWS = 1000
+"""So many rows are read by one statement, since a statement has a few seconds on PostgreSQL."""
 
 
 def newest(
@@ -33,3 +38,22 @@ def newest(
 def is_after(created: ColumnElement[Any], own: ColumnElement[Any], end: PageEnd) -> ColumnElement[bool]:
     """Whether a row comes on a later page."""
     return or_(created < end.created_at, and_(created == end.created_at, own < end.id))
+
+
+async def everything(session: Session, table: Table, id_column: str, lab_id: str | None) -> list[RowMapping]:
+    """All rows of a lab, or of all labs, the oldest first; read piece by piece."""
+    created, own = table.c.created_at, table.c[id_column]
+    rows = select(table).order_by(created, own).limit(STATEMENT_ROWS)
+    rows = across_labs(rows) if lab_id is None else rows.where(table.c.lab_id == lab_id)
+    piece = await _read(session, rows)
+    found = list(piece)
+    while len(piece) == STATEMENT_ROWS:
+        last = piece[-1]
+        later = or_(created > last["created_at"], and_(created == last["created_at"], own > last[id_column]))
+        piece = await _read(session, rows.where(later))
+        found += piece
+    return found
+
+
+async def _read(session: Session, rows: Select[Any]) -> list[RowMapping]:
+    return await session.run(lambda connection: list(connection.execute(rows).mappings()))

@@ -194,7 +194,7 @@ def test_every_step_runs_and_every_failure_is_named(
 
 
 def test_ci_runs_the_slow_tests() -> None:
-    assert "./labs test" in (ROOT / ".ci" / "run").read_text().splitlines()
+    assert "./labs test --all" in (ROOT / ".ci" / "run").read_text().splitlines()
 
 
 def test_requirements_name_no_address() -> None:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from reward_server.coordination.actor import COMMAND_LINE
 from reward_server.errors import Conflict, StoreUnavailable, TurnInProgress
+from reward_server.store import pages
 from reward_server.store.migrate import check, downgrade, migrate
 from reward_server.store.records import BookingRow, Ceiling, EpisodeCursor, LabRow, Limits, Spend, Stats, UsageRow
 from reward_server.store.store import Store
@@ -229,3 +230,16 @@ async def test_up_down_and_up_again_with_data(engine_url: str) -> None:
         await downgrade(engine_url, "base")
         await migrate(engine_url)
         await check(engine_url)
+
+
+async def test_more_rows_than_one_statement_reads_come_once_each_in_order(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "STATEMENT_ROWS", 4)
+    # Three rows share each moment, so a piece ends within one.
+    rows = [an_evaluation(lab_id="acme", created_at=NOW + timedelta(seconds=number // 3)) for number in range(12)]
+    async with store.transaction() as work:
+        await work.evaluations.add_many([*rows, an_evaluation(lab_id="other")])
+    async with store.reading() as work:
+        assert await work.evaluations.of("acme") == sorted(rows, key=lambda row: (row.created_at, row.evaluation_id))
+        assert len(await work.evaluations.of()) == 13
