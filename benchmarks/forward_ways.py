@@ -19,7 +19,8 @@ from benchmarks.synthetic import texts
 from reward_server.reward_models.attention import by_kernel, by_products
 from reward_server.reward_models.fast import MAX_TOKENS, FastEncoder, load_packaged_fast
 from reward_server.reward_models.minilm import MiniLmEncoder, packaged_folder, read_checkpoint
-from reward_server.reward_models.packed import FULL_ROWS, Bf16Forward, Products, prepacked
+from reward_server.reward_models.packed import Bf16Forward, prepacked
+from reward_server.reward_models.products import FULL_ROWS, Products
 
 ATTENTIONS = {"attention by products": by_products, "fused attention": by_kernel}
 

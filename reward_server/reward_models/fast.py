@@ -21,20 +21,20 @@ from reward_server.reward_models.encoder import (
     Precision,
     Vectors,
 )
+from reward_server.reward_models.exactness import Forward, is_exact
 from reward_server.reward_models.minilm import (
     TOKENS_PER_PACK,
     TONE_LAYERS,
     WIDTH,
     Checkpoint,
-    Forward,
     MiniLmEncoder,
     in_packs,
-    is_exact,
     packaged_folder,
     read_checkpoint,
     use_one_thread,
 )
-from reward_server.reward_models.packed import FULL_ROWS, Bf16Forward, Products, prepacked
+from reward_server.reward_models.packed import Bf16Forward, prepacked
+from reward_server.reward_models.products import FULL_ROWS, Products
 
 MAX_TOKENS = 512
 """As many positions as the model knows."""
@@ -55,6 +55,7 @@ class FastEncoder:
         self._method = "fp32" if packed is None else method
         self._exact = exact
         self._packed = packed
+        use_one_thread()
         self._budget = TOKENS_PER_PACK if packed is None or is_exact(packed, _LENGTHS) else 1
 
     @property

@@ -3,9 +3,8 @@
 As in `minilm`, the tokens of many texts are the rows of one matrix and nothing is padded. Products, the residual
 stream and the GELU are bf16; layer normalisation computes its moments in fp32 inside the library; the mean over the
 tokens and the unit length are fp32; how attention is computed is chosen by processor (see `attention`). A vector that
-is not finite is for the caller to notice: `FastEncoder` does. On CPU, the matrices can be laid out once for oneDNN and
-bias, GELU and residual added inside the product: that uses private operators of torch, so `prepacked` tries them first
-and is None where they fail.
+is not finite is for the caller to notice: `FastEncoder` does. `prepacked` tries the quickest products, and is None
+where they fail.
 """
 
 from __future__ import annotations
@@ -20,18 +19,14 @@ import torch.nn.functional as F  # noqa: N812 (the name the field uses)
 from torch import Tensor
 
 from reward_server.reward_models.attention import HEAD_WIDTH, Attention, by_kernel, by_products
-from reward_server.reward_models.minilm import LAYERS, NORM_EPSILON, TONE_LAYERS, WIDTH, Tokens, means_of
+from reward_server.reward_models.exactness import Tokens
+from reward_server.reward_models.minilm import LAYERS, NORM_EPSILON, TONE_LAYERS, WIDTH, means_of
+from reward_server.reward_models.products import UNAVAILABLE, Pair, PrepackedProducts, Products
 
-ROWS_EXPECTED = 2048
-"""The layout of pre-packed matrices is chosen for so many rows; others are multiplied as well."""
 ROWS_STEP = 64
 """Rows are filled up to a multiple: oneDNN compiles its kernels anew for every number of rows, which takes as long as
 multiplying a thousand of them."""
 SAME_DIRECTION = 0.9999
-FULL_ROWS = 512
-"""Measured on a processor with AMX: with fewer than 385 rows, the long sums are split up and ordered differently."""
-
-Pair = tuple[Tensor, Tensor]
 
 
 class _Block(NamedTuple):
@@ -48,64 +43,6 @@ class _Block(NamedTuple):
 _MATRICES = ("qkv", "attended", "wide", "narrow")
 
 
-class Products:
-    """Products with a weight matrix, through public functions."""
-
-    method = "bf16"
-
-    def __init__(self, least_rows: int = 0) -> None:
-        """Args: least_rows: the product with the widest rows is filled up to so many, so that all are summed alike."""
-        self._least_rows = least_rows
-
-    def laid_out(self, pair: Pair) -> Pair:
-        """Weight and bias as the products want them."""
-        return pair
-
-    def plain(self, rows: Tensor, pair: Pair) -> Tensor:
-        """W x + b."""
-        return F.linear(rows, *pair)
-
-    def gelu(self, rows: Tensor, pair: Pair) -> Tensor:
-        """gelu(W x + b), with the error function."""
-        return F.gelu(F.linear(rows, *pair))
-
-    def added(self, rows: Tensor, pair: Pair, residual: Tensor) -> Tensor:
-        """W x + b + residual."""
-        missing = self._least_rows - rows.shape[0] if rows.shape[1] > WIDTH else 0
-        if missing <= 0:
-            return self._added(rows, pair, residual)
-        filler = (0, 0, 0, missing)
-        return self._added(F.pad(rows, filler), pair, F.pad(residual, filler))[:-missing]
-
-    def _added(self, rows: Tensor, pair: Pair, residual: Tensor) -> Tensor:
-        return F.linear(rows, *pair).add_(residual)
-
-
-class PrepackedProducts(Products):
-    """The same through oneDNN's own layout, which is faster (`benchmarks.forward_ways`)."""
-
-    method = "bf16-prepacked"
-
-    def laid_out(self, pair: Pair) -> Pair:
-        """The weight in the layout of oneDNN: no longer an ordinary tensor."""
-        weight, bias = pair
-        return torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), ROWS_EXPECTED), bias
-
-    def plain(self, rows: Tensor, pair: Pair) -> Tensor:
-        """W x + b."""
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(rows, *pair, "none", [], "")
-        return product
-
-    def gelu(self, rows: Tensor, pair: Pair) -> Tensor:
-        """gelu(W x + b), with the error function."""
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(rows, *pair, "gelu", [], "none")
-        return product
-
-    def _added(self, rows: Tensor, pair: Pair, residual: Tensor) -> Tensor:
-        product: Tensor = torch.ops.mkldnn._linear_pointwise.binary(rows, residual, *pair, "add")
-        return product
-
-
 def prepacked(
     weights: Mapping[str, Tensor], least_rows: int = 0, attention: Attention = by_products
 ) -> Bf16Forward | None:
@@ -114,7 +51,7 @@ def prepacked(
     try:
         forward = Bf16Forward(weights, products=PrepackedProducts(least_rows), attention=attention)
         found = forward(probe)
-    except (AttributeError, RuntimeError, TypeError, NotImplementedError):
+    except UNAVAILABLE:
         return None
     same = F.cosine_similarity(found, Bf16Forward(weights)(probe), dim=1).min() > SAME_DIRECTION
     return forward if same else None

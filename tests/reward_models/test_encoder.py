@@ -24,8 +24,9 @@ from huggingface_hub import constants
 
 from reward_server.reward_models import sentence_transformer
 from reward_server.reward_models.encoder import EncoderMatcher, EncoderUnavailable, TextEncoder, load_encoder
+from reward_server.reward_models.exactness import Tokens
 from reward_server.reward_models.micro_batcher import MicroBatcher
-from reward_server.reward_models.minilm import TOKENS_PER_PACK, MiniLmEncoder, Tokens, read_checkpoint
+from reward_server.reward_models.minilm import TOKENS_PER_PACK, MiniLmEncoder, read_checkpoint
 
 TEXTS = [
     "Have you had any fever or sweating at night lately?",

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from reward_server.reward_models import fast, packed
+from reward_server.reward_models import fast, products
 from reward_server.reward_models.encoder import EncoderUnavailable, load_encoder, load_fast_encoder, same_weights
+from reward_server.reward_models.exactness import Tokens
 from reward_server.reward_models.fast import FastEncoder, fast_encoder
 from reward_server.reward_models.minilm import (
     TOKENS_PER_PACK,
     Checkpoint,
     MiniLmEncoder,
-    Tokens,
     packaged_folder,
     read_checkpoint,
 )
@@ -163,11 +163,11 @@ def test_auto_takes_fp32_where_bf16_is_not_exact(checkpoint: Checkpoint, monkeyp
 def test_rows_are_filled_up_where_the_number_of_rows_changes_the_sums(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def summed_otherwise(self: object, rows: torch.Tensor, pair: packed.Pair, residual: torch.Tensor) -> torch.Tensor:
+    def summed_otherwise(self: object, rows: torch.Tensor, pair: products.Pair, residual: torch.Tensor) -> torch.Tensor:
         product = torch.nn.functional.linear(rows, *pair) + residual
-        return product * 1.5 if 32 < rows.shape[0] < packed.FULL_ROWS and rows.shape[1] > 384 else product
+        return product * 1.5 if 32 < rows.shape[0] < products.FULL_ROWS and rows.shape[1] > 384 else product
 
-    monkeypatch.setattr(packed.Products, "_added", summed_otherwise)
+    monkeypatch.setattr(products.Products, "_added", summed_otherwise)
     monkeypatch.setattr(fast, "prepacked", lambda *how: None)
     monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
     encoder = fast_encoder(checkpoint, "auto")
@@ -208,7 +208,7 @@ def test_without_the_private_operators_the_public_ones_do(
     def missing(self: object, rows: object, pair: object) -> torch.Tensor:
         raise AttributeError("'_OpNamespace' 'mkldnn' object has no attribute '_linear_pointwise'")
 
-    monkeypatch.setattr(packed.PrepackedProducts, "plain", missing)
+    monkeypatch.setattr(products.PrepackedProducts, "plain", missing)
     monkeypatch.setattr(fast, "_multiplies_bf16", lambda capabilities: True)
     assert prepacked(checkpoint.weights) is None
     assert fast_encoder(checkpoint, "bf16").precision == "bf16"
@@ -217,8 +217,8 @@ def test_without_the_private_operators_the_public_ones_do(
 def test_other_results_of_the_private_operators_are_not_used(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def without_residual(self: packed.Products, rows: torch.Tensor, pair: packed.Pair, residual: torch.Tensor):  # type: ignore[no-untyped-def]
+    def without_residual(self: products.Products, rows: torch.Tensor, pair: products.Pair, residual: torch.Tensor):  # type: ignore[no-untyped-def]
         return self.plain(rows, pair)
 
-    monkeypatch.setattr(packed.PrepackedProducts, "_added", without_residual)
+    monkeypatch.setattr(products.PrepackedProducts, "_added", without_residual)
     assert prepacked(checkpoint.weights) is None
