@@ -7,13 +7,14 @@ All values depend on the sentence, what stood before it and the case alone.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from personas.reading.embedder import Vectors
-from personas.reading.index import UNSEEN_IDF, CaseIndex, Group
+from personas.reading.index import NEAREST, UNSEEN_IDF, CaseIndex, Stack
 from personas.wording import content_stems, stem_line, stems
 
 Matrix = NDArray[np.float32]
@@ -45,60 +46,61 @@ def is_elliptic(sentence: str) -> bool:
     return len(content_stems(sentence)) <= ELLIPTIC_WORDS
 
 
-def _nearest(vectors: Vectors, vector: Vectors) -> Matrix:
-    found: Matrix = np.sort(vectors @ vector)[::-1]
-    return found
+def _leads(columns: Matrix) -> Matrix:
+    """Each value less the largest of the others in its column; shape as given."""
+    if len(columns) < 2:
+        return columns
+    second, first = np.sort(columns, axis=0)[-2:]
+    leads: Matrix = columns - np.where(columns == first, second, first)
+    return leads
 
 
-def _leads(column: Matrix) -> Matrix:
-    """Each value less the largest of the others."""
-    if len(column) < 2:
-        return column
-    first, second = np.sort(column)[::-1][:2]
-    lead: Matrix = column - np.where(column == first, second, first)
-    return lead
-
-
-def _likenesses(heard: Heard, group: Group) -> list[float]:
-    near = _nearest(group.vectors, heard.alone)
-    return [
-        float(near[0]),
-        float(near[:3].mean()),
-        float(group.centroid @ heard.alone),
-        float((group.answers @ heard.alone).max()),
-        float((group.vectors @ heard.after_line).max()),
-        float((group.answers @ heard.after_line).max()),
+def _likenesses(heard: Heard, stack: Stack) -> Matrix:
+    """Shape (groups, 6)."""
+    near = stack.examples @ heard.alone
+    best = np.sort(np.append(near, np.float32(-np.inf))[stack.places], axis=1)[:, ::-1][:, :NEAREST]
+    counted = np.where(np.isfinite(best), best, np.float32(0.0)).sum(axis=1) / stack.nearest
+    columns = [
+        best[:, 0],
+        counted,
+        stack.centroids @ heard.alone,
+        np.maximum.reduceat(stack.answers @ heard.alone, stack.first_answer),
+        np.maximum.reduceat(stack.examples @ heard.after_line, stack.first_example),
+        np.maximum.reduceat(stack.answers @ heard.after_line, stack.first_answer),
     ]
+    likenesses: Matrix = np.stack(columns, axis=1).astype(np.float32)
+    return likenesses
 
 
 def topic_features(index: CaseIndex, heard: Heard) -> Matrix:
     """Shape (topics, features)."""
     words, line = content_stems(heard.text), stem_line(stems(heard.text))
-    weight = sum(index.idf.get(word, UNSEEN_IDF) for word in words) or 1.0
+    weight = math.fsum(index.idf.get(word, UNSEEN_IDF) for word in words) or 1.0
     rows = [
         [
-            *_likenesses(heard, group),
-            sum(index.idf[word] for word in words & group.words) / weight,
+            math.fsum(index.idf[word] for word in words & group.words) / weight,
             float(any(keyword in line for keyword in group.keywords)),
             max((len(gist & heard.line_words) / len(gist) for gist in group.gists), default=0.0),
         ]
         for group in index.topics
     ]
-    return _assembled(np.array(rows, dtype=np.float32), (0, 1, 2, 3, 4, 5, 6), heard, len(words))
+    base = np.hstack([_likenesses(heard, index.topic_stack), np.array(rows, dtype=np.float32)])
+    return _assembled(base, (0, 1, 2, 3, 4, 5, 6), heard, len(words))
 
 
 def commitment_features(index: CaseIndex, heard: Heard) -> Matrix:
     """Shape (commitments, features)."""
+    if not index.commitments:
+        return np.zeros((0, 0), dtype=np.float32)
     words = content_stems(heard.text)
-    asks = max((float(_nearest(group.vectors, heard.alone)[0]) for group in index.topics), default=0.0)
-    rows = [
-        [*_likenesses(heard, group), len(words & group.words) / max(1, len(words)), asks] for group in index.commitments
-    ]
-    return _assembled(np.array(rows, dtype=np.float32), (0, 1, 2, 3, 6), heard, len(words))
+    asks = float((index.topic_stack.examples @ heard.alone).max()) if index.topics else 0.0
+    rows = [[len(words & group.words) / max(1, len(words)), asks] for group in index.commitments]
+    base = np.hstack([_likenesses(heard, index.commitment_stack), np.array(rows, dtype=np.float32)])
+    return _assembled(base, (0, 1, 2, 3, 6), heard, len(words))
 
 
 def _assembled(base: Matrix, leading: tuple[int, ...], heard: Heard, words: int) -> Matrix:
-    leads = np.stack([_leads(base[:, column]) for column in leading], axis=1)
+    leads = _leads(base[:, leading])
     own = [len(heard.text.split()) / 20, float("?" in heard.text), float(bool(heard.line_words)), words / 8]
     own += [heard.share, float(words <= ELLIPTIC_WORDS), float(base[:, 0].max()), float(base[:, 3].max())]
     shared = np.concatenate([np.array(own, dtype=np.float32), heard.acts])

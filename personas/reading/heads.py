@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 
 import numpy as np
@@ -23,14 +24,14 @@ ARTEFACT = "reader.safetensors"
 
 
 def _gelu(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return x * 0.5 * (1.0 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
+    return x * 0.5 * (1.0 + np.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
 
 
 def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return 1.0 / (1.0 + np.exp(-np.clip(x, -40, 40)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Network:
     """Members of equal shape, each normalising its input, with two hidden layers (tanh-GELU)."""
 
@@ -39,13 +40,20 @@ class Network:
     layers: tuple[tuple[Matrix, Matrix], ...]
     """Weights, shape (members, out, in), and biases, shape (members, out)."""
 
+    @cached_property
+    def _steps(self) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...]:
+        """Weights, shape (members, in, out), and biases, shape (members, 1, out), in fp64."""
+        return tuple(
+            (np.ascontiguousarray(weight.transpose(0, 2, 1), dtype=np.float64), bias[:, None, :].astype(np.float64))
+            for weight, bias in self.layers
+        )
+
     def logits(self, rows: Matrix) -> NDArray[np.float64]:
-        """Shape (members, len(rows), outputs); each row computed alone, so that no other changes its last bit."""
-        x = (rows.astype(np.float64) - self.mean) / self.scale
-        hidden = np.broadcast_to(x, (len(self.layers[0][0]), *x.shape))
-        for number, (weight, bias) in enumerate(self.layers):
-            hidden = np.einsum("mri,moi->mro", hidden, weight) + bias[:, None, :]
-            if number < len(self.layers) - 1:
+        """Shape (members, len(rows), outputs); the same rows give the same bits, in whatever call."""
+        hidden: NDArray[np.float64] = ((rows.astype(np.float64) - self.mean) / self.scale)[None]
+        for number, (weight, bias) in enumerate(self._steps):
+            hidden = hidden @ weight + bias
+            if number < len(self._steps) - 1:
                 hidden = _gelu(hidden)
         return hidden
 

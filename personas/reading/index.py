@@ -6,8 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from personas.compiled import CompiledCase
 from personas.reading.embedder import Embedder, Vectors
@@ -15,6 +17,8 @@ from personas.wording import content_stems, stem_line, stems
 
 UNSEEN_IDF = 3.0
 """The weight of a word that no topic of the case has."""
+NEAREST = 3
+"""The mean likeness is that with so many examples."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -33,7 +37,27 @@ class Group:
     keywords: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Stack:
+    """The vectors of several groups in one matrix each, so that a sentence is compared with all in one product."""
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        sizes = [len(group.vectors) for group in groups]
+        ends = np.cumsum(sizes)
+        self.examples: Vectors = np.concatenate([group.vectors for group in groups])
+        """Of all groups, one group after the other; shape (examples, width)."""
+        self.first_example: NDArray[np.intp] = ends - sizes
+        self.places: NDArray[np.intp] = np.full((len(groups), max(sizes)), ends[-1])
+        """Per group the rows of its examples, filled up with a row behind the last; shape (groups, most examples)."""
+        for row, start, end in zip(self.places, self.first_example, ends, strict=True):
+            row[: end - start] = range(start, end)
+        self.nearest: NDArray[np.intp] = np.minimum(sizes, NEAREST)
+        """How many of a group's examples the mean of the nearest is taken over."""
+        self.centroids: Vectors = np.stack([group.centroid for group in groups])
+        self.answers: Vectors = np.concatenate([group.answers for group in groups])
+        self.first_answer: NDArray[np.intp] = np.cumsum([0, *(len(group.answers) for group in groups[:-1])])
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class CaseIndex:
     """Everything of a case that sentences are compared with."""
 
@@ -41,6 +65,16 @@ class CaseIndex:
     commitments: tuple[Group, ...]
     idf: dict[str, float]
     """Per stem how much it tells one topic from another."""
+
+    @cached_property
+    def topic_stack(self) -> Stack:
+        """Of a case with topics."""
+        return Stack(self.topics)
+
+    @cached_property
+    def commitment_stack(self) -> Stack:
+        """Of a case with commitments."""
+        return Stack(self.commitments)
 
 
 def index_of(case: CompiledCase, embedder: Embedder) -> CaseIndex:

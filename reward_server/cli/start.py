@@ -46,6 +46,8 @@ def start() -> None:
     if hasattr(signal, "pthread_sigmask"):
         # `deploy/bootstrap.py` holds Ctrl-C back until there is somebody to hear it.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    # Scoring has threads of its own, and its products are small: numpy's would wait for each other on every core.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from reward_server.cli.main import main
 
     try:

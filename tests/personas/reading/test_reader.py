@@ -15,7 +15,7 @@ from personas.reading.features import is_elliptic
 from personas.reading.heads import ACTS, STANCES, Heads, Network
 from personas.reading.reader import LocalReader, after_line
 from personas.wording import content_words, stem
-from tests.personas.cast import compiled
+from tests.personas.cast import CASE, compiled
 
 WIDTH = 48
 TOPIC_FEATURES, COMMITMENT_FEATURES = 9 + 7, 8 + 5
@@ -122,3 +122,11 @@ def test_an_empty_turn_reads_as_nothing(case: CompiledCase) -> None:
     [reading] = LocalReader(BagEmbedder(), heads()).read(case, [("Hello?", " \n ")])
     assert reading.sentences == ()
     assert reading.legibility == 1.0
+
+
+def test_a_case_without_commitments_is_read() -> None:
+    [reading] = LocalReader(BagEmbedder(), heads()).read(
+        compiled(CASE.model_copy(update={"commitments": ()})), TURNS[:1]
+    )
+    assert [each.text for each in reading.sentences] == ["How are you sleeping?", "Is it bad at night?"]
+    assert all(each.commitments == () for each in reading.sentences)
