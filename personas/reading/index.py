@@ -41,12 +41,12 @@ class Stack:
     """The vectors of several groups in one matrix each, so that a sentence is compared with all in one product."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
-        sizes = [len(group.vectors) for group in groups]
+        sizes: NDArray[np.intp] = np.array([len(group.vectors) for group in groups])
         ends = np.cumsum(sizes)
         self.examples: Vectors = np.concatenate([group.vectors for group in groups])
         """Of all groups, one group after the other; shape (examples, width)."""
         self.first_example: NDArray[np.intp] = ends - sizes
-        self.places: NDArray[np.intp] = np.full((len(groups), max(sizes)), ends[-1])
+        self.places: NDArray[np.intp] = np.full((len(groups), sizes.max()), ends[-1])
         """Per group the rows of its examples, filled up with a row behind the last; shape (groups, most examples)."""
         for row, start, end in zip(self.places, self.first_example, ends, strict=True):
             row[: end - start] = range(start, end)
