@@ -29,8 +29,11 @@ def free_port() -> int:
 class ServerProcess:
     """One server process."""
 
-    def __init__(self, arguments: Sequence[str], port: int, ready: str, log: Path, prefix: str = "") -> None:
+    def __init__(
+        self, arguments: Sequence[str], port: int, ready: str, log: Path, prefix: str = "", root: Path = ROOT
+    ) -> None:
         self.prefix = prefix
+        self._root = root
         self.url = f"http://127.0.0.1:{port}"
         self._arguments = [sys.executable, "-m", *arguments]
         self._ready = ready
@@ -39,9 +42,10 @@ class ServerProcess:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+        paths = os.pathsep.join(filter(None, (str(self._root), os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, "HF_HUB_OFFLINE": "1"}
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._arguments, stdout=log, stderr=log, env=environment, cwd=ROOT)
+            self._process = subprocess.Popen(self._arguments, stdout=log, stderr=log, env=environment, cwd=self._root)
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
@@ -79,11 +83,12 @@ class ServerProcess:
             self._process.wait(timeout=30)
 
 
-def labs_server(folder: Path, port: int | None = None) -> ServerProcess:
-    """A Labs server with its data in `folder`; the same port when it is started again."""
+def labs_server(folder: Path, port: int | None = None, root: Path = ROOT) -> ServerProcess:
+    """A Labs server with its data in `folder`; the same port when it is started again; `root` holds its code."""
     port = port or free_port()
     arguments = ["reward_server.cli.main", "serve", "--port", str(port), "--data", str(folder / "data")]
-    return ServerProcess([*arguments, "--log-level", "warning"], port, "/readyz", folder / "labs.log", "/api/v1")
+    arguments += ["--log-level", "warning"]
+    return ServerProcess(arguments, port, "/readyz", folder / "labs.log", "/api/v1", root)
 
 
 def floor_server(folder: Path) -> ServerProcess:

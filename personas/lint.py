@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from personas.case import Denial, Fact, Gate, PersonaCase, Tier, Topic, all_hold, named_in
 from personas.compiled import merged_topics
@@ -21,6 +22,9 @@ MAX_LEFT_OUT = 2
 """How many volunteered facts an opening may leave to the first reply."""
 GIVEAWAY = 0.6
 """A partial answer with this share of a wording's content words says too much."""
+
+# Each line of a case is compared with all others.
+_normal, _grams = lru_cache(4096)(normal), lru_cache(4096)(grams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +146,9 @@ def _wordings(desk: _Desk) -> Iterator[Problem]:
         again = entry.item.again if isinstance(entry.item, Fact) else None
         if entry.tier is not Tier.UNKNOWN and len(entry.item.says) < 2 and not again:
             yield Problem(f"{entry.path}.says", "give two wordings or an `again`, or it will repeat itself")
-        forms = [normal(line) for line in _revealing(entry.item)]
+        forms = [_normal(line) for line in _revealing(entry.item)]
         for other in desk.items:
-            lines = [normal(line) for line in _revealing(other.item)] if other is not entry else []
+            lines = [_normal(line) for line in _revealing(other.item)] if other is not entry else []
             if any(form in line for form in forms for line in lines):
                 yield Problem(f"{entry.path}.says", f"a wording is contained in one of {other.path}")
 
@@ -160,9 +164,9 @@ def _leaks(desk: _Desk) -> Iterator[Problem]:
         for entry in desk.items:
             if entry.item.id in volunteered and path.startswith("openings"):
                 continue
-            if any(normal(wording) in normal(line) for wording in _revealing(entry.item)):
+            if any(_normal(wording) in _normal(line) for wording in _revealing(entry.item)):
                 yield Problem(path, f"contains a wording of {entry.path}")
-            elif any(grams(wording) & grams(line) for wording in _revealing(entry.item)):
+            elif any(_grams(wording) & _grams(line) for wording in _revealing(entry.item)):
                 yield Problem(path, f"repeats four content words of {entry.path} in a row")
 
 

@@ -29,7 +29,7 @@ class Products:
 
     def __init__(self, least_rows: int = 0) -> None:
         """Args: least_rows: the product with the widest rows is filled up to so many, so that all are summed alike."""
-        self._least_rows = least_rows
+        self.least_rows = least_rows
 
     def laid_out(self, pair: Pair) -> Pair:
         """Weight and bias as the products want them."""
@@ -45,7 +45,7 @@ class Products:
 
     def added(self, rows: Tensor, pair: Pair, residual: Tensor) -> Tensor:
         """W x + b + residual."""
-        missing = self._least_rows - rows.shape[0] if rows.shape[1] > residual.shape[1] else 0
+        missing = self.least_rows - rows.shape[0] if rows.shape[1] > residual.shape[1] else 0
         if missing <= 0:
             return self._added(rows, pair, residual)
         filler = (0, 0, 0, missing)

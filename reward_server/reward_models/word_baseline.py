@@ -1,20 +1,22 @@
 """The baseline of words: tf-idf of what was said, and a line through it.
 
-Hashed, so that no word of a training text can be read from the file that keeps it.
+Hashed, so that no word of a training text can be read from the file that keeps it. scikit-learn is imported where it
+is called: it takes a second, and a server that starts needs none of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors.numpy import load, save
-from scipy.sparse import csr_matrix, diags
-from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.linear_model import Ridge
 
 from reward_server.reward_models.heads import Exact
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 FILE = "words.safetensors"
 BUCKETS = 1 << 14
@@ -34,6 +36,8 @@ class WordLine:
     @classmethod
     def of_labels(cls, texts: Sequence[str], labels: Exact) -> WordLine:
         """Ridge on labels (n,)."""
+        from sklearn.linear_model import Ridge
+
         counts = _counts(texts)
         rarity = _rarity(counts)
         line = Ridge(PENALTY, solver="lsqr").fit(_weighed(counts, rarity), labels)
@@ -42,6 +46,8 @@ class WordLine:
     @classmethod
     def of_pairs(cls, better: Sequence[str], worse: Sequence[str], targets: Exact) -> WordLine:
         """Least-squares classification of differences; targets (n,) are 1, or 1/2 for a tie."""
+        from sklearn.linear_model import Ridge
+
         counts = _counts([*better, *worse])
         rarity = _rarity(counts)
         rows = _weighed(counts, rarity)
@@ -66,6 +72,8 @@ class WordLine:
 
 
 def _counts(texts: Sequence[str]) -> csr_matrix:
+    from sklearn.feature_extraction.text import HashingVectorizer
+
     return HashingVectorizer(n_features=BUCKETS, alternate_sign=False, norm=None, ngram_range=(1, 2)).transform(texts)
 
 
@@ -77,6 +85,8 @@ def _rarity(counts: csr_matrix) -> Exact:
 
 def _weighed(counts: csr_matrix, rarity: Exact) -> csr_matrix:
     """Rows of unit length."""
+    from scipy.sparse import csr_matrix, diags
+
     rows = csr_matrix(counts @ diags(rarity))
     sizes = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
     return csr_matrix(diags(1.0 / np.where(sizes > 0.0, sizes, 1.0)) @ rows)
