@@ -8,7 +8,7 @@ recognised costs anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from personas.amounts import within
 from personas.case import Tier, all_hold
@@ -23,6 +23,8 @@ __all__ = ["gate_open", "hear", "is_new"]
 ASKED = 0.40
 """A sentence asks about a topic from this probability on; about a second one from `ALSO_ASKED` on."""
 ALSO_ASKED = 0.25
+ALONE = 0.35
+"""Enough where no other topic is a third as likely: it is about this, or about nothing."""
 INVITED = 0.60
 """An invitation has to be this sure to be taken for a question, too; if it is not, the persona tells its story."""
 UNASKED = 0.80
@@ -80,7 +82,9 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     if invites and not asked:
         asked = {each.topic_id: each for each in _invited(case, state, spoken, rapport, reserve, bool(empathy))}
     elif empathy:
-        asked = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)} | asked
+        # After what is asked now: a question that gets no answer is a worse reply than a confession that waits.
+        freed = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)}
+        asked |= {name: each for name, each in freed.items() if name not in asked}
     heard = tuple(_commitments(case, state, spoken))
     strays = tuple(s.text for s in spoken if _is_stray(s, found[s.text]))
     unsure = next((pair for s in reversed(spoken) if (pair := _between(s, found[s.text])) is not None), None)
@@ -103,22 +107,35 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
 def _unclear(reading: Reading, turn: AgentTurn) -> bool:
     if not reading.sentences:
         return not turn.tools
-    return reading.legibility < LEGIBLE or not reading.readable
+    return reading.legibility < LEGIBLE or not reading.readable or reading.is_list
 
 
 def _topics(sentence: Sentence, state: PersonaState) -> Iterator[Candidate]:
     """What a sentence asks about, an untold topic before a told one."""
     if sentence.does(Act.RUDE) and not sentence.does(Act.ASK):
         return
-    least = ASKED if sentence.does(Act.ASK, Act.CHECK) else INVITED if sentence.does(Act.INVITE) else UNASKED
+    least = ASKED if _asks(sentence) else INVITED if sentence.does(Act.INVITE) else UNASKED
+    if least == ASKED and _stands_alone(sentence.topics):
+        least = ALONE
     likely = [each for each in sentence.topics if each.confidence >= min(least, ALSO_ASKED)]
     if not likely or likely[0].confidence < least:
         return
-    if likely and likely[0].id in state.said:
-        fresh = next((c for c in sentence.topics if c.id not in state.said and c.confidence >= TOLD_ALREADY), None)
-        if fresh is not None:
-            likely = [fresh, *(each for each in likely if each.id != fresh.id and each.id not in state.said)]
+    fresh = [each for each in sentence.topics if each.id not in state.said and each.confidence >= TOLD_ALREADY]
+    if least == INVITED and all(each.id in state.said for each in likely):
+        # "Would you tell me about it?" behind something that was told invites to go on.
+        return
+    if fresh and any(each.id in state.said for each in likely):
+        likely = fresh
     yield from likely[:TOPICS_A_SENTENCE]
+
+
+def _stands_alone(topics: Sequence[Candidate]) -> bool:
+    return len(topics) == 1 or (len(topics) > 1 and topics[0].confidence >= 3 * topics[1].confidence)
+
+
+def _asks(sentence: Sentence) -> bool:
+    """Whether it asks for something; one that does nothing that was recognised, by its question mark."""
+    return sentence.does(Act.ASK, Act.CHECK) or (not sentence.acts and is_question(sentence))
 
 
 def _new_questions(found: Iterable[list[Candidate]]) -> int:
@@ -216,8 +233,12 @@ def _may_make(commitment: CompiledCommitment, sentence: Sentence) -> bool:
 def _binds(commitment: CompiledCommitment, found: Candidate, sentence: Sentence) -> bool:
     """Whether it may cost the agent: the whole sentence says it, as the agent's own word to the persona."""
     asserted = sentence.stance in (Stance.ASSERTED, Stance.NONE, Stance.OTHER)
-    is_question = sentence.text.rstrip("\"') ").endswith("?")
-    return found.confidence >= BINDING and asserted and (commitment.also_questions or not is_question)
+    return found.confidence >= BINDING and asserted and (commitment.also_questions or not is_question(sentence))
+
+
+def is_question(sentence: Sentence) -> bool:
+    """Whether it ends with a question mark."""
+    return sentence.text.rstrip("\"') ").endswith("?")
 
 
 def _off_topic(reading: Reading, *, asked: bool, heard: bool, invites: bool) -> bool:

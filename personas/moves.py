@@ -19,7 +19,7 @@ from personas.state import PersonaState
 from personas.temperament import Temperament
 
 MAX_SENTENCES = 4
-MAX_WITH_REACTION = 6
+MAX_AT_LENGTH = 6
 """A promise heard beside a question is not passed over: the reaction to it may make the reply this long."""
 
 
@@ -56,7 +56,8 @@ def decide(
     small = () if body or manner or (told_first and hearing.invites) else small_talk(case, temperament, state, hearing)
     if told_first:
         small = tuple(move for move in small if move.kind in (Kind.GREETS, Kind.WARMED, Kind.CONSENTS))
-    return _fit(case, (*manner, *small, *told_first, *body), MAX_SENTENCES)
+    # Who opens up says more than who only answers.
+    return _fit(case, (*manner, *small, *told_first, *body), MAX_AT_LENGTH if hearing.opens_up else MAX_SENTENCES)
 
 
 def _manner(hearing: Hearing) -> tuple[Move, ...]:
@@ -151,7 +152,7 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int) -> tuple[Move
     by_id = {commitment.id: commitment for commitment in case.commitments}
     if first is not None and reaction is not None:
         both = sum(_sentences(case, by_id, move) for move in {first, reaction})
-        budget = max(budget, min(both, budget + MAX_WITH_REACTION - MAX_SENTENCES))
+        budget = max(budget, min(both, budget + MAX_AT_LENGTH - MAX_SENTENCES))
     kept: set[Move] = set()
     for move in sorted(moves, key=lambda m: -1 if m is first else _RANK.get(m.kind, 3)):
         length = _sentences(case, by_id, move)

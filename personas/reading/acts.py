@@ -6,6 +6,7 @@ conversation (gates, repetition, rapport) is the business of `personas.hearing`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -83,6 +84,11 @@ class Sentence:
         return not self.acts.isdisjoint(acts)
 
 
+SCRAP_WORDS = 3
+LISTED_SENTENCES, LISTED_PIECES = 6, 8
+"""So many scraps, as sentences or between commas, are a list of words if they are most of a turn."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """One agent turn, read."""
@@ -101,6 +107,13 @@ class Reading:
         lost = sum(len(s.text) for s in self.sentences if s.does(Act.UNREADABLE))
         return 1.0 - lost / total if total else 1.0
 
+    @cached_property
+    def is_list(self) -> bool:
+        """Whether it is a list of words rather than speech ("Onset? Nights? Fever? …"): nobody could answer it."""
+        said = [s.text for s in self.sentences]
+        pieces = [piece for text in said for piece in text.split(",")]
+        return _are_scraps(said, LISTED_SENTENCES) or _are_scraps(pieces, LISTED_PIECES)
+
     def any(self, *acts: Act) -> bool:
         """Whether any sentence does one of these."""
         return any(s.does(*acts) for s in self.sentences)
@@ -108,3 +121,9 @@ class Reading:
     def all_of(self, *acts: Act) -> tuple[str, ...]:
         """The texts of the readable sentences that do one of these."""
         return tuple(s.text for s in self.readable if s.does(*acts))
+
+
+def _are_scraps(pieces: Iterable[str], least: int) -> bool:
+    lengths = [len(piece.split()) for piece in pieces]
+    scraps = [length for length in lengths if length <= SCRAP_WORDS]
+    return len(scraps) >= least and 2 * sum(scraps) >= sum(lengths)

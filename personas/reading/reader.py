@@ -31,16 +31,21 @@ Turn = tuple[str, str]
 FLOOR, COMMITMENT_FLOOR = 0.02, 0.01
 """Topics and commitments below this are not worth naming."""
 ACT = 0.5
-SURER = dict.fromkeys((Act.RUDE, Act.META, Act.UNREADABLE, Act.INVITE), 0.75)
+SURER = {Act.RUDE: 0.9, **dict.fromkeys((Act.META, Act.UNREADABLE, Act.INVITE), 0.75)}
 """Acts that cost the agent something, or bring out facts nobody asked for by name, have to be surer."""
 MAY_ASK = 0.3
 """A sentence that asks with this probability is read in parts, too: it may ask two things."""
+MAY_CONSOLE = 0.005
+"""A sentence that consoles with this probability is read in parts, too: it may begin or end with something else."""
+PART_CONSOLES = 0.90
+"""A part of a sentence has to be this clear to make it a sympathetic one."""
 MAX_SENTENCES = 40
 """More sentences than this in one turn are not read: nobody could follow them."""
 LINE_CHARS = 240
 """Of the persona's last line so much, from its end, stands before an elliptic sentence."""
 KEPT_TURNS = 16_384
 _ASKING = (Act.ASK, Act.INVITE, Act.CHECK)
+_EMPATHY = ACTS.index(Act.EMPATHY)
 
 
 class Reader(Protocol):
@@ -97,11 +102,17 @@ class LocalReader:
     def _readings(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         vectors = self._vectors(text for turn in turns for text in texts_of(turn))
         acts = {each: self._heads.acts_of(vectors[each][None])[0] for turn in turns for each in said_in(turn)}
-        vectors |= self._vectors(part for each, does in acts.items() for part in parts_of(each, does))
+        vectors |= self._vectors(
+            part for each, does in acts.items() for part in (*parts_of(each, does), *_may_console(each, does))
+        )
+        consoling = {each for each, does in acts.items() if self._consoles_in_part(each, does, vectors)}
         index = self._index(case)
         return [
             Reading(
-                tuple(self._sentence(index, heard_of(turn[0], each, vectors, acts[each])) for each in said_in(turn))
+                tuple(
+                    self._sentence(index, heard_of(turn[0], each, vectors, acts[each]), each in consoling)
+                    for each in said_in(turn)
+                )
             )
             for turn in turns
         ]
@@ -110,9 +121,11 @@ class LocalReader:
         wanted = list(dict.fromkeys(texts))
         return dict(zip(wanted, self._embedder.embed(wanted), strict=True)) if wanted else {}
 
-    def _sentence(self, index: CaseIndex, parts: Sequence[Heard]) -> Sentence:
+    def _sentence(self, index: CaseIndex, parts: Sequence[Heard], consoles_in_part: bool) -> Sentence:
         count, heard = len(ACTS), parts[0]
         acts = frozenset(act for act, p in zip(ACTS, heard.acts[:count], strict=True) if p >= SURER.get(act, ACT))
+        if consoles_in_part:
+            acts |= {Act.EMPATHY}
         stance = STANCES[int(heard.acts[count:].argmax())]
         if Act.UNREADABLE in acts:
             return Sentence(heard.text, frozenset({Act.UNREADABLE}), Stance.NONE)
@@ -127,6 +140,14 @@ class LocalReader:
             _candidates([group.id for group in index.commitments], promises, COMMITMENT_FLOOR),
         )
 
+    def _consoles_in_part(self, sentence: str, acts: Matrix, vectors: Mapping[str, Vectors]) -> bool:
+        """Whether a part of a sentence consoles that does something else, too ("Hello, that sounds exhausting.")."""
+        parts = _may_console(sentence, acts)
+        if not parts:
+            return False
+        found = self._heads.acts_of(np.stack([vectors[each] for each in parts]))
+        return bool(found[:, _EMPATHY].max() >= PART_CONSOLES)
+
     def _index(self, case: CompiledCase) -> CaseIndex:
         with self._lock:
             index = self._indexes.get(case)
@@ -138,6 +159,11 @@ class LocalReader:
 def parts_of(sentence: str, acts: Matrix) -> tuple[str, ...]:
     """The clauses of a sentence that may ask for something; none of any other."""
     return clauses(sentence) if max(acts[ACTS.index(act)] for act in _ASKING) >= MAY_ASK else ()
+
+
+def _may_console(sentence: str, acts: Matrix) -> tuple[str, ...]:
+    """The clauses of a sentence that may be sympathetic, among other things; none where there is no doubt."""
+    return clauses(sentence) if MAY_CONSOLE <= acts[_EMPATHY] < ACT else ()
 
 
 def heard_of(line: str, sentence: str, vectors: Mapping[str, Vectors], acts: Matrix) -> list[Heard]:

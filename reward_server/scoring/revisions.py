@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 REVISIONS: Mapping[str, int] = {
-    "personas.reading": 3,
-    "personas.hearing": 4,
+    "personas.reading": 4,
+    "personas.hearing": 5,
     "personas.telling": 1,
     "personas.borrowed": 1,
     "personas.replay": 3,

@@ -130,3 +130,21 @@ def test_a_case_without_commitments_is_read() -> None:
     )
     assert [each.text for each in reading.sentences] == ["How are you sleeping?", "Is it bad at night?"]
     assert all(each.commitments == () for each in reading.sentences)
+
+
+@pytest.mark.parametrize(("of_part", "consoles"), [(0.95, True), (0.8, False)])
+def test_a_sentence_consoles_if_a_part_of_it_clearly_does(
+    case: CompiledCase, monkeypatch: pytest.MonkeyPatch, of_part: float, *, consoles: bool
+) -> None:
+    sure = {"Hello Robin, that sounds dreadful.": 0.1, "Hello Robin": 0.0, "that sounds dreadful.": of_part}
+    embedder, given = BagEmbedder(), heads()
+    of_vector = {embedder._vector(text).tobytes(): value for text, value in sure.items()}
+
+    def acts_of(self: Heads, vectors: Vectors) -> Vectors:
+        found = np.zeros((len(vectors), len(ACTS) + len(STANCES)), "f4")
+        found[:, ACTS.index(Act.EMPATHY)] = [of_vector[np.asarray(vector).tobytes()] for vector in vectors]
+        return found
+
+    monkeypatch.setattr(Heads, "acts_of", acts_of)
+    [reading] = LocalReader(embedder, given).read(case, [("", "Hello Robin, that sounds dreadful.")])
+    assert reading.any(Act.EMPATHY) is consoles
