@@ -397,14 +397,20 @@ async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metr
 async def _knowledge(
     settings: Settings, ports: Ports, metrics: Metrics, batcher: MicroBatcher
 ) -> tuple[Library, Matcher, Reader]:
-    """Scenarios, text encoder and reader; all are read off the loop."""
-    library, matcher, reader = ports.library, ports.matcher, ports.reader
-    if library is None:
-        library = await asyncio.to_thread(load_scenarios, settings.scenarios)
-    if matcher is None:
-        matcher = await asyncio.to_thread(load_matcher, settings, metrics.encoder_looked_up, batcher)
-    if reader is None:
-        reader = await asyncio.to_thread(load_reader, settings, metrics.encoder_looked_up, batcher)
+    """Scenarios beside text encoder and reader; all are read off the loop."""
+
+    async def scenarios() -> Library:
+        return await asyncio.to_thread(load_scenarios, settings.scenarios) if ports.library is None else ports.library
+
+    async def encoders() -> tuple[Matcher, Reader]:
+        matcher, reader = ports.matcher, ports.reader
+        if matcher is None:
+            matcher = await asyncio.to_thread(load_matcher, settings, metrics.encoder_looked_up, batcher)
+        if reader is None:
+            reader = await asyncio.to_thread(load_reader, settings, metrics.encoder_looked_up, batcher)
+        return matcher, reader
+
+    library, (matcher, reader) = await asyncio.gather(scenarios(), encoders())
     return library, matcher, reader
 
 
