@@ -29,7 +29,7 @@ class Table:
         return f"**{self.caption}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def environment() -> str:
+def environment(accelerator: str = "no GPU") -> str:
     """Date, processor and load."""
     model = platform.processor() or platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
@@ -38,7 +38,7 @@ def environment() -> str:
             break
     load = os.getloadavg()[0]
     day = datetime.datetime.now(datetime.UTC).date()
-    machine = f"{os.cpu_count()} cores ({model}), no GPU, Python {platform.python_version()}"
+    machine = f"{os.cpu_count()} cores ({model}), {accelerator}, Python {platform.python_version()}"
     return f"Measured {day} on {machine}, load average {load:.1f} at the end."
 
 

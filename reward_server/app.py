@@ -52,6 +52,7 @@ from reward_server.api.routes import (
     webhooks,
 )
 from reward_server.background import Workers, file_limits, job_kinds, worker_maker
+from reward_server.classifier.build import classifier_judge
 from reward_server.clock import Clock, SystemClock
 from reward_server.coordination.audit import AuditLog
 from reward_server.coordination.compute_budget import ComputeBudget
@@ -387,6 +388,7 @@ async def _scoring(stack: AsyncExitStack, settings: Settings, ports: Ports, metr
     guests = Guests(
         asked=llm_judges(model, settings, verdicts, reader),
         plugins=await asyncio.to_thread(load_plugins, settings.plugin_names),
+        classifier=await asyncio.to_thread(classifier_judge, settings, matcher),
         reward_model=lambda: learned.at_hand,
     )
     scorer = MeteredScorer(ports.build_scorer(library, matcher, reader, threads, guests), library.vault, metrics)

@@ -19,9 +19,10 @@ import scenarios.yamlfile
 from personas.library import load_temperaments
 from personas.matcher import Matcher
 from personas.reading.reader import LocalReader, Reader
+from reward_server.classifier.build import classifier_judge
 from reward_server.errors import ConfigurationError, ScenarioError
 from reward_server.judges.base import AskedJudge, ComputedJudge
-from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge
+from reward_server.judges.estimate import CLASSIFIER, REWARD_MODEL, ConversationJudge
 from reward_server.judges.llm import LlmJudge
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
@@ -116,13 +117,14 @@ class Guests:
 
     asked: tuple[AskedJudge, ...] = ()
     plugins: Plugins = NO_PLUGINS
+    classifier: ConversationJudge | None = None
     reward_model: Callable[[], ConversationJudge | None] = _no_reward_model
     """The learned model that is active at this moment; asked at the beginning of each call."""
 
     def conversation_judges(self) -> Mapping[str, ConversationJudge]:
         """Those that put a number on whole conversations, by the name that composites call them."""
-        active = self.reward_model()
-        return {**self.plugins.conversation, **({} if active is None else {REWARD_MODEL: active})}
+        own = {CLASSIFIER: self.classifier, REWARD_MODEL: self.reward_model()}
+        return {**self.plugins.conversation, **{name: judge for name, judge in own.items() if judge is not None}}
 
 
 NO_GUESTS = Guests()
@@ -226,6 +228,11 @@ def offline_engine(
     reader = reader or reader_of(settings, load_reader(settings), model, verdicts)
     asked = llm_judges(model, settings, verdicts, reader)
     learned = reward_model_service(settings, matcher=matcher).active
-    guests = Guests(asked=asked, plugins=load_plugins(settings.plugin_names), reward_model=learned.judge)
+    guests = Guests(
+        asked=asked,
+        plugins=load_plugins(settings.plugin_names),
+        classifier=classifier_judge(settings, matcher),
+        reward_model=learned.judge,
+    )
     with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
         yield OfflineEngine(matcher, reader, build_scorer(library, matcher, reader, threads, guests), guests)

@@ -101,6 +101,23 @@ class Settings(BaseSettings):
         default="", max_length=2000, description="Judge plug-ins to load: names of entry points, comma-separated."
     )
 
+    classifier: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Sequence classifier that judges conversations: a folder, or a URL that ends in /classify or "
+        "/pooling.",
+    )
+    classifier_model: str | None = Field(
+        default=None, min_length=1, description="The name under which the server at that URL has it."
+    )
+    classifier_api_key: SecretStr | None = Field(default=None, description="Key of that server, if it wants one.")
+    classifier_centre: float = Field(
+        default=0.0, allow_inf_nan=False, description="Output of the classifier that becomes the value 0.5."
+    )
+    classifier_scale: float = Field(
+        default=1.0, gt=0.0, allow_inf_nan=False, description="By what outputs are divided before the sigmoid."
+    )
+
     max_body_mb: float = Field(default=8.0, gt=0.0, le=1024.0, description="Largest request body, in megabytes.")
     max_concurrency: int = Field(default=256, ge=1, le=100_000, description="Requests in work before 503.")
     max_connections: int = Field(default=4096, ge=1, le=1_000_000, description="Open connections.")

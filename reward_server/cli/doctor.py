@@ -131,6 +131,13 @@ def _plugins(settings: Settings) -> Finding:
     return Finding("plug-ins", named or "none")
 
 
+def _classifier(settings: Settings) -> Finding:
+    from reward_server.classifier.build import classifier_judge
+
+    judge = classifier_judge(settings)
+    return Finding("classifier", "none is set" if judge is None else judge.classifier.version)
+
+
 def _reward_model(settings: Settings) -> Finding:
     from reward_server.engine import reward_model_service
     from reward_server.reward_models.registry import Registry
@@ -224,6 +231,7 @@ CHECKS: dict[str, Callable[[Settings], Finding]] = {
     "encoder": _encoder,
     "scenarios": _scenarios,
     "plug-ins": _plugins,
+    "classifier": _classifier,
     "reward model": _reward_model,
     "scoring": _scoring,
     "calibrations": _calibrations,

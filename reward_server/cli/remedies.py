@@ -15,6 +15,7 @@ _SCORED_BY = (
     f"{PREFIX}ENCODER",
     f"{PREFIX}SCENARIOS",
     f"{PREFIX}JUDGE_PLUGINS",
+    f"{PREFIX}CLASSIFIER",
     f"{PREFIX}LLM_",
     f"{PREFIX}SCORING_THREADS",
 )
@@ -23,6 +24,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "encoder": (f"{PREFIX}ENCODER",),
     "scenarios": (f"{PREFIX}SCENARIOS",),
     "plug-ins": (f"{PREFIX}JUDGE_PLUGINS",),
+    "classifier": (f"{PREFIX}CLASSIFIER",),
     "reward model": (f"{PREFIX}DATA", f"{PREFIX}ENCODER"),
     "scoring": (*_SCORED_BY, f"{PREFIX}DATA"),
     "calibrations": (*_SCORED_BY, f"{PREFIX}DATA"),

@@ -14,6 +14,8 @@ from reward_server.judges.base import Case
 
 REWARD_MODEL = "reward_model"
 """What composites call the active learned model."""
+CLASSIFIER = "classifier"
+"""What they call the sequence classifier of the settings."""
 
 
 @dataclass(frozen=True, slots=True)

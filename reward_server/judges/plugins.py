@@ -31,7 +31,9 @@ from scenarios.schema import Criterion
 from scenarios.spelling import meant
 
 GROUP = "labs.judges"
-BUILT_IN = frozenset({"state", "rule", "local", "llm", "learned", "judge", "none", "rubric", "reward_model"})
+BUILT_IN = frozenset(
+    {"state", "rule", "local", "llm", "learned", "judge", "none", "rubric", "reward_model", "classifier"}
+)
 """Names that mean something already."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _MAX_REASON = 200

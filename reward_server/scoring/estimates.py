@@ -16,7 +16,7 @@ import structlog
 
 from reward_server.errors import InvalidRewardConfig, JudgeFailed, LabsError, ProviderFailed
 from reward_server.judges.base import Case
-from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge, Estimate
+from reward_server.judges.estimate import CLASSIFIER, REWARD_MODEL, ConversationJudge, Estimate
 from reward_server.scoring.compose import RUBRIC, Composite
 from scenarios.spelling import meant
 
@@ -55,7 +55,7 @@ def missing_judge(composite: Composite, judges: Judges) -> str | None:
 
 def refused(missing: str, judges: Judges) -> InvalidRewardConfig:
     """The error for a request whose composite names a judge that is not here."""
-    advice = f" {way_out(missing)}." if missing == REWARD_MODEL else ""
+    advice = f" {way_out(missing)}." if missing in {REWARD_MODEL, CLASSIFIER} else ""
     there = ", ".join(f"`{name}`" for name in (RUBRIC, *judges))
     return InvalidRewardConfig(
         f"reward_config.composite: no judge `{missing}` of whole conversations is available on this server; there is "
@@ -67,6 +67,8 @@ def way_out(missing: str) -> str:
     """What an operator can do about a judge that is not here."""
     if missing == REWARD_MODEL:
         return "No reward model is active: ./labs reward-model activate"
+    if missing == CLASSIFIER:
+        return "No classifier is set: LABS_CLASSIFIER"
     return "A plug-in has to be installed and named in LABS_JUDGE_PLUGINS"
 
 
