@@ -58,6 +58,8 @@ class Reply:
     conversation: Conversation
     met: Mapping[str, bool]
     group: str
+    system: str = ""
+    """Who wrote it."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,10 @@ def mrbench_replies(folder: Path) -> list[Reply]:
     replies = []
     for row in json.loads(_one(folder, "*.json").read_text(encoding="utf-8")):
         turns = _tutoring(row["conversation_history"])
-        for answer in row["anno_llm_responses"].values():
+        for system, answer in row["anno_llm_responses"].items():
             met = {name: str(answer["annotation"][name]).startswith("Yes") for name in DIMENSIONS}
             spoken = Conversation((*turns, Said("agent", answer["response"])))
-            replies.append(Reply(spoken, met, str(row["conversation_id"])))
+            replies.append(Reply(spoken, met, str(row["conversation_id"]), system))
     return replies
 
 

@@ -1,13 +1,12 @@
 """Do judges read what is said, or how it is laid out? Ways to read a reply, beside each other where style is exchanged.
 
-Usage: python -m benchmarks.quality.styles --data DIR [--cache DIR] [--only llmbar,mrbench,hh] [--write]
+Usage: python -m benchmarks.quality.styles --data DIR [--cache DIR] [--only llmbar,mrbench,hh] [--most N] [--write]
 
 Five folds by dialogue. Heads are fitted on four of them and asked about pairs of the fifth as people judged them, about
 those in which style agrees or disagrees with people, and about pairs whose style has changed places
-(`reward_models.style_sets`). Readings of features are the product's (`features.readings`); a stack puts the head and
-seven relations of reply and request together with weights that are not negative, learned from pairs that the head had
-not seen. The heads are least-squares ones with a penalty chosen inside the training folds: they rank readings, and are
-not the product's training.
+(`reward_models.style_sets`). Readings of features are the product's (`features.readings`), pairs are balanced as in the
+product, and each head is fitted with and without counterparts (`reward_models.counterparts`). They are least-squares
+heads with a penalty chosen inside the training folds: they rank ways of reading, and are not the product's training.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import minimize
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks.quality import data
 from benchmarks.quality.data import Pair
-from benchmarks.quality.figures import Floats, Indices, folds_of, share, wins
+from benchmarks.quality.figures import Floats, Indices, fold_of, folds_of, share, wins
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import Table, environment, write
 from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.counterparts import counterparts
 from reward_server.reward_models.dataset import Dataset, Preferred
 from reward_server.reward_models.encoder import load_fast_encoder
 from reward_server.reward_models.features import ConversationFeaturiser
@@ -54,13 +53,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the public sets")
     parser.add_argument("--cache", type=Path, help="folder where sentence vectors are kept between runs")
     parser.add_argument("--only", default=",".join(SETS), help=f"some of {','.join(SETS)}")
+    parser.add_argument("--most", type=int, default=1_000_000, help="pairs of a set at most")
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/styles.md")
     given = parser.parse_args(arguments)
     encoder = KeptVectors(load_fast_encoder(load_settings().encoder, "fp32"), given.cache, threads=1)
     featuriser = ConversationFeaturiser(encoder, remembered=200_000)
-    parts = ["Command: `python -m benchmarks.quality.styles --data DIR --write`."]
+    command = "python -m benchmarks.quality.styles --data DIR --write"
+    parts = [f"Command: `{command}`." if given.most >= 1_000_000 else f"Command: `{command} --most {given.most}`."]
     for name in given.only.split(","):
-        parts.append(table(name, Bench(featuriser, encoder, pairs_of(name, given.data / SETS[name]))))
+        parts.append(
+            table(name, Bench(featuriser, encoder, some_of(pairs_of(name, given.data / SETS[name]), given.most)))
+        )
         encoder.save()
     text = "\n\n".join([environment(), *parts])
     print(text)
@@ -87,7 +90,7 @@ class Bench:
         self._featuriser = featuriser
         self._encoder = encoder
         self._known: dict[str, Matrix] = {}
-        texts = [text for pair in pairs for text in (_asked(pair), reply_of(pair.chosen), reply_of(pair.rejected))]
+        texts = [text for pair in pairs for text in (asked_of(pair), reply_of(pair.chosen), reply_of(pair.rejected))]
         self._words = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(texts)
         self.found: Found = defaultdict(lambda: defaultdict(list))
 
@@ -103,7 +106,7 @@ class Bench:
     def relations(self, differences: Matrix, pairs: Sequence[Preferred]) -> Floats:
         """What of the request a reply takes up: the cosine, late interaction, shared words; (n, 7)."""
         start = self._featuriser.blocks["reply_numbers"].start
-        asked = self._words.transform([_asked(pair) for pair in pairs])
+        asked = self._words.transform([asked_of(pair) for pair in pairs])
         sides = [self._words.transform([reply_of(side) for side in some]) for some in _sides(pairs)]
         likeness = np.asarray(asked.multiply(sides[0] - sides[1]).sum(axis=1)).ravel()
         return np.column_stack([differences[:, [start + place for place in RELATIONS]].astype(np.float64), likeness])
@@ -114,41 +117,43 @@ class Bench:
         sets = {NATURAL: tuple(asked), **style_sets(Dataset((), tuple(asked)), self._encoder)}
         rows, groups = self.differences(learned), [pair.group for pair in learned]
         others = {name: self.differences(pairs) for name, pairs in sets.items()}
-        related = {name: self.relations(others[name], pairs) for name, pairs in sets.items()}
-        own = self.relations(rows, learned)
-        spread = np.sqrt((rows.astype(np.float64) ** 2).mean(axis=0))
-        weights = np.array([pair.weight for pair in balanced(learned)])
         for name, pairs in sets.items():
-            self._note("cosine of reply and request", name, related[name][:, 0], pairs)
-            self._note("late interaction (MaxSim) over sentences", name, related[name][:, 1:3].sum(axis=1), pairs)
-            self._note("tf-idf cosine of reply and request", name, related[name][:, -1], pairs)
+            related = self.relations(others[name], pairs)
+            self._note("cosine of reply and request", name, related[:, 0], pairs)
+            self._note("late interaction (MaxSim) over sentences", name, related[:, 1:3].sum(axis=1), pairs)
+            self._note("tf-idf cosine of reply and request", name, related[:, -1], pairs)
+        judged = np.array([pair.weight for pair in balanced(learned)])
+        found = counterparts(Dataset((), tuple(balanced(learned))), self._encoder, "answers")
+        beside = () if found is None else found.pairs
+        both = np.concatenate([rows, self.differences(beside)]) if beside else rows
+        weights = np.array([*judged, *(pair.weight for pair in beside)])
+        spread = np.sqrt((both.astype(np.float64) ** 2).mean(axis=0))
         for reading, left_out in self._featuriser.readings.items():
-            for is_balanced in (False, True):
-                scale = np.where(left_out | (spread < 1e-6), 0.0, self._featuriser.emphasis / np.maximum(spread, 1e-6))
-                weigh = weights if is_balanced else np.ones(len(learned))
-                head, unseen = fitted((rows * scale).astype(np.float64), weigh, groups)
-                stack = stacked(np.column_stack([unseen, own]), weigh)
-                title = f"{reading}{', balanced pairs' if is_balanced else ''}"
+            scale = np.where(left_out | (spread < 1e-6), 0.0, self._featuriser.emphasis / np.maximum(spread, 1e-6))
+            everything = (both * scale).astype(np.float64)
+            penalty = penalty_of(everything[: len(rows)], judged, groups)
+            for title, count in ((reading, len(rows)), (f"{reading}, counterparts", len(both))):
+                [head] = _ridges(everything[:count], weights[:count], [penalty])
                 for name, pairs in sets.items():
-                    said = (others[name] * scale) @ head
-                    self._note(f"head: {title}", name, said, pairs)
-                    self._note(f"stack: {title}", name, np.column_stack([said, related[name]]) @ stack, pairs)
+                    self._note(f"head: {title}", name, (others[name] * scale) @ head, pairs)
 
     def _note(self, judge: str, name: str, margins: Floats, pairs: Sequence[Preferred]) -> None:
         self.found[judge][name] += zip(wins(margins).tolist(), (pair.group for pair in pairs), strict=True)
 
 
-def fitted(rows: Floats, weights: Floats, groups: Sequence[str]) -> tuple[Floats, Floats]:
-    """A least-squares head, and what heads of its penalty say of training pairs that they did not see."""
+def some_of(pairs: Sequence[Preferred], most: int) -> Sequence[Preferred]:
+    """At most so many, of dialogues as they come by their hash."""
+    return sorted(pairs, key=lambda pair: (fold_of(pair.group, 1 << 30), pair.chosen.digest))[:most]
+
+
+def penalty_of(rows: Floats, weights: Floats, groups: Sequence[str]) -> float:
+    """The one of least loss on training pairs that a head did not see."""
     size = float((rows**2).sum(axis=1).mean()) * len(rows) / 10.0
-    folds = list(folds_of(groups, INNER, salt="inner"))
     said = np.zeros((len(PENALTIES), len(rows)))
-    for train, test in folds:
+    for train, test in folds_of(groups, INNER, salt="inner"):
         for place, head in enumerate(_ridges(rows[train], weights[train], [p * size for p in PENALTIES])):
             said[place, test] = rows[test] @ head
-    best = int(np.argmin((weights * (1.0 - said) ** 2).sum(axis=1)))
-    [head] = _ridges(rows, weights, [PENALTIES[best] * size])
-    return head, said[best]
+    return PENALTIES[int(np.argmin((weights * (1.0 - said) ** 2).sum(axis=1)))] * size
 
 
 def _ridges(rows: Floats, weights: Floats, penalties: Sequence[float]) -> list[Floats]:
@@ -158,21 +163,6 @@ def _ridges(rows: Floats, weights: Floats, penalties: Sequence[float]) -> list[F
     strengths, basis = np.linalg.eigh(weighed @ weighed.T)
     along = basis.T @ roots
     return [weighed.T @ (basis @ (along / (strengths + penalty))) for penalty in penalties]
-
-
-def stacked(rows: Floats, weights: Floats) -> Floats:
-    """Logistic weights (k,) of columns of the same direction, none of them negative."""
-    size = np.sqrt((rows**2).mean(axis=0))
-    scale = np.where(size > 0.0, size, 1.0)
-    standard = rows / scale
-
-    def loss(point: Floats) -> tuple[float, Floats]:
-        odds = standard @ point
-        slope = -(standard * (weights / (1.0 + np.exp(np.clip(odds, -30.0, 30.0))))[:, None]).sum(axis=0) + point
-        return float((weights * np.logaddexp(0.0, -odds)).sum()) + 0.5 * float(point @ point), slope
-
-    start, limits = np.full(rows.shape[1], 0.1), [(0.0, None)] * rows.shape[1]
-    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits).x / scale)
 
 
 def table(name: str, bench: Bench) -> str:
@@ -195,7 +185,8 @@ def _cell(by_set: Mapping[str, Sequence[tuple[float, str]]], column: str) -> str
     return str(share(np.array([value for value, _ in noted]), [group for _, group in noted]))
 
 
-def _asked(pair: Preferred) -> str:
+def asked_of(pair: Preferred) -> str:
+    """What the reply answers to."""
     last = max(place for place, said in enumerate(pair.chosen.turns) if said.party == "agent")
     return next((said.text for said in reversed(pair.chosen.turns[:last]) if said.party == "persona"), "")
 

@@ -71,6 +71,14 @@ Features = Annotated[
         "and keeps what does best where style has changed places, too."
     ),
 ]
+CounterpartsOption = Annotated[
+    Literal["auto", "with", "without"],
+    typer.Option(
+        "--counterparts",
+        help="Whether heads learn from pairs in which neither style nor a reply alone tells the better side, too; auto "
+        "tries both.",
+    ),
+]
 StyleData = Annotated[
     Path | None,
     typer.Option(
@@ -113,6 +121,7 @@ class Wanted:
     members: int | None
     reads: Reads
     features: Literal["auto", "all", "content", "meaning"]
+    counterparts: Literal["auto", "with", "without"]
     style_data: Path | None
     skip_bad: int
     unfreeze: bool
@@ -190,6 +199,7 @@ class Wanted:
             tuning=Tuning(seed=self.seed, reads=self.reads) if self.unfreeze else None,
             keep_by=self.keep_by,
             features=self.features,
+            counterparts=self.counterparts,
             open_data=self._open_data(),
         )
 

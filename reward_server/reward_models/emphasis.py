@@ -20,7 +20,8 @@ from reward_server.reward_models.matrices import Examples
 
 METHOD = "emphasis/1"
 SPREAD = 1.0
-"""Of the log prior variance of a kind around the featuriser's; docs/quality.md says what it was chosen on."""
+"""Of the log prior variance of a kind around the featuriser's. Chosen among .5, 1, 2 and 4 with heads fitted on 150 and
+400 pairs of hh, where it made no difference, and on 300 replies of MRBench, where the mean AUC rose."""
 MOST_ROWS = 600
 """Rows whose evidence is asked; it takes the cube of their number."""
 MIN_ROWS = 16

@@ -27,6 +27,8 @@ MOST_WEIGHT = 4.0
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)]|#+)\s+", re.MULTILINE)
 _STRONG = re.compile(r"\*\*|__|`{1,3}")
 _HEADING = "**Answer**"
+_ENDS = ".!?:;,"
+"""After these a line needs no full stop to stand in a paragraph."""
 
 
 def reply_of(conversation: Conversation) -> str:
@@ -91,8 +93,9 @@ def _factors(moments: Exact, given: Exact) -> Exact:
 
 
 def undressed(text: str) -> str:
-    """The same words in one paragraph, without bullets, headings and strong print."""
-    return " ".join(_STRONG.sub("", _ITEM.sub("", text)).split())
+    """The same words in one paragraph, without bullets, headings and strong print; lines become sentences."""
+    lines = (" ".join(_STRONG.sub("", _ITEM.sub("", line)).split()) for line in text.splitlines())
+    return " ".join(line if line[-1] in _ENDS else f"{line}." for line in lines if line)
 
 
 def dressed(text: str) -> str:

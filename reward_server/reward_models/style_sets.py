@@ -79,7 +79,7 @@ def _neighbours(pairs: Sequence[Preferred], encoder: TextEncoder) -> list[Prefer
     some = list({(pair.group, reply_of(pair.chosen)): pair for pair in pairs}.values())[:MOST_OF_A_SET]
     if len(some) < 2:
         return []
-    likeness = _requests(some, encoder)
+    likeness = requests_alike(some, encoder)
     found = []
     for place, pair in enumerate(some):
         near = [other for other in np.argsort(-likeness[place], kind="stable") if some[other].group != pair.group]
@@ -96,7 +96,7 @@ def _neighbours(pairs: Sequence[Preferred], encoder: TextEncoder) -> list[Prefer
     return found
 
 
-def _requests(pairs: Sequence[Preferred], encoder: TextEncoder) -> Vectors:
+def requests_alike(pairs: Sequence[Preferred], encoder: TextEncoder) -> Vectors:
     """How alike what was asked is, shape (n, n)."""
     asked = [_request(pair.chosen) for pair in pairs]
     vectors = encoder.encode(asked)[:, : meaning_width(encoder)]

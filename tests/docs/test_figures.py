@@ -95,63 +95,34 @@ def forward() -> Iterator[str]:
     yield f"({both:.2f} times as fast as the plainest way, together with fused attention)"
 
 
+def beside(data: str, ours: str, name: str, theirs: str) -> str:
+    """A row of the page's table, from the set up to the verdict."""
+    return f"{data} | {bare(ours)} | {name} {point(theirs)} |"
+
+
 def hh() -> Iterator[str]:
     def judge(name: str) -> str:
         return row("quality", "hh-rlhf harmless", name)["accuracy [95 %]"]
 
-    head = judge("learned head")
-    yield f"that people preferred in {point(head)} of the pairs {bare(head).partition(' ')[2]}"
-    yield (
-        f"The shorter reply is right in {point(judge('the shorter'))}, the longer one in "
-        f"{point(judge('the longer'))}, the one closer to the question in {point(judge('the reply closer'))}."
-    )
-    errors = [point(row("quality", "hh: calibration", name)["ECE [95 %]"]) for name in ("as fitted", "with a temp")]
-    yield "ECE is {} as fitted and {} with the product's temperature".format(*errors)
+    yield beside("hh", judge("learned head"), "the shorter reply", judge("the shorter"))
     margin = row("quality", "hh: accuracy on the pairs", "size of the margin")
-    yield f"quarter of the pairs is right in {point(margin['25 %'])}, the surest half in {point(margin['50 %'])}"
+    yield f"it is surest of is right in {point(margin['25 %'])}, the half in {point(margin['50 %'])}"
     area = row("quality", "hh: accuracy on the pairs", "spread alone")["AURC"]
     chance = re.search(r"at random ([\d.]+)", area)
     assert chance
-    yield f"(AURC {point(area)}, worse than chance {bare(chance.group(1))})"
+    yield f"(AURC {point(area)}, at random {bare(chance.group(1))})"
 
 
 def llmbar() -> Iterator[str]:
-    for name, shown in {
-        "cosine with the instruction": "cosine with the instruction",
-        "seven comparisons, equal weights": "seven comparisons, equal weights, nothing learned",
-        **{
-            f"{head}, {trained}": f"{head}, {trained}"
-            for head in ("head on all features", "head on seven comparisons", "head of two levels")
-            for trained in ("other subsets", "own kind, too")
-        },
-    }.items():
-        cells = list(row("quality", "LLMBar: accuracy [95 %] per subset", name).values())[1:]
-        yield f"| {shown} | {' | '.join(point(cell) for cell in cells)} |"
+    def cells(name: str) -> list[str]:
+        return list(row("quality", "LLMBar: accuracy [95 %] per subset", name).values())[1:]
 
-    two_levels = [row("quality", "LLMBar: accuracy [95 %] per subset", "head of two levels, other")]
-    widths = [width(cell) for cell in list(two_levels[0].values())[1:]]
-    low, high = (bare(f"{each:.2f}") for each in (min(widths), max(widths)))
-    yield f"the intervals are as wide as {low} to {high}"
-    second = {
-        name: point(row("quality", "LLMBar: accuracy [95 %] per subset", name)["llmeval2 (200)"])
-        for name in (
-            "head of two levels, other",
-            "cosine",
-            "head on seven comparisons, other",
-            "head on seven comparisons, own",
-        )
-    }
-    two, cosine, seven, own = second.values()
-    yield f"pulls the two levels down to {two}, below the cosine ({cosine})"
-    yield f"while the seven comparisons alone reach {seven} and {own}"
-    divisions = row("quality", "LLMBar: lowest and highest", "head of two levels")["natural"].split("-")
-    yield f"five divisions differ by {bare(f'{float(divisions[1]) - float(divisions[0]):.2f}')} there"
-
-
-def width(cell: str) -> float:
-    """Of an interval."""
-    low, high = re.findall(r"-?[\d.]+", cell)[1:]
-    return float(high) - float(low)
+    ours, longer = cells("head on all features, other"), cells("longer")
+    yield beside("LLMBar natural", ours[0], "the longer output", longer[0])
+    yield beside("LLMBar, MT-Bench pairs", ours[3], "the longer output", longer[3])
+    for own, other in ((ours[0], longer[0]), (ours[3], longer[3])):  # "not shown to beat it"
+        assert float(re.findall(r"[\d.]+", own)[1]) <= number(other)
+    assert all(number(cell) < 0.5 for cell in cells("head fitted on hh harmless"))  # "falls below chance"
 
 
 def sizes() -> Iterator[str]:
@@ -169,43 +140,34 @@ def sizes() -> Iterator[str]:
 
 
 def mrbench() -> Iterator[str]:
-    found = {each["criterion"]: each for each in rows("quality", "MRBench: AUC")}
-    areas = {name: point(each["learned head [95 %]"]) for name, each in found.items()}
-    mean = sum(map(float, areas.values())) / len(areas)
-    yield f"reach an AUC of {min(areas.values())} to {max(areas.values())}, {bare(f'{mean:.3f}')} on average"
-    yield f"mistake location {areas['Mistake_Location']}, actionability {areas['Actionability']}"
-    yield f"revealing of the answer {areas['Revealing_of_the_Answer']}, coherence {areas['Coherence']}"
-    for name in ("Mistake_Identification", "Providing_Guidance"):
-        yield f"{name.replace('_', ' ').lower()} ({areas[name]} after {bare(found[name]['first number'])})"
-    surest = [float(each["accuracy, surest half"].split()[0]) for each in rows("quality", "MRBench: are the heads")]
-    low, high = (bare(f"{share:.2f}") for share in (min(surest), max(surest)))
-    yield f"The surest half is right in {low} (guidance) to {high} (revealing)"
-
-
-def few_pairs() -> Iterator[str]:
-    def gains(head: str) -> list[str]:
-        """By set, those with 150 and with 400 pairs."""
-        cells = [row("few_pairs", name, head) for name in ("hh harmless", "MRBench")]
-        signed = [[re.findall(r"\(([+-][\d.]+)", each[size])[0] for size in ("150", "400")] for each in cells]
-        return [bare(" and ".join(each)) for each in signed]
-
-    product = [row("few_pairs", name, "as the product trains") for name in ("hh harmless", "MRBench")]
-    shown = [bare(f"{each['150']} and {each['400']}") for each in product]
-    yield f"right in {shown[0]} of the pairs of hh and in {shown[1]} of those of MRBench"
-    block = gains("as the product trains, with plain comparisons")
-    yield f"the block of comparisons changes that by {block[0]} and by {block[1]}"
-    both = gains("penalties by evidence, with plain comparisons")
-    yield f"by {both[0]} and by {both[1]}"
+    for name in ("Mistake_Location", "Coherence"):
+        found = row("quality", "MRBench: AUC", name)
+        yield beside("MRBench", found["learned head [95 %]"], "cosine", found["cosine"])
 
 
 def mts() -> Iterator[str]:
     def matcher(name: str) -> str:
         return row("quality", "MTS-Dialog", name)["right [95 %]"]
 
-    ranker, gain = matcher("learned ranker"), matcher("its gain")
-    yield f"puts the right one first for {point(ranker)} of the questions {bare(ranker).partition(' ')[2]}"
-    yield f"question and answer does for {point(matcher('cosine'))}, chance for {point(matcher('chance'))}."
-    yield f"The gain on the same questions is {bare(gain)}."
+    gain = bare(matcher("its gain"))
+    yield f"{beside('MTS-Dialog', matcher('learned ranker'), 'cosine', matcher('cosine'))} beats it by {gain} |"
+
+
+def styles() -> Iterator[str]:
+    for data in ("LLMBar", "MRBench", "hh"):
+        plain, beside = (row("styles", f"{data.lower()}:", name) for name in ("head: all", "head: all, counterparts"))
+        cells = (f"{point(plain[name])}, {point(beside[name])}" for name in ("as judged", "restyled", "neighbours"))
+        yield f"| {data} | {' | '.join(cells)} |"
+    cosines = [point(row("styles", f"{data}:", "cosine")["neighbours"]) for data in ("llmbar", "mrbench", "hh")]
+    yield "plain cosine reaches {}, {} and {}".format(*cosines)
+
+
+def restyled() -> Iterator[str]:
+    plain, own, cosine = (
+        row("styles", "llmbar:", name)["restyled"] for name in ("head: all", "head: all, counterparts", "cosine")
+    )
+    yield beside("LLMBar, restyled", own, "cosine", cosine)
+    yield f"come out right in {point(own)} instead of {point(plain)}"
 
 
 def doubt() -> Iterator[str]:
@@ -264,8 +226,9 @@ CLAIMS = {
     "LLMBar": ("docs/quality.md", llmbar),
     "sizes": ("docs/quality.md", sizes),
     "MRBench": ("docs/quality.md", mrbench),
-    "few pairs": ("docs/quality.md", few_pairs),
     "MTS-Dialog": ("docs/quality.md", mts),
+    "styles": ("docs/decisions/0010-counterparts.md", styles),
+    "restyled": ("docs/quality.md", restyled),
     "doubt": ("docs/reward-models.md", doubt),
     "fine-tuning": ("docs/reward-models.md", tuning),
     "own rewards": ("docs/reward-models.md", own_rewards),

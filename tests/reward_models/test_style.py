@@ -28,7 +28,7 @@ def test_what_is_longer_or_laid_out_leads() -> None:
 
 
 def test_layout_changes_and_no_word_does() -> None:
-    words = ["Plan", "First", "pump", "it", "up.", "Then", "ride", "home."]
+    words = ["Plan.", "First", "pump", "it", "up.", "Then", "ride", "home."]
     assert undressed(LIST).split() == words
     assert [word for word in dressed(LIST).replace("-", "").split() if word != "**Answer**"] == words
     assert style_of(dressed(LIST))[1] > style_of(undressed(LIST))[1] == 0

@@ -1,14 +1,15 @@
 """What training does about style: pairs are balanced by it, and the reading of features is chosen that does without it.
 
 A featuriser offers several readings (`Featuriser.readings`): all features, those without style and counts, meaning
-alone. Heads are fitted on each; kept is the one that puts most pairs into the right order on the validation part, where
-pairs as they are and the two kinds of pairs whose style has changed places count alike.
+alone. Heads are fitted on each (`selection`); kept is the one that puts most pairs into the right order on the
+validation part, where pairs as they are and the two kinds of pairs whose style has changed places count alike, among
+those that do well on pairs as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,21 @@ def readings_to_try(featuriser: Featuriser, parts: Split, wanted: str, reads: Re
     return {first: known[first]} if by_answers_alone else known
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What heads make of the pairs of the validation part."""
+
+    shares: tuple[float, ...]
+    """In the right order, by set; the first is of pairs as people judged them. None where there is no pair."""
+    error: float = 0.0
+    """Standard error of the first."""
+
+    @property
+    def merit(self) -> float:
+        """Each set counts alike; 0 without a set."""
+        return sum(self.shares) / len(self.shares) if self.shares else 0.0
+
+
 class Chooser:
     """Sets heads beside each other by the pairs of the validation part."""
 
@@ -64,14 +80,27 @@ class Chooser:
             pairs for pairs in (*sets, *(exchanged.get(name, ()) for name in (RESTYLED, NEIGHBOURS))) if pairs
         ]
 
-    def merit(self, heads: Heads, featuriser: Describer) -> float:
-        """The share of pairs in the right order, each set counting alike; 0 without a set."""
-        shares = []
+    def outcome(self, heads: Heads, featuriser: Describer) -> Outcome:
+        """What these heads come to."""
+        right = []
         for pairs in self._sets:
             better, worse = (featuriser.features(sides) for sides in _sides(pairs))
-            margins = heads.chances(better, worse) - 0.5
-            shares.append(float(np.mean((np.sign(margins) + 1.0) / 2.0)))
-        return sum(shares) / len(shares) if shares else 0.0
+            right.append((np.sign(heads.chances(better, worse) - 0.5) + 1.0) / 2.0)
+        if not right:
+            return Outcome(())
+        return Outcome(tuple(float(each.mean()) for each in right), float(right[0].std() / len(right[0]) ** 0.5))
+
+    @staticmethod
+    def best(outcomes: Mapping[str, Outcome]) -> str:
+        """The largest merit among those that order judged pairs no worse than the best, within its standard error.
+
+        The rule of one standard error: Breiman et al., Classification and Regression Trees, 1984. Of equals the last.
+        """
+        names = list(outcomes)
+        first = {name: (outcomes[name].shares or (0.0,))[0] for name in names}
+        top = max(names, key=lambda name: first[name])
+        near = [name for name in names if first[name] >= first[top] - outcomes[top].error]
+        return max(reversed(near), key=lambda name: round(outcomes[name].merit, 4))
 
 
 def _sides(pairs: Sequence[Preferred]) -> tuple[list[Any], list[Any]]:

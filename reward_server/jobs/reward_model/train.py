@@ -23,14 +23,9 @@ from reward_server.jobs.reward_model.lacks import notes_on_lacks
 from reward_server.jobs.reward_model.measure import Measured, Rows, measure
 from reward_server.jobs.reward_model.notes import notes
 from reward_server.jobs.reward_model.report import page, pictures
+from reward_server.jobs.reward_model.selection import Beside, Selection, Wanted
 from reward_server.jobs.reward_model.style_check import Reader, style_check
-from reward_server.jobs.reward_model.style_choice import (
-    AUTO,
-    Chooser,
-    balanced_parts,
-    notes_on_style,
-    readings_to_try,
-)
+from reward_server.jobs.reward_model.style_choice import AUTO, balanced_parts, notes_on_style
 from reward_server.jobs.reward_model.verdict import Metric, default_metric, verdict
 from reward_server.reward_models import artefact, word_baseline
 from reward_server.reward_models.artefact import Card, DataCard
@@ -46,17 +41,16 @@ from reward_server.reward_models.dataset import (
     notes_on_scenarios,
     split,
 )
-from reward_server.reward_models.emphasis import METHOD, learned_emphasis
+from reward_server.reward_models.emphasis import METHOD
 from reward_server.reward_models.encoder import Precision, TextEncoder
 from reward_server.reward_models.feature_shelf import FeatureShelf, Shelved
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.finetune import Tuning, fine_tune, resolved, tuned_encoder
 from reward_server.reward_models.heads import Featuriser, Matrix
 from reward_server.reward_models.known_rows import pack_rows
-from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.model import RewardModel, pack, with_uncertainty
 from reward_server.reward_models.plain_features import PlainFeatures
-from reward_server.reward_models.training import Fitted, Recipe, fit
+from reward_server.reward_models.training import Fitted, Recipe
 from reward_server.reward_models.tuned_weights import TunedWeights
 from reward_server.scoring.version import engine_digest
 
@@ -89,6 +83,8 @@ class Task:
     """How to fine-tune the encoder, too; None leaves it frozen."""
     features: str = AUTO
     """Which reading of the features heads are fitted on; `auto` tries all (`style_choice`)."""
+    counterparts: Beside = "auto"
+    """Whether heads are fitted on pairs without style, too (`reward_models.counterparts`); `auto` tries both."""
     open_data: Dataset | None = field(default=None, repr=False)
     """Further rows to make style sets of; nothing is learned from them."""
     keep_by: Metric | None = None
@@ -214,17 +210,8 @@ class _Laboratory:
         everything = [c for part in (parts.train, parts.validation, parts.held_out) for c in part.conversations()]
         encoding = "encoding" if stage == "training" else "encoding anew"
         features = self._tools.shelf.features(featuriser, everything, partial(report, encoding))
-        names, width = parts.train.heads, featuriser.width
-        whole = [Examples.of(part, features, names, width) for part in (parts.train, parts.validation)]
-        tried = readings_to_try(featuriser, parts, task.features, task.reads)
-        found: dict[str, Fitted] = {}
-        for reading, left_out in tried.items():
-            own = checkpoint if not found else checkpoint.inside(reading)
-            first, middle = (part.without(left_out) for part in whole)
-            found[reading] = self._fitted(first, middle, featuriser, own, stage if not found else f"{stage}, {reading}")
-        kept, read = self._chosen(found, featuriser)
-        fitted = found[kept]
-        first, middle = (part.without(tried[kept]) for part in whole)
+        kept = self._selection.best(featuriser, features, checkpoint, stage)
+        fitted, first, middle = kept.fitted, kept.train, kept.validation
         report("measuring", 0, 1)
         groups = tuple(groups_of(parts.train.labelled))
         model = with_uncertainty(fitted.heads, first, middle, fitted.l2, self._bagging(), groups=groups)
@@ -234,7 +221,13 @@ class _Laboratory:
         reader = Reader(Shelved(featuriser, shelf), Shelved(plain, shelf), plain.encoder, task.reads)
         checked = style_check(model, parts.held_out, reader, task.recipe.seed, self._open_data)
         report("measuring", 1, 1)
-        return Attempt(fitted, model, measured, checked, read, version, featuriser.version)
+        return Attempt(fitted, model, measured, checked, kept.about, version, featuriser.version)
+
+    @cached_property
+    def _selection(self) -> Selection:
+        task, tools = self._task, self._tools
+        wanted = Wanted(task.features, task.counterparts, task.reads, task.recipe)
+        return Selection(self._parts, wanted, tools.plain.encoder, tools.shelf, self._report)
 
     @cached_property
     def _open_data(self) -> Dataset | None:
@@ -243,34 +236,6 @@ class _Laboratory:
             return None
         parts = (self._parts.train, self._parts.validation)
         return self._task.open_data.without(frozenset(each.digest for part in parts for each in part.conversations()))
-
-    def _fitted(
-        self, first: Examples, middle: Examples, featuriser: Featuriser, checkpoint: Checkpoint, stage: str
-    ) -> Fitted:
-        fitted = fit(
-            self._parts.train.heads,
-            first,
-            middle,
-            self._task.recipe,
-            emphasis=learned_emphasis(first, featuriser.emphasis, featuriser.kinds),
-            costs=featuriser.costs,
-            checkpoint=checkpoint,
-            on_epoch=lambda done, total: self._report(stage, done, total),
-        )
-        self._report(stage, 1, 1)
-        return fitted
-
-    def _chosen(self, found: Mapping[str, Fitted], featuriser: Featuriser) -> tuple[str, dict[str, Any]]:
-        """The reading that is kept, and what the card says of it."""
-        if len(found) == 1:
-            [only] = found
-            return only, {"features": only}
-        chooser = Chooser(self._parts.validation, self._tools.plain.encoder, self._task.reads)
-        shelved = Shelved(featuriser, self._tools.shelf)
-        merits = {reading: round(chooser.merit(each.heads, shelved), 4) for reading, each in found.items()}
-        # Of equals the one that reads least.
-        kept = max(reversed(merits), key=lambda reading: merits[reading])
-        return kept, {"features": kept, "features_tried": merits}
 
     def _bagging(self) -> Bagging | None:
         part, task = self._parts.train, self._task
@@ -311,6 +276,7 @@ def _key(dataset: Dataset, task: Task, tools: Tools) -> str:
         asdict(task.recipe),
         tuning,
         task.features,
+        task.counterparts,
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -1,0 +1,133 @@
+"""Fits heads in several ways on one split, and keeps the way that reads content best.
+
+A way is a reading of the features (`style_choice.readings_to_try`), fitted on judged rows alone or on their
+counterparts beside them (`reward_models.counterparts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reward_server.jobs.reward_model.style_choice import Chooser, readings_to_try
+from reward_server.reward_models.checkpoint import Checkpoint
+from reward_server.reward_models.conversation import Reads
+from reward_server.reward_models.counterparts import Counterparts, counterparts
+from reward_server.reward_models.dataset import Split
+from reward_server.reward_models.emphasis import learned_emphasis
+from reward_server.reward_models.encoder import TextEncoder
+from reward_server.reward_models.feature_shelf import FeatureShelf, Shelved
+from reward_server.reward_models.heads import Featuriser, Matrix
+from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.training import Fitted, Recipe, fit
+
+Beside = Literal["auto", "with", "without"]
+"""Whether heads are fitted on counterparts, too; `auto` tries both."""
+WITH = "+counterparts"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to try."""
+
+    features: str
+    counterparts: Beside
+    reads: Reads
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The way that was kept."""
+
+    fitted: Fitted
+    train: Examples
+    """The judged rows, as it reads them."""
+    validation: Examples
+    about: dict[str, Any]
+    """For the card: which it is, and what each that was tried came to."""
+
+
+class Selection:
+    """The ways to fit heads on one split."""
+
+    def __init__(
+        self,
+        parts: Split,
+        wanted: Wanted,
+        encoder: TextEncoder,
+        shelf: FeatureShelf,
+        report: Callable[[str, int, int], None],
+    ) -> None:
+        self._parts = parts
+        self._wanted = wanted
+        self._encoder = encoder
+        self._shelf = shelf
+        self._report = report
+
+    def best(self, featuriser: Featuriser, features: Mapping[str, Matrix], checkpoint: Checkpoint, stage: str) -> Kept:
+        """Fit all ways and keep one. `features` holds those of the judged rows, by digest."""
+        names, width = self._parts.train.heads, featuriser.width
+        judged = [Examples.of(part, features, names, width) for part in (self._parts.train, self._parts.validation)]
+        beside = self._beside(judged[0], featuriser)
+        found: dict[str, Fitted] = {}
+        left: dict[str, NDArray[np.bool_]] = {}
+        tried = readings_to_try(featuriser, self._parts, self._wanted.features, self._wanted.reads)
+        for reading, left_out in tried.items():
+            own, middle = (part.without(left_out) for part in judged)
+            for suffix, rows in beside.items():
+                name = reading + suffix
+                kept_in = checkpoint if not found else checkpoint.inside(name)
+                title = stage if not found else f"{stage}, {name}"
+                first = own if rows is None else rows.without(left_out)
+                found[name], left[name] = self._fitted(first, middle, featuriser, kept_in, title), left_out
+        kept, about = self._chosen(found, featuriser)
+        own, middle = (part.without(left[kept]) for part in judged)
+        return Kept(found[kept], own, middle, about)
+
+    @cached_property
+    def _counterparts(self) -> Counterparts | None:
+        if self._wanted.counterparts == "without":
+            return None
+        return counterparts(self._parts.train, self._encoder, self._wanted.reads)
+
+    def _beside(self, judged: Examples, featuriser: Featuriser) -> dict[str, Examples | None]:
+        """By what a way's name ends in, the rows to fit on in place of the judged ones."""
+        if self._counterparts is None:
+            return {"": None}
+        conversations = list(self._counterparts.conversations())
+        features = self._shelf.features(featuriser, conversations, partial(self._report, "encoding counterparts"))
+        rows = self._counterparts.beside(judged, features)
+        return {WITH: rows} if self._wanted.counterparts == "with" else {"": None, WITH: rows}
+
+    def _fitted(
+        self, first: Examples, middle: Examples, featuriser: Featuriser, checkpoint: Checkpoint, stage: str
+    ) -> Fitted:
+        fitted = fit(
+            self._parts.train.heads,
+            first,
+            middle,
+            self._wanted.recipe,
+            emphasis=learned_emphasis(first, featuriser.emphasis, featuriser.kinds),
+            costs=featuriser.costs,
+            checkpoint=checkpoint,
+            on_epoch=lambda done, total: self._report(stage, done, total),
+        )
+        self._report(stage, 1, 1)
+        return fitted
+
+    def _chosen(self, found: Mapping[str, Fitted], featuriser: Featuriser) -> tuple[str, dict[str, Any]]:
+        """The way that is kept, and what the card says of it."""
+        if len(found) == 1:
+            [only] = found
+            return only, {"features": only}
+        chooser = Chooser(self._parts.validation, self._encoder, self._wanted.reads)
+        shelved = Shelved(featuriser, self._shelf)
+        outcomes = {name: chooser.outcome(each.heads, shelved) for name, each in found.items()}
+        merits = {name: round(each.merit, 4) for name, each in outcomes.items()}
+        return chooser.best(outcomes), {"features": chooser.best(outcomes), "features_tried": merits}
