@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from learner.products import FastLinear, linear, weight_gradient
+
 CHUNK = 1024
 """Tokens whose logits are held at once."""
 
@@ -28,31 +30,31 @@ class Head:
 
 def head_of(model: Any) -> Head | None:
     """The head of a causal model; None if it does more than is known here."""
-    linear = model.get_output_embeddings()
-    if type(linear) is not nn.Linear:
+    last = model.get_output_embeddings()
+    if type(last) not in (nn.Linear, FastLinear):
         return None
-    probe = torch.linspace(-60.0, 60.0, linear.out_features, device=linear.weight.device)
-    seen = _after_head(model, linear, probe)
+    probe = torch.linspace(-60.0, 60.0, last.out_features, device=last.weight.device)
+    seen = _after_head(model, last, probe)
     scale = float((seen * probe).sum() / (probe * probe).sum())
     if torch.allclose(seen, scale * probe, rtol=1e-4, atol=1e-4):
-        return Head(linear, scale)
+        return Head(last, scale)
     caps = {value for name, value in model.config.to_dict().items() if "softcap" in name and isinstance(value, float)}
     caps |= {float(seen.abs().max())}
     for cap in caps:
         if torch.allclose(seen, cap * torch.tanh(probe / cap), rtol=1e-4, atol=1e-4):
-            return Head(linear, 1.0, cap)
+            return Head(last, 1.0, cap)
     return None
 
 
 @torch.no_grad()
-def _after_head(model: Any, linear: nn.Linear, probe: Tensor) -> Tensor:
+def _after_head(model: Any, last: nn.Linear, probe: Tensor) -> Tensor:
     """[vocabulary]: what the model makes of these logits."""
     me = threading.get_ident()
 
     def replace(_module: Any, _inputs: Any, out: Tensor) -> Tensor | None:
         return probe.to(out).expand_as(out).clone() if threading.get_ident() == me else None
 
-    hook = linear.register_forward_hook(replace)
+    hook = last.register_forward_hook(replace)
     try:
         logits: Tensor = model(
             input_ids=torch.zeros((1, 1), dtype=torch.long, device=probe.device), use_cache=False
@@ -126,9 +128,9 @@ class _Chosen(torch.autograd.Function):
             share.scatter_add_(1, targets[part, None], by_logp[part, None])
             slope = made.slope(share, logits)
             if for_hidden is not None:
-                for_hidden[part] = (slope @ made.compute_weight.to(slope.dtype)).to(hidden.dtype)
+                for_hidden[part] = linear(slope, made.compute_weight.T).to(hidden.dtype)
             if for_weight is not None:
-                for_weight += (slope.T @ hidden[part].to(slope.dtype)).to(for_weight.dtype)
+                for_weight += weight_gradient(slope, hidden[part].to(slope.dtype)).to(for_weight.dtype)
             if for_bias is not None:
                 for_bias += slope.sum(0).to(for_bias.dtype)
         return for_hidden, for_weight, for_bias, None, None, None, None, None
@@ -146,7 +148,7 @@ class _Logits:
     def of(self, hidden: Tensor) -> Tensor:
         """[n, vocabulary]."""
         bias = None if self.bias is None else self.bias.detach().to(self._dtype)
-        logits = nn.functional.linear(hidden.detach().to(self._dtype), self.compute_weight, bias).float()
+        logits = linear(hidden.detach().to(self._dtype), self.compute_weight, bias).float()
         if self.head.cap is not None:
             logits = logits.div_(self.head.cap).tanh_().mul_(self.head.cap)
         if self.head.scale != self.temperature:

@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from learner.objectives import chosen_logp_and_entropy
 from learner.packed import PackedScorer, packed_scorer
+from learner.products import multiply_fast
 from learner.types import Segment
 
 
@@ -55,6 +56,7 @@ class Policy:
     ) -> None:
         if temperature <= 0:
             raise ValueError("the temperature must be above 0")
+        multiply_fast(model)
         self.model = model
         self.end_id = end_id
         self.temperature = temperature
