@@ -1,7 +1,8 @@
 """Log-probabilities of chosen tokens from hidden states, a chunk at a time: the logits of a step are never held whole.
 
-The backward pass makes each chunk's logits again. What a model does to the logits after its head (a scale, a soft cap)
-is not known by name: it is read off its own forward pass, and a model that does something else is left to that.
+The backward pass makes each chunk's logits again, but for those of the first chunks, up to a limit in memory. What a
+model does to the logits after its head (a scale, a soft cap) is not known by name: it is read off its own forward pass,
+and a model that does something else is left to that.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from torch import Tensor, nn
 from learner.products import FastLinear, linear, weight_gradient
 
 CHUNK = 1024
-"""Tokens whose logits are held at once."""
+"""Tokens whose logits are made at once."""
+KEPT = 2**24
+"""Logits that are kept for the backward pass, 64 MB of float32; it makes the others again."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,15 @@ def chosen_logp_and_entropy(
 ) -> tuple[Tensor, Tensor]:
     """[N] log-probabilities of `targets` [N] after `hidden` [N, width], and entropies, of what is sampled from."""
     found: tuple[Tensor, Tensor] = _Chosen.apply(
-        hidden, head.linear.weight, head.linear.bias, targets, banned, head, temperature, chunk
+        hidden,
+        head.linear.weight,
+        head.linear.bias,
+        targets,
+        banned,
+        head,
+        temperature,
+        chunk,
+        KEPT if torch.is_grad_enabled() else 0,
     )  # type: ignore[no-untyped-call]
     return found
 
@@ -86,14 +97,18 @@ class _Chosen(torch.autograd.Function):
         head: Head,
         temperature: float,
         chunk: int,
+        may_keep: int,
     ) -> tuple[Tensor, Tensor]:
         ctx.made = _Logits(weight, bias, banned, head, temperature)
         ctx.chunk = chunk
+        kept: list[Tensor] = []
         logp = torch.empty(len(hidden), device=hidden.device)
         entropy, normaliser = torch.empty_like(logp), torch.empty_like(logp)
         for start in range(0, len(hidden), chunk):
             part = slice(start, start + chunk)
             logits = ctx.made.of(hidden[part])
+            if (start + len(logits)) * logits.shape[1] <= may_keep:
+                kept.append(logits)
             # By hand rather than by `logsumexp`: what it exponentiates is wanted for the entropy as well.
             peak = logits.amax(-1, keepdim=True)
             share = (logits - peak).exp_()
@@ -103,22 +118,22 @@ class _Chosen(torch.autograd.Function):
             # A token that cannot be sampled has probability 0 and counts nothing, not 0 times infinity.
             entropy[part] = log_total - torch.linalg.vecdot(share, ctx.made.finite(logits)) / total
             normaliser[part] = log_total
-        ctx.save_for_backward(hidden, targets, normaliser, entropy)
+        ctx.save_for_backward(hidden, targets, normaliser, entropy, *kept)
         return logp, entropy
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         by_logp, by_entropy = gradients
-        hidden, targets, normaliser, entropy = ctx.saved_tensors
+        hidden, targets, normaliser, entropy, *kept = ctx.saved_tensors
         made: _Logits = ctx.made
         wants_hidden, wants_weight, wants_bias = ctx.needs_input_grad[:3]
         for_hidden = torch.empty_like(hidden) if wants_hidden else None
         for_weight = torch.zeros_like(made.weight) if wants_weight else None
         for_bias = torch.zeros_like(made.bias) if wants_bias and made.bias is not None else None
         needs_entropy = bool(by_entropy.count_nonzero())
-        for start in range(0, len(hidden), ctx.chunk):
+        for number, start in enumerate(range(0, len(hidden), ctx.chunk)):
             part = slice(start, start + ctx.chunk)
-            logits = made.of(hidden[part])
+            logits = kept[number] if number < len(kept) else made.of(hidden[part])
             share = (logits - normaliser[part, None]).exp_()
             steep = -by_logp[part, None]
             if needs_entropy:
@@ -133,7 +148,7 @@ class _Chosen(torch.autograd.Function):
                 for_weight += weight_gradient(slope, hidden[part].to(slope.dtype)).to(for_weight.dtype)
             if for_bias is not None:
                 for_bias += slope.sum(0).to(for_bias.dtype)
-        return for_hidden, for_weight, for_bias, None, None, None, None, None
+        return for_hidden, for_weight, for_bias, None, None, None, None, None, None
 
 
 class _Logits:

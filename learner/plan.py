@@ -17,7 +17,7 @@ import torch
 
 from learner import checkpoint
 from learner.config import Config
-from learner.head import CHUNK
+from learner.head import CHUNK, KEPT
 from learner.models import check_path
 from learner.tiny import build_model, build_tokenizer
 from learner.warmup import load_script
@@ -94,7 +94,8 @@ def memory(config: Config, model: Any) -> Iterator[tuple[str, float]]:
     yield "critic", 4 * weights if objective.needs_critic else 0.0
     per_unit = 4 if config.model.recompute else 68
     tokens = config.optim.micro_tokens
-    yield "activations", per_unit * tokens * width * layers + 8.0 * min(CHUNK, tokens) * shape.vocab_size
+    logits = 8.0 * min(CHUNK, tokens) * shape.vocab_size + 4.0 * min(KEPT, tokens * shape.vocab_size)
+    yield "activations", per_unit * tokens * width * layers + logits
     if objective.kind == "reward":
         heads = getattr(shape, "num_key_value_heads", None) or shape.num_attention_heads
         head_width = getattr(shape, "head_dim", None) or width // shape.num_attention_heads

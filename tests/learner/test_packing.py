@@ -229,6 +229,37 @@ def test_logits_are_never_held_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert largest == 8
 
 
+@pytest.mark.parametrize(("kept", "again"), [(10**6, 0), (30 * 9, 4), (0, 7)])
+def test_logits_are_made_again_only_where_they_are_too_many_to_keep(
+    monkeypatch: pytest.MonkeyPatch, kept: int, again: int
+) -> None:
+    from learner import head as module
+
+    made, calls = module._Logits.of, []
+
+    def counted(self: Any, hidden: Tensor) -> Tensor:
+        calls.append(len(hidden))
+        return made(self, hidden)
+
+    monkeypatch.setattr(module._Logits, "of", counted)
+    monkeypatch.setattr(module, "KEPT", kept)
+    torch.manual_seed(0)
+    hidden, last = torch.randn(50, 32, requires_grad=True), nn.Linear(32, 9)
+    targets = torch.arange(50) % 9
+    logp, entropy = chosen_logp_and_entropy(
+        hidden, targets, Head(last), temperature=1.0, banned=torch.zeros(0, dtype=torch.long), chunk=8
+    )
+    assert len(calls) == 7
+    (logp.sum() + entropy.sum()).backward()
+    assert len(calls) == 7 + again
+    found, hidden.grad = hidden.grad, None
+    one, other = plain_logp_and_entropy(last(hidden), targets)
+    (one.sum() + other.sum()).backward()
+    assert found is not None
+    assert hidden.grad is not None
+    assert torch.allclose(found, hidden.grad, atol=1e-6)
+
+
 def test_what_follows_the_head_is_read_off_the_model() -> None:
     plain = head_of(model("Llama"))
     assert plain is not None
