@@ -4,7 +4,8 @@ Keys and values are kept over the turns: a step runs the model on the new tokens
 in length, so each step pads on the left and masks the holes, with every row's own positions; where
 layers look back only so far, the mask counts positions and not places in the cache. The
 random numbers of a turn come from its own seed, so what is sampled does not depend on a global
-generator. Sampling is from the full distribution (top_p 1), at the policy's temperature.
+generator. Sampling is from the full distribution (top_p 1), at the policy's temperature. What the
+conversations of a group begin with is computed once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor
 
 from learner.generate.cache import growing_cache
+from learner.generate.decode import Decoder, decoder_of
 from learner.generate.session import Completion, Continuation
 from learner.model import Policy
 
@@ -27,6 +29,8 @@ class HfGenerator:
     def __init__(self, policy: Policy, *, max_tokens: int) -> None:
         self._policy = policy
         self.max_tokens = max_tokens
+        self._decoder: Decoder | None = None
+        self._looked = False
 
     @property
     def context(self) -> int | None:
@@ -36,13 +40,16 @@ class HfGenerator:
 
     def start(self) -> HfSession:
         """A session without conversations."""
-        return HfSession(self._policy, self.max_tokens)
+        if not self._looked and self._policy.autocast is None:
+            self._decoder = decoder_of(self._policy.model)
+        self._looked = True
+        return HfSession(self._policy, self.max_tokens, self._decoder)
 
 
 class HfSession:
     """Conversations that share one cache."""
 
-    def __init__(self, policy: Policy, max_tokens: int) -> None:
+    def __init__(self, policy: Policy, max_tokens: int, decoder: Decoder | None = None) -> None:
         self._policy = policy
         self._max_tokens = max_tokens
         self._cache = growing_cache()
@@ -50,19 +57,25 @@ class HfSession:
         self._attention = torch.zeros((0, 0), dtype=torch.long)
         self._lengths = torch.zeros(0, dtype=torch.long)
         self._positions = torch.zeros((0, 0), dtype=torch.long)
+        self._unfed: list[list[int]] = []
+        """Of each row, the last token that was sampled if the model has not seen it yet."""
         self._windows = windows_of(policy.model.config)
+        self._decoder = None if self._windows else decoder
 
     @torch.no_grad()
     def step(self, continuations: Mapping[int, Continuation]) -> dict[int, Completion]:
         """Continue these conversations; the first step names all there will be."""
         if not continuations:
             return {}
+        first = not self._numbers
         self._keep(list(continuations))
         for row, number in enumerate(self._numbers):
             if continuations[number].fresh:
                 self._attention[row] = 0
                 self._lengths[row] = 0
-        logits = self._feed([list(continuations[number].ids) for number in self._numbers])
+                self._unfed[row] = []
+        new = [[*self._unfed[row], *continuations[number].ids] for row, number in enumerate(self._numbers)]
+        logits = self._begin(new) if first else self._feed(*self._side_by_side(new))
         draws = torch.tensor(
             np.stack([_uniforms(continuations[number].noise, self._max_tokens) for number in self._numbers])
         )
@@ -71,22 +84,42 @@ class HfSession:
     def _keep(self, numbers: list[int]) -> None:
         if not self._numbers:
             self._numbers = numbers
-            self._attention = torch.zeros((len(numbers), 0), dtype=torch.long)
-            self._positions = torch.zeros((len(numbers), 0), dtype=torch.long)
-            self._lengths = torch.zeros(len(numbers), dtype=torch.long)
+            self._clear(len(numbers))
             return
         kept = [row for row, number in enumerate(self._numbers) if number in set(numbers)]
         if len(kept) != len(numbers):
             raise ValueError("a conversation cannot join a session that has begun, or come back to it")
         if len(kept) < len(self._numbers):
-            rows = torch.tensor(kept)
-            self._cache.batch_select_indices(rows)
-            self._attention, self._lengths = self._attention[rows], self._lengths[rows]
-            self._positions = self._positions[rows]
+            self._select(kept)
             self._numbers = [self._numbers[row] for row in kept]
 
-    def _feed(self, new: Sequence[Sequence[int]]) -> Tensor:
-        """Run the model on the new tokens; the logits after each row's last one."""
+    def _clear(self, rows: int) -> None:
+        self._attention = torch.zeros((rows, 0), dtype=torch.long)
+        self._positions = torch.zeros((rows, 0), dtype=torch.long)
+        self._lengths = torch.zeros(rows, dtype=torch.long)
+        self._unfed = [[] for _ in range(rows)]
+
+    def _select(self, rows: list[int]) -> None:
+        """Go on with these rows, some of them more than once."""
+        place = torch.tensor(rows)
+        self._cache.batch_select_indices(place)
+        self._attention, self._lengths = self._attention[place], self._lengths[place]
+        self._positions = self._positions[place]
+        self._unfed = [list(self._unfed[row]) for row in rows]
+
+    def _begin(self, new: list[list[int]]) -> Tensor:
+        """`_feed` for the first time, each beginning once."""
+        different = list(dict.fromkeys(map(tuple, new)))
+        self._clear(len(different))
+        logits = self._feed(*self._side_by_side(different))
+        rows = [different.index(tuple(ids)) for ids in new]
+        if len(different) == len(new):
+            return logits
+        self._select(rows)
+        return logits[torch.tensor(rows, device=logits.device)]
+
+    def _side_by_side(self, new: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """New tokens [B, T] padded on the left, and 1 where there is one."""
         width = max(len(ids) for ids in new)
         ids = torch.full((len(new), width), self._policy.end_id, dtype=torch.long)
         mask = torch.zeros((len(new), width), dtype=torch.long)
@@ -94,10 +127,16 @@ class HfSession:
             if tokens:
                 ids[row, width - len(tokens) :] = torch.tensor(tokens, dtype=torch.long)
                 mask[row, width - len(tokens) :] = 1
+        return ids, mask
+
+    def _feed(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Run the model on the new tokens; the logits after each row's last one."""
         positions = (self._lengths[:, None] + mask.cumsum(1) - 1).clamp(min=0)
         self._attention = torch.cat([self._attention, mask], dim=1)
         self._positions = torch.cat([self._positions, positions], dim=1)
         self._lengths = self._lengths + mask.sum(1)
+        if self._decoder is not None and ids.shape[1] == 1:
+            return self._policy.distribution(self._decoder.step(ids, positions, self._attention, self._cache))
         device = self._policy.device
         with self._policy.precision():
             output = self._policy.model(
@@ -128,21 +167,25 @@ class HfSession:
         count = len(self._numbers)
         ids: list[list[int]] = [[] for _ in range(count)]
         logp: list[list[float]] = [[] for _ in range(count)]
-        live = [True] * count
+        live, spoke, tokens = [True] * count, [True] * count, torch.zeros(count, dtype=torch.long)
         for position in range(self._max_tokens):
+            if position:
+                # A row that has ended was fed its end, and is a hole from then on.
+                logits = self._feed(tokens[:, None], torch.tensor(spoke, dtype=torch.long)[:, None])
             logps = torch.log_softmax(logits, dim=-1)
-            tokens = _inverse_cdf(logps, draws[:, position].to(logps.device))
-            chosen = logps.gather(1, tokens[:, None])[:, 0].tolist()
-            for row, token in enumerate(tokens.tolist()):
-                if live[row]:
-                    ids[row].append(token)
+            drawn = _inverse_cdf(logps, draws[:, position].to(logps.device))
+            chosen = logps.gather(1, drawn[:, None])[:, 0].tolist()
+            tokens, spoke = drawn.cpu(), live
+            said = tokens.tolist()
+            for row, on in enumerate(spoke):
+                if on:
+                    ids[row].append(said[row])
                     logp[row].append(min(chosen[row], 0.0))
-            fed = [[row_ids[-1]] if on else [] for row_ids, on in zip(ids, live, strict=True)]
-            live = [on and row_ids[-1] != self._policy.end_id for row_ids, on in zip(ids, live, strict=True)]
-            # The last token of every turn is fed too: the next step continues right after it.
-            logits = self._feed(fed)
+            live = [on and token != self._policy.end_id for on, token in zip(spoke, said, strict=True)]
             if not any(live):
                 break
+        # The next step continues right after the last token: it is fed together with what comes then.
+        self._unfed = [row_ids[-1:] if on else [] for row_ids, on in zip(ids, spoke, strict=True)]
         return {
             number: Completion(tuple(ids[row]), tuple(logp[row]), ended=not live[row])
             for row, number in enumerate(self._numbers)

@@ -304,8 +304,10 @@ def test_recomputed_layers_give_the_same_gradient_and_leave_the_sampler_alone() 
     assert recompute_layers(forgetful.model) == 2
     assert torch.allclose(gradients(plain, 10_000), gradients(forgetful, 10_000), atol=1e-6)
     passes: list[bool] = []
-    forgetful.model.model.layers[0].mlp.register_forward_pre_hook(lambda *_: passes.append(torch.is_grad_enabled()))
+    first = forgetful.model.model.layers[0].mlp
+    hook = first.register_forward_pre_hook(lambda *_: passes.append(torch.is_grad_enabled()))
     gradients(forgetful, 10_000)
+    hook.remove()
     assert passes.count(True) == 2
     sampled = [
         HfGenerator(each, max_tokens=8).start().step({0: Continuation([3, 4, 5], np.random.SeedSequence(1))})
