@@ -5,7 +5,8 @@
 
 Both compute the token-mean clipped loss of 16 two-turn episodes in 4 groups: a prompt of 200 tokens, then 40 to 240 of
 which a quarter is the persona's. TRL gets them padded, as its trainer makes them, with its fused head. Gradients are
-compared in every run. Random weights: what is measured does not depend on them.
+compared in every run. Random weights: what is measured does not depend on them. Where the learner asks oneDNN for its
+products (`learner.products`), it is measured with those that torch would ask for as well.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ import argparse
 import collections
 import random
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import torch
 
 from benchmarks.report import Table, environment, write
+from learner import products
 from learner.algorithms import Objective
 from learner.model import Policy
 from learner.packing import packed_size
@@ -154,6 +157,13 @@ def theirs(
     return lambda: GRPOTrainer._compute_loss(trainer, model, placed).backward()
 
 
+@contextmanager
+def torchs_products() -> Iterator[None]:
+    """Matrices are multiplied by the library that torch asks."""
+    with mock.patch.object(products, "onednn_pays", return_value=False):
+        yield
+
+
 def gradient(model: Any) -> torch.Tensor:
     return torch.cat([each.grad.flatten() for each in model.parameters()])
 
@@ -168,6 +178,15 @@ def measure(width: int, layers: int, vocabulary: int, rounds: int, micro_tokens:
     policy = Policy(model, end_id=0)
     plain = Policy(build(width, layers, vocabulary).eval(), end_id=0, packs=False)
     assert policy.packs
+    with torchs_products():
+        other = Policy(build(width, layers, vocabulary).eval(), end_id=0)
+        assert other.packs
+
+    def with_torchs_products() -> None:
+        with torchs_products():
+            others()
+
+    others = ours(other, groups, micro_tokens)
     mine = ours(policy, groups, micro_tokens)
     advantages = torch.tensor(
         [row[-1] for row in updater_of(policy, micro_tokens).credit.per_turn(groups, {})], dtype=torch.float32
@@ -175,7 +194,8 @@ def measure(width: int, layers: int, vocabulary: int, rounds: int, micro_tokens:
     ways: dict[str, tuple[Any, Callable[[], None]]] = {
         "TRL 1.16": (twin, theirs(twin, groups, advantages)),
         "padded rows": (plain.model, ours(plain, groups, micro_tokens)),
-        "packed, shared prompts": (model, mine),
+        "packed, torch's products": (other.model, with_torchs_products),
+        "packed": (model, mine),
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(rounds + 1):
@@ -200,14 +220,19 @@ def main() -> None:
     torch.set_num_threads(1)
     table = Table(
         f"Forward and backward of 16 episodes, CPU seconds of one thread, smallest of {options.rounds} rounds in turn",
-        ["parameters", "TRL 1.16", "padded rows", "packed, shared prompts", "times TRL", "gradient against TRL's"],
+        [
+            "parameters",
+            *("TRL 1.16", "padded rows", "packed, torch's products", "packed"),
+            *("times TRL", "times TRL with torch's products", "gradient against TRL's"),
+        ],
     )
     for name, size in SIZES.items():
         if options.only in (None, name):
             found = measure(*size, options.rounds, options.micro_tokens)
-            trl, padded, packed = found.seconds.values()
+            trl, _, others, packed = found.seconds.values()
             print(name, found, flush=True)
-            table.add(name, f"{trl:.2f}", f"{padded:.2f}", f"{packed:.2f}", f"{trl / packed:.2f}", f"{found.gap:.0e}")
+            times = (f"{trl / packed:.2f}", f"{trl / others:.2f}", f"{found.gap:.0e}")
+            table.add(name, *(f"{each:.2f}" for each in found.seconds.values()), *times)
     groups = episodes(1024)
     rows = [row for group in groups for trajectory in group.trajectories for row in trajectory.rows]
     widest = max(len(trajectory.ids) for group in groups for trajectory in group.trajectories)
@@ -215,7 +240,8 @@ def main() -> None:
     sampled = sum(trajectory.sampled_tokens for group in groups for trajectory in group.trajectories)
     counts = (
         f"Tokens: {widest * len(rows):,} padded, {raw:,} without padding, {packed_size(rows):,} with each prompt once,"
-        f" {sampled:,} of them sampled. The gap is |ours - TRL's| / |TRL's| over all parameters."
+        f" {sampled:,} of them sampled. The last column is |ours - TRL's| / |TRL's| over all parameters. The learner's"
+        f" products are by {'oneDNN' if products.onednn_pays() else 'the library that torch asks'} on this processor."
     )
     print(table.text())
     if options.only is None:
