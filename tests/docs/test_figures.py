@@ -70,6 +70,14 @@ def update_speed() -> Iterator[str]:
     yield f"| 2.5 ×, 3 × | {small:.1f} ×, {large:.1f} × {'' if small >= 2.5 and large >= 3 else '(not met)'}"
 
 
+def step_speed() -> Iterator[str]:
+    parts = ("sampling", "the rest", "whole step")
+    sampling, rest, whole = (row("learner_step_speed", "A step", part) for part in parts)
+    shown = [bare(each) for each in (sampling["ours"], rest["ours"], whole["ours in TRL's"])]
+    met = number(sampling["ours"]) <= 0.35 and number(rest["ours"]) <= 0.35 and number(whole["ours in TRL's"]) <= 0.6
+    yield "| .35 s, .35 s, .6 of TRL's | {} s, {} s, {} of TRL's{};".format(*shown, "" if met else " (not met)")
+
+
 def failures() -> Iterator[str]:
     kinds = {each["the provider"] for each in rows("judge_failures", "an evaluation")}
     yield f"{WORDS[len(kinds)].capitalize()} ways for a language model to fail"
@@ -219,6 +227,7 @@ CLAIMS = {
     "http": ("docs/benchmarks.md", http_goals),
     "turn writes": ("docs/benchmarks.md", turn_writes),
     "update": ("docs/benchmarks.md", update_speed),
+    "step": ("docs/benchmarks.md", step_speed),
     "failures": ("docs/benchmarks.md", failures),
     "8 bits": ("docs/decisions/0006-fast-scorer.md", eight_bits),
     "forward pass": ("docs/decisions/0006-fast-scorer.md", forward),
