@@ -1,17 +1,20 @@
-"""The bf16 forward pass by how it multiplies matrices and computes attention: what the encoder chooses between.
+"""The forward pass by how it multiplies matrices and computes attention: what the encoders choose between.
 
-Usage: python -m benchmarks.forward_ways [--size 96] [--rounds 3] [--write]
+Usage: python -m benchmarks.forward_ways [--fp32] [--size 96] [--rounds 3] [--write]
 
 The same conversations as in `benchmarks.encoder_speed`, one thread, CPU time, interleaved rounds; medians of the ratios
 to the plainest way within a round, with their range. Exact says whether every text has the same bits in any pack here
-(decision 6). On a processor without native bf16 there is nothing to choose.
+(decision 6). On a processor without native bf16 there is nothing to choose for bf16. `--fp32` measures the forward pass
+of personas and rubrics instead, on labelled turns of the scenarios: `--size` turns of each collection.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import time
+from collections.abc import Mapping
 
 from benchmarks.encoder_speed import ratio
 from benchmarks.report import Table, environment, write
@@ -21,6 +24,7 @@ from reward_server.reward_models.fast import MAX_TOKENS, FastEncoder, load_packa
 from reward_server.reward_models.minilm import MiniLmEncoder, packaged_folder, read_checkpoint
 from reward_server.reward_models.packed import Bf16Forward, prepacked
 from reward_server.reward_models.products import FULL_ROWS, Products
+from scenarios.library import labelled_turns, load_library
 
 ATTENTIONS = {"attention by products": by_products, "fused attention": by_kernel}
 
@@ -31,14 +35,42 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=96, help="number of conversations")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/forward_ways.md")
+    parser.add_argument("--fp32", action="store_true", help="the exact encoder, into forward_ways_fp32.md")
     arguments = parser.parse_args()
+    if arguments.fp32:
+        turns = natural(arguments.size)
+        table = measured(exact_ways(), turns, arguments.rounds, f"{len(turns)} labelled turns in fp32")
+        report(table, "forward_ways_fp32", kept=arguments.write)
+        return
     if load_packaged_fast("auto").precision == "fp32":
         print("this processor has no native bf16: the server computes in fp32")
         return
-    text = f"{measured(ways(), arguments.size, arguments.rounds).text()}\n\n{environment()} CPU time, one thread."
+    table = measured(ways(), texts(arguments.size, seed=arguments.size), arguments.rounds)
+    report(table, "forward_ways", kept=arguments.write)
+
+
+def report(table: Table, name: str, *, kept: bool) -> None:
+    """Print a table, and keep it."""
+    text = f"{table.text()}\n\n{environment()} CPU time, one thread."
     print(text)
-    if arguments.write:
-        write("forward_ways", text)
+    if kept:
+        write(name, text)
+
+
+def natural(each: int) -> list[str]:
+    """So many labelled turns of each collection."""
+    library = load_library()
+    found: dict[str, list[str]] = {}
+    for name, turns in labelled_turns(library).items():
+        found.setdefault(name.partition("/")[0], []).extend(turn.turn for turn in turns)
+    return [turn for turns in found.values() for turn in random.Random(0).sample(turns, each)]
+
+
+def exact_ways() -> dict[str, MiniLmEncoder]:
+    """Torch's public functions, and what the encoder takes of its own accord."""
+    checkpoint = read_checkpoint(packaged_folder())
+    found = {"public products": MiniLmEncoder(*checkpoint, ways=())}
+    return found | {"pre-packed products": MiniLmEncoder(*checkpoint)}
 
 
 def ways() -> dict[str, FastEncoder]:
@@ -55,23 +87,24 @@ def ways() -> dict[str, FastEncoder]:
     return found
 
 
-def measured(encoders: dict[str, FastEncoder], size: int, rounds: int) -> Table:
+def measured(
+    encoders: Mapping[str, FastEncoder | MiniLmEncoder], read: list[str], rounds: int, of_what: str = ""
+) -> Table:
     """Interleaved rounds; the first time each encodes is not counted."""
-    conversations = texts(size, seed=size)
     seconds: dict[str, list[float]] = {name: [] for name in encoders}
     for turn in range(rounds + 1):
         for name, encoder in encoders.items():
             started = time.process_time()
-            encoder.encode(conversations)
+            encoder.encode(read)
             if turn:
                 seconds[name].append(time.process_time() - started)
     first = next(iter(seconds.values()))
-    table = Table(
-        f"{size} conversations, {rounds} rounds", ["forward pass", "conversations/s", "times as fast", "exact"]
-    )
+    counted = "turns/s" if of_what else "conversations/s"
+    of_what = of_what or f"{len(read)} conversations"
+    table = Table(f"{of_what}, {rounds} rounds", ["forward pass", counted, "times as fast", "exact"])
     for name, taken in seconds.items():
         exact = "yes" if encoders[name].packs_are_exact else "no"
-        table.add(name, f"{size / statistics.median(taken):.1f}", ratio(first, taken), exact)
+        table.add(name, f"{len(read) / statistics.median(taken):.1f}", ratio(first, taken), exact)
     return table
 
 

@@ -1,10 +1,9 @@
 """The all-MiniLM-L6-v2 encoder from the packaged weights, as a plain torch forward pass.
 
 The tokens of many texts are the rows of one matrix, sorted by the texts' lengths; only attention looks at one length
-after the other. So nothing is padded, and measured on CPU, a text's vector is bit for bit the one computed
-alone, given a minimal number of rows. That is checked again on load on the machine at hand, for each way to multiply,
-the quickest first; where none holds, texts are encoded one at a time. The weights are verified by hash. Nothing is
-downloaded.
+after the other. So nothing is padded, and on CPU a text's vector is bit for bit the one computed alone. That is
+measured on load for each way to multiply, the quickest first; where none holds, texts are encoded one at a time. The
+weights are verified by hash. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ TOKENS_PER_PACK = 2048  # measured: as fast as 8,192, and with AMX a tenth faste
 _LENGTHS, _COMPANY = {2: 9, 3: 64, 12: 17, 23: 3, 70: 1}, {115: 13}
 """Together as many tokens as a pack in service may have: a library may choose its kernels by the number of rows."""
 ROWS_STEP = 16
-"""Rows are filled up to a multiple: kernels are compiled anew for every number of rows, and with fewer than 4 rows sums
-are ordered differently."""
+"""Rows are filled up to a multiple: every number of rows has kernels of its own, and below 4 they sum differently."""
 SAME = 1e-4
-"""Two ways to multiply give the same vectors if no number differs by more: they sum in different orders."""
+"""Two ways to multiply are the same if no number of a vector differs by more: they sum in different orders."""
+QUICKEST_FIRST = (PrepackedProducts(), PrepackedProducts(FULL_ROWS))
 _PROBE = [[101, 2023, 2003, 102], [101, *range(2000, 2060), 102]]
 LAYERS, HEADS, WIDTH = 6, 12, 384
 NORM_EPSILON = 1e-12
@@ -75,8 +74,16 @@ class MiniLmEncoder:
         max_tokens: int = MAX_TOKENS,
         *,
         tone: bool = False,
+        ways: Sequence[Products] = QUICKEST_FIRST,
     ) -> None:
-        """Args: tone: whether the means of `TONE_LAYERS` follow each unit vector."""
+        """Encode with these weights.
+
+        Args:
+            weights, tokenizer, version: a checkpoint, in fp32.
+            max_tokens: so many of a text are read.
+            tone: whether the means of `TONE_LAYERS` follow each unit vector.
+            ways: to multiply; the first is taken that works and is exact, else torch's public functions.
+        """
         self._tone_layers = TONE_LAYERS if tone else ()
         self._version = version
         self._tokenizer = tokenizer
@@ -89,12 +96,17 @@ class MiniLmEncoder:
         self._embedding_norm = (weights["embeddings.LayerNorm.weight"], weights["embeddings.LayerNorm.bias"])
         self._by = Products()
         self._layers = [_layer(weights, f"encoder.layer.{number}.") for number in range(LAYERS)]
-        self._packs_are_exact = self._take_quickest()
+        self._packs_are_exact = self._take_first(ways)
 
     @property
     def version(self) -> str:
         """Identifies weights and method; part of the scoring version."""
         return self._version
+
+    @property
+    def packs_are_exact(self) -> bool:
+        """Whether many texts may share a pack."""
+        return self._packs_are_exact
 
     @property
     def width(self) -> int:
@@ -132,12 +144,11 @@ class MiniLmEncoder:
                 tones.append(means_of(hidden, runs)[: len(rows)])
         return torch.cat([F.normalize(means_of(hidden, runs)[: len(rows)], dim=1), *tones], dim=1)
 
-    def _take_quickest(self) -> bool:
-        """Choose how to multiply; whether texts may share packs then."""
+    def _take_first(self, ways: Sequence[Products]) -> bool:
         use_one_thread()
         public, layers = self._by, self._layers
         expected = self.forward(_PROBE)
-        for self._by in (PrepackedProducts(), PrepackedProducts(FULL_ROWS)):
+        for self._by in ways:
             try:
                 self._layers = [_laid_out(layer, self._by) for layer in layers]
                 found = self.forward(_PROBE)

@@ -1,9 +1,8 @@
 """Products of many rows with a weight matrix: through torch's public functions, or through oneDNN's own layout.
 
-On CPU, a matrix can be laid out once for oneDNN, and bias, GELU and residual added inside the product. In fp32 that is
-2.2 times as fast on an AMD processor, for which the library behind the public functions is not made. It uses private
-operators of torch, so whoever takes it compares its results with the public ones first, and does without where they
-fail.
+On CPU, a matrix can be laid out once for oneDNN, and bias, GELU and residual added inside the product. In fp32 that
+pays most on AMD's processors, for which the library behind the public functions is not made. It uses private operators
+of torch, so whoever takes it compares its results with the public ones first, and does without where they fail.
 """
 
 from __future__ import annotations
