@@ -162,6 +162,23 @@ def mrbench() -> Iterator[str]:
         yield beside("MRBench", found["learned head [95 %]"], "cosine", found["cosine"])
 
 
+def within() -> Iterator[str]:
+    mean = row("within", "MRBench within tutors", "mean")
+    own, inside, unseen, tutor, words, inside_words = (
+        point(mean[name])
+        for name in (
+            "head [95 %]",
+            "head within one tutor [95 %]",
+            "head, unseen tutors",
+            "mean label per tutor",
+            "tf-idf",
+            "tf-idf within one tutor",
+        )
+    )
+    yield f"reach a mean AUC of {own}, within one tutor {inside}, on tutors they have not heard {unseen}"
+    yield f"each tutor alone reaches {tutor}, tf-idf {words} (within one tutor {inside_words})"
+
+
 def mts() -> Iterator[str]:
     def matcher(name: str) -> str:
         return row("quality", "MTS-Dialog", name)["right [95 %]"]
@@ -245,6 +262,7 @@ CLAIMS = {
     "LLMBar": ("docs/quality.md", llmbar),
     "sizes": ("docs/quality.md", sizes),
     "MRBench": ("docs/quality.md", mrbench),
+    "within tutors": ("docs/quality.md", within),
     "MTS-Dialog": ("docs/quality.md", mts),
     "styles": ("docs/decisions/0010-counterparts.md", styles),
     "restyled": ("docs/quality.md", restyled),
