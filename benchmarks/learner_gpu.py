@@ -3,8 +3,10 @@
     sh benchmarks/gpu.sh
 
 A model of Qwen3-0.6B's shape with random weights, bf16 products, 64 episodes in groups of 8 that share a prompt of
-1,024 tokens. MFU counts 6 x parameters x tokens that were computed, against a product of 8192 x 8192 in bf16 measured
-in the same run: what the machine can do, and not what its maker says. **Never run so far: it has no results yet.**
+1,024 tokens. MFU counts 6 x parameters x tokens that were computed, against a large product in bf16 measured in the
+same run: what the machine can do, and not what its maker says. `--dry-run` goes the same way with a model of a few
+thousand parameters on the CPU, so that a machine that is paid for by the minute does not find the first mistake; its
+figures mean nothing. **Never run on a GPU so far: there are no results yet.**
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import argparse
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,127 +30,188 @@ from learner.model import Policy
 from learner.packing import packed_size
 from learner.types import Group, Segment, Trajectory
 
-VOCABULARY, PROMPT, GROUPS, MEMBERS, NEW, LIVE = 151_936, 1024, 8, 8, 512, 64
+
+@dataclass(frozen=True)
+class Scale:
+    """How large everything is, and where it runs."""
+
+    device: str
+    vocabulary: int
+    width: int
+    layers: int
+    head_width: int
+    product: int
+    """Rows of the square matrices whose product is the ceiling."""
+    prompt: int
+    groups: int
+    members: int
+    longest: int
+    """Tokens of an answer, at most; half of it at least."""
+    live: int
+    """Conversations that are sampled in one batch."""
+    fed: int
+    sampled: int
+    rounds: int
 
 
-def qwen_shape() -> Any:
+FULL = Scale("cuda", 151_936, 1024, 28, 128, 8192, 1024, 8, 8, 512, 64, 256, 128, 3)
+DRY = Scale("cpu", 128, 16, 2, 4, 64, 24, 2, 2, 12, 4, 8, 4, 1)
+
+
+def qwen_shape(scale: Scale) -> Any:
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=VOCABULARY,
-        hidden_size=1024,
-        intermediate_size=3072,
-        num_hidden_layers=28,
+        vocab_size=scale.vocabulary,
+        hidden_size=scale.width,
+        intermediate_size=3 * scale.width,
+        num_hidden_layers=scale.layers,
         num_attention_heads=16,
         num_key_value_heads=8,
-        head_dim=128,
+        head_dim=scale.head_width,
         tie_word_embeddings=True,
         eos_token_id=0,
         pad_token_id=1,
         bos_token_id=None,
     )
-    with torch.device("cuda"):
+    with torch.device(scale.device):
         return Qwen3ForCausalLM(config)
 
 
-def episodes() -> list[Group]:
+def episodes(scale: Scale) -> list[Group]:
     draw = random.Random(0)
 
     def tokens(count: int) -> tuple[int, ...]:
-        return tuple(draw.randrange(2, VOCABULARY) for _ in range(count))
+        return tuple(draw.randrange(2, scale.vocabulary) for _ in range(count))
 
     groups = []
-    for seed in range(GROUPS):
-        opening = Segment(tokens(PROMPT))
-        spoken = [
-            Segment(tokens(count), (-1.0,) * count) for count in (draw.randrange(NEW // 2, NEW) for _ in range(MEMBERS))
-        ]
+    for seed in range(scale.groups):
+        opening = Segment(tokens(scale.prompt))
+        lengths = [draw.randrange(scale.longest // 2, scale.longest) for _ in range(scale.members)]
+        spoken = [Segment(tokens(count), (-1.0,) * count) for count in lengths]
         groups.append(Group(seed, tuple(Trajectory((opening, each), (draw.random(),), seed) for each in spoken)))
     return groups
 
 
-def seconds(step: Callable[[], object], rounds: int = 3) -> float:
+def seconds(scale: Scale, step: Callable[[], object]) -> float:
     """The shortest of some rounds, after one to warm up."""
     found = []
-    for _ in range(rounds + 1):
-        torch.cuda.synchronize()
+    for _ in range(scale.rounds + 1):
+        _wait(scale)
         started = time.perf_counter()
         step()
-        torch.cuda.synchronize()
+        _wait(scale)
         found.append(time.perf_counter() - started)
     return min(found[1:])
 
 
-def ceiling() -> float:
+def _wait(scale: Scale) -> None:
+    if scale.device == "cuda":
+        torch.cuda.synchronize()
+
+
+def ceiling(scale: Scale) -> float:
     """Operations a second of a large product in bf16."""
-    one = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
-    return 2 * 8192**3 / seconds(lambda: one @ one, 10)
+    one = torch.randn(scale.product, scale.product, device=scale.device, dtype=torch.bfloat16)
+    return 2 * scale.product**3 / seconds(scale, lambda: one @ one)
 
 
-def update_row(name: str, model: Any, step: Callable[[], None], tokens: int, sampled: int, most: float) -> list[str]:
-    torch.cuda.reset_peak_memory_stats()
+class Measure:
+    """Updates of the same episodes, in rows of a table."""
 
-    def whole() -> None:
-        model.zero_grad(set_to_none=True)
-        step()
+    HEAD = ("way", "seconds", "tokens computed a second", "sampled tokens a second", "MFU", "GiB at most")
 
-    took = seconds(whole)
-    work = 6 * sum(each.numel() for each in model.parameters()) * tokens / took
-    memory = torch.cuda.max_memory_allocated() / 2**30
-    return [
-        name,
-        f"{took:.2f}",
-        f"{tokens / took:,.0f}",
-        f"{sampled / took:,.0f}",
-        f"{work / most:.0%}",
-        f"{memory:.1f}",
-    ]
+    def __init__(self, scale: Scale) -> None:
+        self.scale = scale
+        self.most = ceiling(scale)
+        self.groups = episodes(scale)
+        members = [trajectory for group in self.groups for trajectory in group.trajectories]
+        self.rows = [row for trajectory in members for row in trajectory.rows]
+        self.raw = sum(len(trajectory.ids) for trajectory in members)
+        self.widest = max(len(trajectory.ids) for trajectory in members)
+        self.sampled = sum(trajectory.sampled_tokens for trajectory in members)
+        title = f"Forward and backward of {len(self.rows)} episodes, {self.raw:,} tokens, {self.sampled:,} sampled"
+        self.table = Table(title, list(self.HEAD))
+
+    def add(self, name: str, model: Any, step: Callable[[], None], tokens: int) -> None:
+        """One way of computing the gradient, which goes through so many tokens."""
+        on_gpu = self.scale.device == "cuda"
+        if on_gpu:
+            torch.cuda.reset_peak_memory_stats()
+
+        def whole() -> None:
+            model.zero_grad(set_to_none=True)
+            step()
+
+        took = seconds(self.scale, whole)
+        work = 6 * sum(each.numel() for each in model.parameters()) * tokens / took
+        speeds = (f"{took:.2f}", f"{tokens / took:,.0f}", f"{self.sampled / took:,.0f}", f"{work / self.most:.0%}")
+        self.table.add(name, *speeds, f"{torch.cuda.max_memory_allocated() / 2**30:.1f}" if on_gpu else "")
+
+    def without(self, name: str, why: str) -> None:
+        """A way that could not be gone."""
+        self.table.add(name, why, *[""] * (len(self.HEAD) - 2))
 
 
-def generated(policy: Policy) -> float:
-    """Sampled tokens a second of 64 conversations in one batch."""
+def generated(policy: Policy, scale: Scale) -> float:
+    """Sampled tokens a second of conversations in one batch."""
     draw = np.random.default_rng(0)
-    policy.banned = torch.tensor([0], device="cuda")  # nobody stops early
+    policy.banned = torch.tensor([0], device=scale.device)  # nobody stops early
     given = {
-        n: Continuation(draw.integers(2, VOCABULARY, 256).tolist(), np.random.SeedSequence([n])) for n in range(LIVE)
+        number: Continuation(draw.integers(2, scale.vocabulary, scale.fed).tolist(), np.random.SeedSequence([number]))
+        for number in range(scale.live)
     }
-    took = seconds(lambda: HfGenerator(policy, max_tokens=128).start().step(given), 2)
-    return LIVE * 128 / took
+    took = seconds(scale, lambda: HfGenerator(policy, max_tokens=scale.sampled).start().step(given))
+    return scale.live * scale.sampled / took
+
+
+def beside_trl(measure: Measure, model: Any, advantages: torch.Tensor) -> None:
+    """The row of TRL; it changes the model, and comes last."""
+    name, scale = "TRL 1.16", measure.scale
+    try:
+        from trl.trainer.utils import add_fused_lm_head
+    except ImportError:
+        measure.without(name, "not installed")
+        return
+    try:
+        add_fused_lm_head(model, outputs=("log_probs", "entropy"))
+        model.train()  # TRL asks for it, and there is no dropout
+        trl = theirs(model, measure.groups, advantages, device=scale.device, prompt=scale.prompt)
+        measure.add(name, model, trl, measure.widest * len(measure.rows))
+    except torch.cuda.OutOfMemoryError:
+        measure.without(name, "out of memory")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
+    """Measure, write and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--out", type=Path, help="file for the results")
+    where.add_argument("--dry-run", action="store_true", help="a tiny model on the CPU; nothing is written")
     options = parser.parse_args()
-    most, groups = ceiling(), episodes()
-    rows = [row for group in groups for trajectory in group.trajectories for row in trajectory.rows]
-    raw = sum(len(segment.ids) for row in rows for segment in row)
-    sampled = sum(trajectory.sampled_tokens for group in groups for trajectory in group.trajectories)
-    head = ["way", "seconds", "tokens computed a second", "sampled tokens a second", "MFU", "GiB at most"]
-    table = Table(f"Forward and backward of {len(rows)} episodes, {raw:,} tokens, {sampled:,} sampled", head)
-    model = qwen_shape().eval()
+    scale = DRY if options.dry_run else FULL
+    measure = Measure(scale)
+    model = qwen_shape(scale).eval()
     policy = Policy(model, end_id=0, autocast=torch.bfloat16)
     updater = updater_of(policy, 32_768)
     if policy.packs:
-        table.add(*update_row("packed", model, lambda: updater.gradients(groups), packed_size(rows), sampled, most))
+        measure.add("packed", model, lambda: updater.gradients(measure.groups), packed_size(measure.rows))
     padded = updater_of(Policy(model, end_id=0, autocast=torch.bfloat16, packs=False), 32_768)
-    table.add(*update_row("padded", model, lambda: padded.gradients(groups), raw, sampled, most))
-    speed = generated(policy)
-    advantages = torch.tensor([row[-1] for row in updater.credit.per_turn(groups, {})], dtype=torch.float32)
-    try:
-        from trl.trainer.utils import add_fused_lm_head
-
-        add_fused_lm_head(model, outputs=("log_probs", "entropy"))
-        trl = theirs(model, groups, advantages, device="cuda", prompt=PROMPT)
-        width = max(len(trajectory.ids) for group in groups for trajectory in group.trajectories)
-        table.add(*update_row("TRL 1.16", model, trl, width * len(rows), sampled, most))
-    except torch.cuda.OutOfMemoryError:
-        table.add("TRL 1.16", "out of memory", "", "", "", "")
-    where = f"{torch.cuda.get_device_name()}, torch {torch.__version__}; a product reaches {most / 1e12:.0f} TFLOP/s."
-    text = [table.text(), f"Generation: {speed:,.0f} tokens a second, {LIVE} conversations.", where]
-    options.out.write_text("# The learner on a GPU\n\n" + "\n\n".join(text) + "\n")
-    print(options.out.read_text())
+    measure.add("padded", model, lambda: padded.gradients(measure.groups), measure.raw)
+    speed = generated(policy, scale)
+    advantages = [row[-1] for row in updater.credit.per_turn(measure.groups, {})]
+    beside_trl(measure, model, torch.tensor(advantages, dtype=torch.float32))
+    device = "the CPU" if options.dry_run else torch.cuda.get_device_name()
+    text = [
+        "# The learner on a GPU",
+        measure.table.text(),
+        f"Generation: {speed:,.0f} tokens a second, {scale.live} conversations.",
+        f"{device}, torch {torch.__version__}; a product reaches {measure.most / 1e12:.0f} TFLOP/s.",
+    ]
+    if options.out is not None:
+        options.out.write_text("\n\n".join(text) + "\n")
+    print("\n\n".join(text))
 
 
 if __name__ == "__main__":
