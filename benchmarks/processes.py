@@ -14,8 +14,18 @@ from pathlib import Path
 
 import httpx2
 
+from reward_server.clock import SystemClock
+from reward_server.coordination.key_ring import KeyRing
+from reward_server.coordination.lab import Plan
+from reward_server.coordination.pepper import load_pepper
+from reward_server.store.engine import sqlite_url
+from reward_server.store.migrate import migrate
+from reward_server.store.store import Store
+
 ROOT = Path(__file__).resolve().parent.parent
 START_S = 120.0
+UNLIMITED = 100_000
+"""Requests a minute of keys made here."""
 
 
 def free_port() -> int:
@@ -89,6 +99,21 @@ def labs_server(folder: Path, port: int | None = None, root: Path = ROOT) -> Ser
     arguments = ["reward_server.cli.main", "serve", "--port", str(port), "--data", str(folder / "data")]
     arguments += ["--log-level", "warning"]
     return ServerProcess(arguments, port, "/readyz", folder / "labs.log", "/api/v1", root)
+
+
+async def new_keys(data: Path, labs: Sequence[str]) -> dict[str, str]:
+    """A key without limits for each lab of a server that will have its data in `data`."""
+    data.mkdir(parents=True, exist_ok=True)
+    url = sqlite_url(data / "labs.sqlite")
+    await migrate(url)
+    store = await Store.open(url)
+    try:
+        ring = KeyRing(store, SystemClock(), load_pepper(data))
+        return {
+            lab: (await ring.create(lab, plan=Plan.CUSTOM, rate_per_minute=UNLIMITED)).text for lab in labs
+        }
+    finally:
+        await store.close()
 
 
 def floor_server(folder: Path) -> ServerProcess:

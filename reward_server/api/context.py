@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -87,6 +88,8 @@ class Services:
     audit: AuditLog
     keys: KeyRing
     tenants: Tenants
+    stopping: threading.Event = field(default_factory=threading.Event)
+    """Set as soon as the server is told to end: what could go on for ever ends by itself then."""
 
 
 def services_of(request: HTTPConnection) -> Services:

@@ -15,6 +15,7 @@ import sys
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -84,7 +85,13 @@ async def _run(settings: Settings) -> int | None:
             timeout_graceful_shutdown=math.ceil(settings.drain_s),
         )
         server = uvicorn.Server(config)
-        signals.hear(server.handle_exit)
+        stopping = app.state.services.stopping
+
+        def end(number: int, frame: FrameType | None) -> None:
+            stopping.set()
+            server.handle_exit(number, frame)
+
+        signals.hear(end)
         # Not `serve`: that one raises the signal again before anything is closed.
         serving = asyncio.create_task(server._serve(sockets=[listener]))
         while not server.started and not serving.done():  # noqa: ASYNC110 (uvicorn has no event for this)

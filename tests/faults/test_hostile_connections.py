@@ -1,10 +1,8 @@
-"""A real server process beside clients that mean no good, and its end. None of them needs a key."""
+"""A real server process beside clients that mean no good. None of them needs a key."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -92,24 +90,3 @@ async def test_bodies_that_come_slowly_take_the_places_of_their_own_lab(server: 
         assert (refused.status_code, refused.json()["data"]["code"]) == (429, "too_many_at_once")
         assert int(refused.headers["retry-after"]) >= 1
         assert await answers(server) == (200, 200, 200)
-
-
-async def test_sigterm_answers_what_is_in_work_closes_the_store_and_exits_0(server: ServerProcess) -> None:
-    """Comes last: the server is gone afterwards."""
-    async with server.client("acme") as http:
-        made = [await http.post("/episodes", json=WHERE) for _ in range(10)]
-        say = {"messages": [{"role": "user", "content": "Hello. What is the matter, and since when? " * 20}]}
-        turns = [
-            asyncio.create_task(http.post(f"/episodes/{each.json()['episode_id']}/turns", json=say)) for each in made
-        ]
-        metrics = {}
-        async with asyncio.timeout(20.0), server.client("acme") as other:
-            while "labs_requests_in_work 10" not in metrics.get("text", ""):
-                metrics["text"] = (await other.get(f"{server.url}/metrics")).text
-                if any(turn.done() for turn in turns):
-                    break
-        os.kill(server.pid, signal.SIGTERM)
-        assert {(await turn).status_code for turn in turns} == {200}
-    assert await asyncio.to_thread(server.wait) == 0
-    # Whoever closes the last connection of a database takes its log file away.
-    assert not (server.data / "labs.sqlite-wal").exists()

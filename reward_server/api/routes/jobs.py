@@ -168,4 +168,6 @@ async def _events(request: Request, lab: Lab, job_id: str) -> AsyncIterator[byte
             quiet_s = 0.0
             yield b": still at it\n\n"
         await asyncio.sleep(LOOK_EVERY_S)
+        if services_of(request).stopping.is_set():
+            return  # without `finished`: whoever follows asks again
         quiet_s += LOOK_EVERY_S

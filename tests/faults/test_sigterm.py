@@ -1,0 +1,98 @@
+"""SIGTERM of a real server process: what is in work is answered and stored, and nothing that is open holds it up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from reward_server.store.engine import sqlite_url
+from reward_server.store.records import TurnRow
+from reward_server.store.store import Store
+from tests.faults.server_process import WHERE, ServerProcess, server_process
+
+pytestmark = pytest.mark.slow
+
+IN_FLIGHT = 50
+DRAIN_S = 30.0
+TALK = [{"role": "assistant", "content": "Good morning."}, {"role": "user", "content": "My bike has a flat tyre."}]
+
+
+async def stored(data: Path, episodes: list[str]) -> dict[str, list[TurnRow]]:
+    """The turns that are in the database of a server that has ended."""
+    store = await Store.open(sqlite_url(data / "labs.sqlite"))
+    try:
+        async with store.reading() as unit:
+            return await unit.episodes.turns_of("acme", episodes)
+    finally:
+        await store.close()
+
+
+async def in_work(server: ServerProcess, http: httpx2.AsyncClient) -> int:
+    page = (await http.get(f"{server.url}/metrics")).text
+    [line] = [each for each in page.splitlines() if each.startswith("labs_requests_in_work ")]
+    return int(float(line.split()[1]))
+
+
+async def test_turns_in_flight_are_answered_and_stored_and_the_exit_code_is_0(tmp_path: Path) -> None:
+    settings = {"LABS_DRAIN_S": "60", "LABS_METRICS_ACCESS": "open"}
+    with server_process(tmp_path, keys=("acme",), **settings) as server:
+        async with server.client("acme") as http, server.client("acme") as looking:
+            made = [(await http.post("/episodes", json=WHERE)).json()["episode_id"] for _ in range(IN_FLIGHT)]
+
+            async def play(number: int) -> httpx2.Response:
+                # Words that nobody has said before: quick turns would be over before the signal.
+                words = " ".join(f"And what about the {number * 100 + i}th time, was it wet?" for i in range(12))
+                body = {"messages": [{"role": "user", "content": words}]}
+                return await http.post(f"/episodes/{made[number]}/turns", json=body)
+
+            turns = [asyncio.create_task(play(number)) for number in range(IN_FLIGHT)]
+            async with asyncio.timeout(60.0):
+                while await in_work(server, looking) < IN_FLIGHT:
+                    assert not any(turn.done() for turn in turns), "the turns were over too soon to be in flight"
+            os.kill(server.pid, signal.SIGTERM)
+            answers = [await turn for turn in turns]
+        assert {answer.status_code for answer in answers} == {200}
+        assert await asyncio.to_thread(server.wait) == 0
+    found = await stored(server.data, made)
+    told = {name: answer.json() for name, answer in zip(made, answers, strict=True)}
+    assert {name: [(row.turn, row.observation, row.reward) for row in rows] for name, rows in found.items()} == {
+        name: [(1, body["observation"]["content"], body["reward"])] for name, body in told.items()
+    }
+    # Whoever closes the last connection of a database takes its log file away.
+    assert not (server.data / "labs.sqlite-wal").exists()
+
+
+async def test_open_streams_and_sockets_hold_nothing_up(tmp_path: Path) -> None:
+    # Nobody works on the job, so its events would go on for ever.
+    settings = {"LABS_DRAIN_S": str(DRAIN_S), "LABS_JOB_WORKERS": "0"}
+    with server_process(tmp_path, keys=("acme",), **settings) as server:
+        headers = {"Authorization": f"Bearer {server.keys['acme']}"}
+        async with (
+            server.client("acme") as http,
+            connect(f"ws://127.0.0.1:{server.port}/api/v1/episodes/ws", additional_headers=headers) as socket,
+        ):
+            await socket.send(json.dumps({"op": "create", **WHERE}))
+            assert "episode_id" in json.loads(await socket.recv())
+            job = await http.post("/jobs", json={"type": "evaluate", "items": [{**WHERE, "id": "a", "messages": TALK}]})
+            async with http.stream("GET", f"/jobs/{job.json()['job_id']}/events") as events:
+                lines = events.aiter_lines()
+                assert await anext(lines) == "event: progress"
+                os.kill(server.pid, signal.SIGTERM)
+                ended_s = time.monotonic()
+                assert [line async for line in lines if line.startswith("event:")] == []
+            with pytest.raises(ConnectionClosed) as closed:
+                await socket.recv()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1012
+        assert await asyncio.to_thread(server.wait) == 0
+        # Were it held up it would take all of the drain time.
+        assert time.monotonic() - ended_s < DRAIN_S / 2
