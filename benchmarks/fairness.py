@@ -2,10 +2,11 @@
 
 Usage: python -m benchmarks.fairness [--rounds 4] [--seconds 15] [--write]
 
-One server process. A lab plays episodes with fresh text, one at a time and then eight at a time; first alone, then beside
-a key without limits of rate that always has four evaluations and two batches in work, each as large as may be (250,000
-characters a conversation, 1,000,000 a request, all of it new to the encoder). Rounds alone and beside take turns. The p99 of
-the lab's turns is over all rounds of a kind; the goal is at most three times as long beside the greedy key as alone.
+One server process. A lab plays episodes with fresh text, one at a time and then eight at a time; first alone, then
+beside a key without limits of rate that always has four evaluations and two batches in work, each as large as may be
+(250,000 characters a conversation, 1,000,000 a request, all of it new to the encoder). Rounds alone and beside take
+turns. The p99 of the lab's turns is over all rounds of a kind; the goal is at most three times as long beside the
+greedy key as alone.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/fairness.md")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        keys = asyncio.run(new_keys(Path(name) / "data", ("greedy", "modest")))
+        keys = new_keys(Path(name) / "data", ("greedy", "modest"))
         server = labs_server(Path(name))
         with running(server):
             text = asyncio.run(measure(server, keys, arguments.rounds, arguments.seconds)).text()

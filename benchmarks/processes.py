@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -101,17 +102,19 @@ def labs_server(folder: Path, port: int | None = None, root: Path = ROOT) -> Ser
     return ServerProcess(arguments, port, "/readyz", folder / "labs.log", "/api/v1", root)
 
 
-async def new_keys(data: Path, labs: Sequence[str]) -> dict[str, str]:
+def new_keys(data: Path, labs: Sequence[str]) -> dict[str, str]:
     """A key without limits for each lab of a server that will have its data in `data`."""
     data.mkdir(parents=True, exist_ok=True)
+    return asyncio.run(_new_keys(data, labs))
+
+
+async def _new_keys(data: Path, labs: Sequence[str]) -> dict[str, str]:
     url = sqlite_url(data / "labs.sqlite")
     await migrate(url)
     store = await Store.open(url)
     try:
         ring = KeyRing(store, SystemClock(), load_pepper(data))
-        return {
-            lab: (await ring.create(lab, plan=Plan.CUSTOM, rate_per_minute=UNLIMITED)).text for lab in labs
-        }
+        return {lab: (await ring.create(lab, plan=Plan.CUSTOM, rate_per_minute=UNLIMITED)).text for lab in labs}
     finally:
         await store.close()
 

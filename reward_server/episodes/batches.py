@@ -110,8 +110,7 @@ class EpisodeBatches(EpisodeService):
         begun = [documents.created(row, card, version) for row, card in zip(rows, cards, strict=True)]
         body: Body = {"episodes": begun}
         async with self._store.transaction() as unit:
-            for row in rows:
-                await unit.episodes.add(row)
+            await unit.episodes.add(*rows)
             await keep(unit, body)
         self._metrics.episodes_started.inc(len(rows))
         return body
@@ -229,8 +228,8 @@ class EpisodeBatches(EpisodeService):
             each.step.outcome = each.body
         body: Body = {"results": [_result(step) for step in steps]}
         async with self._store.transaction() as unit:
-            for each in played:
-                await unit.episodes.append_turn(each.after, each.row)
+            if len(await unit.episodes.append_turns([(each.after, each.row) for each in played])) < len(played):
+                raise TurnInProgress
             await keep(unit, body)
         for each in played:
             if each.step.entry is not None:

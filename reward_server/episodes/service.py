@@ -214,9 +214,8 @@ class EpisodeService:
         log = machine.log_with(episode, loaded.turns, message, reply.text)
         score = await self._scorer.score(episode, log, request.reward_config)
         after, body = self._answered(lab, loaded, message, reply, score, terminate=request.terminate)
-        async with self._store.transaction() as unit:
-            await unit.episodes.append_turn(after, turn_row(after, message, reply.text, score, body))
-            await keep(unit, body)
+        row = turn_row(after, message, reply.text, score, body)
+        await self._store.append_turn(after, row, lambda unit: keep(unit, body))
         self._metrics.turns.inc()
         self._count_end(after)
         return body

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, bindparam, delete, select
 
 from reward_server.errors import Conflict
+from reward_server.store.dialects import upsert
 from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
 from reward_server.store.records import ANSWER_LIFETIME, StoredAnswer
@@ -15,17 +15,12 @@ from reward_server.store.session import Session
 from reward_server.store.tables import Answer, table_of
 
 _ANSWER = table_of(Answer)
-_ADD = insert(_ANSWER)
 _GET = select(_ANSWER).where(
     _ANSWER.c.lab_id == bindparam("lab_id"),
     _ANSWER.c.key == bindparam("key"),
     _ANSWER.c.created_at > bindparam("born_after"),
 )
-_DROP_OLD = delete(_ANSWER).where(
-    _ANSWER.c.lab_id == bindparam("lab_id"),
-    _ANSWER.c.key == bindparam("key"),
-    _ANSWER.c.created_at <= bindparam("born_until"),
-)
+_KEPT = ("fingerprint", "status", "body", "created_at")
 _PURGE = across_labs(delete(_ANSWER).where(_ANSWER.c.created_at <= bindparam("born_until")))
 
 
@@ -47,16 +42,19 @@ class Answers:
 
     async def put(self, answer: StoredAnswer) -> None:
         """Keep an answer, in the same transaction as what it reports; `Conflict` if the key was just used."""
-        expired = {"lab_id": answer.lab_id, "key": answer.key, "born_until": answer.created_at - ANSWER_LIFETIME}
+        values = {**values_of(answer), "born_until": answer.created_at - ANSWER_LIFETIME}
 
-        def work(connection: Connection) -> None:
-            connection.execute(_DROP_OLD, expired)
-            connection.execute(_ADD, values_of(answer))
+        def work(connection: Connection) -> int:
+            answers = upsert(connection, _ANSWER)
+            put = answers.on_conflict_do_update(
+                index_elements=[_ANSWER.c.lab_id, _ANSWER.c.key],
+                set_={name: answers.excluded[name] for name in _KEPT},
+                where=_ANSWER.c.created_at <= bindparam("born_until"),
+            )
+            return connection.execute(put, values).rowcount
 
-        try:
-            await self._session.run(work)
-        except IntegrityError as error:
-            raise Conflict("A request with this Idempotency-Key was answered meanwhile; send it again.") from error
+        if not await self._session.run(work):
+            raise Conflict("A request with this Idempotency-Key was answered meanwhile; send it again.")
 
     async def purge(self, now: datetime) -> int:
         """Forget answers that are too old; how many there were."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, bindparam, insert, select
 
 from reward_server.errors import TurnInProgress
 from reward_server.store.mapping import values_of
@@ -20,6 +20,7 @@ from reward_server.store.records import (
     TurnRow,
 )
 from reward_server.store.session import Session
+from reward_server.store.steps import step_all
 from reward_server.store.tables import Episode, Turn, table_of
 
 _EPISODE = table_of(Episode)
@@ -43,16 +44,6 @@ _TURNS_OF_MANY = (
 )
 _OF_A_GROUP = ("collection", "scenario", "seed", "persona_slug", "created_at", "episode_id")
 _ADD_TURN = insert(_TURN)
-_STEP = (
-    update(_EPISODE)
-    .where(
-        _EPISODE.c.lab_id == bindparam("this_lab"),
-        _EPISODE.c.episode_id == bindparam("this_episode"),
-        _EPISODE.c.turn == bindparam("turn_before"),
-        _EPISODE.c.status == EpisodeStatus.ACTIVE.value,
-    )
-    .values({name: bindparam(name) for name in ("turn", "persona_state", "status", "terminal_reason", "active_at")})
-)
 
 
 class Episodes:
@@ -61,9 +52,9 @@ class Episodes:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def add(self, row: EpisodeRow) -> None:
-        """Store a new episode."""
-        await self._session.run(lambda connection: connection.execute(_ADD, values_of(row)))
+    async def add(self, *rows: EpisodeRow) -> None:
+        """Store new episodes."""
+        await self._session.run(lambda connection: connection.execute(_ADD, [values_of(row) for row in rows]))
 
     async def get(self, lab_id: str, episode_id: str) -> EpisodeRow | None:
         """The lab's episode, expired or not."""
@@ -133,16 +124,28 @@ class Episodes:
 
         `TurnInProgress` if the episode is not where this turn began: somebody else was faster.
         """
+        if not await self.append_turns([(episode, turn)]):
+            raise TurnInProgress
 
-        def work(connection: Connection) -> None:
-            _step(connection, episode, turn_before=turn.turn - 1)
-            connection.execute(_ADD_TURN, values_of(turn))
+    async def append_turns(self, played: Sequence[tuple[EpisodeRow, TurnRow]]) -> set[str]:
+        """Store a turn of each of several episodes, and the episodes as they stand after it; the ids of these episodes.
 
-        await self._session.run(work)
+        One that is not where its turn began is left as it is, and its id is missing: somebody else was faster.
+        """
+
+        def work(connection: Connection) -> set[str]:
+            moved = step_all(connection, [(episode, turn.turn - 1) for episode, turn in played])
+            rows = [values_of(turn) for _, turn in played if turn.episode_id in moved]
+            if rows:
+                connection.execute(_ADD_TURN, rows)
+            return moved
+
+        return await self._session.run(work)
 
     async def finish(self, episode: EpisodeRow) -> None:
         """End an episode without a further turn; `TurnInProgress` if it has moved meanwhile."""
-        await self._session.run(lambda connection: _step(connection, episode, turn_before=episode.turn))
+        if not await self._session.run(lambda connection: step_all(connection, [(episode, episode.turn)])):
+            raise TurnInProgress
 
     async def ids(
         self, lab_id: str, most: int, *, collection: str | None = None, scenario: str | None = None
@@ -177,22 +180,6 @@ class Episodes:
         return await self._session.run(
             lambda connection: [_episode(row) for row in connection.execute(newest).mappings()]
         )
-
-
-def _step(connection: Connection, episode: EpisodeRow, *, turn_before: int) -> None:
-    """Move the episode on, if it still is where the caller saw it."""
-    values = {
-        "this_lab": episode.lab_id,
-        "this_episode": episode.episode_id,
-        "turn_before": turn_before,
-        "turn": episode.turn,
-        "persona_state": episode.persona_state,
-        "status": episode.status,
-        "terminal_reason": episode.terminal_reason,
-        "active_at": episode.active_at,
-    }
-    if connection.execute(_STEP, values).rowcount != 1:
-        raise TurnInProgress
 
 
 def _episode(row: RowMapping) -> EpisodeRow:

@@ -24,12 +24,19 @@ from reward_server.errors import StoreUnavailable
 _OUR_DEFECTS = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
 # Of a DBAPIError's kinds: what asyncpg knows no class of the DB-API for (a server that shuts down, a lock that was not
 # given) is a plain one.
+_LOCKED = ("55P03", "40P01")
 _TROUBLE = (DBAPIError, PoolTimeout, OSError)
 
 
 def is_trouble(error: BaseException) -> bool:
     """Whether the database could not be used, as opposed to having been used wrongly."""
     return isinstance(error, _TROUBLE) and not isinstance(error, _OUR_DEFECTS)
+
+
+def is_lock_wait(error: StoreUnavailable) -> bool:
+    """Whether it only was a lock that PostgreSQL did not give in time, or a deadlock that it ended."""
+    cause = error.__cause__
+    return isinstance(cause, DBAPIError) and getattr(cause.orig, "sqlstate", None) in _LOCKED
 
 
 @contextmanager

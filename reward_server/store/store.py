@@ -35,9 +35,11 @@ from reward_server.store.lane import Lane, OpenLane
 from reward_server.store.llm_answers import LlmAnswers
 from reward_server.store.preferences import Preferences
 from reward_server.store.readers import Readers
+from reward_server.store.records import EpisodeRow, TurnRow
 from reward_server.store.session import Session
 from reward_server.store.spending import Spending
 from reward_server.store.thread import ConnectionThread
+from reward_server.store.turn_writes import Also, TurnWrites
 from reward_server.store.usage import Usage
 from reward_server.store.webhooks import Webhooks
 from reward_server.store.writers import Writers
@@ -50,6 +52,9 @@ BUSY_TIMEOUT_S = 2.5
 
 POSTGRES_WRITERS = 8
 """Connections that write to PostgreSQL."""
+
+GROUPS_AT_ONCE = 2
+"""Groups of turns that are written to PostgreSQL at a time: one is flushed to the disk while the next is sent."""
 
 
 class UnitOfWork:
@@ -83,6 +88,7 @@ class Store:
         self._file: _File | None = None
         self._writers = Writers(writing)
         self._readers = readers
+        self._turns = TurnWrites(self.transaction, min(len(writing), GROUPS_AT_ONCE))
 
     @classmethod
     async def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
@@ -100,6 +106,7 @@ class Store:
 
     async def close(self) -> None:
         """Finish queued writes and close every connection."""
+        await self._turns.close()
         await self._writers.close()
         await self._readers.close()
 
@@ -109,6 +116,14 @@ class Store:
         async with self._writers.unit() as session:
             yield UnitOfWork(session)
 
+    async def append_turn(self, episode: EpisodeRow, turn: TurnRow, also: Also | None = None) -> None:
+        """Write a turn and what belongs to it; durable when this returns. Turns of other episodes share the commit.
+
+        Raises:
+            TurnInProgress: the episode is not where this turn began; somebody else was faster.
+        """
+        await self._turns.append(episode, turn, also)
+
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[UnitOfWork]:
         """Read one consistent state; waits for no writer."""
@@ -117,8 +132,8 @@ class Store:
 
     @property
     def waiting(self) -> int:
-        """Units of work that hold or wait for a writing connection."""
-        return self._writers.waiting
+        """Units of work that hold or wait for a writing connection, and turns that wait to be written."""
+        return self._writers.waiting + self._turns.waiting
 
     async def ping(self) -> None:
         """`StoreUnavailable` if the database cannot be read."""

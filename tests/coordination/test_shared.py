@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from benchmarks.real_servers import RedisServer
-from reward_server.clock import ManualClock
+from reward_server.clock import ManualClock, SystemClock
 from reward_server.coordination.idempotency import Body, Idempotency, Keep, Outliving
+from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.locks import Busy, RedisLocks
 from reward_server.coordination.redis_link import REST_S, Lost, RedisLink
@@ -237,3 +238,21 @@ async def test_a_lost_redis_is_asked_once_in_a_while() -> None:
         await link.ask(question)
     assert asked == 2
     await link.close()
+
+
+async def test_a_key_revoked_through_one_replica_is_forgotten_by_the_other(
+    store: Store, replicas: list[Shared]
+) -> None:
+    # A clock that stands still: what is remembered would never run out by itself.
+    here, there = (
+        KeyRing(store, SystemClock(), b"p" * 32, events=each.events, monotonic=lambda: 0.0) for each in replicas
+    )
+    key = await here.create("acme")
+    assert await there.verify(key.text) is not None
+    listening = asyncio.create_task(replicas[1].events.listen())  # type: ignore[attr-defined]
+    async with asyncio.timeout(60.0):
+        while await there.verify(key.text) is not None:
+            await here.revoke(key.row.key_id)  # again, until the other listens
+            await asyncio.sleep(0.02)
+    listening.cancel()
+    await asyncio.wait([listening])

@@ -1,14 +1,16 @@
-"""Two real servers on one PostgreSQL, without Redis: a key that is revoked on one stops on both."""
+"""Two real servers on one PostgreSQL, with Redis and without: a key that is revoked on one stops on both."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from benchmarks.real_servers import RedisServer
 from reward_server.clock import SystemClock
 from reward_server.coordination.key_ring import KeyRing, NewKey
 from reward_server.coordination.scopes import EVERY
@@ -35,12 +37,21 @@ def status(url: str, key: NewKey) -> int:
     return answer.status_code
 
 
+@pytest.fixture(params=["Redis", "no Redis"])
+def redis_settings(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    if request.param == "no Redis":
+        yield {}
+        return
+    with RedisServer() as running:
+        yield {"LABS_REDIS_URL": running.url}
+
+
 @pytest.mark.slow
 def test_a_key_revoked_on_one_server_stops_at_once_there_and_soon_on_the_other(
-    tmp_path: Path, postgres_url: str
+    tmp_path: Path, postgres_url: str, redis_settings: dict[str, str]
 ) -> None:
     operator, key = asyncio.run(two_keys(postgres_url))
-    shared = {"LABS_DATABASE_URL": postgres_url, "LABS_PEPPER": PEPPER}
+    shared = {"LABS_DATABASE_URL": postgres_url, "LABS_PEPPER": PEPPER, **redis_settings}
     with (
         server_process(tmp_path / "first", keys=(), **shared) as first,
         server_process(tmp_path / "second", keys=(), **shared) as second,

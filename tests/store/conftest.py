@@ -28,3 +28,16 @@ async def store(url: str) -> AsyncIterator[Store]:
     store = await Store.open(url, busy_timeout_s=0.05)
     yield store
     await store.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def engine_url(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue("url" if request.param == "sqlite" else "postgres_url"))
+
+
+@pytest.fixture
+async def store_on_both(engine_url: str) -> AsyncIterator[Store]:
+    """A store of each engine in turn."""
+    opened = await Store.open(engine_url, busy_timeout_s=0.05)
+    yield opened
+    await opened.close()

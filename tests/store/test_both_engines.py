@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -22,16 +21,9 @@ ODD = {"z": 1, "a": [None, "ü\u2028", 0.1, 1e-17], "deep": {"b": 1, "a": 2}}
 """Order of keys, precision and characters that a database might change."""
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def engine_url(request: pytest.FixtureRequest) -> str:
-    return str(request.getfixturevalue("url" if request.param == "sqlite" else "postgres_url"))
-
-
 @pytest.fixture
-async def store(engine_url: str) -> AsyncIterator[Store]:
-    opened = await Store.open(engine_url, busy_timeout_s=0.05)
-    yield opened
-    await opened.close()
+def store(store_on_both: Store) -> Store:
+    return store_on_both
 
 
 async def test_a_turn_and_its_answer_come_back_as_they_went_in(store: Store) -> None:

@@ -1,0 +1,143 @@
+"""Turns of many episodes, stored together: a statement or two for all of them, and one commit.
+
+Whoever has a turn to store while others are being stored waits for the next group, which takes all that came
+meanwhile: the longer a commit takes, the more share the next one. Nobody waits for company. A turn that does not go
+with the others (the database refuses a value of it, or there is an answer to its request already) takes nobody along:
+then each of the group is stored by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from reward_server.errors import StoreUnavailable, TurnInProgress
+from reward_server.store.faults import is_lock_wait
+from reward_server.store.records import EpisodeRow, TurnRow
+
+if TYPE_CHECKING:
+    from reward_server.store.store import UnitOfWork
+
+GROUP_LIMIT = 64
+"""Turns of one group: enough to spread the cost of a commit, few enough that nobody waits long."""
+
+Also: TypeAlias = "Callable[[UnitOfWork], Awaitable[None]]"
+Transaction: TypeAlias = "Callable[[], AbstractAsyncContextManager[UnitOfWork]]"
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """A turn that is to be stored."""
+
+    episode: EpisodeRow
+    turn: TurnRow
+    also: Also | None
+    stored: asyncio.Future[None]
+
+    def settle(self, error: BaseException | None) -> None:
+        if not self.stored.done():
+            if error is None:
+                self.stored.set_result(None)
+            else:
+                self.stored.set_exception(error)
+
+
+class TurnWrites:
+    """The turns that wait to be stored, and the groups that are being stored."""
+
+    def __init__(self, transaction: Transaction, at_once: int) -> None:
+        """`at_once`: so many groups may be under way, each in a transaction of its own."""
+        self._transaction = transaction
+        self._at_once = at_once
+        self._waiting: deque[_Waiting] = deque()
+        self._writing: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def append(self, episode: EpisodeRow, turn: TurnRow, also: Also | None = None) -> None:
+        """Store a turn and the episode as it stands after it, and what `also` stores, all together or not at all.
+
+        Raises:
+            TurnInProgress: the episode is not where this turn began; somebody else was faster.
+            StoreUnavailable: the database cannot be used.
+        """
+        if self._closed:
+            raise StoreUnavailable
+        waiting = _Waiting(episode, turn, also, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._go_on()
+        await waiting.stored
+
+    @property
+    def waiting(self) -> int:
+        """Turns that are in no group yet."""
+        return len(self._waiting)
+
+    async def close(self) -> None:
+        """Store what waits; take no more."""
+        self._closed = True
+        while self._writing:
+            await asyncio.wait(self._writing)
+
+    def _go_on(self) -> None:
+        if self._waiting and len(self._writing) < self._at_once:
+            task = asyncio.create_task(self._write(), name="store-turns")
+            self._writing.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._writing.discard(task)
+        self._go_on()
+
+    async def _write(self) -> None:
+        """Store groups until nobody waits."""
+        while group := self._next_group():
+            try:
+                await self._store(group)
+            finally:
+                # Only where this task is ended from outside is anybody left to be told.
+                for each in group:
+                    each.settle(StoreUnavailable())
+
+    def _next_group(self) -> list[_Waiting]:
+        group: dict[str, _Waiting] = {}
+        while self._waiting and len(group) < GROUP_LIMIT and self._waiting[0].turn.episode_id not in group:
+            each = self._waiting.popleft()
+            if not each.stored.cancelled():
+                group[each.turn.episode_id] = each
+        # Always in one order, so that two servers do not wait for each other's rows.
+        return [group[name] for name in sorted(group)]
+
+    async def _store(self, group: list[_Waiting]) -> None:
+        try:
+            moved = await self._together(group)
+        except Exception as error:  # noqa: BLE001 (handed to those who wait)
+            if isinstance(error, StoreUnavailable) and not is_lock_wait(error):
+                for each in group:
+                    each.settle(_own(error))
+            elif len(group) == 1:
+                group[0].settle(error)
+            else:
+                for each in group:
+                    await self._store([each])
+        else:
+            for each in group:
+                each.settle(None if each.turn.episode_id in moved else TurnInProgress())
+
+    async def _together(self, group: list[_Waiting]) -> set[str]:
+        async with self._transaction() as unit:
+            moved = await unit.episodes.append_turns([(each.episode, each.turn) for each in group])
+            for each in group:
+                if each.also is not None and each.turn.episode_id in moved:
+                    await each.also(unit)
+        return moved
+
+
+def _own(error: StoreUnavailable) -> StoreUnavailable:
+    """An error object for one of several: a traceback grows with each that raises it."""
+    own = StoreUnavailable(error.message)
+    own.__cause__ = error.__cause__
+    return own
