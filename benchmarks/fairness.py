@@ -70,6 +70,7 @@ async def measure(server: ServerProcess, keys: dict[str, str], rounds: int, seco
     async with client(server, keys["modest"]) as modest, client(server, keys["greedy"]) as greedy:
         for episodes in (1, 8):
             await played(modest, episodes, min(seconds, 5.0))
+            await idle(server)
             taken: dict[str, list[float]] = {"alone": [], "beside the greedy key": []}
             for _ in range(rounds):
                 taken["alone"] += await played(modest, episodes, seconds)
@@ -154,15 +155,13 @@ def fresh(characters: int) -> str:
 
 
 async def idle(server: ServerProcess) -> None:
-    """Until what was given up has ended."""
-    async with asyncio.timeout(120.0):
-        used = server.cpu_s()
-        while True:
+    """Until the server has nothing left to do: what was given up has ended, and what it warms is warm."""
+    async with asyncio.timeout(300.0):
+        quiet = 0
+        while quiet < 3:
+            used = server.cpu_s()
             await asyncio.sleep(1.0)
-            now = server.cpu_s()
-            if now - used < 0.3:
-                return
-            used = now
+            quiet = quiet + 1 if server.cpu_s() - used < 0.05 else 0
 
 
 if __name__ == "__main__":

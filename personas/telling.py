@@ -30,7 +30,7 @@ SIMILAR_MEANING = 0.68
 LONG_WORDS = 3
 """A sentence of more words than this is recognised inside a longer one."""
 MAX_SENTENCES = 12
-KEPT_ANSWERS = 32_768
+KEPT_ANSWERS, KEPT_BYTES = 32_768, 16_000_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -43,7 +43,9 @@ class Told:
 
 _Key = tuple[CompiledCase, Matcher, str, str]
 """Case, matcher, line and topic."""
-_known: Memory[_Key, Told | None] = Memory(KEPT_ANSWERS)
+_known: Memory[_Key, Told | None] = Memory(
+    KEPT_ANSWERS, size_bytes=KEPT_BYTES, cost=lambda key, found: len(key[2]) + (len(found.quote) if found else 0)
+)
 
 
 def told(case: CompiledCase, matcher: Matcher, asked: Sequence[tuple[str, Sequence[str]]]) -> list[Mapping[str, Told]]:

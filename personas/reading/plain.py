@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from string import ascii_letters
+
+from personas.memory import remembered
 
 _QUOTES = str.maketrans(
     {
@@ -29,7 +31,7 @@ _MARKS_PER_LETTER = 2
 _DROPPED = frozenset({"Cf", "Cc", "Co", "Cn", "Cs"})
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def plain(text: str) -> str:
     """The text in its normal form; ASCII without control characters comes back as it is but for runs of spaces.
 

@@ -23,7 +23,17 @@ from personas.reading.index import CaseIndex, index_of
 from personas.reading.sentences import clauses, sentences
 from personas.wording import content_stems
 
-__all__ = ["LocalReader", "Reader", "Turn", "after_line", "heard_of", "parts_of", "said_in", "texts_of"]
+__all__ = [
+    "LocalReader",
+    "Reader",
+    "Turn",
+    "after_line",
+    "heard_of",
+    "parts_of",
+    "readings_kept",
+    "said_in",
+    "texts_of",
+]
 
 Turn = tuple[str, str]
 """The persona's last line ("" if there is none) and the agent's turn."""
@@ -43,7 +53,7 @@ MAX_SENTENCES = 40
 """More sentences than this in one turn are not read: nobody could follow them."""
 LINE_CHARS = 240
 """Of the persona's last line so much, from its end, stands before an elliptic sentence."""
-KEPT_TURNS = 16_384
+KEPT_TURNS, KEPT_BYTES = 16_384, 48_000_000
 _ASKING = (Act.ASK, Act.INVITE, Act.CHECK)
 _EMPATHY = ACTS.index(Act.EMPATHY)
 
@@ -66,13 +76,18 @@ class LocalReader:
         self._embedder = embedder
         self._heads = heads
         self._indexes: WeakKeyDictionary[CompiledCase, CaseIndex] = WeakKeyDictionary()
-        self._read: Memory[tuple[CompiledCase, Turn], Reading] = Memory(KEPT_TURNS)
+        self._read: Memory[tuple[CompiledCase, Turn], Reading] = readings_kept()
         self._lock = Lock()
 
     @property
     def version(self) -> str:
         """Heads and encoder."""
         return f"local/1/{self._heads.digest}/{self._embedder.version}"
+
+    @property
+    def held_bytes(self) -> int:
+        """What the remembered readings, and the vectors they were made of, take."""
+        return self._read.held_bytes + getattr(self._embedder, "held_bytes", 0)
 
     def texts(self, case: CompiledCase, turns: Iterable[Turn]) -> list[str]:
         """What reading the turns will embed, known turns left out."""
@@ -151,9 +166,22 @@ class LocalReader:
     def _index(self, case: CompiledCase) -> CaseIndex:
         with self._lock:
             index = self._indexes.get(case)
-            if index is None:
-                index = self._indexes[case] = index_of(case, self._embedder)
+        if index is None:
+            # Two threads may make the same one: waiting for the other would be waiting for all that it does besides.
+            made = index_of(case, self._embedder)
+            with self._lock:
+                index = self._indexes.setdefault(case, made)
         return index
+
+
+def readings_kept() -> Memory[tuple[CompiledCase, Turn], Reading]:
+    """Room for the readings of turns."""
+    return Memory(KEPT_TURNS, size_bytes=KEPT_BYTES, cost=lambda key, reading: sum(map(len, key[1])) + _bytes(reading))
+
+
+def _bytes(reading: Reading) -> int:
+    """About what a reading takes."""
+    return sum(len(s.text) + 400 + 120 * (len(s.topics) + len(s.commitments)) for s in reading.sentences)
 
 
 def parts_of(sentence: str, acts: Matrix) -> tuple[str, ...]:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
+from personas.memory import remembered
 from personas.reading.plain import plain
 
 MAX_CHARS = 400
@@ -26,7 +26,7 @@ _ABBREVIATION = re.compile(
 _JOINT = re.compile(r"\s*[,;:\u2013\u2014]\s+(?:(?:and|or|but)\s+)?|\s+-\s+|\s+(?:and|or|but)\s+")
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text in order, in plain form; items of a list and lines are sentences of their own."""
     pieces: list[str] = []
@@ -43,7 +43,7 @@ def sentences(text: str) -> tuple[str, ...]:
     return tuple(part for piece in pieces for part in _portions(piece))
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def clauses(sentence: str) -> tuple[str, ...]:
     """The parts of a sentence between commas, semicolons, dashes, "and", "or" and "but"; none of an undivided one."""
     parts = tuple(part for part in _JOINT.split(sentence) if any(map(str.isalpha, part)))

@@ -158,6 +158,11 @@ class FairThreads(Executor):
             worker.take(None)
 
     @property
+    def is_busy(self) -> bool:
+        """Whether anything is being done."""
+        return bool(self._running)
+
+    @property
     def waiting_s(self) -> float:
         """The longest that a lab with work has had no turn."""
         with self._lock:

@@ -20,7 +20,7 @@ from personas.hearing import ASKED, LIKELY_MADE, MADE, UNSURE
 from personas.memory import Memory
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.reading.plain import plain
-from personas.reading.reader import KEPT_TURNS, LocalReader, Turn
+from personas.reading.reader import LocalReader, Turn, readings_kept
 from reward_server.judges.asking import ask_and_read, no_answer
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
@@ -77,7 +77,7 @@ class LlmReader:
         self._model = model
         self._cache = cache
         self._loop = loop
-        self._known: Memory[tuple[CompiledCase, Turn], Reading] = Memory(KEPT_TURNS)
+        self._known: Memory[tuple[CompiledCase, Turn], Reading] = readings_kept()
 
     @property
     def version(self) -> str:

@@ -54,6 +54,13 @@ def meaning_width(encoder: TextEncoder) -> int:
 
 
 TOKENS_PER_BATCH = 4096
+CACHE_BYTES = 64_000_000
+"""Of the texts that an encoder remembers, with their vectors."""
+
+
+def bytes_of(text: str, vector: Vectors) -> int:
+    """What a remembered text takes."""
+    return len(text) + vector.nbytes
 
 
 def batch_tokens(encoder: TextEncoder) -> int:
@@ -125,13 +132,18 @@ class EncoderMatcher:
         self._batched = batched or encoder
         self._shelf = shelf
         self._looked_up = looked_up
-        self._known: Memory[str, Vectors] = Memory(cache_size)
+        self._known: Memory[str, Vectors] = Memory(cache_size, size_bytes=CACHE_BYTES, cost=bytes_of)
         self._anchors: dict[tuple[str, ...], NDArray[np.float64]] = {}
 
     @property
     def version(self) -> str:
         """Identifies weights and method; part of the scoring version."""
         return self._encoder.version
+
+    @property
+    def held_bytes(self) -> int:
+        """What the remembered texts of conversations take."""
+        return self._known.held_bytes
 
     def cosine(self, texts: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
         """Cosine similarities, shape (len(texts), len(anchors)), rounded to three decimals."""

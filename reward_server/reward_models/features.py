@@ -24,7 +24,7 @@ from personas.memory import Memory
 from personas.wording import tokens
 from reward_server.reward_models import misconduct, segments, wordings
 from reward_server.reward_models.conversation import Conversation, Reads
-from reward_server.reward_models.encoder import AwaitableEncoder, TextEncoder, Vectors, meaning_width
+from reward_server.reward_models.encoder import AwaitableEncoder, TextEncoder, Vectors, bytes_of, meaning_width
 from reward_server.reward_models.segments import Message
 from reward_server.reward_models.wordings import Heard
 
@@ -70,8 +70,8 @@ ALL, CONTENT, MEANING = "all", "content", "meaning"
 """The names of `readings`."""
 COSTS = ("misconduct",)
 """Blocks that may only lower a value."""
-REMEMBERED = 20_000
-"""Sentence vectors kept: 120 MB at 1,536 numbers each."""
+REMEMBERED, CACHE_BYTES = 20_000, 128_000_000
+"""Sentence vectors kept."""
 _TALK = 4
 
 
@@ -101,7 +101,7 @@ class ConversationFeaturiser:
         """Args: reads: what an agent earns by in a scenario."""
         self._encoder = encoder
         self._reads: Reads = reads
-        self._known: Memory[str, Vectors] = Memory(remembered)
+        self._known: Memory[str, Vectors] = Memory(remembered, size_bytes=CACHE_BYTES, cost=bytes_of)
         styles = len(wordings.COMMON) + len(wordings.MARKS)
         counts = {"reply_words": wordings.BUCKETS, "reply_style": styles, "agent_style": styles, "talk": _TALK}
         counts |= dict.fromkeys(("reply_numbers", "mean_numbers", "first_numbers"), wordings.NUMBERS)
