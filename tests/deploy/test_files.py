@@ -11,6 +11,8 @@ import pytest
 import typer
 import yaml
 
+from learner.cli.main import app as learner_app
+from learner.presets import preset_names
 from reward_server.cli.main import app
 from reward_server.settings import PREFIX, Settings
 from reward_server.store.engine import check_url
@@ -47,7 +49,7 @@ def test_every_variable_in_these_files_is_a_setting() -> None:
     files = [ROOT / "docker-compose.yml", ROOT / "deploy" / "Dockerfile", *MANIFESTS]
     named = {name for file in files for name in re.findall(r"\bLABS_[A-Z_]*[A-Z]\b", file.read_text())}
     assert len(named) > 8
-    assert named <= VARIABLES
+    assert named <= VARIABLES | {"LABS_API_KEY"}  # of clients
 
 
 def test_every_command_in_these_files_exists() -> None:
@@ -94,7 +96,7 @@ def test_probes_and_ports_are_those_of_the_server() -> None:
 def test_compose_is_whole() -> None:
     """Every volume, secret and service that is named is there; what has no default stops it with a reason."""
     services = COMPOSE["services"]
-    assert {"labs", "worker", "postgres", "redis", "prometheus", "grafana", "vllm"} <= set(services)
+    assert {"labs", "worker", "postgres", "redis", "prometheus", "grafana", "vllm", "learner"} <= set(services)
     for service in services.values():
         assert set(service.get("depends_on", ())) <= set(services)
         assert set(service.get("secrets", ())) <= set(COMPOSE["secrets"])
@@ -103,6 +105,22 @@ def test_compose_is_whole() -> None:
             assert source in COMPOSE["volumes"] or (ROOT / source).exists(), volume
     wanted = set(re.findall(r"\$\{(\w+):\?", (ROOT / "docker-compose.yml").read_text()))
     assert wanted == {"PYTHON_IMAGE", "LABS_HOSTS", "POSTGRES_PASSWORD", "LABS_PEPPER", "GRAFANA_PASSWORD"}
+
+
+def test_the_learner_of_compose_starts_a_run_that_exists_and_keeps_it() -> None:
+    learner = COMPOSE["services"]["learner"]
+    assert learner["profiles"] == ["learner"]
+    stage = learner["build"]["target"]
+    assert re.search(rf"^FROM base AS {stage}$", DOCKERFILE, re.MULTILINE)
+    assert re.findall(r"^FROM .* AS (\w+)$", DOCKERFILE, re.MULTILINE)[-1] == "server"
+    command, run, *options = [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in learner["command"]]
+    known = typer.main.get_group(learner_app).commands[command]
+    assert run in preset_names()
+    assert set(options[::2]) <= {name for option in known.params for name in option.opts}
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    assert given["--url"] == "http://labs:8321"
+    assert given["--out"].startswith(f"{learner['volumes'][0].split(':')[1]}/")
+    assert learner["read_only"] is True
 
 
 def test_the_image_is_built_from_what_was_looked_at_and_is_nobody_special() -> None:
