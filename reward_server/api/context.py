@@ -44,6 +44,7 @@ from reward_server.reward_models.service import RewardModelService
 from reward_server.settings import Settings
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
+from reward_server.telemetry.traces import Traces
 from reward_server.webhooks.service import WebhookService
 from scenarios.library import Catalog
 
@@ -80,6 +81,7 @@ class Services:
     files: FileService
     jobs: JobService
     metrics: Metrics
+    traces: Traces
     readiness: Readiness
     places: LabPlaces
     compute: ComputeBudget

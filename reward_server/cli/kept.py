@@ -39,7 +39,7 @@ def database(settings: Settings) -> Finding:
 
 def keys(settings: Settings) -> Finding:
     """Whether a start would refuse for want of a key, or of the secret that keys are hashed with."""
-    from reward_server.app import may_be_open
+    from reward_server.assembly.callers import may_be_open
     from reward_server.coordination.pepper import FILE_NAME, pepper_of
 
     pepper = settings.pepper is not None or (settings.data / FILE_NAME).exists()

@@ -32,22 +32,32 @@ class Readers:
         self._started: list[Lane] = []
         self._returning: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._busy = 0
+
+    @property
+    def busy(self) -> int:
+        """Units of work that hold or wait for a connection."""
+        return self._busy
 
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[Session]:
         """A session that sees one state and cannot write."""
         if self._closed:
             raise StoreUnavailable
-        lane = await self._take()
-        session = Session(lane)
+        self._busy += 1
         try:
-            yield session
+            lane = await self._take()
+            session = Session(lane)
+            try:
+                yield session
+            finally:
+                # In a task of its own: the connection has to come back even if the reader was cancelled.
+                task = asyncio.create_task(self._give_back(lane, session))
+                self._returning.add(task)
+                task.add_done_callback(self._returning.discard)
+                await asyncio.shield(task)
         finally:
-            # In a task of its own: the connection has to come back even if the reader was cancelled.
-            task = asyncio.create_task(self._give_back(lane, session))
-            self._returning.add(task)
-            task.add_done_callback(self._returning.discard)
-            await asyncio.shield(task)
+            self._busy -= 1
 
     async def close(self) -> None:
         """Close every connection; nobody may be reading any more."""

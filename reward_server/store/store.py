@@ -135,6 +135,11 @@ class Store:
         """Units of work that hold or wait for a writing connection, and turns that wait to be written."""
         return self._writers.waiting + self._turns.waiting
 
+    @property
+    def reading_now(self) -> int:
+        """Units of work that hold or wait for a reading connection."""
+        return self._readers.busy
+
     async def ping(self) -> None:
         """`StoreUnavailable` if the database cannot be read."""
         async with self.reading() as work:

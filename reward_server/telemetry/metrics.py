@@ -6,7 +6,7 @@ page is for operators alone. A label never names a criterion, a fact or anything
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from prometheus_client import (
     CollectorRegistry,
@@ -53,6 +53,20 @@ class Metrics:
             registry=registry,
         )
         self.requests_in_work = Gauge("labs_requests_in_work", "Requests being answered.", registry=registry)
+        self.sockets_open = Gauge("labs_sockets_open", "WebSockets that play episodes.", registry=registry)
+        self.socket_operations = Counter(
+            "labs_socket_operations",
+            "Operations on WebSockets answered; `status` is that of the HTTP call, 499 where the client left.",
+            ("op", "status"),
+            registry=registry,
+        )
+        self.socket_operation_seconds = Histogram(
+            "labs_socket_operation_seconds",
+            "Time to answer an operation on a WebSocket.",
+            ("op",),
+            buckets=LATENCY_BUCKETS_S,
+            registry=registry,
+        )
         self.turned_away = Counter(
             "labs_turned_away", "Requests refused because all places were taken.", registry=registry
         )
@@ -98,6 +112,12 @@ class Metrics:
         self.job_items = Counter(
             "labs_job_items", "Items of jobs by what became of an attempt.", ("type", "state"), registry=registry
         )
+        self.webhook_attempts = Counter(
+            "labs_webhook_attempts",
+            "Messages sent to webhooks, by what became of the attempt: delivered, pending (again later), dead.",
+            ("state",),
+            registry=registry,
+        )
         self.redis_lost = Gauge("labs_redis_lost", "Whether Redis does not answer (1) or does (0).", registry=registry)
 
         self.rewards = Histogram(
@@ -125,6 +145,12 @@ class Metrics:
         self.store_waiting = Gauge(
             "labs_store_waiting", "Units of work that hold or wait for a writing connection.", registry=registry
         )
+        self.readers_busy = Gauge(
+            "labs_store_readers_busy", "Reads that hold or wait for a reading connection.", registry=registry
+        )
+        self.cache_bytes = Gauge(
+            "labs_cache_bytes", "About what a cache in memory takes; it is bounded.", ("cache",), registry=registry
+        )
         self.alerts_firing = Gauge(
             "labs_alerts_firing", "Alerts that fire at this moment.", ("level",), registry=registry
         )
@@ -138,10 +164,19 @@ class Metrics:
         if moved is not None and self._by_scenario:
             self.reward_drift.labels(*names).set(moved)
 
-    def watch(self, queue_age: Callable[[], float], store_waiting: Callable[[], float]) -> None:
+    def watch(
+        self,
+        queue_age: Callable[[], float],
+        store_waiting: Callable[[], float],
+        readers_busy: Callable[[], float],
+        caches: Mapping[str, Callable[[], float]],
+    ) -> None:
         """Whom to ask when the page is read."""
         self.queue_age.set_function(queue_age)
         self.store_waiting.set_function(store_waiting)
+        self.readers_busy.set_function(readers_busy)
+        for name, held_bytes in caches.items():
+            self.cache_bytes.labels(name).set_function(held_bytes)
 
     def encoder_looked_up(self, hits: int, misses: int) -> None:
         """Texts that the encoder's cache had, and those it had not."""

@@ -15,6 +15,7 @@ from reward_server.errors import StoreUnavailable
 from reward_server.store.records import DeliveryRow, DeliveryState, WebhookRow
 from reward_server.store.store import Store
 from reward_server.telemetry.logs import get_logger
+from reward_server.telemetry.metrics import Metrics
 from reward_server.webhooks.sender import ATTEMPT_S, GONE, Outcome, Sender
 from reward_server.webhooks.signing import signed_headers
 
@@ -32,7 +33,8 @@ log = get_logger(__name__)
 class Deliverer:
     """The one who sends."""
 
-    def __init__(self, store: Store, sender: Sender, pepper: bytes, clock: Clock) -> None:
+    def __init__(self, store: Store, sender: Sender, pepper: bytes, clock: Clock, metrics: Metrics) -> None:
+        self._metrics = metrics
         self._store = store
         self._sender = sender
         self._pepper = pepper
@@ -70,6 +72,7 @@ class Deliverer:
             headers = signed_headers(self._pepper, hook.webhook_id, row.message_id, row.body, now)
             outcome = await self._sender.send(hook.url, row.body, headers)
         settled = after(row, outcome, self._clock)
+        self._metrics.webhook_attempts.labels(settled.state.value).inc()
         log.info(
             "webhook",
             message_id=row.message_id,

@@ -38,6 +38,8 @@ from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.settings import Settings
 from reward_server.store.store import Store
+from reward_server.telemetry.metrics import Metrics
+from reward_server.telemetry.traces import Traces
 from scenarios.library import Library
 from tests.contract.documented import Documented, documented
 
@@ -145,6 +147,11 @@ class House:
         store: Store = self.app.state.services.store
         return store
 
+    @property
+    def metrics(self) -> Metrics:
+        metrics: Metrics = self.app.state.services.metrics
+        return metrics
+
     @asynccontextmanager
     async def client(self, key: str | None = None) -> AsyncIterator[Client]:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -239,7 +246,13 @@ def assert_error(response: httpx2.Response, status: int, code: str) -> Json:
 
 @asynccontextmanager
 async def running_house(
-    data: Path, matcher: Matcher, library: Library, *, language_model: LanguageModel | None = None, **settings: Any
+    data: Path,
+    matcher: Matcher,
+    library: Library,
+    *,
+    language_model: LanguageModel | None = None,
+    traces: Traces | None = None,
+    **settings: Any,
 ) -> AsyncIterator[House]:
     held, logs = HeldMatcher(matcher), io.StringIO()
     house: House
@@ -256,6 +269,7 @@ async def running_house(
         new_seed=lambda: house.seeds.pop(0) if house.seeds else 11,
         log_stream=logs,
         language_model=language_model,
+        traces=traces,
         own_process=False,
     )
     made = Settings(data=data, log_format="json", **settings)

@@ -73,7 +73,7 @@ async def lab(inner: House) -> AsyncIterator[Client]:
 @pytest.fixture
 async def deliverer(inner: House) -> AsyncIterator[Deliverer]:
     sender = Sender(private=True)
-    yield Deliverer(inner.store, sender, load_pepper(inner.settings.data), inner.clock)
+    yield Deliverer(inner.store, sender, load_pepper(inner.settings.data), inner.clock, inner.metrics)
     await sender.close()
 
 
@@ -128,6 +128,9 @@ async def test_a_failed_message_is_tried_again_and_given_up_and_can_be_sent_agai
     path = f"/webhooks/{hook['webhook_id']}/deliveries/{sent['message_id']}/resend"
     assert (await lab.ok("POST", path))["state"] == "pending"
     assert await deliverer.send_due() == 1
+    page = (await lab.http.get("/metrics")).text
+    for state, count in (("pending", ATTEMPTS - 1), ("dead", 1), ("delivered", 1)):
+        assert f'labs_webhook_attempts_total{{state="{state}"}} {count}.0' in page
     assert (await messages(lab, hook))[0]["state"] == "delivered"
     assert {headers["webhook-id"] for headers, _ in receiver.got} == {sent["message_id"]}
     assert len(receiver.got) == ATTEMPTS + 1
@@ -209,7 +212,7 @@ async def test_inner_addresses_are_refused_when_added_and_when_sent(labs: Client
         connection.execute("UPDATE webhook SET url = 'https://127.0.0.1:9/x'")
     connection.close()
     sender = Sender(private=False)
-    await Deliverer(house.store, sender, b"p" * 32, house.clock).send_due()
+    await Deliverer(house.store, sender, b"p" * 32, house.clock, house.metrics).send_due()
     await sender.close()
     assert (await messages(labs, hook))[0]["last_error"] == "refused_address"
 

@@ -25,6 +25,7 @@ PUBLIC_LABELS = {
     "level",
     "type",
     "state",
+    "op",
 }
 
 

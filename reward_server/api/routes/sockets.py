@@ -8,6 +8,7 @@ socket is accepted and again for every operation, which counts as a request.
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,8 +23,8 @@ from reward_server.api.errors import error_response
 from reward_server.coordination.fair_threads import work_for
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
-from reward_server.errors import FieldProblem, InvalidRequest, LabsError, RateLimited
-from reward_server.ids import new_request_id
+from reward_server.errors import FieldProblem, InvalidRequest, LabsError, RateLimited, StoreUnavailable
+from reward_server.ids import IdPrefix, is_id, new_request_id
 from reward_server.scoring.weight import weight
 from reward_server.telemetry.logs import get_logger
 from trainer_client.wire import CreateEpisodeRequest, TurnRequest
@@ -37,6 +38,9 @@ WRITE_S = 20.0
 BUSY = "socket_operations"
 """In the state of a socket: how many operations are in work."""
 OPS = ("create", "turn", "close")
+UNKNOWN_OP = "unknown"
+GONE = 499
+"""Not sent: how an operation is counted whose client left."""
 MAX_REF_CHARACTERS = 256
 
 log = get_logger(__name__)
@@ -57,10 +61,23 @@ async def play_episodes(websocket: WebSocket) -> None:
         return
     await websocket.accept()
     socket = _Socket(websocket, services)
+    services.metrics.sockets_open.inc()
     try:
         await socket.serve()
     finally:
+        services.metrics.sockets_open.dec()
         await socket.end()
+
+
+@dataclass
+class _Noted:
+    """What metrics, log and span hold of an operation."""
+
+    request_id: str = field(default_factory=new_request_id)
+    ref: Any = None
+    op: str = UNKNOWN_OP
+    status: int = GONE
+    trace: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -116,26 +133,56 @@ class _Socket:
             return (message.get("bytes") or b"") if text is None else text.encode()
 
     async def _answer(self, data: bytes) -> None:
-        ref: Any = None
-        request_id = new_request_id()
+        noted, started = _Noted(), time.perf_counter()
+        with self.services.traces.span() as span:
+            try:
+                reply = await self._replied(data, noted)
+            finally:
+                span.tell(f"WS {noted.op}", PATH, noted.status, noted.request_id, noted.trace)
+                self._leave_trace(noted, time.perf_counter() - started)
+        await self._send(to_json(reply if noted.ref is None else {"ref": noted.ref, **reply}))
+
+    async def _replied(self, data: bytes, noted: _Noted) -> Body:
         try:
             content = await off_the_loop(_operation, data, CONVERSATION)
-            ref = content.pop("ref", None)
-            body = await self._within_limits(content)
-            reply = {**body, "request_id": request_id}
+            noted.ref = content.pop("ref", None)
+            reply = {**await self._within_limits(content, noted), "request_id": noted.request_id}
+            if "episode_id" in reply:
+                noted.trace["episode"] = reply["episode_id"]
+            noted.status = 200
         except LabsError as error:
-            reply = _refusal(request_id, error)
+            noted.trace["code"] = error.code
+            reply = _refusal(noted.request_id, error)
+            noted.status = reply["status"]
         except Exception as error:  # noqa: BLE001 (the boundary of a request)
             # The message of an unforeseen error may quote anything.
-            log.error("operation_failed", request_id=request_id, error=type(error).__name__)  # noqa: TRY400
-            reply = _refusal(request_id, LabsError())
-        await self._send(to_json(reply if ref is None else {"ref": ref, **reply}))
+            log.error("operation_failed", request_id=noted.request_id, error=type(error).__name__)  # noqa: TRY400
+            reply = _refusal(noted.request_id, LabsError())
+            noted.status = reply["status"]
+        return reply
 
-    async def _within_limits(self, content: dict[str, Any]) -> Body:
+    def _leave_trace(self, noted: _Noted, duration_s: float) -> None:
+        metrics = self.services.metrics
+        metrics.socket_operations.labels(noted.op, str(noted.status)).inc()
+        metrics.socket_operation_seconds.labels(noted.op).observe(duration_s)
+        if noted.trace.get("code") == StoreUnavailable.code:
+            metrics.store_errors.inc()
+        log.info(
+            "operation",
+            request_id=noted.request_id,
+            op=noted.op,
+            status=noted.status,
+            ms=round(duration_s * 1000, 1),
+            address=address_of(self.websocket),
+            **noted.trace,
+        )
+
+    async def _within_limits(self, content: dict[str, Any], noted: _Noted) -> Body:
         """The answer to one operation, under the limits that its HTTP call has."""
         services = self.services
         admission = await services.gatekeeper.admit(_key(self.websocket), address_of(self.websocket))
         lab, decision = admission.lab, admission.decision
+        noted.trace["lab"] = lab.lab_id
         work_for(lab.lab_id)
         await services.reward_models.active.current()
         if decision is not None and not decision.allowed:
@@ -145,6 +192,10 @@ class _Socket:
         op = content.pop("op", None)
         if op not in OPS:
             raise InvalidRequest(errors=[FieldProblem(("op",), f"Must be one of {', '.join(OPS)}.")])
+        noted.op = op
+        episode = content.get("episode_id")
+        if isinstance(episode, str) and is_id(episode, IdPrefix.EPISODE):
+            noted.trace["episode"] = episode
         if op != "close":
             await services.storage.require_room(lab)
         if services.gatekeeper.open_access:

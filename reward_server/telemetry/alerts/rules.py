@@ -34,6 +34,10 @@ def _failed(labels: dict[str, str] | object) -> bool:
     return isinstance(labels, dict) and labels["status"].startswith("5") and labels["status"] != "503"
 
 
+def _given_up(labels: dict[str, str] | object) -> bool:
+    return isinstance(labels, dict) and labels["state"] == "dead"
+
+
 def _server_errors(seen: Readings) -> float:
     return seen.share(seen.grown("labs_requests_total", _failed), seen.grown("labs_requests_total"), 20)
 
@@ -84,6 +88,22 @@ RULES = (
         0.0,
         60.0,
         lambda seen: seen.grown("labs_turned_away_total"),
+    ),
+    Rule(
+        "reads_wait",
+        Level.WARNING,
+        "Reads wait for a connection to the database.",
+        32.0,
+        30.0,
+        lambda seen: seen.level("labs_store_readers_busy"),
+    ),
+    Rule(
+        "webhooks_given_up",
+        Level.WARNING,
+        "Messages to webhooks were given up.",
+        0.0,
+        0.0,
+        lambda seen: seen.grown("labs_webhook_attempts_total", _given_up),
     ),
     Rule(
         "redis_lost",

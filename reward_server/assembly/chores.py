@@ -1,0 +1,94 @@
+"""What a server does besides answering: it forgets what is too old, warms its caches and settles its heap."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, suppress
+from datetime import timedelta
+from typing import Any
+
+from personas.reading.reader import Reader
+from reward_server.clock import Clock
+from reward_server.coordination.fair_threads import FairThreads
+from reward_server.coordination.tenants import Tenants
+from reward_server.errors import StoreUnavailable
+from reward_server.store.store import Store
+from reward_server.telemetry.logs import get_logger
+from reward_server.webhooks.delivery import KEPT
+from scenarios.library import Library
+
+PURGE_EVERY_S = 3600.0
+SWITCH_S = 0.001
+IDLE_LOOK_S = 0.1
+VERDICT_LIFETIME = timedelta(days=365)
+"""For as long the same transcript has the same reward from the same language model."""
+JOB_LIFETIME = timedelta(days=30)
+"""A job and its results can be read for so long after its end."""
+UPLOAD_LIFETIME = timedelta(days=1)
+"""An upload that is not complete by then was broken off."""
+
+log = get_logger(__name__)
+
+
+async def own(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
+    """Run in the background until the app stops."""
+    task = asyncio.create_task(work)
+
+    async def stop() -> None:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    stack.push_async_callback(stop)
+
+
+async def purge(store: Store, clock: Clock, tenants: Tenants) -> None:
+    """Forget, now and every hour, what is too old: answers to Idempotency-Keys, decisions and bookings of calls, jobs
+    that are over, uploads that were broken off, and conversations that labs do not let be kept for so long.
+    """
+    while True:
+        try:
+            async with store.transaction() as unit:
+                purged = await unit.answers.purge(clock.now())
+                forgotten = await unit.llm_answers.purge(clock.now() - VERDICT_LIFETIME)
+                await unit.spending.purge(clock.now())
+                await unit.webhooks.purge(clock.now() - KEPT)
+                await unit.jobs.purge(clock.now() - JOB_LIFETIME)
+                await unit.files.purge(clock.now() - UPLOAD_LIFETIME)
+            expired = await tenants.expire()
+            log.info("answers_purged", count=purged, decisions=forgotten, expired=expired)
+        except StoreUnavailable:
+            log.warning("answers_not_purged")
+        await asyncio.sleep(PURGE_EVERY_S)
+
+
+async def warm(library: Library, reader: Reader, threads: FairThreads) -> None:
+    """Encode the authored texts, scenario by scenario while nobody is served: the first turn shall be fast, too.
+
+    Not with a lower priority: a thread that is left waiting for a core may hold what others need.
+    """
+    prepare = getattr(reader, "prepare", None)
+    if prepare is None:
+        return
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1, thread_name_prefix="labs-warming") as thread:
+        for name in library.vault.names():
+            while threads.is_busy:  # noqa: ASYNC110 (threads have no event for this)
+                await asyncio.sleep(IDLE_LOOK_S)
+            await loop.run_in_executor(thread, prepare, library.vault.open(*name).case)
+    log.info("reader_warm")
+
+
+def settle_heap() -> None:
+    """Keep what lives as long as the process out of garbage collection: half the cost of a validation.
+
+    And let threads that read long texts hand the interpreter over sooner: a turn takes it a dozen times.
+    """
+    sys.setswitchinterval(SWITCH_S)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)

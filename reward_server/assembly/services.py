@@ -1,0 +1,156 @@
+"""Builds the services that routes call."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+from personas.library import load_temperaments
+from reward_server.api.auth import Gatekeeper
+from reward_server.api.context import Services
+from reward_server.api.cursor import CursorCodec
+from reward_server.api.readiness import OK, Readiness
+from reward_server.assembly.callers import tokens_of
+from reward_server.assembly.chores import own
+from reward_server.assembly.ground import Given, Ground
+from reward_server.assembly.scoring import Scoring, wording_of
+from reward_server.background import Workers, file_limits, job_kinds, worker_maker
+from reward_server.coordination.compute_budget import ComputeBudget
+from reward_server.coordination.fair_threads import lab_at_work
+from reward_server.coordination.places import LabPlaces
+from reward_server.coordination.storage import StorageQuota
+from reward_server.episodes.batches import EpisodeBatches
+from reward_server.episodes.scores import TurnScorer
+from reward_server.episodes.stage import Stage
+from reward_server.evaluations.calibrated import Calibrator
+from reward_server.evaluations.ranking import RankingService
+from reward_server.evaluations.service import EvaluationService
+from reward_server.jobs.durable.files import FileService
+from reward_server.jobs.durable.service import JobService
+from reward_server.judges.pairwise import PairwiseJudge
+from reward_server.judges.ruler import Ruler
+from reward_server.preferences.service import PreferenceService
+from reward_server.reward_models.calibration import CalibrationShelf
+from reward_server.scoring.rank import Ranker
+from reward_server.scoring.tie_breaker import TieBreaker
+from reward_server.store.store import Store
+from reward_server.telemetry.loop_lag import LoopLag
+from reward_server.telemetry.metrics import Metrics
+from reward_server.webhooks.service import WebhookService
+
+
+async def services_of(
+    stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scoring, loop_lag: LoopLag
+) -> Services:
+    """All that the routes call."""
+    settings, clock, metrics, store = given.settings, given.ports.clock, given.metrics, ground.store
+    catalog, idempotency = scoring.library.catalog, ground.idempotency
+    shelf = CalibrationShelf(settings.calibrations, lab_at_work)
+    evaluations = EvaluationService(
+        store=store,
+        catalog=catalog,
+        scorer=scoring.scorer,
+        idempotency=idempotency,
+        clock=clock,
+        metrics=metrics,
+        calibrator=Calibrator(shelf, scoring.lineage),
+        tie_breaker=_tie_breaker(scoring, metrics),
+    )
+    files_, jobs_ = await _jobs(stack, given, ground, scoring, evaluations)
+    return Services(
+        settings=settings,
+        clock=clock,
+        store=store,
+        catalog=catalog,
+        gatekeeper=Gatekeeper(
+            ground.keys,
+            ground.shared.rates,
+            open_access=ground.open_access,
+            tokens=tokens_of(settings, store, clock),
+            audit=ground.audit,
+        ),
+        cursors=CursorCodec(ground.pepper),
+        episodes=_episodes(given, ground, scoring),
+        evaluations=evaluations,
+        files=files_,
+        jobs=jobs_,
+        calibrations=shelf,
+        rankings=_rankings(given, ground, scoring),
+        preferences=PreferenceService(store=store, catalog=catalog, idempotency=idempotency, clock=clock),
+        webhooks=WebhookService(
+            store=store,
+            idempotency=idempotency,
+            clock=clock,
+            pepper=ground.pepper,
+            private=settings.webhook_private_addresses,
+        ),
+        reward_models=scoring.learned,
+        metrics=metrics,
+        traces=given.traces,
+        places=LabPlaces(settings.max_concurrency),
+        compute=ComputeBudget(usage=ground.usage),
+        usage=ground.usage,
+        storage=StorageQuota(store),
+        audit=ground.audit,
+        keys=ground.keys,
+        tenants=ground.tenants,
+        readiness=_readiness(store, scoring, loop_lag),
+    )
+
+
+def _episodes(given: Given, ground: Ground, scoring: Scoring) -> EpisodeBatches:
+    wording = wording_of(scoring.model, given.settings, given.metrics)
+    vault, temperaments = scoring.library.vault, load_temperaments()
+    return EpisodeBatches(
+        store=ground.store,
+        catalog=scoring.library.catalog,
+        stage=Stage(vault, temperaments, scoring.reader, scoring.matcher, scoring.threads, wording=wording),
+        scorer=TurnScorer(scoring.scorer),
+        idempotency=ground.idempotency,
+        clock=given.ports.clock,
+        metrics=given.metrics,
+        new_seed=given.ports.new_seed,
+        locks=ground.shared.locks,
+    )
+
+
+def _tie_breaker(scoring: Scoring, metrics: Metrics) -> TieBreaker | None:
+    """A language model decides ties, where there is one."""
+    if scoring.model is None:
+        return None
+    judge = PairwiseJudge(scoring.model, scoring.verdicts, scoring.reader)
+    return TieBreaker(judge, scoring.library.vault, metrics)
+
+
+def _rankings(given: Given, ground: Ground, scoring: Scoring) -> RankingService:
+    ruler = None if scoring.model is None else Ruler(scoring.model, scoring.reader)
+    return RankingService(
+        catalog=scoring.library.catalog,
+        scorer=scoring.scorer,
+        ranker=Ranker(scoring.scorer, scoring.library.vault, given.metrics, ruler),
+        idempotency=ground.idempotency,
+        metrics=given.metrics,
+    )
+
+
+async def _jobs(
+    stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scoring, evaluations: EvaluationService
+) -> tuple[FileService, JobService]:
+    """Uploads and jobs, with the workers of this process."""
+    settings, clock, store = given.settings, given.ports.clock, ground.store
+    kinds = job_kinds(evaluations, scoring.scorer, scoring.library.catalog, store)
+    maker = worker_maker(store=store, kinds=kinds, clock=clock, metrics=given.metrics, settings=settings)
+    workers = Workers(settings.job_workers, maker)
+    for worker in workers.each:
+        await own(stack, worker.run())
+    uploads = FileService(store, clock, file_limits(settings))
+    return uploads, JobService(
+        store=store, files=uploads, kinds=kinds, idempotency=ground.idempotency, clock=clock, wake=workers.wake
+    )
+
+
+def _readiness(store: Store, scoring: Scoring, loop_lag: LoopLag) -> Readiness:
+    fixed = {
+        "encoder": OK if scoring.matcher.version else "missing",
+        "scenarios": OK if scoring.library.catalog.collections else "missing",
+    }
+    return Readiness(store, scoring.threads, loop_lag, fixed=fixed)
