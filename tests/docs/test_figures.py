@@ -61,8 +61,11 @@ def http_goals() -> Iterator[str]:
 
 
 def turn_writes() -> Iterator[str]:
-    found = json.loads((RESULTS / "turn-writes.json").read_text())["speed_to_raw"]["grouped"]
-    yield f"| 4 × | {found:.1f} × {'' if found >= 4 else '(not met)'}"
+    report = json.loads((RESULTS / "turn-writes.json").read_text())
+    found, alone = (report["speed_to_raw"][name] for name in ("grouped", "ungrouped"))
+    p99 = bare(f"{report['p99_to_raw']['grouped']:.2f}")
+    assert found >= 4 > alone >= 0.65
+    yield f"| 4 × | {found:.1f} ×, at {p99} of its p99; {alone:.1f} × where each turn has a commit of its own"
 
 
 def update_speed() -> Iterator[str]:

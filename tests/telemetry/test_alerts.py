@@ -70,13 +70,15 @@ def test_each_rule_sees_what_it_is_for() -> None:
     metrics.loop_lag.set(3.0)
     metrics.queue_age.set(20.0)
     metrics.turned_away.inc()
+    metrics.readers_busy.set(40)
+    metrics.webhook_attempts.labels("dead").inc()
     metrics.redis_lost.set(1)
     metrics.llm.breaker_open.labels("openai").set(1)
     metrics.judge_failures.labels("timeout").inc(30)
     metrics.reward_drift.labels("tutoring", "fractions").set(-3.0)
     assert fired(metrics) == {rule.name for rule in RULES}
     # Counters that grow no more are no news.
-    levels = {"event_loop_late", "scoring_behind", "redis_lost", "provider_left_alone", "reward_drift"}
+    levels = {"event_loop_late", "scoring_behind", "reads_wait", "redis_lost", "provider_left_alone", "reward_drift"}
     assert fired(metrics, metrics) == levels
 
 
