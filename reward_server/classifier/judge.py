@@ -27,7 +27,11 @@ from reward_server.reward_models.earned import as_earned
 from reward_server.reward_models.recorded import conversation_of, scenario_text
 from reward_server.scoring.transcript import Transcript
 
-REMEMBERED = 8192
+REMEMBERED, REMEMBERED_BYTES = 8192, 16_000_000
+
+
+def _room() -> Memory[str, float]:
+    return Memory(REMEMBERED, size_bytes=REMEMBERED_BYTES, cost=lambda key, _: len(key))
 
 
 class Classifier(Protocol):
@@ -56,7 +60,7 @@ class ClassifierJudge:
     scale: float = 1.0
     matcher: Matcher | None = None
     """Finds what was told and not earned; without one, lines are read as they stand."""
-    _known: Memory[str, float] = field(default_factory=lambda: Memory(REMEMBERED), repr=False)
+    _known: Memory[str, float] = field(default_factory=_room, repr=False)
 
     @property
     def name(self) -> str:
