@@ -27,6 +27,7 @@ from reward_server.reward_models.encoder import EncoderMatcher, EncoderUnavailab
 from reward_server.reward_models.exactness import Tokens
 from reward_server.reward_models.micro_batcher import MicroBatcher
 from reward_server.reward_models.minilm import TOKENS_PER_PACK, MiniLmEncoder, read_checkpoint
+from reward_server.reward_models.products import Pair, Products
 
 TEXTS = [
     "Have you had any fever or sweating at night lately?",
@@ -97,6 +98,31 @@ def test_the_largest_pack_of_service_is_measured_on_load(model_folder: Path, mon
 
     monkeypatch.setattr(MiniLmEncoder, "forward", other_in_a_full_pack)
     assert not MiniLmEncoder(*read_checkpoint(model_folder))._packs_are_exact
+
+
+class Absent(Products):
+    def laid_out(self, pair: Pair) -> Pair:
+        raise AttributeError("no such operator")
+
+
+class Otherwise(Products):
+    def plain(self, rows: torch.Tensor, pair: Pair) -> torch.Tensor:
+        return super().plain(rows, pair) * 1.01
+
+
+class InARow(Products):
+    """Sums otherwise where there are many rows, by less than is taken for another result."""
+
+    def plain(self, rows: torch.Tensor, pair: Pair) -> torch.Tensor:
+        return super().plain(rows, pair) * (1.0 + 1e-6 * (len(rows) > 64))
+
+
+@pytest.mark.parametrize("way", [Absent, Otherwise, InARow])
+def test_a_way_to_multiply_that_fails_or_differs_is_not_taken(way: type[Products], model_folder: Path) -> None:
+    checkpoint = read_checkpoint(model_folder)
+    plain, chosen = MiniLmEncoder(*checkpoint, ways=()), MiniLmEncoder(*checkpoint, ways=[way()])
+    assert chosen.packs_are_exact == plain.packs_are_exact
+    assert np.array_equal(chosen.encode(TEXTS[:5]), plain.encode(TEXTS[:5]))
 
 
 def test_threads_agree_with_each_other(encoder: TextEncoder) -> None:
