@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -51,8 +52,15 @@ class Styled(WordCounts):
         return {**super().readings, "content": np.arange(self.width) == self.width - 1}
 
 
-def by(featuriser: WordCounts, folder: Path, features: str = "auto", *, style: bool = False) -> Trained:
-    task = Task(folder / "model", "letters", NOW, recipe=RECIPE, features=features)
+def by(
+    featuriser: WordCounts,
+    folder: Path,
+    features: str = "auto",
+    *,
+    style: bool = False,
+    counterparts: Literal["auto", "with", "without"] = "without",
+) -> Trained:
+    task = Task(folder / "model", "letters", NOW, recipe=RECIPE, features=features, counterparts=counterparts)
     return train(wordy(style=style), task, tools_at(folder, featuriser), quiet)
 
 
@@ -83,6 +91,21 @@ def test_features_of_style_are_left_out_unless_they_win_where_style_is_exchanged
     rows[1, -1] = 100.0
     assert heads.raw(rows)[0, 0] == heads.raw(rows)[1, 0]
     assert "Features: content" in (tmp_path / "auto" / "model" / "report.md").read_text()
+
+
+def test_heads_are_fitted_with_and_without_counterparts_also_where_that_was_interrupted(tmp_path: Path) -> None:
+    whole = by(WordCounts(), tmp_path / "whole", counterparts="auto").card
+    assert list(whole.recipe["features_tried"]) == ["all", "all+counterparts"]
+    task = Task(tmp_path / "model", "letters", NOW, recipe=RECIPE)
+
+    def stop(stage: str, done: int, total: int) -> None:
+        if stage == "training, all+counterparts" and done == 5:
+            raise KeyboardInterrupt
+
+    tools = tools_at(tmp_path, WordCounts())
+    with pytest.raises(KeyboardInterrupt):
+        train(wordy(style=False), task, tools, stop)
+    assert train(wordy(style=False), replace(task, resume=True), tools, quiet).card.id == whole.id
 
 
 def test_a_reading_that_is_asked_for_is_taken(tmp_path: Path) -> None:
