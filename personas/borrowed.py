@@ -125,8 +125,10 @@ def _runs(words: _Words) -> frozenset[_Words]:
 
 
 def _unquoted(sentence: str) -> str:
-    """A sentence without what it quotes: that is nobody's own."""
-    return _QUOTED.sub(" ", plain(sentence))
+    """A sentence without what it quotes, and without "you told me" before it: that is nobody's own."""
+    text = plain(sentence)
+    reported = _REPORTED.match(text)
+    return _QUOTED.sub(" ", text[reported.end() :] if reported else text)
 
 
 @remembered(8192)

@@ -37,7 +37,7 @@ TOLD_ALREADY = 0.25
 """A told topic gives way to an untold one of at least this probability: people go on, they rarely ask again."""
 MADE = 0.25
 LIKELY_MADE = 0.01
-"""Enough for the likeliest commitment of a sentence that proposes something."""
+"""Enough for the likeliest commitment of a sentence that proposes something and consoles nobody."""
 BINDING = 0.96
 """A commitment that costs the agent has to be this clear, and asserted."""
 TOPICS_A_SENTENCE = 2
@@ -216,7 +216,7 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
     best: dict[str, tuple[Candidate, Sentence]] = {}
     for sentence in spoken:
         for number, each in enumerate(sentence.commitments):
-            likely = number == 0 and each.confidence >= LIKELY_MADE and sentence.does(Act.PROPOSE)
+            likely = number == 0 and each.confidence >= LIKELY_MADE and _only_proposes(sentence)
             if not (each.confidence >= MADE or likely) or not _may_make(by_id[each.id], sentence):
                 continue
             if each.id not in best or each.confidence > best[each.id][0].confidence:
@@ -224,6 +224,11 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
     for name, (each, sentence) in best.items():
         early = not all_hold(by_id[name].after, state.said)
         yield Heard(name, sentence.text, early, _binds(by_id[name], each, sentence))
+
+
+def _only_proposes(sentence: Sentence) -> bool:
+    """Sympathy is no weak sign of a promise: "I'm sorry that they don't fit" refuses nothing."""
+    return sentence.does(Act.PROPOSE) and not sentence.does(Act.EMPATHY)
 
 
 def _may_make(commitment: CompiledCommitment, sentence: Sentence) -> bool:

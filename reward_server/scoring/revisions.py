@@ -14,9 +14,9 @@ from functools import cache
 
 REVISIONS: Mapping[str, int] = {
     "personas.reading": 4,
-    "personas.hearing": 5,
+    "personas.hearing": 6,
     "personas.telling": 1,
-    "personas.borrowed": 1,
+    "personas.borrowed": 2,
     "personas.replay": 3,
     "judges.cascade": 1,
     "judges.question": 1,

@@ -22,6 +22,7 @@ OFFER = "I will book an MRI scan of your knee."
         "Your neighbour lends you her naproxen, I hear.",
         "You owe your brother four thousand euros.",
         'You told me: "I never sleep when it rains at night.',
+        'You told me: "Only naproxen.',
         'or so I hear."',
         "I take naproxen from my neighbour’s cab\u200binet.",
     ],
