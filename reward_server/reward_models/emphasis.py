@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from reward_server.reward_models.heads import Exact, Matrix
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import Examples, moments
 
 METHOD = "emphasis/1"
 SPREAD = 1.0
@@ -42,8 +42,12 @@ class Evidence:
     @property
     def thinned(self) -> Evidence:
         """At most MOST_ROWS of them, evenly spaced."""
-        step = -(-len(self.rows) // MOST_ROWS)
-        return Evidence(self.rows[::step], self.targets[::step]) if step > 1 else self
+        few = _thinned(len(self.rows))
+        return Evidence(self.rows[few], self.targets[few])
+
+
+def _thinned(count: int) -> slice:
+    return slice(None, None, max(1, -(-count // MOST_ROWS)))
 
 
 def learned_emphasis(train: Examples, emphasis: Matrix, kinds: NDArray[np.intp]) -> Matrix:
@@ -53,18 +57,19 @@ def learned_emphasis(train: Examples, emphasis: Matrix, kinds: NDArray[np.intp])
     so few rows stays as it was. Rows of standardised features stay as long as they were on average, so that the same
     penalties fit.
     """
-    everything = train.all_features.astype(np.float64)
-    centre, spread = everything.mean(0), everything.std(0)
+    _, spread = moments(train.parts)
     scale = np.where(spread < 1e-6, np.inf, spread) / emphasis.astype(np.float64)
     known = np.isfinite(train.labels[:, 0])
     labels = train.labels[known, 0].astype(np.float64)
     parts = []
     if len(labels) and labels.std() > 1e-6:
-        rows = (train.features[known].astype(np.float64) - centre) / scale
-        parts.append(Evidence(rows - rows.mean(0), (labels - labels.mean()) / labels.std()))
+        own, few = train.features[known], _thinned(len(labels))
+        rows = (own[few].astype(np.float64) - moments([own])[0]) / scale
+        parts.append(Evidence(rows, ((labels - labels.mean()) / labels.std())[few]))
     if len(train.chosen):
-        differences = (train.chosen.astype(np.float64) - train.rejected.astype(np.float64)) / scale
-        parts.append(Evidence(differences, 2.0 * train.targets.astype(np.float64) - 1.0))
+        few = _thinned(len(train.chosen))
+        differences = (train.chosen[few].astype(np.float64) - train.rejected[few].astype(np.float64)) / scale
+        parts.append(Evidence(differences, 2.0 * train.targets[few].astype(np.float64) - 1.0))
     learned = emphasis.astype(np.float64) * factors(parts, kinds)[kinds]
     varies = np.isfinite(scale)
     if not varies.any():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reward_server.reward_models.dataset import Dataset
-from reward_server.reward_models.heads import Matrix
+from reward_server.reward_models.heads import Exact, Matrix
+
+BLOCK_ROWS = 512
+"""So many rows are held in double precision at once."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,14 @@ class Examples:
     """Shape (pairs,)."""
 
     @property
+    def parts(self) -> tuple[Matrix, Matrix, Matrix]:
+        """The features of every conversation, which together would be a copy."""
+        return self.features, self.chosen, self.rejected
+
+    @property
     def all_features(self) -> Matrix:
         """The features of every conversation, shape (labelled + 2 pairs, width)."""
-        return np.concatenate([self.features, self.chosen, self.rejected])
+        return np.concatenate(self.parts)
 
     def without(self, columns: NDArray[np.bool_] | None) -> Examples:
         """The same with these features (width,) at 0, so that nothing is learned of them."""
@@ -59,3 +67,27 @@ class Examples:
             targets=np.array([0.5 if pair.tie else 1.0 for pair in pairs], dtype=np.float32),
             weights=np.array([pair.weight for pair in pairs], dtype=np.float32),
         )
+
+
+def moments(parts: Sequence[Matrix]) -> tuple[Exact, Exact]:
+    """Mean and standard deviation of each feature over the rows of all parts, shape (width,) each."""
+    count = max(1, sum(len(part) for part in parts))
+    width = parts[0].shape[1]
+    centre = sum((block.sum(axis=0) for block in _blocks(parts)), np.zeros(width)) / count
+    squares = sum((((block - centre) ** 2).sum(axis=0) for block in _blocks(parts)), np.zeros(width))
+    return centre, np.sqrt(squares / count)
+
+
+def scaled(rows: Matrix, centre: Exact, scale: Exact) -> Matrix:
+    """(rows - centre) / scale, computed in double precision and rounded, shape (n, width)."""
+    found = np.empty(rows.shape, dtype=np.float32)
+    for start in range(0, len(rows), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        found[block] = (rows[block].astype(np.float64) - centre) / scale
+    return found
+
+
+def _blocks(parts: Sequence[Matrix]) -> Iterator[Exact]:
+    for part in parts:
+        for start in range(0, len(part), BLOCK_ROWS):
+            yield part[start : start + BLOCK_ROWS].astype(np.float64)

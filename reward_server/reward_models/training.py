@@ -29,7 +29,7 @@ from torch import Tensor
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.checkpoint import Checkpoint, Progress
 from reward_server.reward_models.heads import Exact, Heads, Matrix
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import Examples, moments, scaled
 
 MIN_PAIRS = 20
 """Fewer validation pairs say nothing about how sharp chances should be."""
@@ -140,32 +140,30 @@ class _Fitter:
         self._names = names
         self._recipe = recipe
         self._has_labels = bool(len(train.features))
-        everything = train.all_features.astype(np.float64)
-        self._centre = everything.mean(0).astype(np.float32)
-        spread = everything.std(0)
+        centre, spread = moments(train.parts)
+        self._centre = centre.astype(np.float32)
         # A feature that never varies says nothing; dividing by its rounding error would make it say a lot.
         spread[spread < 1e-6] = np.inf
-        stretch = np.ones(everything.shape[1]) if emphasis is None else emphasis.astype(np.float64)
+        stretch = np.ones(len(centre)) if emphasis is None else emphasis.astype(np.float64)
         # The rows then have a length of about 1, whatever the number of features.
         self._scale = (spread / stretch * math.sqrt(float((stretch**2).sum()))).astype(np.float32)
         self._train, self._validation = self._tensors(train), self._tensors(validation)
         self._pairs = validation
         self._costs = costs if costs is not None and costs.any() else None
-        columns = np.zeros(everything.shape[1], bool) if self._costs is None else self._costs
+        columns = np.zeros(len(centre), bool) if self._costs is None else self._costs
         self._capped = torch.from_numpy(np.tile(columns, len(names)))
         labels = train.labels.astype(np.float64)
         self._means, self._variances = _moments(labels, len(names))
 
     def _tensors(self, part: Examples) -> dict[str, Tensor]:
-        def scaled(features: Matrix) -> Tensor:
-            exact = (features.astype(np.float64) - self._centre) / self._scale
-            return torch.from_numpy(exact.astype(np.float32))
+        def standard(features: Matrix) -> Tensor:
+            return torch.from_numpy(scaled(features, self._centre.astype(np.float64), self._scale.astype(np.float64)))
 
         return {
-            "features": scaled(part.features),
+            "features": standard(part.features),
             "labels": torch.from_numpy(part.labels.astype(np.float32)),
-            "chosen": scaled(part.chosen),
-            "rejected": scaled(part.rejected),
+            "chosen": standard(part.chosen),
+            "rejected": standard(part.rejected),
             "targets": torch.from_numpy(part.targets.astype(np.float32)),
             "weights": torch.from_numpy(part.weights.astype(np.float32)),
         }

@@ -11,7 +11,7 @@ import pytest
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.checkpoint import Checkpoint
 from reward_server.reward_models.dataset import OVERALL, Dataset, split
-from reward_server.reward_models.matrices import Examples
+from reward_server.reward_models.matrices import BLOCK_ROWS, Examples, moments, scaled
 from reward_server.reward_models.metrics import pairwise, r2
 from reward_server.reward_models.training import Epoch, Fitted, Recipe, fit
 from tests.reward_models.talks import KIND, PLAIN, WordCounts, labelled_talks, preferred_talks
@@ -200,3 +200,14 @@ def test_pairs_teach_costs_as_well() -> None:
     fitted, _ = fitted_on(preferred_talks(), costs=np.ones(WordCounts.width, dtype=np.bool_))
     assert (fitted.heads.weights <= 0).all()
     assert (fitted.heads.weights < 0).any()
+
+
+def test_moments_and_scaling_by_blocks_are_those_of_the_whole() -> None:
+    source = np.random.default_rng(0)
+    parts = [source.normal(3.0, 2.0, size=(rows, 4)).astype(np.float32) for rows in (BLOCK_ROWS + 7, 0, 5)]
+    whole = np.concatenate(parts).astype(np.float64)
+    centre, spread = moments(parts)
+    np.testing.assert_allclose(centre, whole.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(spread, whole.std(0), rtol=1e-12)
+    found = scaled(parts[0], centre, spread)
+    assert np.array_equal(found, ((parts[0].astype(np.float64) - centre) / spread).astype(np.float32))
