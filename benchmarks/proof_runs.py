@@ -5,6 +5,8 @@ Usage: python -m benchmarks.proof_runs --runs FOLDER [--only grpo gspo dapo vapo
 
 Each run is a preset of the learner against a Labs server of its own. A run that is finished is not made again and one
 that was interrupted goes on, so the command may be ended and started at any time; rows are printed as they come.
+`--only dpo` plays episodes with the model that was warmed up, and learns from the pairs that the server exports of
+them. `--only resumed` is `grpo` for five updates, killed in the fourth; it is compared with the run that was not.
 `--write` puts the table and the plots into `benchmarks/results/`. A run counts as learned when the rise of the reward
 on held-out seeds is beyond two standard errors of the difference, and as fluent while at most 5 % of held-out turns
 are broken. Nothing is tuned on the held-out seeds.
@@ -13,74 +15,24 @@ are broken. Nothing is tuned on the held-out seeds.
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.curves import draw_watched
-from benchmarks.learning_curve import is_finished
-from benchmarks.processes import ROOT, labs_server, running
+from benchmarks.processes import labs_server, running
+from benchmarks.proofs import ALONE, KINDS, Proof, Resumed, proof_of
 from benchmarks.report import RESULTS, Table, environment, write
-from learner.metrics import read_metrics
 
 BROKEN_LIMIT = 0.05
-KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "grpo": ("grpo", ()),
-    "gspo": ("gspo", ()),
-    "dapo": ("dapo", ()),
-    "vapo": ("vapo", ()),
-    "ppo": ("ppo", ()),
-    "qwen": ("grpo", ("model.family=qwen",)),
-    "gemma": ("grpo", ("model.family=gemma",)),
-    "single-turn": ("single-turn", ()),
-}
-"""Name of a kind of run: preset, and what is changed in it."""
-
-
-@dataclass(frozen=True)
-class Proof:
-    """One run."""
-
-    kind: str
-    seed: int
-    updates: int
-
-    @property
-    def name(self) -> str:
-        """Of its folder."""
-        return f"{self.kind}-{self.updates}-seed-{self.seed}"
-
-    def play(self, url: str, folder: Path) -> None:
-        """Play it in a process of its own, or go on with it."""
-        preset, changes = KINDS[self.kind]
-        wanted = [*changes, f"run.seed={self.seed}", f"run.updates={self.updates}", "evaluation.samples=3"]
-        arguments = ["train", preset, "--url", url, "--out", str(folder / self.name)]
-        arguments += [part for change in wanted for part in ("--set", change)]
-        variables = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
-        with (folder / f"{self.name}.log").open("a") as log:
-            subprocess.run(
-                [sys.executable, "-m", "learner", *arguments], check=True, cwd=ROOT, env=variables, stdout=log
-            )
-
-    def records(self, folder: Path) -> list[dict[str, Any]]:
-        """Its metrics so far."""
-        return read_metrics(folder / self.name / "metrics.jsonl")
-
-    def is_finished(self, folder: Path) -> bool:
-        """Whether the last evaluation is there."""
-        return is_finished(folder / self.name, self.updates)
 
 
 def main() -> None:
     """Play what is missing, and show all there is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, required=True, help="the runs are kept here")
-    parser.add_argument("--only", nargs="+", choices=list(KINDS), default=list(KINDS))
+    parser.add_argument("--only", nargs="+", choices=list(KINDS), default=[kind for kind in KINDS if kind not in ALONE])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--updates", type=int, default=10)
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/proof_runs.*")
@@ -88,7 +40,7 @@ def main() -> None:
     folder: Path = arguments.runs
     folder.mkdir(parents=True, exist_ok=True)
     # Seed by seed, so that after a third of the time every algorithm has been seen once.
-    proofs = [Proof(kind, seed, arguments.updates) for seed in arguments.seeds for kind in arguments.only]
+    proofs = [proof_of(kind, seed, arguments.updates) for seed in arguments.seeds for kind in arguments.only]
     missing = [proof for proof in proofs if not proof.is_finished(folder)]
     if missing:
         with tempfile.TemporaryDirectory() as name:
@@ -98,7 +50,8 @@ def main() -> None:
                     proof.play(server.url, folder)
                     print(" | ".join(cells(proof, proof.records(folder))), flush=True)
     done = [proof for proof in proofs if proof.is_finished(folder)]
-    text = f"{table(done, folder).text()}\n\n{method(arguments.updates)}\n\n{environment()}"
+    told = [table(done, folder).text(), *compared(done, folder), method(arguments.updates), environment()]
+    text = "\n\n".join(told)
     print(f"\n{text}")
     if arguments.write:
         write("proof_runs", text + "\n\n![what was watched](proof_runs.png)")
@@ -130,13 +83,13 @@ def table(proofs: Sequence[Proof], folder: Path) -> Table:
 
 def cells(proof: Proof, records: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a row says."""
-    held_out = [record for record in records if record["kind"] == "eval"]
+    held_out = [record for record in records if record["kind"] == "eval" and "reward/mean" in record]
     training = [record for record in records if record["kind"] == "train"]
     first, last = held_out[0], held_out[-1]
     doubt = 2 * (first["reward/standard_error"] ** 2 + last["reward/standard_error"] ** 2) ** 0.5
     learned = last["reward/mean"] - first["reward/mean"] > doubt
     fluent = last["fluency/broken"] <= BROKEN_LIMIT
-    seconds = sum(record["seconds/rollout"] + record.get("seconds/update", 0.0) for record in records)
+    seconds = sum(record.get("seconds/rollout", 0.0) + record.get("seconds/update", 0.0) for record in records)
     kl = [record["update/kl_reference"] for record in training if "update/kl_reference" in record]
     return [
         proof.kind,
@@ -147,9 +100,14 @@ def cells(proof: Proof, records: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{first['fluency/repeated']:.1%} → {last['fluency/repeated']:.1%}",
         f"{first['fluency/reference_nll']:.2f} → {last['fluency/reference_nll']:.2f}",
         f"{kl[-1]:.3f}" if kl else "",
-        str(sum(record["episodes/errored"] for record in records)),
+        str(sum(record.get("episodes/errored", 0) for record in records)),
         f"{seconds / 60:.1f}",
     ]
+
+
+def compared(proofs: Sequence[Proof], folder: Path) -> list[str]:
+    """What became of the runs that were killed."""
+    return [proof.compared(folder) for proof in proofs if isinstance(proof, Resumed)]
 
 
 def method(updates: int) -> str:

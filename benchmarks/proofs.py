@@ -1,0 +1,185 @@
+"""The runs of `proof_runs`: presets of the learner, one from the server's preferences, one that is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.processes import ROOT
+from learner import checkpoint, config, loop, offline
+from learner.metrics import read_metrics
+from learner.models import load
+from learner.presets import preset_file
+from learner.run import Run, open_run
+from trainer_client import AsyncLabsClient
+
+KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "grpo": ("grpo", ()),
+    "gspo": ("gspo", ()),
+    "dapo": ("dapo", ()),
+    "vapo": ("vapo", ()),
+    "ppo": ("ppo", ()),
+    "qwen": ("grpo", ("model.family=qwen",)),
+    "gemma": ("grpo", ("model.family=gemma",)),
+    "single-turn": ("single-turn", ()),
+    "dpo": ("grpo", ("algorithm.name=dpo", "algorithm.overrides={}")),
+    "resumed": ("grpo", ("run.checkpoint_every=2",)),
+}
+"""Name of a kind of run: preset, and what is changed in it."""
+ALONE = ("dpo", "resumed")
+"""Made only where they are asked for."""
+KILLED_IN = 4
+RESUMED_UPDATES = 5
+PAIRS_SEEDS, PAIRS_GROUP = 48, 8
+"""Episodes that preferences are made of: so many seeds, so many episodes each."""
+PAIRS_NOISE = 7
+LEAST_MARGIN = 0.05
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One run."""
+
+    kind: str
+    seed: int
+    updates: int
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return f"{self.kind}-{self.updates}-seed-{self.seed}"
+
+    @property
+    def changes(self) -> list[str]:
+        """What is changed in the preset."""
+        beside = [f"run.seed={self.seed}", f"run.updates={self.updates}", "evaluation.samples=3"]
+        return [*KINDS[self.kind][1], *beside]
+
+    def play(self, url: str, folder: Path) -> None:
+        """Play it in a process of its own, or go on with it."""
+        if self._start(url, folder).wait():
+            raise RuntimeError(f"{self.name} ended early; see {folder / self.name}.log")
+
+    def _start(self, url: str, folder: Path) -> subprocess.Popen[bytes]:
+        arguments = ["train", KINDS[self.kind][0], "--url", url, "--out", str(folder / self.name)]
+        arguments += [part for change in self.changes for part in ("--set", change)]
+        variables = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+        with (folder / f"{self.name}.log").open("a") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "learner", *arguments], cwd=ROOT, env=variables, stdout=log, stderr=log
+            )
+
+    def records(self, folder: Path) -> list[dict[str, Any]]:
+        """Its metrics so far."""
+        return read_metrics(folder / self.name / "metrics.jsonl")
+
+    def is_finished(self, folder: Path) -> bool:
+        """Whether the last evaluation by reward is there."""
+        return any(record["step"] >= self.updates for record in self.records(folder) if "fluency/broken" in record)
+
+
+class Resumed(Proof):
+    """A run that is killed, without a chance to tidy up, and goes on from its checkpoint."""
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return f"{self.kind}-seed-{self.seed}"
+
+    def play(self, url: str, folder: Path) -> None:
+        """Play it; the first time, kill it in an update."""
+        killed = folder / f"{self.name}.killed"
+        if not killed.exists():
+            process = self._start(url, folder)
+            while process.poll() is None and self._step(folder) < KILLED_IN - 1:
+                time.sleep(0.2)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            killed.touch()
+        super().play(url, folder)
+
+    def _step(self, folder: Path) -> int:
+        return max((record["step"] for record in self.records(folder)), default=0)
+
+    def compared(self, folder: Path) -> str:
+        """With the run that nobody killed: every figure but times, and every weight."""
+        whole = next(iter(sorted(folder.glob(f"grpo-*-seed-{self.seed}"))), None)
+        if whole is None:
+            return f"There is no run `grpo` of seed {self.seed} to compare `resumed` with."
+        records = [_plain(each) for each in self.records(folder)]
+        others = [_plain(each) for each in read_metrics(whole / "metrics.jsonl") if each["step"] <= self.updates]
+        same = sum(mine == other for mine, other in zip(records, others, strict=False))
+        ours, theirs = (_weights(path, self.updates) for path in (folder / self.name, whole))
+        equal = theirs.keys() == ours.keys() and all(torch.equal(value, ours[name]) for name, value in theirs.items())
+        return (
+            f"`resumed`, seed {self.seed}, was ended by SIGKILL in update {KILLED_IN} and went on from the checkpoint"
+            f" of update 2. Of its {len(records)} records {same} are those of the run that was not interrupted"
+            f" ({len(others)} up to update {self.updates}), every figure but the times; its weights after update"
+            f" {self.updates} are {'the same, bit for bit' if equal else 'not the same'}."
+        )
+
+
+class Preferences(Proof):
+    """DPO on pairs that the server exports of episodes of the model that was warmed up."""
+
+    def play(self, url: str, folder: Path) -> None:
+        """Play, export, learn, and evaluate by reward before and after; an interrupted one begins again."""
+        shutil.rmtree(folder / self.name, ignore_errors=True)
+        pairs = folder / f"{self.name}.jsonl"
+        beside = [*self.changes, f'data.file="{pairs}"', "data.held_out_share=0.1"]
+        run = open_run(config.load(preset_file("grpo"), beside), folder / self.name, print)
+        asyncio.run(self._evaluate(url, run))
+        lines = asyncio.run(self._pairs(url, run))
+        pairs.write_text("".join(f"{line}\n" for line in lines))
+        print(f"{len(lines)} pairs of {PAIRS_SEEDS * PAIRS_GROUP} episodes", flush=True)
+        offline.train(run, print)
+        asyncio.run(self._evaluate(url, run))
+        run.metrics.close()
+
+    async def _evaluate(self, url: str, run: Run) -> None:
+        async with AsyncLabsClient(url, max_connections=run.config.rollout.connections) as client:
+            await loop.evaluate(run, client, run.rollouts(client), print)
+
+    async def _pairs(self, url: str, run: Run) -> list[str]:
+        """Play, and what the server exports of it."""
+        first = (self.seed + 1) * 10_000
+        seeds = range(first, first + PAIRS_SEEDS)
+        async with AsyncLabsClient(url, max_connections=run.config.rollout.connections) as client:
+            collected = await run.rollouts(client).collect(seeds, PAIRS_GROUP, (self.seed, PAIRS_NOISE))
+            run.metrics.write("play", 0, loop.summary(collected))
+            found = await client.export_preferences("trl", source="episodes", min_margin=LEAST_MARGIN)
+        # Other runs may have played on the same server.
+        return [line for line in found.text.splitlines() if _seed_of(line) in seeds]
+
+
+def proof_of(kind: str, seed: int, updates: int) -> Proof:
+    """The run of a kind."""
+    if kind == "resumed":
+        return Resumed(kind, seed, RESUMED_UPDATES)
+    return (Preferences if kind == "dpo" else Proof)(kind, seed, updates)
+
+
+def _seed_of(line: str) -> int:
+    seed: int = json.loads(line)["provenance"]["seed"]
+    return seed
+
+
+def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if not name.startswith("seconds/")}
+
+
+def _weights(run: Path, step: int) -> Mapping[str, torch.Tensor]:
+    found = checkpoint.at(run / "checkpoints", step)
+    return {} if found is None else load(str(found.model_path))[0].state_dict()
