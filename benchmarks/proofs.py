@@ -34,7 +34,10 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "qwen": ("grpo", ("model.family=qwen",)),
     "gemma": ("grpo", ("model.family=gemma",)),
     "single-turn": ("single-turn", ()),
-    "dpo": ("grpo", ("algorithm.name=dpo", "algorithm.overrides={}")),
+    "dpo": (
+        "grpo",
+        ("algorithm.name=dpo", "algorithm.overrides={}", "optim.learning_rate=3e-4", "evaluation.every=20"),
+    ),
     "resumed": ("grpo", ("run.checkpoint_every=2",)),
 }
 """Name of a kind of run: preset, and what is changed in it."""
@@ -42,6 +45,7 @@ ALONE = ("dpo", "resumed")
 """Made only where they are asked for."""
 KILLED_IN = 4
 RESUMED_UPDATES = 5
+DPO_UPDATES = 40
 PAIRS_SEEDS, PAIRS_GROUP = 48, 8
 """Episodes that preferences are made of: so many seeds, so many episodes each."""
 PAIRS_NOISE = 7
@@ -168,7 +172,9 @@ def proof_of(kind: str, seed: int, updates: int) -> Proof:
     """The run of a kind."""
     if kind == "resumed":
         return Resumed(kind, seed, RESUMED_UPDATES)
-    return (Preferences if kind == "dpo" else Proof)(kind, seed, updates)
+    if kind == "dpo":
+        return Preferences(kind, seed, DPO_UPDATES)
+    return Proof(kind, seed, updates)
 
 
 def _seed_of(line: str) -> int:
