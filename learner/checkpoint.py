@@ -52,14 +52,14 @@ def save(
     *,
     model: Any,
     tokenizer: Any,
-    optimizer: torch.optim.Optimizer,
+    optimizer: dict[str, Any],
     keep: int,
     best: int | None = None,
     more: Callable[[Path], None] | None = None,
 ) -> Checkpoint:
     """Write the checkpoint of `step` and drop old ones: the first, the newest `keep` and that of step `best` stay.
 
-    `more` may write files of its own into the folder it gets.
+    `optimizer` is its state. `more` may write files of its own into the folder it gets.
     """
     final = folder / _name(step)
     temporary = folder / f".{final.name}.{os.getpid()}"
@@ -67,7 +67,7 @@ def save(
     temporary.mkdir(parents=True)
     model.save_pretrained(temporary / "model")
     tokenizer.save_pretrained(temporary / "model")
-    torch.save(optimizer.state_dict(), temporary / "optimizer.pt")
+    torch.save(optimizer, temporary / "optimizer.pt")
     if more is not None:
         more(temporary)
     files = sorted(path for path in temporary.rglob("*") if path.is_file())

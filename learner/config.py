@@ -30,6 +30,7 @@ from learner.sections import (
     LoraSection,
     ModelSection,
     OptimSection,
+    ParallelSection,
     RolloutSection,
     RunSection,
     ServerSection,
@@ -61,6 +62,7 @@ class Config:
     data: DataSection = field(default_factory=DataSection)
     lora: LoraSection = field(default_factory=LoraSection)
     generator: GeneratorSection = field(default_factory=GeneratorSection)
+    parallel: ParallelSection = field(default_factory=ParallelSection)
     log: LogSection = field(default_factory=LogSection)
     evaluation: EvaluationSection = field(default_factory=EvaluationSection)
     run: RunSection = field(default_factory=RunSection)
@@ -217,13 +219,19 @@ def _check(config: Config) -> None:
         raise ConfigError("lora.rank: must not be negative; 0 trains all weights")
     if config.generator.kind == "vllm" and not config.generator.url:
         raise ConfigError("generator.url: name the address of the vLLM server")
+    _check_rollout(config)
+    _check_algorithm(config)
+
+
+def _check_rollout(config: Config) -> None:
     if config.rollout.max_staleness not in (0, 1):
         raise ConfigError("rollout.max_staleness: must be 0 or 1")
     if config.rollout.max_staleness and (config.generator.kind != "hf" or config.model.recompute):
         raise ConfigError("rollout.max_staleness: needs generator.kind 'hf' and model.recompute off")
+    if config.parallel.zero_stage not in (1, 2, 3):
+        raise ConfigError("parallel.zero_stage: must be 1, 2 or 3")
     if config.rollout.prompts is not None and not config.rollout.single_turn:
         raise ConfigError("rollout.prompts: only a single-turn run has prompts; set rollout.single_turn")
-    _check_algorithm(config)
 
 
 def _check_algorithm(config: Config) -> None:

@@ -37,15 +37,11 @@ class Critic(nn.Module):
         values: Tensor = self.head(hidden[:, :-1][rows.sampled[:, 1:] > 0].float())[:, 0]
         return values
 
-    def save(self, folder: Path, optimizer: torch.optim.Optimizer) -> None:
-        """Put weights and optimiser beside the policy's."""
-        torch.save({"weights": self.state_dict(), "optimizer": optimizer.state_dict()}, folder / FILE)
 
-    def load(self, folder: Path, optimizer: torch.optim.Optimizer) -> None:
-        """Take them from there."""
-        state = torch.load(folder / FILE, weights_only=True)
-        self.load_state_dict(state["weights"])
-        optimizer.load_state_dict(state["optimizer"])
+def saved_critic(folder: Path) -> dict[str, Any]:
+    """`weights` and the state of the `optimizer` of a checkpoint."""
+    state: dict[str, Any] = torch.load(folder / FILE, weights_only=True)
+    return state
 
 
 def explained_variance(values: Tensor, returns: Tensor) -> float:

@@ -23,9 +23,19 @@ CANARY_TOKENS = 6
 class Engine:
     """Gives generators, and keeps a foreign one up to date."""
 
-    def __init__(self, config: Config, policy: Policy, renderer: Renderer, tokenizer: Any, folder: Path) -> None:
+    def __init__(
+        self,
+        config: Config,
+        policy: Policy,
+        renderer: Renderer,
+        tokenizer: Any,
+        folder: Path,
+        *,
+        sampler: Policy | None = None,
+    ) -> None:
         self._config = config
         self._policy = policy
+        self._sampler = sampler or policy
         self._renderer = renderer
         self._tokenizer = tokenizer
         self._folder = folder / "sync"
@@ -34,7 +44,7 @@ class Engine:
     @property
     def generator(self) -> Generator:
         """The sampler."""
-        return self._remote or HfGenerator(self._policy, max_tokens=self._config.model.max_tokens)
+        return self._remote or HfGenerator(self._sampler, max_tokens=self._config.model.max_tokens)
 
     def sync(self, ranks: Ranks) -> float:
         """Send the present weights, where the sampler has its own, and try whether it speaks with them; the gap.
@@ -42,7 +52,7 @@ class Engine:
         Raises CanaryError where sampler and learner are not the same.
         """
         if self._remote is None:
-            own = HfGenerator(self._policy, max_tokens=CANARY_TOKENS)
+            own = HfGenerator(self._sampler, max_tokens=CANARY_TOKENS)
             return canary.check(own, self._policy, self._renderer)
         if ranks.first:
             self._send(self._remote)
@@ -63,10 +73,10 @@ class Engine:
     def _send(self, remote: VllmGenerator) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
         if self._config.lora.rank:
-            self._policy.model.save_pretrained(self._folder)
+            self._sampler.model.save_pretrained(self._folder)
             remote.send_adapters(self._folder)
             return
-        merged(self._policy.model).save_pretrained(self._folder)
+        merged(self._sampler.model).save_pretrained(self._folder)
         self._tokenizer.save_pretrained(self._folder)
         remote.send_weights(self._folder)
 

@@ -23,7 +23,9 @@ def settle_config(config: Config, folder: Path, *, is_begun: bool) -> None:
     """Write down what was asked for; raises ConfigError where the folder holds a run of another configuration."""
     resolved = config.resolved()
     # Where the server listens and how far to go are not what a policy is made of.
-    shape = {name: value for name, value in resolved.items() if name not in ("server", "run", "log", "generator")}
+    shape = {
+        name: value for name, value in resolved.items() if name not in ("server", "run", "log", "generator", "parallel")
+    }
     server = config.server
     shape |= {"stage": [server.collection, server.scenario, *server.scenarios], "seed": config.run.seed}
     if config.optim.schedule != "constant":

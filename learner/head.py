@@ -34,7 +34,8 @@ class Head:
 def head_of(model: Any) -> Head | None:
     """The head of a causal model; None if it does more than is known here."""
     last = model.get_output_embeddings()
-    if type(last) not in (nn.Linear, FastLinear):
+    if type(last) not in (nn.Linear, FastLinear) or last.weight.numel() == 0:
+        # Of a model whose weights are spread by DeepSpeed, the head is whole in the model's own forward alone.
         return None
     probe = torch.linspace(-60.0, 60.0, last.out_features, device=last.weight.device)
     seen = _after_head(model, last, probe)

@@ -6,6 +6,7 @@ had not been interrupted. Some rows are held out and never learned from.
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -49,7 +50,8 @@ def _train(run: Run, rows: Sequence[T], loss: Loss[T], asked_to_end: Callable[[]
         now(f"update {step:>4} of {settings.run.updates}")
         batch = batch_of(learned, step, settings.data.batch, settings.run.seed)
         rate = run.set_rate(step)
-        values = run.updater.apply(loss(run, part, batch) for part in _parts(batch, settings.data.micro))
+        parts = [functools.partial(loss, run, part, batch) for part in _parts(batch, settings.data.micro)]
+        values = run.updater.apply(parts)
         run.step = step
         run.metrics.write(
             "train", step, {**values, "update/learning_rate": rate, "seconds/update": time.monotonic() - started}

@@ -99,7 +99,8 @@ def packed_in_16_bits(policy: Policy) -> bool:
 
 def _trial(policy: Policy) -> list[tuple[Segment, ...]]:
     """Two conversations that begin alike, one of them twice as long, and one that does not."""
-    size = policy.model.get_output_embeddings().weight.shape[0]
+    head = policy.model.get_output_embeddings()
+    size: int = getattr(head, "out_features", head.weight.shape[0])
     usable = sorted(set(range(size)) - set(policy.banned.tolist()))
     draw = torch.Generator().manual_seed(0)
 

@@ -7,7 +7,6 @@ another configuration is refused.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 from dataclasses import dataclass
@@ -20,37 +19,28 @@ import transformers
 from learner import checkpoint
 from learner.algorithms import Objective
 from learner.config import Config
-from learner.critic import Critic
+from learner.critic import FILE as CRITIC_FILE
+from learner.critic import Critic, saved_critic
 from learner.display import Now, Say, silent
 from learner.engine import Engine
 from learner.fluency import Fluency
 from learner.folder import settle_config, where_it_goes_on
 from learner.generate.session import Generator
-from learner.lora import BasePolicy
 from learner.metrics import MetricsFile, read_metrics
 from learner.model import Policy
-from learner.models import (
-    check_device,
-    check_path,
-    ids_without_token,
-    load,
-    load_checkpoint,
-    load_given,
-    stops_of,
-    with_lora,
-)
+from learner.models import check_device, check_path, load_checkpoint, load_given, with_lora
 from learner.overlap import Batch, load_batch, save_batch
 from learner.patience import Patience
+from learner.policies import policy_of, reference_of, renderer_of, warmed_up
 from learner.ranks import Ranks, SharedCollector, device_of, join_ranks
 from learner.recompute import recompute_layers
 from learner.rollout import Collector, Rollouts, Stage
 from learner.single_turn import PromptSource, SingleTurn, read_prompts
 from learner.split import split
-from learner.tiny import build_model, build_tokenizer
-from learner.tokens import Renderer, special_tokens
+from learner.tokens import Renderer
 from learner.trackers import open_trackers
 from learner.update import Updater
-from learner.warmup import load_script, warm_up
+from learner.warmup import load_script
 from trainer_client import AsyncLabsClient
 
 
@@ -63,7 +53,6 @@ class Run:
     policy: Policy
     tokenizer: Any
     renderer: Renderer
-    optimizer: torch.optim.Optimizer
     updater: Updater
     metrics: MetricsFile
     fluency: Fluency
@@ -73,15 +62,20 @@ class Run:
     saved: int = 0
     """Step of the newest checkpoint: where the same command would go on."""
     critic: Critic | None = None
-    critic_optimizer: torch.optim.Optimizer | None = None
-
+    whole: Policy | None = None
+    """A copy with all weights, where the policy's are spread over processes."""
     queue: Batch | None = None
     """The batch that waits to be learned from, where one is played ahead."""
 
     @functools.cached_property
     def engine(self) -> Engine:
         """Who samples."""
-        return Engine(self.config, self.policy, self.renderer, self.tokenizer, self.folder)
+        return Engine(self.config, self.policy, self.renderer, self.tokenizer, self.folder, sampler=self.sampler)
+
+    @property
+    def sampler(self) -> Policy:
+        """A policy that this process can run alone."""
+        return self.whole or self.policy
 
     @property
     def ranks(self) -> Ranks:
@@ -122,10 +116,9 @@ class Run:
     def set_rate(self, step: int) -> float:
         """Give the optimisers the learning rate of an update; returns it."""
         rate = self.config.optim.rate(step, self.config.run.updates)
-        optimizers = [(self.optimizer, 1.0), (self.critic_optimizer, self.objective.critic_rate)]
-        for optimizer, factor in optimizers:
-            for group in [] if optimizer is None else optimizer.param_groups:
-                group["lr"] = rate * factor
+        self.updater.stepper.set_rate(rate)
+        if self.updater.critic_stepper is not None:
+            self.updater.critic_stepper.set_rate(rate * self.objective.critic_rate)
         return rate
 
     def best(self) -> tuple[int, float] | None:
@@ -138,7 +131,11 @@ class Run:
         return max(found, key=lambda each: each[1]) if found else None
 
     def save(self) -> None:
-        """Write the checkpoint of this step; of several processes the first does."""
+        """Write the checkpoint of this step; of several processes the first does, with what all of them hold."""
+        stepper, critic_stepper = self.updater.stepper, self.updater.critic_stepper
+        optimizer, critic = stepper.state(), None
+        if self.critic is not None and critic_stepper is not None:
+            critic = {"weights": dict(critic_stepper.weights(self.critic)), "optimizer": critic_stepper.state()}
         if not self.ranks.first:
             self.saved = self.step
             return
@@ -146,20 +143,20 @@ class Run:
         checkpoint.save(
             self.folder / "checkpoints",
             self.step,
-            model=self.policy.model,
+            model=self.sampler.model,
             tokenizer=self.tokenizer,
-            optimizer=self.optimizer,
+            optimizer=optimizer,
             keep=self.config.run.keep,
             best=None if best is None else best[0],
-            more=self._save_more,
+            more=lambda beside: self._save_more(beside, critic),
         )
         self.saved = self.step
 
-    def _save_more(self, folder: Path) -> None:
+    def _save_more(self, folder: Path, critic: dict[str, Any] | None) -> None:
         if self.queue is not None:
             save_batch(folder, self.queue)
-        if self.critic is not None and self.critic_optimizer is not None:
-            self.critic.save(folder, self.critic_optimizer)
+        if critic is not None:
+            torch.save(critic, folder / CRITIC_FILE)
 
 
 def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
@@ -177,6 +174,13 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
         run.metrics.rewind(run.step or -1)
         run.metrics = MetricsFile(run.metrics.path, open_trackers(config.log, folder, run.step, config.resolved()))
         ranks.wait()
+    if ranks.world > 1 and config.parallel.kind != "replicate":
+        from learner.spread import spread
+
+        spread(run)
+    if config.model.recompute:
+        # After all copies: a copy would call the layers of this one.
+        recompute_layers(run.policy.model)
     return run
 
 
@@ -195,14 +199,16 @@ def _opened(config: Config, folder: Path, ranks: Ranks, say: Say, now: Now) -> R
     elif config.model.path is not None:
         model, tokenizer = load_given(config.model.path)
     else:
-        model, tokenizer = _warmed_up(config, say, now)
+        model, tokenizer = warmed_up(config, say, now)
     if found is None:
         model = with_lora(model, tokenizer, config, folder)
     run = _assemble(config, folder, model.to(config.model.device), tokenizer, ranks)
     if found is not None:
-        run.optimizer.load_state_dict(found.optimizer_state())
-        if run.critic is not None and run.critic_optimizer is not None:
-            run.critic.load(found.path, run.critic_optimizer)
+        run.updater.stepper.load(found.optimizer_state())
+        if run.critic is not None and run.updater.critic_stepper is not None:
+            state = saved_critic(found.path)
+            run.critic.load_state_dict(state["weights"])
+            run.updater.critic_stepper.load(state["optimizer"])
         run.step = run.saved = found.step
         run.queue = load_batch(found.path)
     else:
@@ -210,67 +216,27 @@ def _opened(config: Config, folder: Path, ranks: Ranks, say: Say, now: Now) -> R
     return run
 
 
-def _warmed_up(config: Config, say: Say, now: Now) -> tuple[Any, Any]:
-    shape, script = config.model, load_script(config.warmup.script)
-    tokenizer = build_tokenizer(script.texts(), shape.family)
-    model = build_model(
-        tokenizer,
-        layers=shape.layers,
-        width=shape.width,
-        heads=shape.heads,
-        context=shape.context,
-        seed=config.run.seed,
-        family=shape.family,
-    )
-    count = sum(parameter.numel() for parameter in model.parameters())
-    say(f"warming up a model of {count:,} parameters and {len(tokenizer):,} tokens on scripted dialogues")
-    policy = _policy(config, model, tokenizer, _renderer(config, model, tokenizer))
-    losses = warm_up(policy, script, tokenizer, config.warmup.settings(), seed=config.run.seed, now=now)
-    say(f"warm-up: loss {losses[0]:.2f} -> {losses[-1]:.2f} in {len(losses)} steps")
-    return model, tokenizer
-
-
-def _policy(config: Config, model: Any, tokenizer: Any, renderer: Renderer) -> Policy:
-    model.eval()  # no dropout: sampler and learner must see one distribution
-    banned = [*special_tokens(tokenizer).values(), *ids_without_token(model, tokenizer)]
-    return Policy(
-        model,
-        end_id=renderer.end_id,
-        banned=banned,
-        temperature=config.model.temperature,
-        autocast=torch.bfloat16 if config.model.precision == "bfloat16" else None,
-    )
-
-
-def _renderer(config: Config, model: Any, tokenizer: Any) -> Renderer:
-    return Renderer(tokenizer, options=config.model.template_options, stops=stops_of(model))
-
-
 def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: Ranks) -> Run:
-    renderer = _renderer(config, model, tokenizer)
-    policy = _policy(config, model, tokenizer, renderer)
+    renderer = renderer_of(config, model, tokenizer)
+    policy = policy_of(config, model, tokenizer, renderer)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=config.optim.learning_rate, weight_decay=config.optim.weight_decay)
     settings = config.update_settings()
     reference = None
     if settings.objective.needs_reference or config.model.reference:
-        reference = _reference(config, folder, policy, tokenizer, renderer)
+        reference = reference_of(config, folder, policy, tokenizer, renderer)
     critic = Critic(policy) if settings.objective.needs_critic else None
     critic_optimizer = None
     if critic is not None:
         critic_optimizer = torch.optim.AdamW(critic.parameters(), lr=config.optim.learning_rate, weight_decay=0.0)
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else renderer.end_id
     pairs = Fluency.pairs_of(load_script(config.warmup.script).texts()) if config.model.path is None else frozenset()
-    if config.model.recompute:
-        # After the copies above: a copy would call the layers of this one.
-        recompute_layers(model)
     return Run(
         config=config,
         folder=folder,
         policy=policy,
         tokenizer=tokenizer,
         renderer=renderer,
-        optimizer=optimizer,
         updater=Updater(
             policy,
             optimizer,
@@ -287,15 +253,4 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: R
         reference=reference,
         step=0,
         critic=critic,
-        critic_optimizer=critic_optimizer,
     )
-
-
-def _reference(config: Config, folder: Path, policy: Policy, tokenizer: Any, renderer: Renderer) -> Policy:
-    """The policy the run began with, frozen: what is below the adapters, its first checkpoint, or this one."""
-    if config.lora.rank:
-        return BasePolicy(policy)
-    first = checkpoint.at(folder / "checkpoints", 0)
-    model = policy.model
-    frozen = copy.deepcopy(model) if first is None else load(str(first.model_path))[0].to(config.model.device)
-    return _policy(config, frozen.requires_grad_(requires_grad=False), tokenizer, renderer)

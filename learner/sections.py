@@ -203,6 +203,16 @@ class GeneratorSection:
 
 
 @dataclass(frozen=True)
+class ParallelSection:
+    """Where weights, gradients and the optimiser's state lie, when several processes make a run."""
+
+    kind: Literal["replicate", "fsdp", "deepspeed"] = "replicate"
+    """`replicate`: each process holds all. `fsdp`, `deepspeed`: a part, and one whole copy to sample from."""
+    zero_stage: int = 2
+    """With `deepspeed`: 1 spreads the optimiser's state, 2 gradients as well, 3 weights as well."""
+
+
+@dataclass(frozen=True)
 class LogSection:
     """Where metrics go beside `metrics.jsonl`."""
 

@@ -10,7 +10,8 @@ sampler is on: then both are needed, and the old ones are computed first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -23,11 +24,12 @@ from learner.algorithms import CRITIC_ADVANTAGES, TOKEN_ADVANTAGES, Objective
 from learner.algorithms import Credit as CreditName
 from learner.credit import Credit
 from learner.critic import Critic, explained_variance
+from learner.examples import Example, by_tokens, joined, sampler_logp, split
 from learner.model import Policy, rows_of
 from learner.objectives import LossInputs, mismatch_metrics, policy_loss, value_loss
-from learner.packing import added_size
 from learner.ranks import Ranks
-from learner.types import Group, Segment, Trajectory
+from learner.steps import Stepper
+from learner.types import Group
 
 
 class NonFiniteError(RuntimeError):
@@ -67,23 +69,6 @@ class UpdateSettings:
         return chosen if self.gamma is None else replace(chosen, gamma=self.gamma)
 
 
-@dataclass
-class Example:
-    """An episode on its way into a step; tensors are [N] over its sampled tokens, in order."""
-
-    trajectory: Trajectory
-    advantages: Tensor
-    old_logp: Tensor | None = None
-    reference_logp: Tensor | None = None
-    values: Tensor | None = None
-    returns: Tensor | None = None
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens are trained on."""
-        return self.trajectory.sampled_tokens
-
-
 @dataclass(frozen=True)
 class _Tally:
     """Sums over one optimiser step."""
@@ -111,16 +96,19 @@ class Updater:
     def __init__(
         self,
         policy: Policy,
-        optimizer: torch.optim.Optimizer,
+        optimizer: torch.optim.Optimizer | Stepper,
         settings: UpdateSettings,
         pad_id: int,
         reference: Policy | None = None,
         *,
         critic: Critic | None = None,
-        critic_optimizer: torch.optim.Optimizer | None = None,
+        critic_optimizer: torch.optim.Optimizer | Stepper | None = None,
         ranks: Ranks | None = None,
     ) -> None:
         self.ranks = ranks or Ranks()
+        self.stepper = self._stepper_of(optimizer)
+        self.critic_stepper = None if critic_optimizer is None else self._stepper_of(critic_optimizer)
+        self._after_step: Callable[[], None] = lambda: None
         self.objective = settings.resolved()
         check_trainable(self.objective)
         if self.objective.needs_reference and reference is None:
@@ -129,12 +117,17 @@ class Updater:
             raise ValueError(f"advantage {self.objective.advantage!r} needs a value model")
         self.credit = Credit(self.objective, settings.turn_limit, settings.tolerance)
         self._policy = policy
-        self._optimizer = optimizer
         self._settings = settings
         self._pad_id = pad_id
         self._reference = reference
         self._critic = critic
-        self._critic_optimizer = critic_optimizer
+
+    def use(self, stepper: Stepper, critic_stepper: Stepper | None, after_step: Callable[[], None]) -> None:
+        """Let others make the steps from now on, and something be done after each."""
+        self.stepper, self.critic_stepper, self._after_step = stepper, critic_stepper, after_step
+
+    def _stepper_of(self, optimizer: torch.optim.Optimizer | Stepper) -> Stepper:
+        return optimizer if isinstance(optimizer, Stepper) else Stepper(optimizer, self.ranks)
 
     def update(self, groups: Sequence[Group], step: int | None = None) -> dict[str, float]:
         """Train on the groups; returns what happened. `step` counts updates from 1, for what is done at first only."""
@@ -144,7 +137,7 @@ class Updater:
             return metrics
         warming = step is not None and self.objective.needs_critic and step <= self.objective.critic_warmup
         examples = self._examples(usable, metrics, warming=warming)
-        parts = _split(examples, self._settings.minibatches)
+        parts = split(examples, self._settings.minibatches)
         if warming:
             metrics["critic/warming_up"] = 1.0
         steps = [self._step(part, on_policy=len(parts) == 1, warming=warming) for part in parts]
@@ -153,22 +146,31 @@ class Updater:
             metrics[name] = max(values) if name in _LARGEST else sum(values) / len(values)
         return metrics
 
-    def apply(self, parts: Iterable[tuple[Tensor, dict[str, float]]]) -> dict[str, float]:
-        """One step on losses that add up to that of the batch; the figures that come with them add up, too."""
-        self._optimizer.zero_grad(set_to_none=True)
+    def apply(self, parts: Sequence[Callable[[], tuple[Tensor, dict[str, float]]]]) -> dict[str, float]:
+        """One step on losses that add up to that of the batch; the figures that come with them add up, too.
+
+        Each part says what its loss is when it is asked: one at a time, and each by one process.
+        """
+        self.stepper.clear()
         sums: dict[str, float] = {}
-        for loss, figures in parts:
-            loss.backward()  # type: ignore[no-untyped-call]
+        mine = self.ranks.share(parts)
+        for part in mine:
+            loss, figures = part()
+            self.stepper.backward(loss)
             for name, value in figures.items():
                 sums[name] = sums.get(name, 0.0) + value
-        sums["update/grad_norm"] = self._apply(self._optimizer, sums)
+        for _ in range(self._idle_passes(len(mine))):
+            self.stepper.backward(0.0 * parts[0]()[0])
+        sums = self.ranks.sum_figures(sums, ())
+        sums["update/grad_norm"] = self._apply(self.stepper, sums)
+        self._after_step()
         return sums
 
     def gradients(self, groups: Sequence[Group]) -> None:
         """Put the gradient of one step on all groups into the policy's parameters, and do not step."""
         examples = self._examples(groups, {}, warming=False)
         tally = self._tally(examples)
-        for micro in _by_tokens(examples, self._settings.micro_tokens, packs=self._policy.packs):
+        for micro in by_tokens(examples, self._settings.micro_tokens, packs=self._policy.packs):
             self._backward(micro, tally, on_policy=True)
 
     # --- what is known before the first step ------------------------------------------------------
@@ -205,7 +207,7 @@ class Updater:
 
     @torch.no_grad()
     def _note(self, examples: Sequence[Example], name: str, of: Callable[[list[Example]], Tensor]) -> None:
-        for micro in _by_tokens(examples, self._settings.micro_tokens, packs=self._policy.packs):
+        for micro in by_tokens(examples, self._settings.micro_tokens, packs=self._policy.packs):
             for example, part in zip(micro, torch.split(of(micro), [example.tokens for example in micro]), strict=True):
                 setattr(example, name, part)
 
@@ -253,11 +255,11 @@ class Updater:
     def _step(self, examples: Sequence[Example], *, on_policy: bool, warming: bool) -> dict[str, float]:
         tally = self._tally(examples)
         sums: dict[str, float] = {}
-        optimizers = [self._optimizer, *([self._critic_optimizer] if self._critic_optimizer is not None else [])]
-        for optimizer in optimizers:
-            optimizer.zero_grad(set_to_none=True)
-        mine = self.ranks.share(examples)
-        for micro in _by_tokens(mine, self._settings.micro_tokens, packs=self._policy.packs):
+        for stepper in (self.stepper, self.critic_stepper):
+            if stepper is not None:
+                stepper.clear()
+        mine = list(by_tokens(self.ranks.share(examples), self._settings.micro_tokens, packs=self._policy.packs))
+        for micro in mine:
             share = sum(example.tokens for example in micro) / tally.tokens
             found = {} if warming else self._backward(micro, tally, on_policy=on_policy)
             if self._critic is not None:
@@ -268,11 +270,14 @@ class Updater:
                     if name in _LARGEST
                     else sums.get(name, 0.0) + (value if name in _SUMS else share * value)
                 )
+        for _ in range(self._idle_passes(len(mine))):
+            self._pass_idly(examples[:1], warming=warming)
         sums = self.ranks.sum_figures(sums, _LARGEST)
         if not warming:
-            sums["update/grad_norm"] = self._apply(self._optimizer, sums)
-        if self._critic_optimizer is not None:
-            sums["critic/grad_norm"] = self._apply(self._critic_optimizer, sums)
+            sums["update/grad_norm"] = self._apply(self.stepper, sums)
+        if self.critic_stepper is not None:
+            sums["critic/grad_norm"] = self._apply(self.critic_stepper, sums)
+        self._after_step()
         kl_tokens = sums.pop("kl_tokens", 0.0)
         if kl_tokens:
             sums["update/kl_reference"] = sums.pop("kl_sum") / kl_tokens
@@ -283,14 +288,21 @@ class Updater:
         good = sum(example.tokens for example in examples if example.trajectory.reward >= self.objective.positive_from)
         return _Tally(sum(len(self._lengths(example)) for example in examples), tokens, good)
 
-    def _apply(self, optimizer: torch.optim.Optimizer, sums: dict[str, float]) -> float:
-        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        self.ranks.sum_gradients(parameters)
-        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self._settings.clip_norm))
-        if torch.isfinite(torch.tensor(norm)):
-            optimizer.step()
+    def _idle_passes(self, made: int) -> int:
+        """How many passes other processes make after this one's last, where all must make the same number."""
+        return max(self.ranks.gather(made)) - made if self.stepper.lockstep else 0
+
+    def _pass_idly(self, examples: Sequence[Example], *, warming: bool) -> None:
+        """Take part in the others' pass, and add nothing."""
+        if not warming:
+            self.stepper.backward(0.0 * self._score_flat(self._policy, examples)[0].sum())
+        if self._critic is not None and self.critic_stepper is not None:
+            self.critic_stepper.backward(0.0 * self._values(examples).sum())
+
+    def _apply(self, stepper: Stepper, sums: dict[str, float]) -> float:
+        norm = stepper.step(self._settings.clip_norm)
+        if math.isfinite(norm):
             return norm
-        optimizer.zero_grad(set_to_none=True)
         if self._settings.non_finite == "stop":
             raise NonFiniteError(
                 "the gradient is not a number; the weights are as they were. Lower optim.learning_rate, or set"
@@ -318,19 +330,19 @@ class Updater:
     def _backward(self, examples: Sequence[Example], tally: _Tally, *, on_policy: bool) -> dict[str, float]:
         logp, entropies = self._score_flat(self._policy, examples)
         device = logp.device
-        sampler = torch.cat([_sampler_logp(example.trajectory) for example in examples]).to(device)
+        sampler = torch.cat([sampler_logp(example.trajectory) for example in examples]).to(device)
         lengths = [length for example in examples for length in self._lengths(example)]
 
         def shaped(flat: Tensor) -> Tensor:
             return pad_sequence(list(torch.split(flat.to(device), lengths)), batch_first=True)
 
-        old = logp.detach() if on_policy else _joined(examples, "old_logp")
+        old = logp.detach() if on_policy else joined(examples, "old_logp")
         inputs = LossInputs(
             old_logp=shaped(sampler if old is None else old),
             mask=shaped(torch.ones(len(logp))),
             advantages=shaped(torch.cat([example.advantages for example in examples])),
             sampler_logp=shaped(sampler),
-            reference_logp=_optional(shaped, _joined(examples, "reference_logp")),
+            reference_logp=_optional(shaped, joined(examples, "reference_logp")),
             rewards=torch.tensor(
                 [example.trajectory.reward for example in examples for _ in self._lengths(example)], device=device
             ),
@@ -340,7 +352,7 @@ class Updater:
         )
         output = policy_loss(shaped(logp), inputs, self.objective)
         bonus = self._settings.entropy * entropies.sum() / tally.tokens
-        (output.loss - bonus).backward()  # type: ignore[no-untyped-call]
+        self.stepper.backward(output.loss - bonus)
         ones = torch.ones_like(logp)[None]
         known = logp.detach() if on_policy else old
         metrics = {f"update/{name}": value for name, value in output.metrics.items()}
@@ -352,27 +364,17 @@ class Updater:
 
     def _critic_backward(self, examples: Sequence[Example], tally: _Tally) -> dict[str, float]:
         values = self._values(examples)[None]
-        old, returns = _joined(examples, "values"), _joined(examples, "returns")
-        if old is None or returns is None:
+        old, returns = joined(examples, "values"), joined(examples, "returns")
+        if old is None or returns is None or self.critic_stepper is None:
             raise ValueError("the critic has no targets")
         ones = torch.ones_like(values)
         loss = value_loss(values, old.to(values)[None], returns.to(values)[None], ones, clip=self.objective.value_clip)
-        (loss * values.shape[1] / tally.tokens).backward()  # type: ignore[no-untyped-call]
+        self.critic_stepper.backward(loss * values.shape[1] / tally.tokens)
         return {"critic/loss": float(loss.detach())}
 
 
 _LARGEST = ("update/max_ratio", "update/skipped", "critic/warming_up")
 _SUMS = ("update/loss", "kl_sum", "kl_tokens")
-
-
-def _sampler_logp(trajectory: Trajectory) -> Tensor:
-    return torch.tensor([value for segment in trajectory.segments for value in segment.logp or ()])
-
-
-def _joined(examples: Sequence[Example], name: str) -> Tensor | None:
-    """[N] of all examples; None if one of them lacks it."""
-    parts = [getattr(example, name) for example in examples]
-    return None if any(part is None for part in parts) else torch.cat(parts)
 
 
 def _optional(shape: Callable[[Tensor], Tensor], flat: Tensor | None) -> Tensor | None:
@@ -388,58 +390,3 @@ def _reference_gap(examples: Sequence[Example], logp: Tensor) -> dict[str, float
             total += float((gap.exp() - gap - 1).sum())
             tokens += example.tokens
     return {"kl_sum": total, "kl_tokens": float(tokens)} if tokens else {}
-
-
-def _split(examples: Sequence[Example], parts: int) -> list[Sequence[Example]]:
-    """Near-equal parts, dealt out in turn so that no part is one group's."""
-    parts = max(1, min(parts, len(examples)))
-    return [examples[start::parts] for start in range(parts)]
-
-
-def _by_tokens(examples: Sequence[Example], budget: int, *, packs: bool) -> Iterator[list[Example]]:
-    """As many examples at once as the budget of tokens allows: of packed tokens, or of padded ones."""
-    micro: list[Example] = []
-    size = _PackedSize() if packs else _PaddedSize()
-    # Packed, neighbours are of one group and begin alike; padded, rows of similar length belong together.
-    for example in examples if packs else sorted(examples, key=lambda example: _width(example.trajectory)):
-        if micro and size.with_(example) > budget:
-            yield micro
-            micro, size = [], type(size)()
-        size.add(example)
-        micro.append(example)
-    if micro:
-        yield micro
-
-
-class _PackedSize:
-    """Tokens of a packed row."""
-
-    def __init__(self) -> None:
-        self._tokens = 0
-        self._last: tuple[Segment, ...] | None = None
-
-    def with_(self, example: Example) -> int:
-        tokens, last = self._tokens, self._last
-        for row in example.trajectory.rows:
-            tokens, last = tokens + added_size(row, last), row
-        return tokens
-
-    def add(self, example: Example) -> None:
-        self._tokens, self._last = self.with_(example), example.trajectory.rows[-1]
-
-
-class _PaddedSize:
-    """Places of rows of one width; they come shortest first."""
-
-    def __init__(self) -> None:
-        self._rows = 0
-
-    def with_(self, example: Example) -> int:
-        return _width(example.trajectory) * (self._rows + len(example.trajectory.rows))
-
-    def add(self, example: Example) -> None:
-        self._rows += len(example.trajectory.rows)
-
-
-def _width(trajectory: Trajectory) -> int:
-    return max(sum(len(segment.ids) for segment in row) for row in trajectory.rows)

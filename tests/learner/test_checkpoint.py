@@ -17,7 +17,7 @@ WORDS = tokenizer()
 def save(folder: Path, step: int, keep: int = 2) -> checkpoint.Checkpoint:
     model = policy(WORDS, seed=step).model
     optimizer = torch.optim.AdamW(model.parameters())
-    return checkpoint.save(folder, step, model=model, tokenizer=WORDS, optimizer=optimizer, keep=keep)
+    return checkpoint.save(folder, step, model=model, tokenizer=WORDS, optimizer=optimizer.state_dict(), keep=keep)
 
 
 def test_the_newest_whole_checkpoint_is_found(tmp_path: Path) -> None:

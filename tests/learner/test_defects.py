@@ -369,7 +369,7 @@ def test_a_flipped_byte_in_a_checkpoint_is_named(tmp_path: Path) -> None:
     model = policy(WORDS).model
     optimizer = torch.optim.AdamW(model.parameters())
     for step in (1, 2):
-        saved = checkpoint.save(tmp_path, step, model=model, tokenizer=WORDS, optimizer=optimizer, keep=2)
+        saved = checkpoint.save(tmp_path, step, model=model, tokenizer=WORDS, optimizer=optimizer.state_dict(), keep=2)
     path = saved.model_path / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "more": 1}))
     with pytest.raises(checkpoint.DamagedError, match=r"step-000002 is damaged: model/config\.json"):

@@ -18,6 +18,14 @@ from tests.learner.quick import settings, stage
 from tests.learner.stage import listening
 
 ROOT = Path(__file__).parents[2]
+SMALL = (
+    "rollout.groups=4",
+    "rollout.group_size=3",
+    "run.updates=3",
+    "evaluation.episodes=5",
+    "model.max_tokens=8",
+    "optim.micro_tokens=100",
+)
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "learner"]
 
 
@@ -36,33 +44,66 @@ def test_one_process_has_all_and_changes_nothing() -> None:
 def test_two_gloo_ranks_give_the_curve_of_one_process(preset: str, tmp_path: Path) -> None:
     from tests.learner.test_single_turn import Evaluator
 
-    changes = settings(
-        "rollout.groups=4",
-        "rollout.group_size=3",
-        "run.updates=3",
-        "evaluation.episodes=5",
-        "model.max_tokens=8",
-        "optim.micro_tokens=100",
-    )
+    changes = settings(*SMALL)
     with listening(Evaluator() if preset == "single-turn" else stage()) as url:
         command = ["train", preset, "--url", url, *changes]
         assert main([*command, "--out", str(tmp_path / "one")]) == 0
-        done = subprocess.run(
-            [sys.executable, *TORCHRUN, *command, "--out", str(tmp_path / "two")],
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = launched(TORCHRUN, command, tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("held-out reward") == 3 + 2  # said by the first process alone
-    one, two = (read_metrics(tmp_path / name / "metrics.jsonl") for name in ("one", "two"))
+    same_curve(tmp_path / "one", tmp_path / "two")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["demo", "vapo"])
+def test_weights_in_parts_give_the_curve_of_one_process(preset: str, tmp_path: Path) -> None:
+    goes_on_alone = settings(*SMALL, "run.updates=3")
+    with listening(stage()) as url:
+        command = ["train", preset, "--url", url]
+        assert main([*command, *goes_on_alone, "--out", str(tmp_path / "one")]) == 0
+        parts = [*command, *settings(*SMALL, "run.updates=2", "parallel.kind=fsdp"), "--out", str(tmp_path / "two")]
+        done = launched(TORCHRUN, parts, tmp_path)
+        assert done.returncode == 0, done.stderr[-2000:]
+        # The checkpoint is that of any run: one process goes on with it.
+        assert main([*command, *goes_on_alone, "--out", str(tmp_path / "two")]) == 0
+    same_curve(tmp_path / "one", tmp_path / "two")
+
+
+def launched(launcher: list[str], command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *launcher, *command],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def same_curve(alone_in: Path, shared_in: Path) -> None:
+    one, two = (read_metrics(folder / "metrics.jsonl") for folder in (alone_in, shared_in))
     assert [record["step"] for record in two] == [record["step"] for record in one]
     for alone, shared in zip(one, two, strict=True):
-        names = [name for name in alone if not name.startswith("seconds/")]
-        assert {name: shared[name] for name in names if name != "kind"} == pytest.approx(
-            {name: alone[name] for name in names if name != "kind"}, rel=1e-3, abs=1e-4
+        names = [name for name in alone if not name.startswith("seconds/") and name != "kind"]
+        assert {name: shared[name] for name in names} == pytest.approx(
+            {name: alone[name] for name in names}, rel=1e-3, abs=1e-4
         )
-    weights = [load(str(tmp_path / name / "checkpoints/step-000003/model"))[0].state_dict() for name in ("one", "two")]
+    weights = [load(str(folder / "checkpoints/step-000003/model"))[0].state_dict() for folder in (alone_in, shared_in)]
     assert all(torch.allclose(value, weights[1][name], atol=1e-4) for name, value in weights[0].items())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("zero_stage", [1, 2, 3])
+def test_deepspeed_gives_the_curve_of_one_process(zero_stage: int, tmp_path: Path) -> None:
+    pytest.importorskip("deepspeed", reason="an engine of GPU machines: pip install deepspeed")
+    alone = settings(*SMALL)
+    chosen = ("parallel.kind=deepspeed", f"parallel.zero_stage={zero_stage}")
+    preset = "vapo" if zero_stage == 2 else "demo"
+    with listening(stage()) as url:
+        command = ["train", preset, "--url", url]
+        assert main([*command, *alone, "--out", str(tmp_path / "one")]) == 0
+        parts = [*command, *settings(*SMALL, *chosen, "run.updates=2"), "--out", str(tmp_path / "two")]
+        done = launched(TORCHRUN, parts, tmp_path)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert main([*command, *alone, "--out", str(tmp_path / "two")]) == 0
+    same_curve(tmp_path / "one", tmp_path / "two")
