@@ -224,8 +224,8 @@ def _check(config: Config) -> None:
 
 
 def _check_rollout(config: Config) -> None:
-    if config.rollout.max_staleness not in (0, 1):
-        raise ConfigError("rollout.max_staleness: must be 0 or 1")
+    if config.rollout.max_staleness < 0:
+        raise ConfigError("rollout.max_staleness: must not be negative")
     if config.rollout.max_staleness and (config.generator.kind != "hf" or config.model.recompute):
         raise ConfigError("rollout.max_staleness: needs generator.kind 'hf' and model.recompute off")
     if config.parallel.zero_stage not in (1, 2, 3):

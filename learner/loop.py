@@ -8,6 +8,7 @@ had not been. A run that is asked to end does so between two updates, and is sav
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 from learner.config import ConfigError
 from learner.display import Now, Say, silent
 from learner.metrics import read_metrics
-from learner.overlap import Ahead, copy_of
+from learner.overlap import Ahead, Player, copy_of
 from learner.rollout import Collected, Collector
 from learner.run import Run
 from learner.seeds import FIRST_HELD_OUT_SEED
@@ -73,7 +74,7 @@ async def _train(
             await _update(run, rollouts, stages, ahead, say=say, now=now)
             await _measure_and_save(run, client, rollouts, stages, ahead, say=say, now=now)
         if run.saved < run.step:
-            run.queue = await ahead.settle() if ahead else None
+            run.queue = await ahead.settle() if ahead else ()
             run.save()
     finally:
         if ahead is not None:
@@ -100,19 +101,22 @@ async def _measure_and_save(
         best = run.best() if run.ranks.first else None
         is_best = best is not None and best[0] == run.step
     if is_best or run.step % run.config.run.checkpoint_every == 0:
-        run.queue = await ahead.settle() if ahead else None
+        run.queue = await ahead.settle() if ahead else ()
         run.save()
 
 
 def _ahead(run: Run, client: AsyncLabsClient, stages: Stages, *, say: Say, now: Now, wrap: Wrap) -> Ahead | None:
-    """What plays the next batch beside the update, where that is wanted."""
+    """What plays the next batches beside the update, where that is wanted."""
     if not run.config.rollout.max_staleness:
         return None
     if run.ranks.world > 1:
         raise ConfigError("rollout.max_staleness: several processes play and learn one after the other; set it to 0")
-    generator, refresh = copy_of(run.policy, run.config.model.max_tokens)
-    rollouts = wrap(run.rollouts(client, stages.of(0), say, generator))
-    return Ahead(lambda step: _groups(run, rollouts, stages, step, now), refresh, run.queue)
+    players = []
+    for _ in range(run.config.rollout.max_staleness):
+        generator, refresh = copy_of(run.policy, run.config.model.max_tokens)
+        rollouts = wrap(run.rollouts(client, stages.of(0), say, generator))
+        players.append(Player(functools.partial(_groups, run, rollouts, stages, now), refresh))
+    return Ahead(players, run.queue)
 
 
 def is_over(run: Run) -> bool:
@@ -160,12 +164,10 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | 
     step = run.step + 1
     version = run.step
     if ahead is None:
-        collected, refills = await _groups(run, rollouts, stages, step, now)
+        collected, refills = await _groups(run, rollouts, stages, now, step)
     else:
-        batch = await ahead.take(step, version)
+        batch = await ahead.take(step, version, run.config.run.updates)
         collected, refills, version = batch.collected, batch.refills, batch.version
-        if step < run.config.run.updates:
-            ahead.begin(step + 1, run.step)
     values = summary(collected)
     now(f"update {step:>4}  learning from {len(collected.trajectories)} episodes")
     started = time.monotonic()
@@ -196,7 +198,7 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | 
         )
 
 
-async def _groups(run: Run, rollouts: Collector, stages: Stages, step: int, now: Now) -> tuple[Collected, int]:
+async def _groups(run: Run, rollouts: Collector, stages: Stages, now: Now, step: int) -> tuple[Collected, int]:
     """The groups of an update; with dynamic sampling, those that say nothing replaced as often as is allowed."""
     settings = run.config.rollout
     attempts = 1 + (settings.max_refills if run.objective.resample else 0)

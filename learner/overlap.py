@@ -1,7 +1,7 @@
-"""The next batch is played while the present one is learned from (`rollout.max_staleness = 1`).
+"""The next batches are played while the present one is learned from (`rollout.max_staleness`).
 
-It is played by a copy of the weights as they were before the update, so it is one update old when its turn comes, and
-what it holds depends on nothing but the run: a run that was interrupted goes on with the batch that was waiting.
+Each is played by a copy of the weights as they were so many updates before its turn comes, and what it holds depends on
+nothing but the run: a run that was interrupted goes on with the batches that were waiting.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import copy
 import dataclasses
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,49 +36,62 @@ class Batch:
     """Updates that the policy that played it had made."""
 
 
+@dataclass(frozen=True)
+class Player:
+    """Plays batches with weights of its own."""
+
+    play: Callable[[int], Awaitable[tuple[Collected, int]]]
+    """The groups of an update, and how often some were replaced."""
+    refresh: Callable[[], None]
+    """Makes its weights the present ones."""
+
+
 class Ahead:
-    """Holds at most one batch, or the task that plays it."""
+    """Holds as many batches as there are players, or the tasks that play them."""
 
-    def __init__(
-        self,
-        play: Callable[[int], Awaitable[tuple[Collected, int]]],
-        refresh: Callable[[], None],
-        waiting: Batch | None,
-    ) -> None:
-        self._play = play
-        self._refresh = refresh
-        self._waiting = waiting
-        self._task: asyncio.Task[Batch] | None = None
+    def __init__(self, players: Sequence[Player], waiting: Sequence[Batch]) -> None:
+        self._idle = list(players)
+        self._depth = len(players)
+        self._waiting = {batch.step: batch for batch in waiting}
+        self._tasks: dict[int, asyncio.Task[Batch]] = {}
 
-    def begin(self, step: int, version: int) -> None:
-        """Play the batch of an update with the present weights, beside whatever comes next."""
-        self._refresh()
-        self._task = asyncio.create_task(self._played(step, version))
+    async def take(self, step: int, version: int, last: int) -> Batch:
+        """The batch of an update; another one, as many updates later as there are players, begins to be played.
 
-    async def take(self, step: int, version: int) -> Batch:
-        """The batch of an update."""
-        if self._waiting is None and self._task is None:
-            self.begin(step, version)
-        batch = await self.settle()
-        if batch is None or batch.step != step:
-            raise ValueError(f"the batch that waits is not that of update {step}")
-        self._waiting = self._task = None
+        `version` is how many updates the present weights have seen, `last` the last update of the run.
+        """
+        for wanted in range(step, min(step + self._depth, last + 1)):
+            self._begin(wanted, version)
+        if step in self._tasks:
+            self._waiting[step] = await self._tasks.pop(step)
+        batch = self._waiting.pop(step)
+        if step + self._depth <= last:
+            self._begin(step + self._depth, version)
         return batch
 
-    async def settle(self) -> Batch | None:
-        """Wait for what is being played; the batch that waits, if there is one."""
-        if self._task is not None:
-            self._waiting = await self._task
-        return self._waiting
+    async def settle(self) -> tuple[Batch, ...]:
+        """Wait for what is being played; the batches that wait."""
+        for step in sorted(self._tasks):
+            self._waiting[step] = await self._tasks[step]
+            del self._tasks[step]
+        return tuple(self._waiting[step] for step in sorted(self._waiting))
 
     async def close(self) -> None:
         """Leave what is being played."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _played(self, step: int, version: int) -> Batch:
-        collected, refills = await self._play(step)
+    def _begin(self, step: int, version: int) -> None:
+        if step in self._waiting or step in self._tasks:
+            return
+        player = self._idle.pop(0)
+        player.refresh()
+        self._tasks[step] = asyncio.create_task(self._played(player, step, version))
+
+    async def _played(self, player: Player, step: int, version: int) -> Batch:
+        collected, refills = await player.play(step)
+        self._idle.append(player)
         return Batch(step, collected, refills, version)
 
 
@@ -99,17 +112,18 @@ def copy_of(policy: Policy, max_tokens: int) -> tuple[HfGenerator, Callable[[], 
     return HfGenerator(stale, max_tokens=max_tokens), refresh
 
 
-def save_batch(folder: Path, batch: Batch) -> None:
-    """Put it beside the weights."""
-    (folder / FILE).write_text(json.dumps(dataclasses.asdict(batch)))
+def save_batches(folder: Path, batches: Sequence[Batch]) -> None:
+    """Put them beside the weights."""
+    (folder / FILE).write_text(json.dumps([dataclasses.asdict(batch) for batch in batches]))
 
 
-def load_batch(folder: Path) -> Batch | None:
+def load_batches(folder: Path) -> tuple[Batch, ...]:
     """What waited when the checkpoint was written."""
     path = folder / FILE
-    if not path.exists():
-        return None
-    plain = json.loads(path.read_text())
+    return tuple(_batch(plain) for plain in json.loads(path.read_text())) if path.exists() else ()
+
+
+def _batch(plain: dict[str, Any]) -> Batch:
     collected = plain.pop("collected")
     groups = tuple(_group(each) for each in collected.pop("groups"))
     return Batch(collected=Collected(groups, **collected), **plain)

@@ -29,7 +29,7 @@ from learner.generate.session import Generator
 from learner.metrics import MetricsFile, read_metrics
 from learner.model import Policy
 from learner.models import check_device, check_path, load_checkpoint, load_given, with_lora
-from learner.overlap import Batch, load_batch, save_batch
+from learner.overlap import Batch, load_batches, save_batches
 from learner.patience import Patience
 from learner.policies import policy_of, reference_of, renderer_of, warmed_up
 from learner.ranks import Ranks, SharedCollector, device_of, join_ranks
@@ -64,8 +64,8 @@ class Run:
     critic: Critic | None = None
     whole: Policy | None = None
     """A copy with all weights, where the policy's are spread over processes."""
-    queue: Batch | None = None
-    """The batch that waits to be learned from, where one is played ahead."""
+    queue: tuple[Batch, ...] = ()
+    """The batches that wait to be learned from, where some are played ahead."""
 
     @functools.cached_property
     def engine(self) -> Engine:
@@ -153,8 +153,8 @@ class Run:
         self.saved = self.step
 
     def _save_more(self, folder: Path, critic: dict[str, Any] | None) -> None:
-        if self.queue is not None:
-            save_batch(folder, self.queue)
+        if self.queue:
+            save_batches(folder, self.queue)
         if critic is not None:
             torch.save(critic, folder / CRITIC_FILE)
 
@@ -210,7 +210,7 @@ def _opened(config: Config, folder: Path, ranks: Ranks, say: Say, now: Now) -> R
             run.critic.load_state_dict(state["weights"])
             run.updater.critic_stepper.load(state["optimizer"])
         run.step = run.saved = found.step
-        run.queue = load_batch(found.path)
+        run.queue = load_batches(found.path)
     else:
         run.save()
     return run

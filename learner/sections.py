@@ -93,7 +93,7 @@ class RolloutSection:
     max_refills: int = 3
     """With dynamic sampling: how often groups without a difference are replaced before one update."""
     max_staleness: int = 0
-    """1: the next batch is played while the present one is learned from. 0: one after the other."""
+    """How many of the next batches are played while the present one is learned from. 0: one after the other."""
     single_turn: bool = False
     """One reply to each prompt, scored by `/batch/evaluate`, in place of whole episodes."""
     prompts: str | None = None

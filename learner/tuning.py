@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,8 @@ from learner import config
 from learner.config import Config, ConfigError
 from learner.metrics import read_metrics
 
+STUDY = "learner"
+FOLDER = "trial-{:03d}"
 _RANGE = re.compile(r"(?P<low>[^,:]+?)\.\.(?P<high>[^,:]+)(?P<log>:log)?")
 
 
@@ -77,40 +81,92 @@ class Search:
             config.load(file, [*changes, f"{dimension.key}={example}"])
 
     def go(self, trials: int, play: Callable[[Config, Path], None], say: Callable[[str], None]) -> Best:
-        """Play until there are so many finished trials; returns the best."""
-        try:
-            import optuna
-            from optuna.storages.journal import JournalFileBackend
-        except ImportError:
-            raise ConfigError("tune needs a package that is not there; pip install optuna") from None
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        storage = optuna.storages.JournalStorage(JournalFileBackend(str(self._folder / "trials.log")))
-        study = optuna.create_study(
-            storage=storage,
-            study_name="learner",
-            direction="maximize",
-            load_if_exists=True,
-        )
-        # Not the same proposals again when a search goes on.
-        study.sampler = optuna.samplers.TPESampler(seed=self._seed + len(study.trials))
-        complete = optuna.trial.TrialState.COMPLETE
-        while len(study.get_trials(deepcopy=False, states=(complete,))) < trials:
+        """Play until there are so many finished trials, one after the other; returns the best."""
+        study = self._study()
+        while _finished(study) < trials:
             trial = study.ask()
-            changes = [dimension.suggest(trial) for dimension in self._dimensions]
+            changes = _proposed(self._dimensions, trial)["changes"]
             say(f"trial {trial.number}: {' '.join(changes)}")
-            folder = self._folder / f"trial-{trial.number:03d}"
+            folder = self._folder / FOLDER.format(trial.number)
             try:
                 play(config.load(self._file, [*self._changes, *changes]), folder)
             except BaseException:
-                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+                study.tell(trial, state=_optuna().trial.TrialState.FAIL)
                 raise
-            trial.set_user_attr("changes", changes)
-            study.tell(trial, _score(folder))
-        return Best(study.best_value, tuple(study.best_trial.user_attrs["changes"]))
+            study.tell(trial, score(folder))
+        return _best(study)
+
+    def go_on_ray(self, trials: int, workers: int, url: str | None, say: Callable[[str], None]) -> Best:
+        """The same, so many at a time, handed out by Ray Tune."""
+        from learner.tuning_ray import METRIC, Task, play_trials
+
+        study = self._study()
+        missing = trials - _finished(study)
+        if missing > 0:
+            from ray.tune.search.optuna import OptunaSearch
+
+            say(f"{missing} trials, {workers} at a time")
+            chosen = config.load(self._file, self._changes)
+            search = OptunaSearch(
+                space=functools.partial(_proposed, self._dimensions),
+                metric=METRIC,
+                mode="max",
+                sampler=study.sampler,
+                storage=self._storage(),
+                study_name=STUDY,
+            )
+            task = Task(
+                file=str(self._file.resolve()),
+                folder=str(self._folder.resolve()),
+                changes=self._changes,
+                url=url or chosen.server.url,
+                path=[str(Path(each).resolve()) for each in sys.path if each],
+            )
+            play_trials(task, search, missing, workers, float(chosen.model.device.startswith("cuda")))
+        return _best(self._study())
+
+    def _study(self) -> Any:
+        optuna = _optuna()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        study = optuna.create_study(
+            storage=self._storage(), study_name=STUDY, direction="maximize", load_if_exists=True
+        )
+        # Not the same proposals again when a search goes on.
+        study.sampler = optuna.samplers.TPESampler(seed=self._seed + len(study.trials))
+        return study
+
+    def _storage(self) -> Any:
+        from optuna.storages.journal import JournalFileBackend
+
+        return _optuna().storages.JournalStorage(JournalFileBackend(str(self._folder / "trials.log")))
 
 
-def _score(folder: Path) -> float:
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError:
+        raise ConfigError("tune needs a package that is not there; pip install optuna") from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _finished(study: Any) -> int:
+    return len(study.get_trials(deepcopy=False, states=(_optuna().trial.TrialState.COMPLETE,)))
+
+
+def _best(study: Any) -> Best:
+    return Best(study.best_value, tuple(study.best_trial.user_attrs["changes"]))
+
+
+def _proposed(dimensions: Sequence[Dimension], trial: Any) -> dict[str, Any]:
+    """What a trial changes, and the name of its folder."""
+    changes = [dimension.suggest(trial) for dimension in dimensions]
+    trial.set_user_attr("changes", changes)
+    return {"changes": changes, "folder": FOLDER.format(trial.number)}
+
+
+def score(folder: Path) -> float:
+    """The best held-out reward of a run."""
     rewards = [
         record["reward/mean"]
         for record in read_metrics(folder / "metrics.jsonl")

@@ -45,6 +45,9 @@ class ZeroStepper(Stepper):
 
     def backward(self, loss: Tensor) -> None:
         """As of any stepper; DeepSpeed averages over the processes, and shares add up."""
+        # Passes do not go through the engine's own forward, which would do this: without it, stage 3 keeps the last
+        # pass of a step alone.
+        self._engine.optimizer.clear_backward_seen_flag()
         self._engine.backward(loss * self._ranks.world)
 
     def step(self, clip_norm: float) -> float:
@@ -121,4 +124,7 @@ def _deepspeed() -> Any:
         import deepspeed
     except ImportError:
         raise ConfigError("parallel.kind: needs a package that is not there; pip install deepspeed") from None
+    if not torch.cuda.is_available():
+        # It would be compiled for minutes when a run starts, and gloo does the same.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     return deepspeed

@@ -22,6 +22,9 @@ def tune(
         ),
     ],
     trials: Annotated[int, typer.Option(min=1, help="How many runs.")] = 10,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Runs at the same time; more than one are handed out by Ray Tune.")
+    ] = 1,
     seed: Annotated[int, typer.Option(help="Of the search; the runs' own is run.seed.")] = 0,
     url: Url = None,
     out: Annotated[
@@ -40,6 +43,6 @@ def tune(
         if train_in(chosen, folder, url) != 0:
             raise interrupted("; the same command goes on with the search")
 
-    best = study.go(trials, play, typer.echo)
+    best = study.go(trials, play, typer.echo) if workers == 1 else study.go_on_ray(trials, workers, url, typer.echo)
     typer.echo(f"best held-out reward {best.value:.3f}: " + " ".join(f"--set {each}" for each in best.changes))
     return 0

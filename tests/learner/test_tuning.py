@@ -8,7 +8,7 @@ import pytest
 
 from learner.cli import main
 from learner.config import ConfigError
-from learner.tuning import Dimension, read_dimension
+from learner.tuning import Dimension, read_dimension, score
 from tests.learner.quick import settings, stage
 from tests.learner.stage import listening
 
@@ -39,6 +39,23 @@ def test_a_search_finds_the_best_trial_and_goes_on(tmp_path: Path, capsys: pytes
     assert said.count("trial 0:") == said.count("trial 1:") == 1
     assert "best held-out reward" in said.splitlines()[-1]
     assert sorted(path.name for path in tmp_path.glob("trial-*")) == ["trial-000", "trial-001"]
+
+
+@pytest.mark.slow
+def test_ray_tune_plays_two_trials_at_a_time_and_one_process_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search = ["--search", "optim.learning_rate=1e-4..1e-2:log", "--search", "model.max_tokens=2,4"]
+    with listening(stage()) as url:
+        command = ["tune", "demo", "--url", url, "--out", str(tmp_path), *search, *settings("run.updates=1")]
+        assert main([*command, "--trials", "2", "--workers", "2"]) == 0
+        assert main([*command, "--trials", "3"]) == 0
+    said = capsys.readouterr().out
+    assert "2 trials, 2 at a time" in said
+    assert "trial 2:" in said
+    rewards = [score(folder) for folder in sorted(tmp_path.glob("trial-*"))]
+    assert len(rewards) == 3
+    assert f"best held-out reward {max(rewards):.3f}" in said.splitlines()[-1]
 
 
 def test_a_key_that_is_searched_and_does_not_exist_is_refused_before_the_first_run(
