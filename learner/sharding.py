@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,11 +39,9 @@ class ShardedStepper(Stepper):
 
     def load(self, state: dict[str, Any]) -> None:
         """As of any stepper."""
-        parameters = self.parameters
-        parts = {
-            number: _each(lambda value, like=parameters[number]: _part_of(value, like), entry)
-            for number, entry in state["state"].items()
-        }
+        parameters, parts = self.parameters, {}
+        for number, entry in state["state"].items():
+            parts[number] = _each(functools.partial(_part_of, like=parameters[number]), entry)
         super().load({**state, "state": parts})
 
 
@@ -50,14 +49,14 @@ def shard(model: nn.Module, ranks: Ranks) -> None:
     """Spread a model's weights over the processes, layer by layer; all of them hold the same ones before."""
     device = next(model.parameters()).device.type
     mesh = init_device_mesh(device, (ranks.world,))
-    for module in [each for each in model.modules() if isinstance(each, GradientCheckpointingLayer)]:
-        fully_shard(module, mesh=mesh)
+    for layer in [each for each in model.modules() if isinstance(each, GradientCheckpointingLayer)]:
+        fully_shard(layer, mesh=mesh)
     fully_shard(model, mesh=mesh)
-    for module in model.modules():
-        if isinstance(module, FSDPModule):
+    for part in model.modules():
+        if isinstance(part, FSDPModule):
             # Each process's loss is its share of that of the step: gradients add up, and are not averaged.
-            module.set_gradient_divide_factor(1.0)
-            module.set_force_sum_reduction_for_comms(enable=True)
+            part.set_gradient_divide_factor(1.0)
+            part.set_force_sum_reduction_for_comms(enable=True)
 
 
 def _whole(value: Tensor) -> Tensor:
