@@ -99,7 +99,7 @@ async def _measure_and_save(
     if due:
         await evaluate(run, client, rollouts, say, now, stages=stages)
         best = run.best() if run.ranks.first else None
-        is_best = best is not None and best[0] == run.step
+        is_best = run.ranks.agree(best is not None and best[0] == run.step)
     if is_best or run.step % run.config.run.checkpoint_every == 0:
         run.queue = await ahead.settle() if ahead else ()
         run.save()

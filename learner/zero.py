@@ -101,6 +101,7 @@ def zero(model: nn.Module, stepper: Stepper, config: Config, ranks: Ranks) -> Ze
     deepspeed = _deepspeed()
     state = stepper.state()
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    stepper.clear()  # what the warm-up left would be in the first step
     engine, *_ = deepspeed.initialize(
         model=model,
         optimizer=stepper.again(model),
