@@ -133,7 +133,14 @@ async def _begin_chores(
     await own(stack, ground.usage.watch())
     await own(stack, purge(store, ports.clock, ground.tenants))
     await own(stack, loop_lag.watch())
-    metrics.watch(lambda: scoring.threads.waiting_s, lambda: store.waiting, lambda: store.reading_now, scoring.caches)
+    loop = asyncio.get_running_loop()
+    metrics.watch(
+        queue_age=lambda: scoring.threads.waiting_s,
+        store_waiting=lambda: store.waiting,
+        readers_busy=lambda: store.reading_now,
+        loop_tasks=lambda: len(asyncio.all_tasks(loop)),
+        caches=scoring.caches,
+    )
     if ports.own_process:
         await own(stack, alert_watch(settings, metrics).watch())
         sender = Sender(private=settings.webhook_private_addresses)

@@ -73,6 +73,7 @@ class Metrics:
         self.loop_lag = Gauge(
             "labs_loop_lag_seconds", "The longest that the event loop was late of late.", registry=registry
         )
+        self.loop_tasks = Gauge("labs_loop_tasks", "Tasks of the event loop that are not done.", registry=registry)
         self.rate_limited = Counter("labs_rate_limited", "Requests refused by a key's limit.", registry=registry)
         self.episodes_started = Counter("labs_episodes_started", "Episodes created.", registry=registry)
         self.episodes_ended = Counter(
@@ -169,12 +170,14 @@ class Metrics:
         queue_age: Callable[[], float],
         store_waiting: Callable[[], float],
         readers_busy: Callable[[], float],
+        loop_tasks: Callable[[], float],
         caches: Mapping[str, Callable[[], float]],
     ) -> None:
         """Whom to ask when the page is read."""
         self.queue_age.set_function(queue_age)
         self.store_waiting.set_function(store_waiting)
         self.readers_busy.set_function(readers_busy)
+        self.loop_tasks.set_function(loop_tasks)
         for name, held_bytes in caches.items():
             self.cache_bytes.labels(name).set_function(held_bytes)
 
