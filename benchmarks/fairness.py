@@ -23,7 +23,7 @@ from pathlib import Path
 
 import httpx2
 
-from benchmarks.processes import ROOT, ServerProcess, labs_server, new_keys, running
+from benchmarks.processes import ROOT, ServerProcess, labs_server, new_keys, one_collection, running
 from benchmarks.report import Table, environment, write
 
 GOAL = 3.0
@@ -52,7 +52,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         keys = new_keys(Path(name) / "data", ("greedy", "modest"))
-        server = labs_server(Path(name))
+        scenarios = one_collection(Path(name), WHERE["collection_slug"])
+        server = labs_server(Path(name), LABS_SCENARIOS=str(scenarios))
         with running(server):
             text = asyncio.run(measure(server, keys, arguments.rounds, arguments.seconds)).text()
     print(text)

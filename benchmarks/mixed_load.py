@@ -26,7 +26,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from websockets.asyncio.client import connect
 
 from benchmarks.fairness import LINES, WHERE, client, fresh
-from benchmarks.processes import ServerProcess, labs_server, new_keys, running
+from benchmarks.processes import ServerProcess, labs_server, new_keys, one_collection, running
 from benchmarks.report import Table, environment, write
 
 NOTE_EVERY_S = 30.0
@@ -52,7 +52,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         keys = new_keys(Path(name) / "data", ("acme",))
-        server = labs_server(Path(name))
+        scenarios = one_collection(Path(name), WHERE["collection_slug"])
+        server = labs_server(Path(name), LABS_SCENARIOS=str(scenarios))
         with running(server):
             text = asyncio.run(measure(server, keys["acme"], arguments.minutes)).text()
     print(text)

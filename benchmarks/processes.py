@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -41,9 +42,17 @@ class ServerProcess:
     """One server process."""
 
     def __init__(
-        self, arguments: Sequence[str], port: int, ready: str, log: Path, prefix: str = "", root: Path = ROOT
+        self,
+        arguments: Sequence[str],
+        port: int,
+        ready: str,
+        log: Path,
+        prefix: str = "",
+        root: Path = ROOT,
+        **variables: str,
     ) -> None:
         self.prefix = prefix
+        self._variables = variables
         self._root = root
         self.url = f"http://127.0.0.1:{port}"
         self._arguments = [sys.executable, "-m", *arguments]
@@ -55,6 +64,7 @@ class ServerProcess:
         """Start it and wait until it answers."""
         paths = os.pathsep.join(filter(None, (str(self._root), os.environ.get("PYTHONPATH"))))
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, "HF_HUB_OFFLINE": "1"}
+        environment |= self._variables
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._arguments, stdout=log, stderr=log, env=environment, cwd=self._root)
         deadline = time.monotonic() + START_S
@@ -94,12 +104,12 @@ class ServerProcess:
             self._process.wait(timeout=30)
 
 
-def labs_server(folder: Path, port: int | None = None, root: Path = ROOT) -> ServerProcess:
+def labs_server(folder: Path, port: int | None = None, root: Path = ROOT, **variables: str) -> ServerProcess:
     """A Labs server with its data in `folder`; the same port when it is started again; `root` holds its code."""
     port = port or free_port()
     arguments = ["reward_server.cli.main", "serve", "--port", str(port), "--data", str(folder / "data")]
     arguments += ["--log-level", "warning"]
-    return ServerProcess(arguments, port, "/readyz", folder / "labs.log", "/api/v1", root)
+    return ServerProcess(arguments, port, "/readyz", folder / "labs.log", "/api/v1", root, **variables)
 
 
 def new_keys(data: Path, labs: Sequence[str]) -> dict[str, str]:
@@ -117,6 +127,12 @@ async def _new_keys(data: Path, labs: Sequence[str]) -> dict[str, str]:
         return {lab: (await ring.create(lab, plan=Plan.CUSTOM, rate_per_minute=UNLIMITED)).text for lab in labs}
     finally:
         await store.close()
+
+
+def one_collection(folder: Path, name: str) -> Path:
+    """A folder of collections with a packaged one alone: a server is warm the sooner."""
+    shutil.copytree(ROOT / "scenarios" / "collections" / name, folder / "collections" / name)
+    return folder / "collections"
 
 
 def floor_server(folder: Path) -> ServerProcess:
