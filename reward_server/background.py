@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from reward_server.api.body import read_json, validate
 from reward_server.clock import Clock
@@ -11,6 +11,12 @@ from reward_server.jobs.durable.compare import CompareItems
 from reward_server.jobs.durable.evaluate import EvaluateItems
 from reward_server.jobs.durable.files import FileLimits
 from reward_server.jobs.durable.kinds import Kind, LineReader
+from reward_server.jobs.durable.learning import (
+    MOST_CALIBRATION_ROWS,
+    MOST_TRAINING_ROWS,
+    Learning,
+    LearningItem,
+)
 from reward_server.jobs.durable.rescore import RescoreItems
 from reward_server.jobs.durable.worker import Pace, Worker
 from reward_server.scoring.metering import MeteredScorer
@@ -23,11 +29,20 @@ from scenarios.library import Catalog
 
 
 def job_kinds(
-    evaluations: EvaluationService, scorer: MeteredScorer, catalog: Catalog, store: Store
+    *,
+    evaluations: EvaluationService,
+    scorer: MeteredScorer,
+    catalog: Catalog,
+    store: Store,
+    settings: Settings,
+    clock: Clock,
 ) -> Mapping[str, Kind]:
     """All types of jobs that this version does."""
     lines = LineReader(read_json, validate)
+    training = Learning("train_reward_model", "training", "rm_*", settings.reward_models, MOST_TRAINING_ROWS)
+    fitting = Learning("calibrate", "calibration", "cal_*.json", settings.calibrations, MOST_CALIBRATION_ROWS)
     return {
+        **{each.errand: LearningItem(each, store, settings, clock) for each in (training, fitting)},
         "evaluate": EvaluateItems(evaluations, catalog, lines),
         "compare": CompareItems(evaluations, catalog, lines, store),
         "rescore": RescoreItems(scorer, catalog, lines, store),
@@ -39,10 +54,10 @@ def file_limits(settings: Settings) -> FileLimits:
     return FileLimits(int(settings.max_file_mb * 1_000_000), int(settings.max_stored_files_mb * 1_000_000))
 
 
-def worker_maker(
+def workers_of(
     *, store: Store, kinds: Mapping[str, Kind], clock: Clock, metrics: Metrics, settings: Settings
-) -> Callable[[], Worker]:
-    """Makes workers that know how to do these jobs."""
+) -> list[Worker]:
+    """The workers of this process: those for trainings keep nobody else's items waiting."""
     pace = Pace(lease_s=settings.job_lease_s, slice_deadline_s=settings.batch_deadline_s)
 
     async def tell(unit: UnitOfWork, job: JobRow) -> None:
@@ -50,14 +65,17 @@ def worker_maker(
         told |= {"done": job.done, "failed": job.failed, "dead": job.dead}
         await announce(unit, job.lab_id, Event.JOB_FINISHED, told, clock.now())
 
-    return lambda: Worker(store=store, kinds=kinds, clock=clock, metrics=metrics, pace=pace, finished=[tell])
+    of_lines = {name: kind for name, kind in kinds.items() if kind.whole is None}
+    of_files = {name: kind for name, kind in kinds.items() if kind.whole is not None}
+    known = [of_lines] * settings.job_workers + [of_files] * (settings.training_workers if settings.job_workers else 0)
+    return [Worker(store=store, kinds=each, clock=clock, metrics=metrics, pace=pace, finished=[tell]) for each in known]
 
 
 class Workers:
     """The workers of this process; they share nothing but the database."""
 
-    def __init__(self, count: int, make: Callable[[], Worker]) -> None:
-        self.each = [make() for _ in range(count)]
+    def __init__(self, each: list[Worker]) -> None:
+        self.each = each
 
     def wake(self) -> None:
         """There is a new job."""

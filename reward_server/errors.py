@@ -20,6 +20,7 @@
     │   │   ├── FileNotFound            file_not_found
     │   │   ├── JobNotFound             job_not_found
     │   │   ├── RewardModelNotFound     reward_model_not_found
+    │   │   ├── CalibrationNotFound     calibration_not_found
     │   │   ├── LabNotFound             lab_not_found
     │   │   ├── KeyNotFound             key_not_found
     │   │   ├── ComparisonNotFound      comparison_not_found
@@ -38,9 +39,8 @@
     │   └── RateLimited             rate_limited (+ retry_after_s)
     │       ├── BudgetExhausted         budget_exhausted: the lab's tokens or money of the day
     │       ├── ComputeExhausted        compute_exhausted: the lab's characters to read a minute
-    │       ├── QuotaExceeded           quota_exceeded: the lab's stored files, or its jobs that are not over
-    │       ├── TooManyAtOnce           too_many_at_once: the lab's requests in work, or the key's
-    │       ├── StorageExhausted        storage_exhausted: what the lab may store
+    │       ├── TooManyAtOnce           too_many_at_once: the lab's requests in work, or the key's; its open jobs
+    │       ├── StorageExhausted        storage_exhausted: what the lab may store: conversations, files, models
     │       └── TooManyFailedKeys       too_many_failed_keys: keys of this address that are no good
     ├── ProviderFailed              provider_failed: something we asked did not answer usefully
     │   ├── JudgeFailed                 judge_failed (+ retry_after_s, where known)
@@ -258,6 +258,13 @@ class RewardModelNotFound(NotFound):
     default_message = "There is no such reward model; ./labs reward-model list shows those there are."
 
 
+class CalibrationNotFound(NotFound):
+    """The lab has no such calibration of its own."""
+
+    code = "calibration_not_found"
+    default_message = "There is no such calibration of this lab."
+
+
 class LabNotFound(NotFound):
     """Unknown id of a lab; told to operators alone."""
 
@@ -376,16 +383,6 @@ class ComputeExhausted(RateLimited):
     default_message = "This lab has had more text read than its plan allows in a minute."
 
 
-class QuotaExceeded(RateLimited):
-    """The lab keeps as much as it may."""
-
-    code = "quota_exceeded"
-    default_message = "This lab keeps as much as it may."
-
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(message, retry_after_s=60)
-
-
 class TooManyAtOnce(RateLimited):
     """The lab has as many requests in work as it may."""
 
@@ -398,6 +395,9 @@ class StorageExhausted(RateLimited):
 
     code = "storage_exhausted"
     default_message = "This lab has stored as much as it may; delete conversations or ask the operator for more."
+
+    def __init__(self, message: str | None = None, *, retry_after_s: int = 60) -> None:
+        super().__init__(message, retry_after_s=retry_after_s)
 
 
 class TooManyFailedKeys(RateLimited):

@@ -131,6 +131,12 @@ class Settings(BaseSettings):
     job_workers: int = Field(
         default=1, ge=0, le=64, description="Workers for jobs in the server's process; 0 leaves them to `labs worker`."
     )
+    training_workers: int = Field(
+        default=1, ge=0, le=16, description="Workers for trainings and calibrations in this process; 0 for none."
+    )
+    training_deadline_s: float = Field(
+        default=21_600.0, ge=1.0, le=604_800.0, allow_inf_nan=False, description="Time for an attempt at a training."
+    )
     job_lease_s: Seconds = Field(default=15.0, description="Time after which others take the items of a lost worker.")
     max_file_mb: float = Field(default=256.0, gt=0.0, le=10_000.0, description="Largest uploaded file, in megabytes.")
     max_stored_files_mb: float = Field(default=2000.0, gt=0.0, description="Uploaded files that a lab may keep.")
@@ -242,6 +248,11 @@ class Settings(BaseSettings):
     def anchors(self) -> Path:
         """Directory of the vectors of authored texts."""
         return (self.cache or self.data / "cache") / "anchors"
+
+    @property
+    def learning(self) -> Path:
+        """Directory of what trainings of jobs have begun, by lab and job."""
+        return (self.cache or self.data / "cache") / "jobs"
 
     @property
     def reward_models(self) -> Path:

@@ -57,9 +57,14 @@ class AsyncJobs:
         agent_role: Role | None = None,
         reward_config: RewardConfigLike | None = None,
         source: str | None = None,
+        training: Mapping[str, Any] | None = None,
+        calibration: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> JobResponse:
-        """Queue a job over a file or over items; what items leave out is the job's."""
+        """Queue a job over a file or over items; what items leave out is the job's.
+
+        `training` and `calibration` are the options of those types: `TrainingOptions`, `CalibrationOptions`.
+        """
         return await self._send(
             job_calls.submit(
                 job_type,
@@ -70,6 +75,8 @@ class AsyncJobs:
                 agent_role=agent_role,
                 reward_config=reward_config,
                 source=source,
+                training=training,
+                calibration=calibration,
                 idempotency_key=idempotency_key,
             )
         )

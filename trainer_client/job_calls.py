@@ -75,6 +75,8 @@ def submit(
     agent_role: Role | None = None,
     reward_config: RewardConfigLike | None = None,
     source: str | None = None,
+    training: Mapping[str, Any] | None = None,
+    calibration: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> Call[JobResponse]:
     """POST /jobs."""
@@ -88,6 +90,8 @@ def submit(
         agent_role=agent_role,
         reward_config=reward_config,
         source=source,
+        training=training,
+        calibration=calibration,
     )
     return post("/jobs", request, JobResponse, idempotency_key)
 

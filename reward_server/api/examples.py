@@ -233,6 +233,7 @@ _CALIBRATION: Example = {
     ],
     "created_at": "2026-01-01T12:00:00Z",
 }
+CALIBRATION: Example = {**_CALIBRATION, "request_id": _REQUEST_ID}
 CALIBRATIONS: Example = {"data": [_CALIBRATION], "calibrations": [_CALIBRATION], "request_id": _REQUEST_ID}
 _REWARD_MODEL: Example = {
     "id": "rm_0123456789ab",

@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from personas.reading.reader import Reader
@@ -16,6 +17,7 @@ from reward_server.clock import Clock
 from reward_server.coordination.fair_threads import FairThreads
 from reward_server.coordination.tenants import Tenants
 from reward_server.errors import StoreUnavailable
+from reward_server.jobs.durable.learning import forget_begun
 from reward_server.store.store import Store
 from reward_server.telemetry.logs import get_logger
 from reward_server.webhooks.delivery import KEPT
@@ -46,9 +48,10 @@ async def own(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
     stack.push_async_callback(stop)
 
 
-async def purge(store: Store, clock: Clock, tenants: Tenants) -> None:
+async def purge(store: Store, clock: Clock, tenants: Tenants, begun: Path) -> None:
     """Forget, now and every hour, what is too old: answers to Idempotency-Keys, decisions and bookings of calls, jobs
-    that are over, uploads that were broken off, and conversations that labs do not let be kept for so long.
+    that are over, uploads that were broken off, trainings in the folder of those begun that nobody goes on with, and
+    conversations that labs do not let be kept for so long.
     """
     while True:
         try:
@@ -59,6 +62,7 @@ async def purge(store: Store, clock: Clock, tenants: Tenants) -> None:
                 await unit.webhooks.purge(clock.now() - KEPT)
                 await unit.jobs.purge(clock.now() - JOB_LIFETIME)
                 await unit.files.purge(clock.now() - UPLOAD_LIFETIME)
+            await asyncio.to_thread(forget_begun, begun, clock.now() - JOB_LIFETIME)
             expired = await tenants.expire()
             log.info("answers_purged", count=purged, decisions=forgotten, expired=expired)
         except StoreUnavailable:

@@ -13,7 +13,7 @@ from reward_server.assembly.callers import tokens_of
 from reward_server.assembly.chores import own
 from reward_server.assembly.ground import Given, Ground
 from reward_server.assembly.scoring import Scoring, wording_of
-from reward_server.background import Workers, file_limits, job_kinds, worker_maker
+from reward_server.background import Workers, file_limits, job_kinds, workers_of
 from reward_server.coordination.compute_budget import ComputeBudget
 from reward_server.coordination.fair_threads import lab_at_work
 from reward_server.coordination.places import LabPlaces
@@ -137,9 +137,15 @@ async def _jobs(
 ) -> tuple[FileService, JobService]:
     """Uploads and jobs, with the workers of this process."""
     settings, clock, store = given.settings, given.ports.clock, ground.store
-    kinds = job_kinds(evaluations, scoring.scorer, scoring.library.catalog, store)
-    maker = worker_maker(store=store, kinds=kinds, clock=clock, metrics=given.metrics, settings=settings)
-    workers = Workers(settings.job_workers, maker)
+    kinds = job_kinds(
+        evaluations=evaluations,
+        scorer=scoring.scorer,
+        catalog=scoring.library.catalog,
+        store=store,
+        settings=settings,
+        clock=clock,
+    )
+    workers = Workers(workers_of(store=store, kinds=kinds, clock=clock, metrics=given.metrics, settings=settings))
     for worker in workers.each:
         await own(stack, worker.run())
     uploads = FileService(store, clock, file_limits(settings))

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from reward_server.cli.progress import shown
-from reward_server.errors import LabsError
+from reward_server.cli.progress import Report, shown
+from reward_server.errors import InvalidRequest, LabsError
 
 if TYPE_CHECKING:
     from trainer_client.client import LabsClient
@@ -24,19 +24,35 @@ Url = Annotated[str | None, typer.Option(help="The server; LABS_URL. \\[default:
 JobArgument = Annotated[str, typer.Argument(help="The job's id.")]
 
 
+TRAINING, CALIBRATION = "train_reward_model", "calibrate"
+
+
 @app.command()
 def submit(
     file: Annotated[Path, typer.Argument(help="JSONL: one item in each line.", exists=True, dir_okay=False)],
-    job_type: Annotated[str, typer.Option("--type", help="evaluate, compare or rescore.")] = "evaluate",
+    job_type: Annotated[
+        str, typer.Option("--type", help="evaluate, compare, rescore, train_reward_model or calibrate.")
+    ] = "evaluate",
     collection: Annotated[str | None, typer.Option(help="Collection, for items that name none.")] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario, for items that name none.")] = None,
+    options: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Of train_reward_model and calibrate, as docs/jobs.md has them.")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Stay until it is over.")] = False,
     url: Url = None,
 ) -> None:
     """Upload a file and queue a job over it; prints the job's id."""
+    given = _given(job_type, options)
     with _client(url) as client:
         uploaded = client.jobs.upload(file)
-        job = client.jobs.submit(job_type, file_id=uploaded.file_id, collection_slug=collection, scenario_slug=scenario)
+        job = client.jobs.submit(
+            job_type,
+            file_id=uploaded.file_id,
+            collection_slug=collection,
+            scenario_slug=scenario,
+            training=given if job_type == TRAINING else None,
+            calibration=given if job_type == CALIBRATION else None,
+        )
         typer.echo(job.job_id)
         if wait:
             _follow(client, job.job_id)
@@ -104,6 +120,21 @@ def retry(job_id: JobArgument, url: Url = None) -> None:
         typer.echo(_line(client.jobs.retry(job_id)))
 
 
+def _given(job_type: str, options: str | None) -> dict[str, Any] | None:
+    """The options of a training or a calibration."""
+    if options is None:
+        return None
+    if job_type not in (TRAINING, CALIBRATION):
+        raise InvalidRequest(f"--options goes with --type {TRAINING} and {CALIBRATION}")
+    try:
+        given = json.loads(options)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        raise InvalidRequest("--options takes a JSON object")
+    return given
+
+
 @contextmanager
 def _client(url: str | None) -> Iterator[LabsClient]:
     """A client with the address and key of the environment; its errors are told in a line."""
@@ -119,9 +150,16 @@ def _client(url: str | None) -> Iterator[LabsClient]:
 
 def _follow(client: LabsClient, job_id: str) -> JobResponse:
     with shown(Console(stderr=True)) as report:
-        job = client.jobs.wait(job_id, on_progress=lambda job: report("items", _finished(job), job.counts.total))
+        job = client.jobs.wait(job_id, on_progress=lambda job: _report(report, job))
     typer.echo(_line(job))
     return job
+
+
+def _report(report: Report, job: JobResponse) -> None:
+    if job.stage is None:
+        report("items", _finished(job), job.counts.total)
+    else:
+        report(job.stage, round(job.progress * 100), 100)
 
 
 def _finished(job: JobResponse) -> int:

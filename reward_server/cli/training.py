@@ -21,7 +21,7 @@ from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.program import as_called
 
 if TYPE_CHECKING:
-    from reward_server.jobs.reward_model.train import Task, Tools, Trained
+    from reward_server.jobs.reward_model.train import Task, Trained
     from reward_server.reward_models.conversation import Reads
     from reward_server.reward_models.dataset import Dataset
     from reward_server.settings import Settings
@@ -298,28 +298,12 @@ def _refuse_finished(out: Path) -> None:
 
 def _trained(dataset: Dataset, task: Task, settings: Settings, report: Report) -> Trained:
     from reward_server.jobs.reward_model.interrupted import is_interrupted
+    from reward_server.jobs.reward_model.tools import tools_on
     from reward_server.jobs.reward_model.train import train
 
     if task.resume and not is_interrupted(task.out):
         typer.echo(f"labs: nothing to go on with for {task.out}: training from the start", err=True)
     report("loading the encoder", 0, 1)
-    tools = _tools(settings, task.reads)
+    tools = tools_on(featurisers_of(settings), task.reads, shelf_of(settings))
     report("loading the encoder", 1, 1)
     return train(dataset, task, tools, report)
-
-
-def _tools(settings: Settings, reads: Reads) -> Tools:
-    from reward_server.jobs.reward_model.train import Tools
-    from reward_server.reward_models.features import ConversationFeaturiser
-    from reward_server.reward_models.plain_features import PlainFeatures
-
-    featurisers = featurisers_of(settings)
-    encoder = featurisers.encoder
-    return Tools(
-        featurisers.reading(reads),
-        PlainFeatures(encoder),
-        encoder.version,
-        shelf_of(settings),
-        featuriser_on=partial(ConversationFeaturiser, reads=reads),
-        precision=settings.encoder_precision,
-    )

@@ -21,7 +21,13 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from reward_server.errors import CalibrationMismatch, ConfigurationError, InvalidRequest, JudgeFailed
+from reward_server.errors import (
+    CalibrationMismatch,
+    CalibrationNotFound,
+    ConfigurationError,
+    InvalidRequest,
+    JudgeFailed,
+)
 from reward_server.reward_models.ownership import of_lab
 from reward_server.reward_models.reliability import Floats
 from reward_server.telemetry.logs import get_logger
@@ -301,6 +307,15 @@ class CalibrationShelf:
             if calibration is not None:
                 found.append(calibration)
         return sorted(found, key=lambda each: (each.created, each.id), reverse=True)
+
+    def delete(self, calibration_id: str) -> Calibration:
+        """Delete a calibration of the lab's own; `CalibrationNotFound` where it has none of that id."""
+        own = of_lab(self._folder, self._whose())
+        found = self.find(calibration_id)
+        if own is None or found is None or not (own / f"{calibration_id}.json").is_file():
+            raise CalibrationNotFound
+        take_away(calibration_id, own)
+        return found
 
     def _folders(self) -> list[Path]:
         own = of_lab(self._folder, self._whose())

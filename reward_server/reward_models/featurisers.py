@@ -32,6 +32,11 @@ class Featurisers:
         self._encoder: TextEncoder | None = None
 
     @property
+    def precision(self) -> Precision:
+        """Of tuned encoders, and of the base one where nothing else was said."""
+        return self._precision
+
+    @property
     def encoder_name(self) -> str:
         """The setting: the packaged encoder, a folder or a hub name."""
         return self._name

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +101,17 @@ class Registry:
     def deactivate(self) -> None:
         """Let no model serve."""
         (self.folder / ACTIVE).unlink(missing_ok=True)
+
+    def remove(self, model_id: str) -> Card:
+        """Delete a model, at once or not at all; `RewardModelNotFound`. What it was."""
+        if not self.has(model_id):
+            raise RewardModelNotFound
+        place = self.folder / model_id
+        card = artefact.read_card(place)
+        away = self.folder / f".{model_id}-{secrets.token_hex(6)}"
+        os.replace(place, away)
+        shutil.rmtree(away, ignore_errors=True)
+        return card
 
     def stamp(self) -> Stamp:
         """What to compare in order to notice that another model serves; costs one `stat`."""

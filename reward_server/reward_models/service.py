@@ -11,8 +11,9 @@ import asyncio
 from collections.abc import Callable
 
 from personas.matcher import Matcher
-from reward_server.errors import Conflict, LabsError, UnusableModel
+from reward_server.errors import Conflict, LabsError, RewardModelNotFound, ScopeMissing, UnusableModel
 from reward_server.judges.estimate import ConversationJudge
+from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Artefact, Card
 from reward_server.reward_models.fitness import unfit
 from reward_server.reward_models.registry import Registry
@@ -65,20 +66,50 @@ class RewardModelService:
         """The cards that the lab may see, newest first, and whether the model serves it."""
         return await asyncio.to_thread(self._all)
 
-    async def activate(self, model_id: str, *, force: bool = False) -> Card:
+    async def activate(self, model_id: str, *, force: bool = False, shared: bool = True) -> Card:
         """Verify a model and let it serve; the next request finds it loaded.
+
+        Args:
+            force: even one that is unfit.
+            shared: whether the caller may let a model serve that all labs share.
 
         A lab's own model serves that lab alone. One that all share serves every lab that has none of its own active,
         and from now on the lab that asks, too.
 
         Raises:
             RewardModelNotFound: there is no such model, or it is another lab's.
+            ScopeMissing: it is all labs', and the caller may not.
             Conflict: it is damaged, or made for another encoder or other features; or it is unfit, and not forced.
         """
-        found = await asyncio.to_thread(self._activate, model_id, force=force)
+        found = await asyncio.to_thread(self._activate, model_id, force=force, shared=shared)
         await self.current()
         log.info("reward_model_activated", model=model_id, lab=self._whose())
         return found.card
+
+    async def deactivate(self, model_id: str) -> Card:
+        """Let a model of the lab's own serve no longer; `RewardModelNotFound` where none of that id does."""
+        own = self._own()
+        card = await asyncio.to_thread(_deactivated, own, model_id)
+        await self.current()
+        log.info("reward_model_deactivated", model=model_id, lab=self._whose())
+        return card
+
+    async def delete(self, model_id: str) -> Card:
+        """Delete a model of the lab's own.
+
+        Raises:
+            RewardModelNotFound: the lab has none of that id.
+            Conflict: it serves.
+        """
+        own = self._own()
+        if own is None or not own.has(model_id):
+            raise RewardModelNotFound
+        if _active_id(own) == model_id:
+            raise Conflict("This reward model serves: deactivate it first.")
+        try:
+            return await asyncio.to_thread(own.remove, model_id)
+        except OSError:
+            raise Conflict("The server cannot delete this reward model.") from None
 
     def _own(self) -> Registry | None:
         """The models of the lab that is being worked for."""
@@ -92,9 +123,11 @@ class RewardModelService:
         newest_first = sorted(cards.values(), key=lambda card: (card.created, card.id), reverse=True)
         return [(card, card.id == active) for card in newest_first]
 
-    def _activate(self, model_id: str, *, force: bool) -> Artefact:
+    def _activate(self, model_id: str, *, force: bool, shared: bool) -> Artefact:
         own = self._own()
         registry = own if own is not None and own.has(model_id) else self._registry
+        if registry is not own and not shared and registry.has(model_id):
+            raise ScopeMissing(scopes=("operate",))
         found = self._open(registry, model_id)
         if (why := unfit(found.card)) and not force:
             raise Conflict(f"This reward model is not activated: {why}; `force=true` activates it all the same.")
@@ -118,6 +151,13 @@ class RewardModelService:
         except UnusableModel:
             log.warning("reward_model_damaged", model=model_id)
             raise Conflict("This reward model is damaged.") from None
+
+
+def _deactivated(own: Registry | None, model_id: str) -> Card:
+    if own is None or not own.has(model_id) or _active_id(own) != model_id:
+        raise RewardModelNotFound("This lab has no active reward model of this id.")
+    own.deactivate()
+    return artefact.read_card(own.folder / model_id)
 
 
 def _active_id(registry: Registry) -> str | None:

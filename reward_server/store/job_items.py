@@ -17,6 +17,7 @@ from reward_server.errors import LeaseLost
 from reward_server.store.isolation import across_labs
 from reward_server.store.job_records import OPEN, Claim, ItemOutcome, ItemState, JobRow, JobStatus
 from reward_server.store.jobs import job_of
+from reward_server.store.records import JsonObject
 from reward_server.store.session import Session
 from reward_server.store.tables import Job, JobItem, table_of
 
@@ -114,6 +115,15 @@ _RELEASE = (
     )
     .values(state=ItemState.WAITING, lease=None, lease_until=bindparam("until"), attempts=_ITEM.c.attempts - 1)
 )
+_NOTE = (
+    update(_ITEM)
+    .where(
+        _ITEM.c.lab_id == bindparam("this_lab"),
+        _ITEM.c.job_id == bindparam("this_job"),
+        _ITEM.c.lease == bindparam("token"),
+    )
+    .values(result=bindparam("noted"))
+)
 _OPEN_COUNT = across_labs(select(func.count()).select_from(_JOB).where(_JOB.c.status.in_(OPEN)))
 
 
@@ -149,6 +159,11 @@ class JobItems:
         """Keep the items for longer; whether they still are the worker's."""
         values = {**_place(claim.job), "token": claim.token, "until": until}
         return await self._session.run(lambda connection: connection.execute(_EXTEND, values).rowcount > 0)
+
+    async def note(self, claim: Claim, noted: JsonObject) -> None:
+        """How far the items are; nothing where they are no longer the worker's."""
+        values = {**_place(claim.job), "token": claim.token, "noted": noted}
+        await self._session.run(lambda connection: connection.execute(_NOTE, values))
 
     async def release(self, claim: Claim, now: datetime) -> None:
         """Give the items back: the attempt does not count."""

@@ -37,6 +37,11 @@ _RESULTS = (
     .order_by(_ITEM.c.item_index)
     .limit(bindparam("most"))
 )
+_NOTED = select(_ITEM.c.job_id, _ITEM.c.result).where(
+    _ITEM.c.lab_id == bindparam("lab_id"),
+    _ITEM.c.job_id.in_(bindparam("job_ids", expanding=True)),
+    _ITEM.c.state == ItemState.LEASED,
+)
 _PURGE = across_labs(delete(_JOB).where(_JOB.c.finished_at < bindparam("before")))
 
 
@@ -108,6 +113,13 @@ class Jobs:
         wanted = {"lab_id": lab_id, "job_id": job_id, "after": after, "most": most}
         return await self._session.run(
             lambda connection: [(row.item_index, row.result or {}) for row in connection.execute(_RESULTS, wanted)]
+        )
+
+    async def noted(self, lab_id: str, job_ids: Sequence[str]) -> dict[str, JsonObject]:
+        """How far items are that workers hold, by job, where they told."""
+        wanted = {"lab_id": lab_id, "job_ids": list(job_ids)}
+        return await self._session.run(
+            lambda connection: {row.job_id: row.result for row in connection.execute(_NOTED, wanted) if row.result}
         )
 
     async def purge(self, before: datetime) -> int:

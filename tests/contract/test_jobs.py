@@ -34,9 +34,9 @@ async def submit(labs: Client, *items: Json, **fields: Any) -> Json:
     return await labs.ok("POST", "/jobs", {"type": "evaluate", "items": list(items)} | fields)
 
 
-async def over(labs: Client, job: Json) -> Json:
+async def over(labs: Client, job: Json, wait_s: float = WAIT_S) -> Json:
     """The job once nobody works on it any more."""
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(wait_s):
         while True:
             found = await labs.ok("GET", f"/jobs/{job['job_id']}")
             if found["status"] not in ("queued", "running"):

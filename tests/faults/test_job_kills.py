@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,10 +25,11 @@ from reward_server.store.engine import sqlite_url
 from reward_server.store.job_records import JobRow, JobStatus
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
+from tests.contract.test_learning_jobs import talks
 from tests.faults.server_process import COLLECTIONS, ROOT, WHERE
 
 LAB = DEVELOPMENT_LAB.lab_id
-WAIT_S = 300.0
+WAIT_S = 600.0
 TALK = [
     {"role": "user", "content": "Hello, my bike has a flat tyre."},
     {"role": "assistant", "content": "Good morning. How did it happen?"},
@@ -37,7 +38,7 @@ TALK = [
 
 
 @contextmanager
-def worker(folder: Path, database: str) -> Iterator[subprocess.Popen[bytes]]:
+def worker(folder: Path, database: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker process; killed in the end if it still runs."""
     variables = {
         **os.environ,
@@ -47,6 +48,7 @@ def worker(folder: Path, database: str) -> Iterator[subprocess.Popen[bytes]]:
         "PYTHONPATH": str(ROOT),
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
+        **environment,
     }
     with (folder / "worker.log").open("ab") as log:
         command = [sys.executable, "-m", "reward_server.cli.main", "worker", "--data", str(folder)]
@@ -59,26 +61,30 @@ def worker(folder: Path, database: str) -> Iterator[subprocess.Popen[bytes]]:
             process.wait()
 
 
-async def submitted(store: Store, count: int) -> JobRow:
-    """A job of so many short conversations, queued."""
+async def submitted(
+    store: Store, count: int, rows: Sequence[Mapping[str, object]] = (), job_type: str = "evaluate"
+) -> JobRow:
+    """A job of so many short conversations, or over these rows as one item; queued."""
 
     async def lines() -> AsyncIterator[bytes]:
         for number in range(count):
             yield json.dumps({"id": f"talk-{number}", "messages": TALK}).encode() + b"\n"
+        for row in rows:
+            yield json.dumps(row).encode() + b"\n"
 
     file = await FileService(store, SystemClock(), FileLimits()).store(DEVELOPMENT_LAB, "talks.jsonl", lines())
     job = JobRow(
         job_id=new_id(IdPrefix.JOB),
         lab_id=LAB,
         key_id=DEVELOPMENT_LAB.key_id,
-        type="evaluate",
+        type=job_type,
         status=JobStatus.QUEUED,
         file_id=file.file_id,
-        params=dict(WHERE),
+        params={"training": {"epochs": 10, "features": "all"}} if rows else dict(WHERE),
         collections=None,
         full_scores=False,
         scopes=("score",),
-        total=file.lines,
+        total=1 if rows else file.lines,
         created_at=SystemClock().now(),
     )
     async with store.transaction() as unit:
@@ -150,6 +156,64 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return sqlite_url(tmp_path / "labs.sqlite")
     return str(request.getfixturevalue("postgres_url"))
+
+
+def errands_of(process: subprocess.Popen[bytes]) -> list[int]:
+    """Processes that a worker started."""
+    found = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=False
+    )
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def ends(pid: int) -> bool:
+    """Whether a process ends soon."""
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return not Path(f"/proc/{pid}").exists()
+
+
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+async def stage(store: Store, job: JobRow, wanted: str) -> None:
+    """Wait until a training is at it."""
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        async with store.reading() as unit:
+            noted = await unit.jobs.noted(LAB, [job.job_id])
+        if noted.get(job.job_id, {}).get("stage", "").startswith(wanted):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"the training never was at {wanted}")
+
+
+@pytest.mark.slow
+async def test_a_training_goes_on_where_its_killed_worker_stopped(database: str, tmp_path: Path) -> None:
+    """The process that trained ends with its worker; features are kept; one model comes of it."""
+    await migrate(database)
+    store = await Store.open(database)
+    try:
+        job = await submitted(store, 0, rows=talks(60), job_type="train_reward_model")
+        begun = tmp_path / "cache" / "jobs" / LAB
+        with worker(tmp_path, database, LABS_CACHE=str(tmp_path / "cache")) as process:
+            await stage(store, job, "encoding")
+            [errand] = errands_of(process)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        assert await asyncio.to_thread(ends, errand)
+        assert names_in(begun / job.job_id / "features")
+        with worker(tmp_path, database, LABS_CACHE=str(tmp_path / "cache")):
+            over = await reaches(store, job, 1)
+            assert (over.status, over.done) == (JobStatus.COMPLETED, 1)
+        async with store.reading() as unit:
+            [(_, result)] = await unit.jobs.results(LAB, job.job_id, -1, 10)
+        assert names_in(tmp_path / "reward-models" / "labs" / LAB) == [result["reward_model_id"]]
+        assert names_in(begun) == []
+    finally:
+        await store.close()
 
 
 @pytest.mark.slow

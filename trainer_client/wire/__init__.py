@@ -40,6 +40,7 @@ from trainer_client.wire.calibrations import (
     CalibrationCombination,
     CalibrationError,
     CalibrationList,
+    CalibrationResponse,
     CalibrationSummary,
 )
 from trainer_client.wire.catalog import (
@@ -66,6 +67,7 @@ from trainer_client.wire.errors import (
     ErrorEnvelope,
 )
 from trainer_client.wire.jobs import (
+    CalibrationOptions,
     FileList,
     FileResponse,
     JobCounts,
@@ -74,6 +76,7 @@ from trainer_client.wire.jobs import (
     JobRequest,
     JobResponse,
     JobResult,
+    TrainingOptions,
 )
 from trainer_client.wire.labs import (
     AuditEvent,
@@ -180,6 +183,8 @@ __all__ = [
     "CalibrationCombination",
     "CalibrationError",
     "CalibrationList",
+    "CalibrationOptions",
+    "CalibrationResponse",
     "CalibrationSummary",
     "Candidate",
     "CatalogResponse",
@@ -264,6 +269,7 @@ __all__ = [
     "ToolCall",
     "ToolDefinition",
     "ToolError",
+    "TrainingOptions",
     "TurnItem",
     "TurnRequest",
     "TurnResponse",

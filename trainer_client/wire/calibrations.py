@@ -56,6 +56,12 @@ class CalibrationSummary(ResponseModel):
     created_at: str
 
 
+class CalibrationResponse(CalibrationSummary):
+    """One calibration."""
+
+    request_id: str
+
+
 class CalibrationList(ResponseModel):
     """Answer of GET /calibrations."""
 

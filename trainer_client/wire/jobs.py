@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from trainer_client.wire.base import RequestModel, ResponseModel, Role, SlugField
 from trainer_client.wire.reward import RewardConfig
 
 MAX_INLINE_ITEMS = 1000
-JobType = Literal["evaluate", "compare", "rescore"]
+JobType = Literal["evaluate", "compare", "rescore", "train_reward_model", "calibrate"]
+OWNER = r"^(sv_[0-9a-f]{12}(_[0-9a-f]{8})?|rm_[0-9a-f]{12})$"
 JobStatus = Literal["queued", "running", "completed", "cancelled", "failed"]
+
+
+def _rising(scale: tuple[float, float]) -> tuple[float, float]:
+    if not scale[0] < scale[1]:
+        raise ValueError("must be two numbers, the lower one first")
+    return scale
+
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Scale = Annotated[tuple[Number, Number], AfterValidator(_rising)]
 
 
 class FileResponse(ResponseModel):
@@ -35,6 +46,35 @@ class FileList(ResponseModel):
     request_id: str
 
 
+class TrainingOptions(RequestModel):
+    """How a reward model is trained; the defaults are those of `labs reward-model train`."""
+
+    scale: Scale = (0.0, 1.0)
+    """The labels that mean 0 and 1."""
+    ties: Literal["drop", "half"] = "drop"
+    """Pairs without a winner: left out, or learned as a tie."""
+    held_out: Annotated[float, Field(ge=0.05, le=0.5)] = 0.2
+    """Share of the rows to measure on."""
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    epochs: Annotated[int, Field(ge=1, le=1000)] = 200
+    uncertainty: Literal["bayesian", "ensemble"] = "bayesian"
+    reads: Literal["answers", "words"] = "answers"
+    """What an agent earns by in a scenario: the answers it got, or its own words, too."""
+    features: Literal["auto", "all", "content", "meaning"] = "auto"
+
+
+class CalibrationOptions(RequestModel):
+    """What calibration is fitted, and of which rewards."""
+
+    method: Literal["temperature", "isotonic", "z_score", "min_max", "percentile"]
+    scale: Scale = (0.0, 1.0)
+    """The labels that mean 0 and 1."""
+    belongs_to: Annotated[str, StringConstraints(pattern=OWNER)] | None = None
+    """The scoring version or reward model that made the rewards, where rows do not say."""
+    combine: bool = False
+    """Also fit one combination of several named rewards."""
+
+
 class JobRequest(RequestModel):
     """POST /jobs. Everything but `type` and the input is a default for the items that leave it out."""
 
@@ -47,6 +87,19 @@ class JobRequest(RequestModel):
     reward_config: RewardConfig | None = None
     source: Literal["episodes", "evaluations"] | None = None
     """Of `rescore`: all of the lab's, of one collection or scenario if those are given."""
+    training: TrainingOptions | None = None
+    """Of `train_reward_model`."""
+    calibration: CalibrationOptions | None = None
+    """Of `calibrate`, which needs them."""
+
+    @model_validator(mode="after")
+    def _of_its_type(self) -> Self:
+        for name, of in (("training", "train_reward_model"), ("calibration", "calibrate")):
+            if getattr(self, name) is not None and self.type != of:
+                raise ValueError(f"`{name}` goes with jobs of type {of}")
+        if self.type == "calibrate" and self.calibration is None:
+            raise ValueError("`calibration` with a `method` is needed")
+        return self
 
 
 class JobCounts(ResponseModel):
@@ -70,6 +123,8 @@ class JobResponse(ResponseModel):
     file_id: str
     counts: JobCounts
     progress: float
+    stage: str | None = None
+    """Of a training: what it is at."""
     created_at: str
     started_at: str | None = None
     finished_at: str | None = None
@@ -132,6 +187,9 @@ class JobReport(ResponseModel):
     versions_after: dict[str, int] | None = None
     by_scenario: dict[str, Change] | None = None
     largest: list[ChangedReward] | None = None
+    reward_model_id: str | None = None
+    """What a training made."""
+    calibration_id: str | None = None
     request_id: str | None = None
 
 

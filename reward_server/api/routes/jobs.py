@@ -21,7 +21,6 @@ from reward_server.api.routes.files import PagedQuery
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
-from reward_server.jobs.durable.service import document
 from trainer_client.wire import JobList, JobReport, JobRequest, JobResponse, JobResult
 
 router = APIRouter(prefix=API_PREFIX, tags=["jobs"])
@@ -58,8 +57,7 @@ async def list_jobs(request: Request, lab: Caller, query: Annotated[PagedQuery, 
     services = services_of(request)
     after = after_of(services.cursors, lab.lab_id, query.cursor, IdPrefix.JOB)
     rows = await services.jobs.page(lab, query.limit + 1, after)
-    now = services.clock.now()
-    body: Body = {"data": [document(row, now) for row in rows[: query.limit]]}
+    body: Body = {"data": await services.jobs.shown(lab, rows[: query.limit])}
     if len(rows) > query.limit:
         last = rows[query.limit - 1]
         body["next_cursor"] = services.cursors.write(lab.lab_id, Position(last.created_at, last.job_id))
@@ -157,7 +155,7 @@ async def _events(request: Request, lab: Lab, job_id: str) -> AsyncIterator[byte
     jobs, told, quiet_s = services_of(request).jobs, b"", 0.0
     while True:
         row = await jobs.find(lab, job_id)
-        body = document(row, services_of(request).clock.now())
+        [body] = await jobs.shown(lab, [row])
         said = to_json({name: value for name, value in body.items() if name != "eta_s"})
         if said != told:
             told, quiet_s = said, 0.0

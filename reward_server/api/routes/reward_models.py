@@ -13,6 +13,7 @@ from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageQuery, Pager
 from reward_server.coordination.scopes import ANY, Scope
 from reward_server.reward_models.artefact import Card
+from reward_server.reward_models.summary import model_summary
 from trainer_client.wire import RewardModelList, RewardModelResponse
 
 router = APIRouter(prefix=API_PREFIX, tags=["learned models"])
@@ -30,34 +31,38 @@ async def list_reward_models(request: Request, lab: Caller, query: Annotated[Pag
     return answer(request, {"data": data, "reward_models": data, **following})
 
 
+_LEARNS = (Scope.SCORE, Scope.OPERATE)
+"""Who may train models of a lab may let them serve it; those that all labs share are the operator's."""
+
+
 @router.post("/reward-models/{reward_model_id}/activate")
-@operation(
-    Operation(RewardModelResponse, scopes=(Scope.OPERATE,), errors=(404, 409), response_example=examples.REWARD_MODEL)
-)
+@operation(Operation(RewardModelResponse, scopes=_LEARNS, errors=(404, 409), response_example=examples.REWARD_MODEL))
 async def activate_reward_model(
     request: Request, lab: Caller, reward_model_id: str, force: Annotated[bool, Query()] = False
 ) -> Response:
-    """Let a model serve as `reward_model` from now on; for operators' keys. It changes the scoring version.
+    """Let a model serve as `reward_model` from now on; one that all labs share takes an operator's key. It changes
+    the scoring version.
 
     One worse than a simple baseline on its held-out rows, or that judges style, is a 409 unless `force` is true.
     """
-    card = await services_of(request).reward_models.activate(reward_model_id, force=force)
+    models = services_of(request).reward_models
+    card = await models.activate(reward_model_id, force=force, shared=Scope.OPERATE in lab.scopes)
     return answer(request, _summary(card, active=True))
 
 
+@router.post("/reward-models/{reward_model_id}/deactivate")
+@operation(Operation(RewardModelResponse, scopes=_LEARNS, errors=(404,), response_example=examples.REWARD_MODEL))
+async def deactivate_reward_model(request: Request, lab: Caller, reward_model_id: str) -> Response:
+    """Let a model of the lab's own serve no longer: what serves all labs, if anything does, serves it again."""
+    return answer(request, _summary(await services_of(request).reward_models.deactivate(reward_model_id), active=False))
+
+
+@router.delete("/reward-models/{reward_model_id}")
+@operation(Operation(RewardModelResponse, scopes=_LEARNS, errors=(404, 409), response_example=examples.REWARD_MODEL))
+async def delete_reward_model(request: Request, lab: Caller, reward_model_id: str) -> Response:
+    """Delete a model of the lab's own, for good; one that serves is a 409."""
+    return answer(request, _summary(await services_of(request).reward_models.delete(reward_model_id), active=False))
+
+
 def _summary(card: Card, *, active: bool) -> Body:
-    figures = {
-        name: {each: value for each, value in found.items() if each != "variance"}
-        for name, found in card.metrics.items()
-    }
-    return {
-        "id": card.id,
-        "active": active,
-        "created_at": card.created.isoformat().replace("+00:00", "Z"),
-        "data_hash": card.data.sha256,
-        "labelled": card.data.labelled,
-        "pairs": card.data.pairs,
-        "heads": list(card.heads),
-        "encoder_version": card.encoder_version,
-        "held_out": figures,
-    }
+    return {**model_summary(card), "active": active}

@@ -32,19 +32,19 @@ class Kept:
     """Of maps that know no labels, by the name of the reward."""
 
 
-def owner_of(found: Found, given: str | None) -> str:
-    """Which scoring version or reward model the rewards are of.
+def owner_of(found: Found, given: str | None, asked_as: str = "--for") -> str:
+    """Which scoring version or reward model the rewards are of; `asked_as` is what the caller calls `given`.
 
     Raises:
         InvalidRequest: nobody says, what is said is malformed, or the rows say otherwise.
     """
     if given is not None and _OWNER.fullmatch(given) is None:
-        raise InvalidRequest("--for must be a scoring version (sv_…) or a reward model (rm_…)")
+        raise InvalidRequest(f"{asked_as} must be a scoring version (sv_…) or a reward model (rm_…)")
     if found.owner is not None and given is not None and given.startswith("sv_") and given != found.owner:
         raise InvalidRequest(f"The rows are of {found.owner}, not of {given}.")
     owner = given or found.owner
     if owner is None:
-        raise InvalidRequest("The rows do not say which scoring version made them: give --for sv_… or rm_…")
+        raise InvalidRequest(f"The rows do not say which scoring version made them: give {asked_as} sv_… or rm_…")
     if _OWNER.fullmatch(owner) is None:
         raise InvalidRequest("The scoring version of the rows is malformed.")
     return owner

@@ -9,7 +9,7 @@ from reward_server.coordination.lab import Lab
 from reward_server.errors import LabsError, LeaseLost, StoreUnavailable
 from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.durable.evaluate import check_scenario
-from reward_server.jobs.durable.kinds import Item, LineReader, Record, failed_by, record_alone, succeeded
+from reward_server.jobs.durable.kinds import Item, LineReader, Record, Work, failed_by, record_alone, succeeded
 from reward_server.scoring.weight import weight_of_all
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store, UnitOfWork
@@ -21,6 +21,7 @@ class CompareItems:
     """Compares conversations, pair by pair."""
 
     slice_size = 8
+    whole = None
 
     def __init__(self, evaluations: EvaluationService, catalog: Catalog, lines: LineReader, store: Store) -> None:
         self._evaluations = evaluations
@@ -32,11 +33,11 @@ class CompareItems:
         """Refuse a scenario that the lines could not use."""
         check_scenario(lab, self._catalog, params)
 
-    async def run(self, lab: Lab, params: JsonObject, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
         """Compare these pairs; each is stored with its result."""
         for item in items:
             try:
-                await self._compare(lab, params, item, record)
+                await self._compare(work.lab, work.params, item, record)
             except (LeaseLost, StoreUnavailable):
                 raise
             except LabsError as error:

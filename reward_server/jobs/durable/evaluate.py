@@ -9,7 +9,7 @@ from reward_server.coordination.idempotency import Body
 from reward_server.coordination.lab import Lab
 from reward_server.errors import InvalidRequest, TooMuchText
 from reward_server.evaluations.service import BatchEntry, EvaluationService, InvalidEntry
-from reward_server.jobs.durable.kinds import Item, LineReader, Record, failed, succeeded
+from reward_server.jobs.durable.kinds import Item, LineReader, Record, Work, failed, succeeded
 from reward_server.scoring.weight import weight_of
 from reward_server.store.job_records import ItemOutcome
 from reward_server.store.records import JsonObject
@@ -24,6 +24,7 @@ class EvaluateItems:
     """Scores conversations."""
 
     slice_size = 16
+    whole = None
 
     def __init__(self, evaluations: EvaluationService, catalog: Catalog, lines: LineReader) -> None:
         self._evaluations = evaluations
@@ -34,9 +35,9 @@ class EvaluateItems:
         """Refuse a scenario that the lines could not use."""
         check_scenario(lab, self._catalog, params)
 
-    async def run(self, lab: Lab, params: JsonObject, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
         """Score these lines in one pass; the evaluations are stored with their results."""
-        entries = [self._entry(item, params) for item in items]
+        lab, entries = work.lab, [self._entry(item, work.params) for item in items]
 
         async def keep(unit: UnitOfWork, body: Body) -> None:
             results = zip(items, entries, body["results"], strict=True)

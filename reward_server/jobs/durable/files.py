@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from reward_server.clock import Clock, to_iso
 from reward_server.coordination.idempotency import Body
 from reward_server.coordination.lab import Lab
-from reward_server.errors import BodyTooLarge, Conflict, FileNotFound, InvalidRequest, QuotaExceeded
+from reward_server.errors import BodyTooLarge, Conflict, FileNotFound, InvalidRequest, StorageExhausted
 from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.store.job_records import Chunk, FileRow
 from reward_server.store.records import EpisodeCursor
@@ -51,7 +51,7 @@ class _Cutter:
         if self.size > self.limits.file_bytes:
             raise BodyTooLarge(f"A file may have {self.limits.file_bytes // 1_000_000} MB.")
         if self.size > self.room_bytes:
-            raise QuotaExceeded("The files of this lab take all the room it has; delete some: DELETE /files/{id}.")
+            raise StorageExhausted("The files of this lab take all the room it has; delete some: DELETE /files/{id}.")
         self.digest.update(data)
         *whole, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_LINE_BYTES:

@@ -71,16 +71,43 @@ class Item:
     line: bytes = field(repr=False)
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a kind is handed beside the items."""
+
+    lab: Lab
+    params: JsonObject = field(repr=False)
+    """The job's, beside its input."""
+    job_id: str
+    file_id: str
+    note: Callable[[JsonObject], Awaitable[None]]
+    """Tell how far an item is: `stage` and `progress` from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class WholeFile:
+    """Of a kind whose item is the whole file."""
+
+    most_lines: int
+    deadline_s: float
+    """Of an attempt."""
+
+
 class Kind(Protocol):
     """A type of jobs."""
 
-    slice_size: int
-    """Items that are done together."""
+    @property
+    def slice_size(self) -> int:
+        """Items that are done together."""
+
+    @property
+    def whole(self) -> WholeFile | None:
+        """None: each line is an item."""
 
     def check(self, lab: Lab, params: JsonObject) -> None:
         """Refuse, before any work, what cannot be done; `LabsError` says why."""
 
-    async def run(self, lab: Lab, params: JsonObject, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
         """Do these items and record all of them."""
 
 

@@ -24,13 +24,24 @@ async def report(job_type: str, results: AsyncIterator[JsonObject]) -> JsonObjec
             good.append(_kept(result))
     body: JsonObject = {"type": job_type, "items": len(good) + errors.total(), "errors": dict(errors)}
     if good:
-        body |= {"evaluate": _rewards, "compare": _winners, "rescore": _changes}[job_type](good)
+        body |= _FIGURES[job_type](good)
     return body
 
 
 def _kept(result: JsonObject) -> JsonObject:
     """Without what figures do not need: a job may have 100,000 results."""
-    names = ("reward", "winner", "margin", "before", "after", "delta", "episode_id", "evaluation_id")
+    names = (
+        "reward_model_id",
+        "calibration_id",
+        "reward",
+        "winner",
+        "margin",
+        "before",
+        "after",
+        "delta",
+        "episode_id",
+        "evaluation_id",
+    )
     return {name: result[name] for name in (*names, "collection_slug", "scenario_slug") if name in result}
 
 
@@ -92,3 +103,17 @@ def _ranks(values: list[float]) -> list[float]:
     for place, value in enumerate(sorted(values), 1):
         places[value].append(place)
     return [fmean(places[value]) for value in values]
+
+
+def _made(good: list[JsonObject]) -> JsonObject:
+    [made] = good
+    return {name: made[name] for name in ("reward_model_id", "calibration_id") if name in made}
+
+
+_FIGURES = {
+    "evaluate": _rewards,
+    "compare": _winners,
+    "rescore": _changes,
+    "train_reward_model": _made,
+    "calibrate": _made,
+}

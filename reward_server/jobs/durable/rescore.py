@@ -16,7 +16,7 @@ from reward_server.episodes import machine
 from reward_server.episodes.scores import TurnScorer
 from reward_server.errors import EpisodeNotFound, EvaluationNotFound, InvalidRequest, LabsError, NothingToScore
 from reward_server.jobs.durable.evaluate import check_scenario
-from reward_server.jobs.durable.kinds import Item, LineReader, Record, failed_by, record_alone, succeeded
+from reward_server.jobs.durable.kinds import Item, LineReader, Record, Work, failed_by, record_alone, succeeded
 from reward_server.scoring.config import read_config
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.scored import or_raise
@@ -48,6 +48,7 @@ class RescoreItems:
     """Scores what is stored again."""
 
     slice_size = 16
+    whole = None
 
     def __init__(self, scorer: MeteredScorer, catalog: Catalog, lines: LineReader, store: Store) -> None:
         self._scorer = scorer
@@ -73,12 +74,12 @@ class RescoreItems:
         for each in found:
             yield to_json({name: each}) + b"\n"
 
-    async def run(self, lab: Lab, params: JsonObject, items: Sequence[Item], record: Record) -> None:
+    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
         """Score these again, and record what changed."""
         outcomes: list[ItemOutcome] = []
         for item in items:
             try:
-                outcomes.append(succeeded(item.index, (await self._again(lab, item)).shown()))
+                outcomes.append(succeeded(item.index, (await self._again(work.lab, item)).shown()))
             except LabsError as error:
                 outcomes.append(failed_by(item.index, error))
         await record_alone(self._store, record, outcomes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,13 +12,13 @@ from reward_server.clock import Clock, to_iso
 from reward_server.coordination.idempotency import Body, Idempotency, Keep
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import in_order
-from reward_server.errors import Conflict, FieldProblem, InvalidRequest, JobNotFound, QuotaExceeded
+from reward_server.errors import Conflict, FieldProblem, InvalidRequest, JobNotFound, TooManyAtOnce
 from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.jobs.durable.files import FileService
 from reward_server.jobs.durable.kinds import Kind
 from reward_server.jobs.durable.report import report
 from reward_server.jobs.durable.rescore import RescoreItems
-from reward_server.store.job_records import JobRow, JobStatus
+from reward_server.store.job_records import FileRow, JobRow, JobStatus
 from reward_server.store.records import EpisodeCursor, JsonObject
 from reward_server.store.store import Store
 from trainer_client.wire import JobRequest
@@ -73,9 +73,8 @@ class JobService:
             body = document(row, self._clock.now())
             async with self._store.transaction() as unit:
                 if await unit.jobs.count_open(lab.lab_id) >= OPEN_JOBS:
-                    raise QuotaExceeded(
-                        f"This lab has {OPEN_JOBS} jobs that are not over; wait for one, or cancel one."
-                    )
+                    told = f"This lab has {OPEN_JOBS} jobs that are not over; wait for one, or cancel one."
+                    raise TooManyAtOnce(told, retry_after_s=60)
                 await unit.jobs.add(row)
                 await keep(unit, body)
             self._wake()
@@ -85,7 +84,22 @@ class JobService:
 
     async def get(self, lab: Lab, job_id: str) -> Body:
         """How a job stands."""
-        return document(await self.find(lab, job_id), self._clock.now())
+        [shown] = await self.shown(lab, [await self.find(lab, job_id)])
+        return shown
+
+    async def shown(self, lab: Lab, rows: Sequence[JobRow]) -> list[Body]:
+        """How jobs of the lab stand."""
+        asked = [row.job_id for row in rows if row.status is JobStatus.RUNNING and self._is_whole(row)]
+        noted: Mapping[str, JsonObject] = {}
+        if asked:
+            async with self._store.reading() as unit:
+                noted = await unit.jobs.noted(lab.lab_id, asked)
+        now = self._clock.now()
+        return [document(row, now) | noted.get(row.job_id, {}) for row in rows]
+
+    def _is_whole(self, row: JobRow) -> bool:
+        kind = self._kinds.get(row.type)
+        return kind is not None and kind.whole is not None
 
     async def find(self, lab: Lab, job_id: str) -> JobRow:
         """The lab's job; `JobNotFound`."""
@@ -159,7 +173,7 @@ class JobService:
             file = await self._files.store(lab, GIVEN, kind.collect(lab, params))
         else:
             raise InvalidRequest(errors=[FieldProblem(("items",), ONE_INPUT)])
-        return Submission(file.file_id, file.lines)
+        return Submission(file.file_id, _total(kind, file))
 
     def _row(self, lab: Lab, job_type: str, params: JsonObject, found: Submission) -> JobRow:
         return JobRow(
@@ -176,6 +190,15 @@ class JobService:
             total=found.total,
             created_at=self._clock.now(),
         )
+
+
+def _total(kind: Kind, file: FileRow) -> int:
+    """How many items a file is; `InvalidRequest` where it has too many lines."""
+    if kind.whole is None:
+        return file.lines
+    if file.lines > kind.whole.most_lines:
+        raise InvalidRequest(f"Such a job takes {kind.whole.most_lines:,} rows at most; these are {file.lines:,}.")
+    return 1
 
 
 def document(row: JobRow, now: datetime) -> Body:

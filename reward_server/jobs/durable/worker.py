@@ -13,15 +13,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from reward_server.clock import Clock
 from reward_server.coordination.fair_threads import working_for
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import LabsError, LeaseLost, StoreUnavailable
-from reward_server.jobs.durable.kinds import Item, Kind, failed, failed_by, passing_codes
+from reward_server.jobs.durable.kinds import Item, Kind, Work, failed, failed_by, passing_codes
 from reward_server.store.job_items import MAX_ATTEMPTS, Hold
 from reward_server.store.job_records import Claim, ItemOutcome, ItemState, JobRow
+from reward_server.store.records import JsonObject
 from reward_server.store.store import Store, UnitOfWork
 from reward_server.telemetry.logs import get_logger
 from reward_server.telemetry.metrics import Metrics
@@ -128,9 +130,11 @@ class Worker:
         job, kind = claim.job, self._kinds[claim.job.type]
         try:
             with working_for(job.lab_id):
-                async with asyncio.timeout(self._pace.slice_deadline_s):
+                deadline_s = self._pace.slice_deadline_s if kind.whole is None else kind.whole.deadline_s
+                async with asyncio.timeout(deadline_s):
                     items = await self._items(claim)
-                    await kind.run(lab_of(job), job.params, items, self._recorder(claim))
+                    work = Work(lab_of(job), job.params, job.job_id, job.file_id, partial(self._note, claim))
+                    await kind.run(work, items, self._recorder(claim))
         except LeaseLost:
             log.info("job_lease_lost", job=job.job_id)
         except StoreUnavailable:
@@ -149,6 +153,11 @@ class Worker:
         async with self._store.reading() as unit:
             lines = await unit.files.lines(claim.job.lab_id, claim.job.file_id, claim.indexes)
         return [Item(index, claim.attempts[index], lines[index]) for index in claim.indexes]
+
+    async def _note(self, claim: Claim, noted: JsonObject) -> None:
+        with suppress(StoreUnavailable):
+            async with self._store.transaction() as unit:
+                await unit.job_items.note(claim, noted)
 
     def _recorder(self, claim: Claim) -> Callable[[UnitOfWork, Sequence[ItemOutcome]], Awaitable[None]]:
         async def record(unit: UnitOfWork, outcomes: Sequence[ItemOutcome]) -> None:

@@ -1,0 +1,117 @@
+"""Jobs of types `train_reward_model` and `calibrate`: the whole file is one item, done in a process of its own.
+
+What they make belongs to the lab: no other sees it or is served by it. What an attempt had begun lies in the cache
+until the job is over, so that another worker on the same folder goes on with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from reward_server.clock import Clock
+from reward_server.coordination.lab import Lab
+from reward_server.errors import StorageExhausted
+from reward_server.jobs.durable.kinds import Item, Record, WholeFile, Work, failed, record_alone, succeeded
+from reward_server.jobs.errands.run import Refusal, run
+from reward_server.reward_models.ownership import of_lab
+from reward_server.settings import Settings
+from reward_server.store.records import JsonObject
+from reward_server.store.store import Store
+
+ROWS_AT_ONCE = 256
+MOST_TRAINING_ROWS = 20_000
+MOST_CALIBRATION_ROWS = 100_000
+MOST_KEPT = 100
+"""Models, and calibrations, of one lab."""
+
+
+@dataclass(frozen=True)
+class Learning:
+    """A kind of errand, and where what it makes goes."""
+
+    errand: str
+    options: str
+    """The name of its options among the job's parameters."""
+    kept_as: str
+    """How the files of what it makes are called."""
+    folder: Path
+    """Of what all labs share; a lab's own lies below it."""
+    most_lines: int
+
+
+class LearningItem:
+    """Makes something of a file of rows."""
+
+    slice_size = 1
+
+    def __init__(self, learning: Learning, store: Store, settings: Settings, clock: Clock) -> None:
+        self._learning = learning
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self.whole = WholeFile(learning.most_lines, settings.training_deadline_s)
+
+    def check(self, lab: Lab, _params: JsonObject) -> None:
+        """`StorageExhausted` where the lab keeps as many as it may."""
+        own = self._own(lab)
+        if len(list(own.glob(self._learning.kept_as))) >= MOST_KEPT:
+            raise StorageExhausted(f"This lab keeps {MOST_KEPT} of these; delete some first.")
+
+    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+        """Have it made; what is wrong with the rows fails the job."""
+        [item] = items
+        place = self._settings.learning / work.lab.lab_id / work.job_id
+        await self._write_rows(work, place)
+        order: JsonObject = {
+            "rows": str(place / "rows.jsonl"),
+            "place": str(place),
+            "models": str(self._own(work.lab)),
+            "calibrations": str(self._own(work.lab)),
+            "encoder": self._settings.encoder,
+            "precision": self._settings.encoder_precision,
+            "created": self._clock.now().isoformat(),
+            "options": work.params.get(self._learning.options, {}),
+        }
+        made = await run(self._learning.errand, order, work.note)
+        outcome = (
+            failed(item.index, made.code, made.message) if isinstance(made, Refusal) else succeeded(item.index, made)
+        )
+        await record_alone(self._store, record, [outcome])
+        await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+
+    def _own(self, lab: Lab) -> Path:
+        found = of_lab(self._learning.folder, lab.lab_id)
+        assert found is not None, "labs have ids that can be names of folders"
+        return found
+
+    async def _write_rows(self, work: Work, place: Path) -> None:
+        """The rows as a file, whole or not at all."""
+        await asyncio.to_thread(place.mkdir, 0o700, parents=True, exist_ok=True)
+        draft, first = place / "rows.new", 0
+        await asyncio.to_thread(draft.write_bytes, b"")
+        while True:
+            async with self._store.reading() as unit:
+                found = await unit.files.lines(work.lab.lab_id, work.file_id, range(first, first + ROWS_AT_ONCE))
+            if not found:
+                break
+            text = b"".join(found[number] + b"\n" for number in sorted(found))
+            await asyncio.to_thread(_append, draft, text)
+            first += ROWS_AT_ONCE
+        draft.replace(place / "rows.jsonl")
+
+
+def _append(path: Path, text: bytes) -> None:
+    with path.open("ab") as stream:
+        stream.write(text)
+
+
+def forget_begun(folder: Path, before: datetime) -> None:
+    """Delete what was begun and never finished: of jobs that were cancelled, say, and not gone on with."""
+    for place in folder.glob("*/*"):
+        if datetime.fromtimestamp(place.stat().st_mtime, UTC) < before:
+            shutil.rmtree(place, ignore_errors=True)
