@@ -264,6 +264,13 @@ class Settings(BaseSettings):
         """Directory of the calibrations."""
         return self.data / "calibrations"
 
+    def folders_of(self, lab_id: str) -> tuple[Path, ...]:
+        """Where files lie that are one lab's alone; none for what is no lab's id."""
+        from reward_server.reward_models.ownership import of_lab
+
+        found = (of_lab(folder, lab_id) for folder in (self.reward_models, self.calibrations, self.learning))
+        return tuple(folder for folder in found if folder is not None)
+
     @property
     def plugin_names(self) -> tuple[str, ...]:
         """The judge plug-ins to load; only what is named here is ever imported."""

@@ -17,8 +17,9 @@ from typing import Any, Self
 
 import httpx2
 
-from trainer_client import batch, calls, preferences, webhooks
+from trainer_client import batch, calls, operator_calls, preferences, webhooks
 from trainer_client.async_jobs import AsyncJobs
+from trainer_client.async_operators import AsyncOperator
 from trainer_client.async_raw import AsyncRawCalls
 from trainer_client.calls import AnswerT, Call, ItemLike, MessageLike, RewardConfigLike, TurnLike
 from trainer_client.connection import Connection, resolve_connection
@@ -29,6 +30,7 @@ from trainer_client.retry import NOT_GIVEN, Attempts, NotGiven, RetryPolicy
 from trainer_client.transport import AsyncSleep, AsyncWire
 from trainer_client.wire import (
     AgreementResponse,
+    CalibrationResponse,
     CalibrationSummary,
     CatalogResponse,
     CollectionResponse,
@@ -55,6 +57,7 @@ from trainer_client.wire import (
     StartedEpisode,
     StoredEvaluation,
     TurnResponse,
+    UsageResponse,
     WebhookEvent,
     WebhookResponse,
     WebhookSummary,
@@ -176,6 +179,11 @@ class AsyncLabsClient:
         return AsyncRawCalls(self._exchange)
 
     @property
+    def operator(self) -> AsyncOperator:
+        """Labs, keys and the audit log; takes an operator's key."""
+        return AsyncOperator(self._send)
+
+    @property
     def jobs(self) -> AsyncJobs:
         """Work in the background of the server."""
         return AsyncJobs(self._send, self._wire.sleep)
@@ -202,9 +210,28 @@ class AsyncLabsClient:
         """The learned reward models of the server, newest first."""
         return AsyncPages[RewardModelSummary].of(self._send, calls.reward_models(limit=limit, cursor=cursor))
 
-    async def activate_reward_model(self, reward_model_id: str) -> RewardModelResponse:
-        """Let a learned model serve from now on; takes an operator's key, and changes the scoring version."""
-        return await self._send(calls.activate_reward_model(reward_model_id))
+    async def delete_calibration(self, calibration_id: str) -> CalibrationResponse:
+        """Delete a calibration of the lab's own."""
+        return await self._send(calls.delete_calibration(calibration_id))
+
+    async def activate_reward_model(self, reward_model_id: str, *, force: bool = False) -> RewardModelResponse:
+        """Let a learned model serve from now on, `force` even one that is unfit; it changes the scoring version.
+
+        One that all labs share takes an operator's key.
+        """
+        return await self._send(calls.activate_reward_model(reward_model_id, force=force))
+
+    async def deactivate_reward_model(self, reward_model_id: str) -> RewardModelResponse:
+        """Let a model of the lab's own serve no longer."""
+        return await self._send(calls.deactivate_reward_model(reward_model_id))
+
+    async def delete_reward_model(self, reward_model_id: str) -> RewardModelResponse:
+        """Delete a model of the lab's own that does not serve."""
+        return await self._send(calls.delete_reward_model(reward_model_id))
+
+    async def usage(self, *, days: int | None = None) -> UsageResponse:
+        """What the lab used, by day, and its limits."""
+        return await self._send(operator_calls.usage(days=days))
 
     # --- episodes ------------------------------------------------------------------------------
 

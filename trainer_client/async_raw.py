@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, Protocol
 
-from trainer_client import calls, preferences, webhooks
+from trainer_client import calls, operator_calls, preferences, webhooks
 from trainer_client.calls import AnswerT, Call
 from trainer_client.exchange import RawResponse
 
@@ -33,6 +33,10 @@ class AsyncRawCalls:
         self.calibrations = _raw(exchange, calls.calibrations)
         self.reward_models = _raw(exchange, calls.reward_models)
         self.activate_reward_model = _raw(exchange, calls.activate_reward_model)
+        self.deactivate_reward_model = _raw(exchange, calls.deactivate_reward_model)
+        self.delete_reward_model = _raw(exchange, calls.delete_reward_model)
+        self.delete_calibration = _raw(exchange, calls.delete_calibration)
+        self.usage = _raw(exchange, operator_calls.usage)
         self.create_episode = _raw(exchange, calls.create_episode)
         self.turn = _raw(exchange, calls.turn)
         self.get_episode = _raw(exchange, calls.get_episode)

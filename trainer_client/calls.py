@@ -24,6 +24,7 @@ from trainer_client.wire import (
     BatchTurnsRequest,
     BatchTurnsResponse,
     CalibrationList,
+    CalibrationResponse,
     CatalogResponse,
     CollectionResponse,
     CompareRequest,
@@ -121,10 +122,27 @@ def reward_models(*, limit: int | None = None, cursor: str | None = None) -> Cal
     return Call("GET", "/reward-models", RewardModelList, query=query_of(limit=limit, cursor=cursor))
 
 
-def activate_reward_model(reward_model_id: str) -> Call[RewardModelResponse]:
+def delete_calibration(calibration_id: str) -> Call[CalibrationResponse]:
+    """DELETE /calibrations/{id}."""
+    return Call("DELETE", f"/calibrations/{segment(calibration_id)}", CalibrationResponse)
+
+
+def activate_reward_model(reward_model_id: str, *, force: bool = False) -> Call[RewardModelResponse]:
     """POST /reward-models/{id}/activate."""
     path = f"/reward-models/{segment(reward_model_id)}/activate"
+    query = query_of(force="true" if force else None)
+    return Call("POST", path, RewardModelResponse, idempotency_key=new_key(), query=query)
+
+
+def deactivate_reward_model(reward_model_id: str) -> Call[RewardModelResponse]:
+    """POST /reward-models/{id}/deactivate."""
+    path = f"/reward-models/{segment(reward_model_id)}/deactivate"
     return Call("POST", path, RewardModelResponse, idempotency_key=new_key())
+
+
+def delete_reward_model(reward_model_id: str) -> Call[RewardModelResponse]:
+    """DELETE /reward-models/{id}."""
+    return Call("DELETE", f"/reward-models/{segment(reward_model_id)}", RewardModelResponse)
 
 
 def scenario(collection_slug: str, slug: str) -> Call[ScenarioResponse]:

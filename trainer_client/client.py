@@ -17,18 +17,20 @@ from typing import Any, Self
 
 import httpx2
 
-from trainer_client import batch, calls, preferences, webhooks
+from trainer_client import batch, calls, operator_calls, preferences, webhooks
 from trainer_client.calls import AnswerT, Call, ItemLike, MessageLike, RewardConfigLike, TurnLike
 from trainer_client.connection import Connection, resolve_connection
 from trainer_client.errors import LabsError, PayloadTooLarge
 from trainer_client.exchange import RawResponse, answer_of, request_of
 from trainer_client.jobs import Jobs
+from trainer_client.operators import Operator
 from trainer_client.paging import Page
 from trainer_client.raw import RawCalls
 from trainer_client.retry import NOT_GIVEN, Attempts, NotGiven, RetryPolicy
 from trainer_client.transport import SyncSleep, SyncWire
 from trainer_client.wire import (
     AgreementResponse,
+    CalibrationResponse,
     CalibrationSummary,
     CatalogResponse,
     CollectionResponse,
@@ -55,6 +57,7 @@ from trainer_client.wire import (
     StartedEpisode,
     StoredEvaluation,
     TurnResponse,
+    UsageResponse,
     WebhookEvent,
     WebhookResponse,
     WebhookSummary,
@@ -176,6 +179,11 @@ class LabsClient:
         return RawCalls(self._exchange)
 
     @property
+    def operator(self) -> Operator:
+        """Labs, keys and the audit log; takes an operator's key."""
+        return Operator(self._send)
+
+    @property
     def jobs(self) -> Jobs:
         """Work in the background of the server."""
         return Jobs(self._send, self._wire.sleep)
@@ -202,9 +210,28 @@ class LabsClient:
         """The learned reward models of the server, newest first."""
         return Page[RewardModelSummary].of(self._send, calls.reward_models(limit=limit, cursor=cursor))
 
-    def activate_reward_model(self, reward_model_id: str) -> RewardModelResponse:
-        """Let a learned model serve from now on; takes an operator's key, and changes the scoring version."""
-        return self._send(calls.activate_reward_model(reward_model_id))
+    def delete_calibration(self, calibration_id: str) -> CalibrationResponse:
+        """Delete a calibration of the lab's own."""
+        return self._send(calls.delete_calibration(calibration_id))
+
+    def activate_reward_model(self, reward_model_id: str, *, force: bool = False) -> RewardModelResponse:
+        """Let a learned model serve from now on, `force` even one that is unfit; it changes the scoring version.
+
+        One that all labs share takes an operator's key.
+        """
+        return self._send(calls.activate_reward_model(reward_model_id, force=force))
+
+    def deactivate_reward_model(self, reward_model_id: str) -> RewardModelResponse:
+        """Let a model of the lab's own serve no longer."""
+        return self._send(calls.deactivate_reward_model(reward_model_id))
+
+    def delete_reward_model(self, reward_model_id: str) -> RewardModelResponse:
+        """Delete a model of the lab's own that does not serve."""
+        return self._send(calls.delete_reward_model(reward_model_id))
+
+    def usage(self, *, days: int | None = None) -> UsageResponse:
+        """What the lab used, by day, and its limits."""
+        return self._send(operator_calls.usage(days=days))
 
     # --- episodes ------------------------------------------------------------------------------
 

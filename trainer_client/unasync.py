@@ -14,7 +14,12 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-FILES = {"async_client.py": "client.py", "async_jobs.py": "jobs.py", "async_raw.py": "raw.py"}
+FILES = {
+    "async_client.py": "client.py",
+    "async_jobs.py": "jobs.py",
+    "async_operators.py": "operators.py",
+    "async_raw.py": "raw.py",
+}
 
 _RULES: tuple[tuple[str, str], ...] = (
     (r"The asynchronous client\. Belongs to one event loop;", "The synchronous client. Safe to share between threads;"),
@@ -30,8 +35,8 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"\bhttpx2\.AsyncBaseTransport\b", "httpx2.BaseTransport"),
     (r"\bAsyncPages\b", "Page"),
     (r"\bAsync(Wire|Sleep)\b", r"Sync\1"),
-    (r"\bAsync(LabsClient|RawCalls|Exchange|Jobs|Send|Iterator)\b", r"\1"),
-    (r"\basync_(raw|jobs)\b", r"\1"),
+    (r"\bAsync(LabsClient|RawCalls|Exchange|Jobs|Operator|Send|Iterator)\b", r"\1"),
+    (r"\basync_(raw|jobs|operators)\b", r"\1"),
     # Last: it brings in the name of the source.
     (
         r"(?s)\n`\w+\.py`, (the|for the) synchronous .*?\n\"\"\"",

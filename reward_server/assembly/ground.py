@@ -68,7 +68,7 @@ async def ground_of(stack: AsyncExitStack, given: Given) -> Ground:
         shared=shared,
         keys=keys,
         open_access=open_access,
-        tenants=Tenants(store, clock, shared.events),
+        tenants=Tenants(store, clock, shared.events, settings.folders_of),
         usage=usage,
         audit=AuditLog(store, clock),
         outliving=outliving,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,6 +57,14 @@ FromStore = Annotated[
         help="Rescale the server's own plain rewards: of the newest scoring version, or the one --for names.",
     ),
 ]
+OfLab = Annotated[
+    str | None,
+    typer.Option(
+        "--lab",
+        help="Of the store, this lab's rewards alone; the calibration is its own. \\[default: the only one]",
+    ),
+]
+AllLabs = Annotated[bool, typer.Option("--all-labs", help="The rewards of all labs together.")]
 Out = Annotated[
     Path | None, typer.Option(help="Folder to write to. \\[default: where the server looks]", file_okay=False)
 ]
@@ -73,6 +82,8 @@ def calibrate(
     owner: Owner = None,
     combine: Combine = False,
     from_store: FromStore = False,
+    lab: OfLab = None,
+    all_labs: AllLabs = False,
     out: Out = None,
     remove: Remove = None,
     data: Data = None,
@@ -89,7 +100,7 @@ def calibrate(
     from reward_server.settings import load_settings
 
     settings = load_settings({"data": data})
-    folder = out or settings.calibrations
+    folder = out or _folder(settings, lab)
     if remove is not None:
         if source is not None or method is not None or from_store:
             raise InvalidRequest("--remove goes with --out and --data alone")
@@ -98,13 +109,30 @@ def calibrate(
     chosen = _known(method)
     if (source is None) != from_store:
         raise InvalidRequest("give either a file or --from-store")
-    found = asyncio.run(_stored(settings, owner, chosen)) if source is None else read(source, labels, scale)
+    if lab is not None and all_labs:
+        raise InvalidRequest("give --lab or --all-labs, not both")
+    if all_labs and not from_store:
+        raise InvalidRequest("--all-labs has no effect without --from-store: leave it out, or add that")
+    if source is None:
+        found = asyncio.run(_stored(settings, owner, chosen, lab, all_labs=all_labs))
+    else:
+        found = read(source, labels, scale)
     kept = run(found, chosen, owner_of(found, owner), SystemClock().now(), folder, combine=combine)
     _print(wide_console(), kept, found.left_out)
     with busy(Console(stderr=True), "seeing whether the server would take it"):
         warning = _stranger(kept.calibration, settings)
     if warning:
         typer.echo(warning, err=True)
+
+
+def _folder(settings: Settings, lab: str | None) -> Path:
+    """Where the server looks for those that all labs share, or for a lab's own."""
+    from reward_server.reward_models.ownership import of_lab
+
+    found = settings.calibrations if lab is None else of_lab(settings.calibrations, lab)
+    if found is None:
+        raise InvalidRequest("--lab must be lower-case letters, digits and hyphens, 64 at most")
+    return found
 
 
 def _take_away(calibration_id: str, folder: Path) -> None:
@@ -215,10 +243,11 @@ def _spreads(kept: Kept) -> Table:
     return table
 
 
-async def _stored(settings: Settings, owner: str | None, method: str) -> Found:
+async def _stored(settings: Settings, owner: str | None, method: str, lab: str | None, *, all_labs: bool) -> Found:
     """The plain rewards of the store: of the scoring version that is asked for, else of the newest one.
 
-    Rewards of several versions are on several scales. Where there are more, it is said which are taken.
+    Rewards of several versions are on several scales. Where there are more, it is said which are taken. Those of
+    several labs are taken together only where that is asked for.
     """
     import numpy as np
 
@@ -233,9 +262,10 @@ async def _stored(settings: Settings, owner: str | None, method: str) -> Found:
     store = await Store.open(settings.database)
     try:
         async with store.reading() as unit:
-            versions = await unit.evaluations.plain_versions()
+            counts = await unit.evaluations.plain_versions()
+            versions = _of_one_lab(counts, lab, all_labs=all_labs)
             version = owner or next(iter(versions), None)
-            rewards = await unit.evaluations.plain_rewards(version) if version else []
+            rewards = await unit.evaluations.plain_rewards(version, lab) if version else []
     finally:
         await store.close()
     least = MINIMUM[check_method(method)]
@@ -257,6 +287,20 @@ async def _stored(settings: Settings, owner: str | None, method: str) -> Found:
         )
     groups = tuple(str(number) for number in range(len(rewards)))
     return Found(LabelledRows({DEFAULT_REWARD: np.array(rewards)}, None, groups), version, 0)
+
+
+def _of_one_lab(counts: Mapping[tuple[str, str], int], lab: str | None, *, all_labs: bool) -> Mapping[str, int]:
+    """By scoring version, the newest first, of one lab or, where that is asked for, of all."""
+    labs: Counter[str] = Counter()
+    versions: Counter[str] = Counter()
+    for (lab_id, version), count in counts.items():
+        labs[lab_id] += count
+        versions[version] += count if lab in (None, lab_id) else 0
+    if lab is None and len(labs) > 1 and not all_labs:
+        raise InvalidRequest(f"several labs have rewards in the store: give --lab or --all-labs: {_counts(labs)}")
+    if lab is not None and labs and lab not in labs:
+        raise InvalidRequest(f"lab {lab} has no plain rewards in the store; --lab takes one of these: {_counts(labs)}")
+    return {version: count for version, count in versions.items() if count}
 
 
 def _counts(versions: Mapping[str, int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -72,19 +73,25 @@ def delete_data(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     data: Data = None,
 ) -> None:
-    """Delete all conversations of a lab, for good; its keys, its usage and the audit log stay."""
+    """Delete all conversations of a lab, its reward models and calibrations, for good.
+
+    Its keys, its usage and the audit log stay.
+    """
     if not yes:
-        typer.confirm(f"Delete all conversations of {lab}, for good?", abort=True)
-    deleted = with_store(data, lambda store: _tenants(store).delete_data(lab))
+        typer.confirm(f"Delete all conversations, reward models and calibrations of {lab}, for good?", abort=True)
+    from reward_server.settings import load_settings
+
+    folders = load_settings({"data": data}).folders_of
+    deleted = with_store(data, lambda store: _tenants(store, folders).delete_data(lab))
     told = ", ".join(f"{count} {name}" for name, count in deleted.items())
     typer.echo(f"Deleted: {told}." if told else "There was nothing to delete.", err=True)
 
 
-def _tenants(store: Store) -> Tenants:
+def _tenants(store: Store, folders: Callable[[str], Sequence[Path]] = lambda _lab_id: ()) -> Tenants:
     from reward_server.clock import SystemClock
     from reward_server.coordination.tenants import Tenants
 
-    return Tenants(store, SystemClock())
+    return Tenants(store, SystemClock(), folders=folders)
 
 
 def _line(row: LabRow) -> str:

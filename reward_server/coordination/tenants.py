@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 from reward_server.clock import Clock
 from reward_server.coordination.actor import COMMAND_LINE, Actor
@@ -13,11 +18,22 @@ from reward_server.errors import Conflict, LabNotFound
 from reward_server.store.records import LabRow, Limits
 from reward_server.store.store import Store
 
+_LEARNED = (("reward_model", "rm_*"), ("calibration", "cal_*.json"))
+"""What is counted of a lab's files."""
+
 
 class Tenants:
     """All labs of this server."""
 
-    def __init__(self, store: Store, clock: Clock, events: Events | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        events: Events | None = None,
+        folders: Callable[[str], Sequence[Path]] = lambda _lab_id: (),
+    ) -> None:
+        """`folders`: where files of a lab lie: its reward models, its calibrations, what trainings have begun."""
+        self._folders = folders
         self._store = store
         self._clock = clock
         self._events = LocalEvents() if events is None else events
@@ -61,10 +77,11 @@ class Tenants:
             return await work.labs.list()
 
     async def delete_data(self, lab_id: str, by: Actor = COMMAND_LINE) -> dict[str, int]:
-        """Delete all conversations of a lab, for good; how many rows there were of each kind."""
+        """Delete all conversations of a lab, and what was learned from them, for good; how many there were of each."""
         await self.get(lab_id)
+        learned = await asyncio.to_thread(_forgotten, self._folders(lab_id))
         async with self._store.transaction() as work:
-            deleted = await work.disposal.delete(lab_id)
+            deleted = {**await work.disposal.delete(lab_id), **learned}
             counts = " ".join(f"{name}={count}" for name, count in deleted.items())
             await work.audit.add(by.did(self._clock.now(), "data.deleted", f"{lab_id} {counts}".strip()))
         return deleted
@@ -80,3 +97,12 @@ class Tenants:
                 if deleted:
                     expired[row.lab_id] = sum(deleted.values())
         return expired
+
+
+def _forgotten(folders: Sequence[Path]) -> dict[str, int]:
+    """Delete folders of a lab; how many models and calibrations lay there."""
+    found = Counter(name for folder in folders for name, pattern in _LEARNED for _ in folder.glob(pattern))
+    for folder in folders:
+        if folder.exists():
+            shutil.rmtree(folder)
+    return dict(found)

@@ -71,27 +71,26 @@ class Evaluations:
         """All evaluations of a lab, or of all labs, oldest first; for the operator, who trains models on them."""
         return [_record(found) for found in await everything(self._session, _EVALUATION, "evaluation_id", lab_id)]
 
-    async def plain_versions(self) -> dict[str, int]:
-        """How many `plain_rewards` each scoring version has, that of the newest first; for the operator."""
-        newest_first = select(_EVALUATION.c.scoring_version, _EVALUATION.c.reward_config).order_by(
-            _EVALUATION.c.created_at.desc(), _EVALUATION.c.evaluation_id.desc()
-        )
+    async def plain_versions(self) -> dict[tuple[str, str], int]:
+        """How many `plain_rewards` each lab has of each scoring version, that of the newest first; for the operator."""
+        newest_first = select(_EVALUATION.c.lab_id, _EVALUATION.c.scoring_version, _EVALUATION.c.reward_config)
+        newest_first = newest_first.order_by(_EVALUATION.c.created_at.desc(), _EVALUATION.c.evaluation_id.desc())
 
-        def work(connection: Connection) -> dict[str, int]:
-            return dict(
-                Counter(version for version, config in connection.execute(across_labs(newest_first)) if not config)
-            )
+        def work(connection: Connection) -> dict[tuple[str, str], int]:
+            found = connection.execute(across_labs(newest_first))
+            return dict(Counter((lab_id, version) for lab_id, version, config in found if not config))
 
         return await self._session.run(work)
 
-    async def plain_rewards(self, scoring_version: str) -> list[float]:
-        """All rewards of a scoring version that were made as the scenario says, of all labs; for the operator."""
+    async def plain_rewards(self, scoring_version: str, lab_id: str | None = None) -> list[float]:
+        """All rewards of a scoring version made as the scenario says, of one lab or all; for the operator."""
         rewards = select(_EVALUATION.c.reward, _EVALUATION.c.reward_config).where(
             _EVALUATION.c.scoring_version == scoring_version
         )
+        rewards = across_labs(rewards) if lab_id is None else rewards.where(_EVALUATION.c.lab_id == lab_id)
 
         def work(connection: Connection) -> list[float]:
-            return [float(reward) for reward, config in connection.execute(across_labs(rewards)) if not config]
+            return [float(reward) for reward, config in connection.execute(rewards) if not config]
 
         return await self._session.run(work)
 

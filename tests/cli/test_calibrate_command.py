@@ -175,7 +175,7 @@ def test_the_rewards_of_the_store_are_rescaled_for_the_newest_version(tmp_path: 
         url = f"sqlite:///{tmp_path / 'labs.sqlite'}"
         await migrate(url)
         store = await Store.open(url)
-        rewards = np.random.default_rng(0).random(40).round(4).tolist()
+        rewards = np.random.default_rng(0).random(80).round(4).tolist()
         rows = [an_evaluation(reward=reward, lab_id=f"lab{n % 2}") for n, reward in enumerate(rewards)]
         weighted = [an_evaluation(reward=0.0, reward_config={"skip_safety_gate": True})]
         async with store.transaction() as unit:
@@ -183,12 +183,17 @@ def test_the_rewards_of_the_store_are_rescaled_for_the_newest_version(tmp_path: 
         await store.close()
 
     asyncio.run(fill())
-    output = run(tmp_path, "--from-store", "--method", "z_score")
-    assert f"z_score on 40 rows for {VERSION}" in output
-    with pytest.raises(InvalidRequest, match=rf"no plain rewards of sv_ba9876543210; --for .*{VERSION} \(40\)"):
-        run(tmp_path, "--from-store", "--method", "z_score", "--for", "sv_ba9876543210")
+    with pytest.raises(InvalidRequest, match=r"several labs .* --lab or --all-labs: lab\d \(40\), lab\d \(40\)"):
+        run(tmp_path, "--from-store", "--method", "z_score")
+    output = run(tmp_path, "--from-store", "--all-labs", "--method", "z_score")
+    assert f"z_score on 80 rows for {VERSION}" in output
+    assert "min_max on 40 rows" in run(tmp_path, "--from-store", "--lab", "lab1", "--method", "min_max")
+    with pytest.raises(InvalidRequest, match="no plain rewards in the store; --lab takes one of these: lab"):
+        run(tmp_path, "--from-store", "--lab", "nobody", "--method", "z_score")
+    with pytest.raises(InvalidRequest, match=rf"no plain rewards of sv_ba9876543210; --for .*{VERSION} \(80\)"):
+        run(tmp_path, "--from-store", "--all-labs", "--method", "z_score", "--for", "sv_ba9876543210")
     with pytest.raises(InvalidRequest, match="needs a label"):
-        run(tmp_path, "--from-store", "--method", "isotonic")
+        run(tmp_path, "--from-store", "--all-labs", "--method", "isotonic")
 
 
 def test_of_several_versions_in_the_store_the_choice_is_named(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ async def test_a_trained_model_is_the_labs_own_and_serves_it_when_asked(
     await acme.ok("POST", f"/reward-models/{model}/deactivate")
     await acme.ok("DELETE", f"/reward-models/{model}")
     assert (await acme.ok("GET", "/reward-models"))["data"] == []
-    assert list(house.settings.learning.glob("*/*")) == []
+    assert list(house.settings.learning.glob("labs/*/*")) == []
 
 
 async def test_a_calibration_is_the_labs_own(acme: Client, rival: Client) -> None:

@@ -102,3 +102,15 @@ async def test_a_labs_own_calibration_is_unknown_to_others(both: Labs, house: Ho
     assert result["metadata"]["calibration_id"] == calibration.id
     refused = await both.rival.call("POST", "/evaluate", with_calibration(calibration.id))
     assert_error(refused, 400, "invalid_reward_config")
+
+
+async def test_what_a_lab_learned_goes_with_its_data(both: Labs, house: House, shop: Shop) -> None:
+    calibration, shared = fitted(house), shop.add(0.6)
+    move_to_acme(house, calibration)
+    await both.acme.ok("POST", f"/reward-models/{of_acme(shop, 0.3)}/activate")
+    assert await rewarded(both.acme) == 0.3
+    deleted = (await both.rival.ok("DELETE", "/labs/acme/data"))["deleted"]
+    assert (deleted["reward_model"], deleted["calibration"]) == (1, 1)
+    assert await listed(both.acme) == await listed(both.rival) == {shared: False}
+    assert (await both.acme.ok("GET", "/calibrations"))["data"] == []
+    assert await rewarded(both.acme) is None

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -166,12 +166,16 @@ def errands_of(process: subprocess.Popen[bytes]) -> list[int]:
     return [int(pid) for pid in found.stdout.split()]
 
 
-def ends(pid: int) -> bool:
-    """Whether a process ends soon."""
+def runs(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def soon(happens: Callable[[], bool]) -> bool:
+    """Whether it is so within a moment."""
     deadline = time.monotonic() + 30
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+    while not happens() and time.monotonic() < deadline:
         time.sleep(0.1)
-    return not Path(f"/proc/{pid}").exists()
+    return happens()
 
 
 def names_in(folder: Path) -> list[str]:
@@ -191,27 +195,28 @@ async def stage(store: Store, job: JobRow, wanted: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 async def test_a_training_goes_on_where_its_killed_worker_stopped(database: str, tmp_path: Path) -> None:
     """The process that trained ends with its worker; features are kept; one model comes of it."""
     await migrate(database)
     store = await Store.open(database)
     try:
         job = await submitted(store, 0, rows=talks(60), job_type="train_reward_model")
-        begun = tmp_path / "cache" / "jobs" / LAB
+        begun = tmp_path / "cache" / "jobs" / "labs" / LAB
         with worker(tmp_path, database, LABS_CACHE=str(tmp_path / "cache")) as process:
             await stage(store, job, "encoding")
             [errand] = errands_of(process)
             process.send_signal(signal.SIGKILL)
             process.wait()
-        assert await asyncio.to_thread(ends, errand)
+        assert await asyncio.to_thread(soon, lambda: not runs(errand))
         assert names_in(begun / job.job_id / "features")
         with worker(tmp_path, database, LABS_CACHE=str(tmp_path / "cache")):
             over = await reaches(store, job, 1)
             assert (over.status, over.done) == (JobStatus.COMPLETED, 1)
+            assert await asyncio.to_thread(soon, lambda: names_in(begun) == [])
         async with store.reading() as unit:
             [(_, result)] = await unit.jobs.results(LAB, job.job_id, -1, 10)
         assert names_in(tmp_path / "reward-models" / "labs" / LAB) == [result["reward_model_id"]]
-        assert names_in(begun) == []
     finally:
         await store.close()
 

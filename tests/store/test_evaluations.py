@@ -111,5 +111,8 @@ async def test_plain_rewards_are_those_of_one_version_that_nobody_weighted(store
     )
     async with store.reading() as work:
         assert sorted(await work.evaluations.plain_rewards("sv_0123456789ab")) == [0.1, 0.2]
+        assert await work.evaluations.plain_rewards("sv_0123456789ab", "rival") == [0.2]
         versions = await work.evaluations.plain_versions()
-    assert list(versions.items()) == [("sv_ba9876543210", 1), ("sv_0123456789ab", 2)]
+    assert next(iter(versions)) == ("acme", "sv_ba9876543210")
+    older = "sv_0123456789ab"
+    assert versions == {("acme", "sv_ba9876543210"): 1, ("acme", older): 1, ("rival", older): 1}

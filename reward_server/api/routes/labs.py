@@ -86,7 +86,10 @@ async def change_lab(request: Request, lab: Caller, lab_id: str) -> Response:
 @router.delete("/labs/{lab_id}/data")
 @operation(Operation(DeletedData, scopes=_OPERATE, errors=(404,), response_example=examples.DELETED_DATA))
 async def delete_lab_data(request: Request, lab: Caller, lab_id: str) -> Response:
-    """Delete all conversations of a lab, for good. Its keys, its usage and the audit log stay."""
+    """Delete all conversations of a lab, its reward models and calibrations, for good.
+
+    Its keys, its usage and the audit log stay.
+    """
     deleted = await services_of(request).tenants.delete_data(lab_id, actor_of(request, lab))
     return answer(request, {"lab_id": lab_id, "deleted": deleted})
 

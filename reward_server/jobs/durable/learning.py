@@ -58,20 +58,21 @@ class LearningItem:
 
     def check(self, lab: Lab, _params: JsonObject) -> None:
         """`StorageExhausted` where the lab keeps as many as it may."""
-        own = self._own(lab)
+        own = _own(self._learning.folder, lab)
         if len(list(own.glob(self._learning.kept_as))) >= MOST_KEPT:
             raise StorageExhausted(f"This lab keeps {MOST_KEPT} of these; delete some first.")
 
     async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
         """Have it made; what is wrong with the rows fails the job."""
         [item] = items
-        place = self._settings.learning / work.lab.lab_id / work.job_id
+        place = _own(self._settings.learning, work.lab) / work.job_id
         await self._write_rows(work, place)
+        own = _own(self._learning.folder, work.lab)
         order: JsonObject = {
             "rows": str(place / "rows.jsonl"),
             "place": str(place),
-            "models": str(self._own(work.lab)),
-            "calibrations": str(self._own(work.lab)),
+            "models": str(own),
+            "calibrations": str(own),
             "encoder": self._settings.encoder,
             "precision": self._settings.encoder_precision,
             "created": self._clock.now().isoformat(),
@@ -83,11 +84,6 @@ class LearningItem:
         )
         await record_alone(self._store, record, [outcome])
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
-
-    def _own(self, lab: Lab) -> Path:
-        found = of_lab(self._learning.folder, lab.lab_id)
-        assert found is not None, "labs have ids that can be names of folders"
-        return found
 
     async def _write_rows(self, work: Work, place: Path) -> None:
         """The rows as a file, whole or not at all."""
@@ -105,6 +101,13 @@ class LearningItem:
         draft.replace(place / "rows.jsonl")
 
 
+def _own(folder: Path, lab: Lab) -> Path:
+    """The lab's part of a folder."""
+    found = of_lab(folder, lab.lab_id)
+    assert found is not None, "labs have ids that can be names of folders"
+    return found
+
+
 def _append(path: Path, text: bytes) -> None:
     with path.open("ab") as stream:
         stream.write(text)
@@ -112,6 +115,6 @@ def _append(path: Path, text: bytes) -> None:
 
 def forget_begun(folder: Path, before: datetime) -> None:
     """Delete what was begun and never finished: of jobs that were cancelled, say, and not gone on with."""
-    for place in folder.glob("*/*"):
+    for place in folder.glob("labs/*/*"):
         if datetime.fromtimestamp(place.stat().st_mtime, UTC) < before:
             shutil.rmtree(place, ignore_errors=True)

@@ -21,7 +21,7 @@ ERRANDS = {
     "train_reward_model": "reward_server.jobs.errands.train_reward_model",
     "calibrate": "reward_server.jobs.errands.calibrate",
 }
-LOWER = 10
+LOWER = 5
 """So much lower than the server's is its priority: requests come first."""
 SPEAK_EVERY_S = 1.0
 _FRAMES = 12
