@@ -26,6 +26,7 @@ import httpx2
 from benchmarks.conversations import Conversation
 from benchmarks.processes import ROOT, ServerProcess, labs_server, running
 from benchmarks.report import Table, environment, write
+from benchmarks.start import settle
 from scenarios.library import load_library
 from scenarios.turns import SUFFIX, load_turns
 
@@ -48,6 +49,8 @@ def main() -> None:
             (Path(name) / "base").mkdir()
             servers["base"] = labs_server(Path(name) / "base", root=arguments.base)
         with running(*servers.values()):
+            for server in servers.values():
+                settle(server)
             text = "\n\n".join(table.text() for table in measured(servers, arguments.rounds))
     print(text)
     if arguments.write:

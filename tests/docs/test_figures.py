@@ -111,6 +111,16 @@ def exact_times() -> float:
     return number(row("forward_ways_fp32", "180 labelled turns", "pre-packed products")["times as fast"])
 
 
+def fresh_turns() -> Iterator[str]:
+    batch, turn = (
+        1 / number(row("reading_speed", caption, "this commit")["CPU of base/this"])
+        for caption in ("/batch/evaluate", "POST /episodes")
+    )
+    held = number(row("reading_speed", "A turn while", "this commit")["held up, p99"])
+    met = batch <= 1 / 4 and turn <= 1 / 3 and held <= 100
+    yield f"{batch:.2f} ×, {turn:.2f} ×; {held:.0f} ms by p99 {'' if met else '(not met)'}"
+
+
 def exact_forward() -> Iterator[str]:
     yield f"{exact_times():.2f} × with AMD; [forward_ways_fp32]"
 
@@ -260,6 +270,7 @@ CLAIMS = {
     "failures": ("docs/benchmarks.md", failures),
     "8 bits": ("docs/decisions/0006-fast-scorer.md", eight_bits),
     "forward pass": ("docs/decisions/0006-fast-scorer.md", forward),
+    "fresh turns": ("docs/benchmarks.md", fresh_turns),
     "exact forward pass": ("docs/benchmarks.md", exact_forward),
     "hh": ("docs/quality.md", hh),
     "LLMBar": ("docs/quality.md", llmbar),
