@@ -23,6 +23,8 @@ from reward_server.errors import LabsError, NotReady, Overloaded
 from reward_server.reward_models.encoder import TextEncoder, Vectors, batch_tokens, meaning_width
 
 WORKERS = 2
+LIGHT_TOKENS = 128
+"""A caller with no more than this (a turn, say) is served before those with more, every other batch."""
 WORTH_SPLITTING = 512
 """A batch of fewer tokens is not shared with a worker that has nothing to do."""
 MOST_WAITING = 100_000
@@ -46,6 +48,7 @@ class _Call:
 
     waiting: deque[_Job]
     missing: int
+    is_light: bool = False
     vectors: dict[str, Vectors] = field(default_factory=dict)
     answer: Future[Mapping[str, Vectors]] = field(default_factory=Future)
 
@@ -66,6 +69,7 @@ class MicroBatcher:
         self._jobs: dict[tuple[TextEncoder, str], _Job] = {}
         self._waiting_texts = self._waiting_tokens = self._idle = 0
         self._open = True
+        self._light_next = True
         self._threads = [
             Thread(target=self._work, name=f"labs-encoding-{n}", daemon=True) for n in range(workers or usable(WORKERS))
         ]
@@ -96,6 +100,7 @@ class MicroBatcher:
             jobs = [self._job(encoder, text, call) for text in wanted]
             # Neighbours of one length are computed in one product.
             call.waiting.extend(sorted((job for job in jobs if not job.taken), key=lambda job: job.tokens))
+            call.is_light = sum(job.tokens for job in call.waiting) <= LIGHT_TOKENS
             if call.waiting:
                 self._ring.append(call)
                 self._changed.notify_all()
@@ -133,13 +138,19 @@ class MicroBatcher:
         self._waiting_tokens -= job.tokens
 
     def _take(self) -> list[_Job]:
-        """The next batch: the callers' texts in turn, all for the encoder of the first."""
+        """The next batch: the callers' texts in turn, all for the encoder of the first.
+
+        Where some want little and others much, every other batch is of the former alone: it is over sooner.
+        """
+        light_alone = self._light_next and len({call.is_light for call in self._ring}) == 2
+        self._light_next = not light_alone
         budget = max(WORTH_SPLITTING, self._waiting_tokens // (1 + self._idle))
         batch: list[_Job] = []
         passed: deque[_Call] = deque()
         while self._ring and budget > 0:
             call = self._ring.popleft()
-            job = _next_job(call, batch[0].encoder if batch else None)
+            is_in = call.is_light or not light_alone
+            job = _next_job(call, batch[0].encoder if batch else None) if is_in else None
             if job is not None and (not batch or job.tokens <= budget):
                 call.waiting.popleft()
                 job.taken = True
@@ -151,7 +162,8 @@ class MicroBatcher:
             elif call.waiting:
                 passed.append(call)
         self._ring.extendleft(reversed(passed))
-        return batch
+        # What the light ones wait for may all be on its way already.
+        return batch or (self._take() if self._ring else batch)
 
     def _withdraw(self, call: _Call) -> None:
         with self._changed:

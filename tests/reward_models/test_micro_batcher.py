@@ -101,6 +101,34 @@ def test_ten_thousand_texts_of_one_caller_do_not_starve_another(encoder: GatedEn
     batcher.close()
 
 
+MANY = [f"one of very many texts, number {number}" for number in range(1_000)]
+
+
+def test_who_wants_little_has_every_other_batch_alone(encoder: GatedEncoder) -> None:
+    batcher = MicroBatcher(workers=1)
+    _busy(batcher, encoder)
+    batcher.submit(encoder, MANY)
+    little = [batcher.submit(encoder, [f"a turn, {number}"]) for number in range(3)]
+    encoder.free.set()
+    assert all(one.result(LONG_S) for one in little)
+    assert sorted(encoder.batches[1]) == [f"a turn, {number}" for number in range(3)]
+    batcher.close()
+    assert sum(map(len, encoder.batches)) == len(MANY) + 4
+
+
+def test_work_goes_on_where_all_that_the_light_ones_want_is_on_its_way(encoder: GatedEncoder) -> None:
+    encoder.batch_tokens = 1  # type: ignore[attr-defined]
+    batcher = MicroBatcher(workers=1)
+    _busy(batcher, encoder)
+    first = batcher.submit(encoder, ["a turn"])
+    many = batcher.submit(encoder, ["x", *MANY[:60]])
+    shared = batcher.submit(encoder, ["x"])
+    encoder.free.set()
+    assert [len(each.result(LONG_S)) for each in (first, many, shared)] == [1, 61, 1]
+    assert encoder.batches[1:3] == [["a turn"], ["x"]]
+    batcher.close()
+
+
 def test_there_are_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0})
     assert (usable(2), usable(1)) == (1, 1)
