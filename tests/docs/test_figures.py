@@ -68,6 +68,14 @@ def turn_writes() -> Iterator[str]:
     yield f"| 4 × | {found:.1f} ×, at {p99} of its p99; {alone:.1f} × where each turn has a commit of its own"
 
 
+def fairness() -> Iterator[str]:
+    one, eight = (
+        number(row("fairness", "Turns of one lab", at_a_time, "beside")["p99 to alone"]) for at_a_time in ("1", "8")
+    )
+    met = "" if max(one, eight) <= 3 else " (not met)"
+    yield f"| 3 × | {one:.1f} × one episode at a time, {eight:.1f} × eight{met}, on a machine under a load of"
+
+
 def update_speed() -> Iterator[str]:
     small, large = (number(row("learner_update_speed", "Forward", size)["times TRL"]) for size in ("3.4 M", "23 M"))
     yield f"| 2.5 ×, 3 × | {small:.1f} ×, {large:.1f} × {'' if small >= 2.5 and large >= 3 else '(not met)'}"
@@ -270,6 +278,7 @@ def _interval(cell: str) -> str:
 CLAIMS = {
     "encoder": ("docs/benchmarks.md", encoder_goals),
     "http": ("docs/benchmarks.md", http_goals),
+    "fairness": ("docs/benchmarks.md", fairness),
     "turn writes": ("docs/benchmarks.md", turn_writes),
     "update": ("docs/benchmarks.md", update_speed),
     "step": ("docs/benchmarks.md", step_speed),
