@@ -38,6 +38,7 @@ from trainer_client.wire import (
     CreateEpisodeResponse,
     DeliveryResponse,
     DeliverySummary,
+    DriftResponse,
     EpisodeResponse,
     EvaluateResponse,
     ExportFormat,
@@ -209,6 +210,10 @@ class AsyncLabsClient:
     def reward_models(self, *, limit: int | None = None, cursor: str | None = None) -> AsyncPages[RewardModelSummary]:
         """The learned reward models of the server, newest first."""
         return AsyncPages[RewardModelSummary].of(self._send, calls.reward_models(limit=limit, cursor=cursor))
+
+    async def drift(self, *, collection_slug: str | None = None) -> DriftResponse:
+        """By scenario, how far the lab's latest rewards have moved from those before them."""
+        return await self._send(calls.drift(collection_slug=collection_slug))
 
     async def delete_calibration(self, calibration_id: str) -> CalibrationResponse:
         """Delete a calibration of the lab's own."""

@@ -36,6 +36,7 @@ class AsyncRawCalls:
         self.deactivate_reward_model = _raw(exchange, calls.deactivate_reward_model)
         self.delete_reward_model = _raw(exchange, calls.delete_reward_model)
         self.delete_calibration = _raw(exchange, calls.delete_calibration)
+        self.drift = _raw(exchange, calls.drift)
         self.usage = _raw(exchange, operator_calls.usage)
         self.create_episode = _raw(exchange, calls.create_episode)
         self.turn = _raw(exchange, calls.turn)

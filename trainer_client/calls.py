@@ -31,6 +31,7 @@ from trainer_client.wire import (
     CompareResponse,
     CreateEpisodeRequest,
     CreateEpisodeResponse,
+    DriftResponse,
     EpisodeList,
     EpisodeResponse,
     ErrorDetail,
@@ -120,6 +121,11 @@ def calibrations(*, limit: int | None = None, cursor: str | None = None) -> Call
 def reward_models(*, limit: int | None = None, cursor: str | None = None) -> Call[RewardModelList]:
     """GET /reward-models."""
     return Call("GET", "/reward-models", RewardModelList, query=query_of(limit=limit, cursor=cursor))
+
+
+def drift(*, collection_slug: str | None = None) -> Call[DriftResponse]:
+    """GET /drift."""
+    return Call("GET", "/drift", DriftResponse, query=query_of(collection_slug=collection_slug))
 
 
 def delete_calibration(calibration_id: str) -> Call[CalibrationResponse]:

@@ -34,6 +34,7 @@ from reward_server.coordination.tenants import Tenants
 from reward_server.coordination.usage import UsageMeter
 from reward_server.episodes.batches import EpisodeBatches
 from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLimited, Unavailable
+from reward_server.evaluations.drift import DriftService
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.durable.files import FileService
@@ -77,6 +78,7 @@ class Services:
     preferences: PreferenceService
     webhooks: WebhookService
     calibrations: CalibrationShelf
+    drift: DriftService
     reward_models: RewardModelService
     files: FileService
     jobs: JobService

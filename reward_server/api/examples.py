@@ -400,5 +400,20 @@ AGREEMENT: Example = {
     "scoring_version": _SCORING_VERSION,
     "accuracy": {"value": 0.81, "low": 0.73, "high": 0.88, "n": 120},
     "ties": 0.05,
+    "kappa": {"value": 0.58, "low": 0.44, "high": 0.71, "n": 120},
+    "alpha": {"value": 0.66, "low": 0.51, "high": 0.79, "n": 40},
+    "request_id": _REQUEST_ID,
+}
+
+DRIFT: Example = {
+    "data": [
+        {
+            **_WHERE,
+            "scoring_version": _SCORING_VERSION,
+            "latest": {"n": 100, "mean": 0.61, "std": 0.14},
+            "before": {"n": 840, "mean": 0.42, "std": 0.19},
+            "drift": 1.0,
+        }
+    ],
     "request_id": _REQUEST_ID,
 }

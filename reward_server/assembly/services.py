@@ -22,6 +22,7 @@ from reward_server.episodes.batches import EpisodeBatches
 from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.stage import Stage
 from reward_server.evaluations.calibrated import Calibrator
+from reward_server.evaluations.drift import DriftService
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.durable.files import FileService
@@ -74,6 +75,7 @@ async def services_of(
         files=files_,
         jobs=jobs_,
         calibrations=shelf,
+        drift=DriftService(store, catalog),
         rankings=_rankings(given, ground, scoring),
         preferences=PreferenceService(store=store, catalog=catalog, idempotency=idempotency, clock=clock),
         webhooks=WebhookService(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from reward_server.jobs.agreement.figures import figures
+from reward_server.jobs.agreement.figures import of_people
 from reward_server.jobs.agreement.read import WINNERS, Entry, Side
-from reward_server.jobs.agreement.scores import Given
+from reward_server.reward_models.reliability import Floats
 from reward_server.store.records import PreferenceRow
 
-REWARD = "reward"
+_LEVELS = ("b", "tie", "a")
 
 
 def agreement(rows: Sequence[PreferenceRow]) -> dict[str, Any]:
@@ -25,12 +26,24 @@ def agreement(rows: Sequence[PreferenceRow]) -> dict[str, Any]:
     found: dict[str, Any] = {"labels": len(used), "left_out": len(rows) - len(used)}
     if version is None:
         return found
-    entries = [_entry(row) for row in used]
-    rewards = np.array([side.scores[REWARD] for entry in entries for side in entry.sides])
-    of_pairs = figures(entries, Given({REWARD: rewards}, {}, {}))["pairs"].get(REWARD, {})
-    return found | {"scoring_version": version, **of_pairs}
+    rewards = np.array([float(reward or 0.0) for row in used for reward in (row.reward_a, row.reward_b)])
+    figures = of_people([_entry(row) for row in used], rewards, _of_several(rows))
+    for figure in figures.values():
+        if isinstance(figure, dict):
+            figure.pop("is_constant", None)
+    return found | {"scoring_version": version, **figures}
 
 
 def _entry(row: PreferenceRow) -> Entry:
-    sides = tuple(Side(scores={REWARD: float(reward or 0.0)}) for reward in (row.reward_a, row.reward_b))
-    return Entry(sides, row.comparison_id or row.preference_id, None, WINNERS[row.winner])
+    return Entry((Side(), Side()), row.comparison_id or row.preference_id, None, WINNERS[row.winner])
+
+
+def _of_several(rows: Sequence[PreferenceRow]) -> Floats:
+    """What people said of each comparison that several spoke of, (comparisons, 3); of each person the newest label."""
+    said: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for row in rows:
+        if row.comparison_id is not None and row.labeller is not None:
+            said[row.comparison_id].setdefault(row.labeller, row.winner)
+    several = [list(each.values()) for _, each in sorted(said.items()) if len(each) > 1]
+    counts = [[each.count(level) for level in _LEVELS] for each in several]
+    return np.array(counts, dtype=np.float64).reshape(-1, len(_LEVELS))

@@ -44,6 +44,26 @@ def cohen_kappa(a: Levels, b: Levels, levels: int, *, quadratic: bool = False) -
     return 1.0 - float((cost * counts).sum()) / expected if expected > 0 else float("nan")
 
 
+def krippendorff_alpha(counts: Floats) -> float:
+    """Agreement beyond chance of any number of raters, of whom not all rated everything (Krippendorff 1970, nominal).
+
+    Args:
+        counts: (units, levels), how many raters gave a unit each level; units of one rater say nothing.
+    """
+    rated = counts[counts.sum(axis=1) >= 2]
+    if not len(rated):
+        return float("nan")
+    pairs = np.einsum("uc,uk->uck", rated, rated)
+    levels = np.arange(rated.shape[1])
+    pairs[:, levels, levels] -= rated
+    together = (pairs / (rated.sum(axis=1) - 1.0)[:, None, None]).sum(axis=0)
+    each = together.sum(axis=1)
+    total = float(each.sum())
+    expected = (total**2 - float((each**2).sum())) / (total - 1.0)
+    observed = total - float(np.trace(together))
+    return 1.0 - observed / expected if expected > 0 else float("nan")
+
+
 def spearman(a: Floats, b: Floats) -> float:
     """Rank correlation with mean ranks for ties (Spearman 1904); NaN where one of them does not vary."""
     x, y = _ranks(a), _ranks(b)

@@ -71,6 +71,24 @@ class Evaluations:
         """All evaluations of a lab, or of all labs, oldest first; for the operator, who trains models on them."""
         return [_record(found) for found in await everything(self._session, _EVALUATION, "evaluation_id", lab_id)]
 
+    async def latest_rewards(self, lab_id: str, collection: str, scenario: str, most: int) -> list[tuple[str, float]]:
+        """Scoring versions and rewards of the lab's evaluations made as the scenario says, the newest first."""
+        rewards = (
+            select(_EVALUATION.c.scoring_version, _EVALUATION.c.reward, _EVALUATION.c.reward_config)
+            .where(
+                _EVALUATION.c.lab_id == lab_id,
+                _EVALUATION.c.collection == collection,
+                _EVALUATION.c.scenario == scenario,
+            )
+            .order_by(_EVALUATION.c.created_at.desc(), _EVALUATION.c.evaluation_id.desc())
+            .limit(most)
+        )
+
+        def work(connection: Connection) -> list[tuple[str, float]]:
+            return [(version, float(reward)) for version, reward, config in connection.execute(rewards) if not config]
+
+        return await self._session.run(work)
+
     async def plain_versions(self) -> dict[tuple[str, str], int]:
         """How many `plain_rewards` each lab has of each scoring version, that of the newest first; for the operator."""
         newest_first = select(_EVALUATION.c.lab_id, _EVALUATION.c.scoring_version, _EVALUATION.c.reward_config)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 LATEST, BEFORE = 100, 1000
@@ -38,6 +39,11 @@ class Drift:
         window.latest.append(reward)
         if len(window.before) < ENOUGH_BEFORE:
             return None
-        mean = math.fsum(window.before) / len(window.before)
-        spread = math.sqrt(math.fsum((each - mean) ** 2 for each in window.before) / len(window.before))
-        return (math.fsum(window.latest) / len(window.latest) - mean) / max(spread, LEAST_SPREAD)
+        return in_deviations(window.latest, window.before)
+
+
+def in_deviations(latest: Collection[float], before: Collection[float]) -> float:
+    """How far the mean of some rewards lies from that of those before them, in standard deviations of these."""
+    mean = math.fsum(before) / len(before)
+    spread = math.sqrt(math.fsum((each - mean) ** 2 for each in before) / len(before))
+    return (math.fsum(latest) / len(latest) - mean) / max(spread, LEAST_SPREAD)

@@ -237,3 +237,15 @@ async def test_agreement_with_people_is_measured_on_labelled_comparisons(labs: C
     assert (found["accuracy"]["value"], found["accuracy"]["n"], found["ties"]) == (0.75, 8, 0.0)
     assert found["accuracy"]["low"] < 0.75 < found["accuracy"]["high"]
     assert found["scoring_version"] == compared["scoring_version"]
+    assert "alpha" not in found
+
+
+async def test_people_are_measured_by_each_other_where_several_spoke(labs: Client) -> None:
+    for number in range(8):
+        compared = await compare(labs, GOOD, BAD)
+        for labeller, winner in (("rater-1", "a" if number % 2 else "b"), ("rater-2", "a" if number % 2 else "b")):
+            said = {"comparison_id": compared["comparison_id"], "winner": winner, "labeller": labeller}
+            await labs.ok("POST", "/preferences", said)
+    found = await labs.ok("GET", "/preferences/agreement")
+    assert (found["alpha"]["value"], found["alpha"]["n"]) == (1.0, 8)
+    assert found["kappa"]["value"] == 0.0

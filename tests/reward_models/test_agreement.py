@@ -11,6 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from reward_server.reward_models.agreement import (
     cohen_kappa,
+    krippendorff_alpha,
     levels_of,
     nearest,
     pairwise_accuracy,
@@ -68,3 +69,17 @@ def test_a_judge_that_always_names_the_first_is_never_consistent() -> None:
 def test_repeats_of_a_steady_judge_have_no_spread() -> None:
     assert repeat_std(np.array([[0.5, 0.5], [0.2, 0.2]])) == 0.0
     assert repeat_std(np.array([[0.0, 1.0], [0.5, 0.5]])) == pytest.approx(0.5)
+
+
+def test_alpha_is_that_of_the_papers_example() -> None:
+    """Krippendorff, "Computing Krippendorff's alpha-reliability" (2011), section C: four raters with gaps, nominal."""
+    raters = ["123321412...", "12332241253.".replace("53.", "5.3"), ".3332342251.", "12332441251."]
+    units = zip(*raters, strict=True)
+    counts = np.array([[unit.count(level) for level in "12345"] for unit in units], dtype=np.float64)
+    assert krippendorff_alpha(counts) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_alpha_of_equals_is_1_and_of_one_class_or_one_rater_undefined() -> None:
+    assert krippendorff_alpha(np.array([[2.0, 0.0], [0.0, 3.0]])) == 1.0
+    assert np.isnan(krippendorff_alpha(np.array([[2.0, 0.0], [3.0, 0.0]])))
+    assert np.isnan(krippendorff_alpha(np.array([[1.0, 0.0], [0.0, 1.0]])))

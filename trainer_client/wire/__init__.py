@@ -50,6 +50,7 @@ from trainer_client.wire.catalog import (
     ScenarioResponse,
     ScenarioSummary,
 )
+from trainer_client.wire.drift import DriftResponse, RewardSpread, ScenarioDrift
 from trainer_client.wire.episodes import (
     CreateEpisodeRequest,
     CreateEpisodeResponse,
@@ -203,6 +204,7 @@ __all__ = [
     "DeliveryList",
     "DeliveryResponse",
     "DeliverySummary",
+    "DriftResponse",
     "EpisodeConfig",
     "EpisodeList",
     "EpisodeResponse",
@@ -259,7 +261,9 @@ __all__ = [
     "RewardModelList",
     "RewardModelResponse",
     "RewardModelSummary",
+    "RewardSpread",
     "Role",
+    "ScenarioDrift",
     "ScenarioResponse",
     "ScenarioSummary",
     "SlugField",

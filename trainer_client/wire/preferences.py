@@ -120,7 +120,7 @@ class PreferenceExport(ResponseModel):
 
 
 class AgreementFigure(ResponseModel):
-    """A share with its 95 % interval, drawn by comparison."""
+    """A figure with its 95 % interval, drawn by comparison."""
 
     value: float
     low: float
@@ -140,6 +140,11 @@ class AgreementResponse(ResponseModel):
     """How often the reward prefers what people prefer, ties aside; absent for fewer than five labels."""
     ties: float | None = None
     """How often the rewards are equal."""
+    kappa: AgreementFigure | None = None
+    """Cohen's: agreement of the reward and people on a, b or tie, beyond chance."""
+    alpha: AgreementFigure | None = None
+    """Krippendorff's: agreement of named labellers among themselves, beyond chance, where several spoke of the same
+    comparisons."""
     request_id: str
 
 

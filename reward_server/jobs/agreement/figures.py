@@ -16,6 +16,7 @@ from reward_server.reward_models.agreement import (
     TIE,
     Levels,
     cohen_kappa,
+    krippendorff_alpha,
     levels_of,
     nearest,
     pairwise_accuracy,
@@ -61,6 +62,26 @@ def injection(base: Floats, by_attack: Mapping[str, Floats]) -> Figures:
             most = float(np.maximum(scores[known] - base[known], 0.0).max())
             found[attack] |= {"value": share.value, "low": share.low, "high": share.high, "largest_rise": most}
     return found
+
+
+def of_people(entries: Sequence[Entry], values: Floats, by_unit: Floats) -> Figures:
+    """Of labelled pairs: whether rewards name the winner that people name, and whether people do among themselves.
+
+    Args:
+        entries: pairs, each with its winner.
+        values: rewards, first and second side of each pair in turn.
+        by_unit: (comparisons, 3), how many people said b, tie and a of each.
+    """
+    outcomes = np.array([entry.winner for entry in entries], dtype=np.float64)
+    groups = [entry.group for entry in entries]
+    said, meant = (nearest(found, _OUTCOMES) for found in (_said(values[0::2] - values[1::2]), outcomes))
+    units = [str(number) for number in range(len(by_unit))]
+    return _pairs_of_judge(entries, values, outcomes) | _defined(
+        {
+            "kappa": _kappa(said, meant, len(_OUTCOMES), groups),
+            "alpha": _figure(lambda rows: krippendorff_alpha(by_unit[rows]), units),
+        }
+    )
 
 
 def noise(base: Floats, again: Floats, uncertainty: Floats) -> Figures:

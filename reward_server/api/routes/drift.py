@@ -1,0 +1,36 @@
+"""GET /drift: whether scenarios pay the lab differently from how they used to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from reward_server.api import examples
+from reward_server.api.context import API_PREFIX, Caller, answer, services_of
+from reward_server.api.operation import Operation, operation
+from reward_server.coordination.scopes import Scope
+from trainer_client.wire import DriftResponse
+
+router = APIRouter(prefix=API_PREFIX, tags=["learned models"])
+
+
+class DriftQuery(BaseModel):
+    """Query of drift."""
+
+    collection_slug: str | None = Field(default=None, min_length=1, max_length=128)
+
+
+@router.get("/drift")
+@operation(
+    Operation(
+        DriftResponse,
+        scopes=(Scope.SCORE, Scope.EXPORT),
+        errors=(400, 403, 404),
+        response_example=examples.DRIFT,
+    )
+)
+async def read_drift(request: Request, lab: Caller, query: Annotated[DriftQuery, Query()]) -> Response:
+    """By scenario, the lab's latest 100 rewards against up to 1,000 before them, in standard deviations."""
+    return answer(request, {"data": await services_of(request).drift.of(lab, query.collection_slug)})
