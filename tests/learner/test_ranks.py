@@ -27,6 +27,10 @@ SMALL = (
     "optim.micro_tokens=100",
 )
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "learner"]
+ACCELERATE = [
+    *("-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1"),
+    *("--mixed_precision", "no", "--dynamo_backend", "no", "-m", "learner"),
+]
 
 
 def test_one_process_has_all_and_changes_nothing() -> None:
@@ -55,14 +59,16 @@ def test_two_gloo_ranks_give_the_curve_of_one_process(preset: str, tmp_path: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", ["demo", "vapo"])
-def test_weights_in_parts_give_the_curve_of_one_process(preset: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("preset", "launcher"), [("demo", ACCELERATE), ("vapo", TORCHRUN)], ids=["accelerate", "torchrun"]
+)
+def test_weights_in_parts_give_the_curve_of_one_process(preset: str, launcher: list[str], tmp_path: Path) -> None:
     goes_on_alone = settings(*SMALL, "run.updates=3")
     with listening(stage()) as url:
         command = ["train", preset, "--url", url]
         assert main([*command, *goes_on_alone, "--out", str(tmp_path / "one")]) == 0
         parts = [*command, *settings(*SMALL, "run.updates=2", "parallel.kind=fsdp"), "--out", str(tmp_path / "two")]
-        done = launched(TORCHRUN, parts, tmp_path)
+        done = launched(launcher, parts, tmp_path)
         assert done.returncode == 0, done.stderr[-2000:]
         # The checkpoint is that of any run: one process goes on with it.
         assert main([*command, *goes_on_alone, "--out", str(tmp_path / "two")]) == 0
