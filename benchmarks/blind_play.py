@@ -84,7 +84,7 @@ async def measured(talks: Sequence[Talk], *, show: bool) -> str:
     of = sum(total[verdict] for verdict in VERDICTS)
     shares = ", ".join(f"{verdict} {total[verdict] / of:.0%}" for verdict in VERDICTS) if of else "none"
     lines += ["", f"{len(talks)} conversations, {of} replies judged ({total['not judged']} not): {shares}."]
-    return "\n".join([*lines, f"Mean reward {fmean(rewards):.2f}; no conversation was led to its end.", ""])
+    return "\n".join([*lines, f"Mean reward {fmean(rewards):.2f}; most conversations were not led to their end.", ""])
 
 
 def main() -> None:
