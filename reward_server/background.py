@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from reward_server.api.body import read_json, validate
 from reward_server.clock import Clock
+from reward_server.coordination.usage import UsageMeter
 from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.durable.compare import CompareItems
 from reward_server.jobs.durable.evaluate import EvaluateItems
@@ -55,7 +56,7 @@ def file_limits(settings: Settings) -> FileLimits:
 
 
 def workers_of(
-    *, store: Store, kinds: Mapping[str, Kind], clock: Clock, metrics: Metrics, settings: Settings
+    *, store: Store, kinds: Mapping[str, Kind], clock: Clock, metrics: Metrics, settings: Settings, usage: UsageMeter
 ) -> list[Worker]:
     """The workers of this process: those for trainings keep nobody else's items waiting."""
     pace = Pace(lease_s=settings.job_lease_s, slice_deadline_s=settings.batch_deadline_s)
@@ -68,7 +69,10 @@ def workers_of(
     of_lines = {name: kind for name, kind in kinds.items() if kind.whole is None}
     of_files = {name: kind for name, kind in kinds.items() if kind.whole is not None}
     known = [of_lines] * settings.job_workers + [of_files] * (settings.training_workers if settings.job_workers else 0)
-    return [Worker(store=store, kinds=each, clock=clock, metrics=metrics, pace=pace, finished=[tell]) for each in known]
+    return [
+        Worker(store=store, kinds=each, clock=clock, metrics=metrics, pace=pace, usage=usage, finished=[tell])
+        for each in known
+    ]
 
 
 class Workers:

@@ -147,7 +147,9 @@ async def _jobs(
         settings=settings,
         clock=clock,
     )
-    workers = Workers(workers_of(store=store, kinds=kinds, clock=clock, metrics=given.metrics, settings=settings))
+    workers = Workers(
+        workers_of(store=store, kinds=kinds, clock=clock, metrics=given.metrics, settings=settings, usage=ground.usage)
+    )
     for worker in workers.each:
         await own(stack, worker.run())
     uploads = FileService(store, clock, file_limits(settings))

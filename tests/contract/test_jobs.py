@@ -74,6 +74,14 @@ async def test_a_job_over_a_file_scores_every_line_as_evaluate_does(labs: Client
     assert (await results(labs, job, "?after=37")) == found[38:]
 
 
+async def test_what_a_job_read_and_scored_is_in_the_labs_usage(labs: Client) -> None:
+    before = (await labs.ok("GET", "/usage"))["data"][0]
+    await over(labs, await submit(labs, *({**WHERE, "messages": TALK} for _ in range(3))))
+    after = (await labs.ok("GET", "/usage"))["data"][0]
+    assert after["evaluations"] - before["evaluations"] == 3
+    assert after["characters"] - before["characters"] > 3 * len(TALK[1]["content"])
+
+
 async def test_what_lines_leave_out_is_the_jobs(labs: Client) -> None:
     job = await submit(labs, {"messages": TALK}, **WHERE)
     assert (await over(labs, job))["counts"]["done"] == 1

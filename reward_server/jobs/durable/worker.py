@@ -19,6 +19,7 @@ from reward_server.clock import Clock
 from reward_server.coordination.fair_threads import working_for
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
+from reward_server.coordination.usage import UsageMeter
 from reward_server.errors import LabsError, LeaseLost, StoreUnavailable
 from reward_server.jobs.durable.kinds import Item, Kind, Work, failed, failed_by, passing_codes
 from reward_server.store.job_items import MAX_ATTEMPTS, Hold
@@ -33,6 +34,8 @@ BEATS = 3
 FIRST_WAIT_S = 2.0
 LONGEST_WAIT_S = 60.0
 
+CONVERSATIONS = {"evaluate": 1, "compare": 2, "rescore": 1}
+"""That are scored for an item."""
 log = get_logger(__name__)
 Finished = Callable[[UnitOfWork, JobRow], Awaitable[None]]
 """Hears of a job that is over, in the transaction that ends it: what it writes is there if and only if the end is."""
@@ -58,6 +61,7 @@ class Worker:
         clock: Clock,
         metrics: Metrics,
         pace: Pace,
+        usage: UsageMeter,
         finished: Sequence[Finished] = (),
     ) -> None:
         self._store = store
@@ -65,6 +69,7 @@ class Worker:
         self._clock = clock
         self._metrics = metrics
         self._pace = pace
+        self._usage = usage
         self._finished = finished
         self._passing = passing_codes()
         self._woken = asyncio.Event()
@@ -133,6 +138,7 @@ class Worker:
                 deadline_s = self._pace.slice_deadline_s if kind.whole is None else kind.whole.deadline_s
                 async with asyncio.timeout(deadline_s):
                     items = await self._items(claim)
+                    self._usage.count(job.lab_id, characters=sum(len(item.line) for item in items))
                     work = Work(lab_of(job), job.params, job.job_id, job.file_id, partial(self._note, claim))
                     await kind.run(work, items, self._recorder(claim))
         except LeaseLost:
@@ -166,6 +172,8 @@ class Worker:
             job = await unit.job_items.record(claim, judged, now)
             for each in judged:
                 self._metrics.job_items.labels(job.type, each.state.value).inc()
+            done = sum(each.state is ItemState.DONE for each in judged)
+            self._usage.count(job.lab_id, evaluations=done * CONVERSATIONS.get(job.type, 0))
             if not job.is_open:
                 for hear in self._finished:
                     await hear(unit, job)
