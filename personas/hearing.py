@@ -20,14 +20,14 @@ from personas.wording import content_words, overlap
 
 __all__ = ["gate_open", "hear", "is_new"]
 
-ASKED = 0.40
+ASKED = 0.45
 """A sentence asks about a topic from this probability on; about a second one from `ALSO_ASKED` on."""
-ALSO_ASKED = 0.25
-ALONE = 0.35
+ALSO_ASKED = 0.12
+ALONE = 0.38
 """Enough where no other topic is a third as likely: it is about this, or about nothing."""
-INVITED = 0.60
-"""An invitation has to be this sure to be taken for a question, too; if it is not, the persona tells its story."""
-UNASKED = 0.80
+INVITED = 0.35
+"""An invitation may be about a topic from here on; from `UNASKED` on it is about nothing else."""
+UNASKED = 0.60
 """A sentence that neither asks nor invites has to be much surer to be taken for a question."""
 UNSURE = 0.12
 """From here on the persona asks back which of two topics is meant; below, it is asked about something else."""
@@ -36,7 +36,7 @@ BY_NAME = 0.80
 TOLD_ALREADY = 0.25
 """A told topic gives way to an untold one of at least this probability: people go on, they rarely ask again."""
 MADE = 0.25
-LIKELY_MADE = 0.01
+LIKELY_MADE = 0.002
 """Enough for the likeliest commitment of a sentence that proposes something and consoles nobody."""
 BINDING = 0.96
 """A commitment that costs the agent has to be this clear, and asserted."""
@@ -79,8 +79,11 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
                 is_open = gate_open(topic, state, rapport, reserve)
                 asked[topic.id] = Asked(topic.id, sentence, each.confidence, is_open, repeated)
     invites = any(s.does(Act.INVITE) for s in spoken)
-    if invites and not asked:
-        asked = {each.topic_id: each for each in _invited(case, state, spoken, rapport, reserve, bool(empathy))}
+    vague = {s.text for s in spoken if s.does(Act.INVITE) and not s.does(Act.ASK)}
+    if invites and all(each.question in vague and each.confidence < UNASKED for each in asked.values()):
+        # What an invitation may be about comes first; the persona goes on with its story from there.
+        story = [e for e in _invited(case, state, spoken, rapport, reserve, bool(empathy)) if e.topic_id not in asked]
+        asked |= {each.topic_id: each for each in (story[:1] if asked else story)}
     elif empathy:
         # After what is asked now: a question that gets no answer is a worse reply than a confession that waits.
         freed = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)}

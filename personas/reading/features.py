@@ -1,7 +1,8 @@
 """What the learned heads see of a sentence and a topic, or of a sentence and a commitment.
 
 Both matrices have one row per topic or commitment. Columns: likenesses with the examples and the answers, shared
-words, the lead over the best other row, and what is known of the sentence itself (its acts, stance and length).
+words, how a topic stands in the story, the lead over the best other row, and what is known of the sentence itself
+(its acts, stance and length).
 All values depend on the sentence, what stood before it and the case alone.
 """
 
@@ -81,6 +82,7 @@ def topic_features(index: CaseIndex, heard: Heard) -> Matrix:
             math.fsum(index.idf[word] for word in words & group.words) / weight,
             float(any(keyword in line for keyword in group.keywords)),
             max((len(gist & heard.line_words) / len(gist) for gist in group.gists), default=0.0),
+            *group.standing,
         ]
         for group in index.topics
     ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from personas.compiled import CompiledCase
+from personas.case import Tier
+from personas.compiled import CompiledCase, CompiledTopic
 from personas.reading.embedder import Embedder, Vectors
 from personas.wording import content_stems, stem_line, stems
 
@@ -35,6 +36,8 @@ class Group:
     gists: tuple[frozenset[str], ...]
     """Of a topic: the stems of each answer."""
     keywords: tuple[str, ...]
+    standing: tuple[float, ...] = ()
+    """Of a topic: whether it is told unasked, takes trust, belongs to the story, and how late it comes."""
 
 
 class Stack:
@@ -83,11 +86,19 @@ def index_of(case: CompiledCase, embedder: Embedder) -> CaseIndex:
     promises = [(c.id, c.examples, c.reply, ()) for c in case.commitments]
     wanted = list(dict.fromkeys(text for _, asks, answers, _ in (*parts, *promises) for text in (*asks, *answers)))
     vectors = dict(zip(wanted, embedder.embed_authored(wanted), strict=True))
-    topics = tuple(_group(*part, vectors) for part in parts)
+    topics = tuple(
+        replace(_group(*part, vectors), standing=_standing(topic, number / len(parts)))
+        for number, (topic, part) in enumerate(zip(case.topics, parts, strict=True))
+    )
     commitments = tuple(_group(*part, vectors) for part in promises)
     frequency = Counter(word for topic in topics for word in topic.words)
     idf = {word: math.log((len(topics) + 1) / count) for word, count in frequency.items()}
     return CaseIndex(topics, commitments, idf)
+
+
+def _standing(topic: CompiledTopic, place: float) -> tuple[float, ...]:
+    told = topic.tier is Tier.VOLUNTEERED
+    return float(told), float(topic.tier is Tier.RAPPORT), float(topic.in_story), place
 
 
 def _group(

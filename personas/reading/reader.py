@@ -38,11 +38,11 @@ __all__ = [
 Turn = tuple[str, str]
 """The persona's last line ("" if there is none) and the agent's turn."""
 
-FLOOR, COMMITMENT_FLOOR = 0.02, 0.01
+FLOOR, COMMITMENT_FLOOR = 0.02, 0.001
 """Topics and commitments below this are not worth naming."""
 ACT = 0.5
-SURER = {Act.RUDE: 0.9, **dict.fromkeys((Act.META, Act.UNREADABLE, Act.INVITE), 0.75)}
-"""Acts that cost the agent something, or bring out facts nobody asked for by name, have to be surer."""
+SURER = {Act.RUDE: 0.9, Act.META: 0.75, Act.UNREADABLE: 0.75}
+"""Acts that cost the agent something have to be surer."""
 MAY_ASK = 0.3
 """A sentence that asks with this probability is read in parts, too: it may ask two things."""
 MAY_CONSOLE = 0.005

@@ -14,7 +14,6 @@ from reward_server.cli.progress import shown
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from reward_server.reader.dataset import Row
     from reward_server.reader.evaluate import Prediction
 
 app = typer.Typer(
@@ -76,49 +75,48 @@ def train(
     out: Annotated[Path, typer.Option(help="Where to write the artefact.", dir_okay=False)],
     scenarios: Scenarios = None,
     leave_out: Annotated[
-        str | None,
-        typer.Option(help="Train without this collection and measure on it, as a scenario of your own would be."),
+        list[str] | None,
+        typer.Option(
+            help="Train without this collection, and measure on it as a scenario of your own would be; may be repeated."
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the turns. \\[default: those of the packaged reader]")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides samples and initial weights.")] = 0,
 ) -> None:
     """Train the reader on the labelled turns of the scenarios and write its artefact (safetensors).
 
-    It takes about 15 minutes on two cores. Copy it over `personas/reading/model/reader.safetensors` to use it.
+    It takes about half an hour on one core. Copy it over `personas/reading/model/reader.safetensors` to use it.
     """
     from reward_server.engine import load_scenarios
-    from reward_server.reader.dataset import packaged_acts, packaged_turns, without
-    from reward_server.reader.train import Lesson
+    from reward_server.reader.dataset import packaged_acts, packaged_turns
+    from reward_server.reader.finetune import EPOCHS
+    from reward_server.reader.train import lesson_of
     from reward_server.reader.train import train as trained
     from scenarios.lint import COLLECTIONS
 
     library = load_scenarios(scenarios)
     rows = packaged_turns(scenarios or COLLECTIONS, library)
-    acts = packaged_acts()
-    if leave_out is not None and leave_out not in library.catalog.collections:
-        raise InvalidRequest(f"there is no collection {leave_out}")
-    lesson = Lesson(
-        library,
-        [row for row in (without(rows, leave_out) if leave_out else rows) if not row.turn.kept_aside],
-        [row for row in acts if row.collection != leave_out],
-    )
+    left_out = frozenset(leave_out or ())
+    if unknown := left_out - set(library.catalog.collections):
+        raise InvalidRequest(f"there is no collection {min(unknown)}")
+    lesson = lesson_of(library, rows, packaged_acts(), left_out)
     with shown(Console()) as report:
-        raw = trained(lesson, seed=seed, progress=lambda step, of, _: report("fine-tuning", step, of))
+        raw = trained(
+            lesson,
+            seed=seed,
+            epochs=epochs or EPOCHS,
+            progress=lambda step, of, _: report("fine-tuning", step, of),
+        )
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_bytes(raw)
     typer.echo(f"wrote {out}, {len(raw) / 1e6:.1f} MB")
-    if leave_out:
-        _measure_left_out(raw, rows, leave_out, scenarios)
+    if left_out:
+        from reward_server.reader.evaluate import by_collection, predicted_unseen, table
 
-
-def _measure_left_out(raw: bytes, rows: Sequence[Row], collection: str, scenarios: Path | None) -> None:
-    """All labelled turns of the collection, with its authors' examples alone."""
-    from reward_server.reader.build import local_reader
-    from reward_server.reader.evaluate import by_collection, predict, table
-    from scenarios.library import load_library
-
-    library = load_library(scenarios, turns=False)
-    found = predict(library, local_reader(raw=raw), [row for row in rows if row.collection == collection])
-    typer.echo(table(by_collection(found)))
+        unseen = [row for row in rows if row.collection in left_out]
+        typer.echo(table(by_collection(predicted_unseen(raw, unseen, scenarios))))
 
 
 def _existing(path: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -77,10 +77,11 @@ def packaged_acts() -> list[ActRow]:
 def borrowed(library: Library, rows: Sequence[Row], seed: int, each: int = BORROWED) -> Iterator[Row]:
     """Questions of other scenarios as foreign ones: of other collections any, of the same one those about nothing here.
 
-    A case of the same collection holds nothing about a question if its topic is a shared one that the case lacks.
+    A case of the same collection holds nothing about a question if its topic is a shared one that the case lacks. Cases
+    that have no rows get none: they were left out.
     """
     draw = random.Random(seed)  # noqa: S311 (a sample, no secret)
-    shared = {key: _shared_topics(library, key) for key in library.vault.names()}
+    shared = {key: _shared_topics(library, key) for key in dict.fromkeys(row.key for row in rows)}
     asking = [row for row in rows if row.turn.kind == "specific" and not row.turn.line]
     for key, own in shared.items():
         held = set(own.values())
@@ -114,6 +115,6 @@ def case_of(library: Library, row: Row) -> CompiledCase:
         raise ValueError(f"there is no scenario {row.collection}/{row.scenario}") from None
 
 
-def without(rows: Iterable[Row], collection: str) -> list[Row]:
+def without(rows: Iterable[Row], collections: Collection[str]) -> list[Row]:
     """The rows of all other collections."""
-    return [row for row in rows if row.collection != collection]
+    return [row for row in rows if row.collection not in collections]

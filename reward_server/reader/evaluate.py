@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from personas.compiled import CompiledCase
@@ -19,8 +20,9 @@ from personas.hearing import hear
 from personas.reading.acts import Reading
 from personas.reading.reader import Reader
 from personas.state import PersonaState
+from reward_server.reader.build import local_reader
 from reward_server.reader.dataset import Row, case_of
-from scenarios.library import Library
+from scenarios.library import Library, load_library
 from scenarios.turns import LabelledTurn
 
 AT_ONCE = 64
@@ -100,6 +102,19 @@ def predict(library: Library, reader: Reader, rows: Sequence[Row]) -> list[Predi
             for number, reading in zip(part, reader.read(case, turns), strict=True):
                 found[number] = _prediction(case, rows[number], reading)
     return [found[number] for number in range(len(rows))]
+
+
+def predicted_unseen(raw: bytes, rows: Sequence[Row], scenarios: Path | None = None) -> list[Prediction]:
+    """What a reader that was trained without the collections of these rows makes of them; blocking.
+
+    The cases have their authors' examples alone, as a new scenario has.
+
+    Args:
+        raw: the bytes of the reader's artefact.
+        rows: labelled turns.
+        scenarios: folder of collections; by default the packaged one.
+    """
+    return predict(load_library(scenarios, turns=False), local_reader(raw=raw), rows)
 
 
 def _prediction(case: CompiledCase, row: Row, reading: Reading) -> Prediction:

@@ -11,10 +11,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 (the name the field uses)
 from torch import Tensor, nn
+from torch.optim import AdamW
+from torch.optim.lr_scheduler import OneCycleLR
 
 from personas.compiled import CompiledCase
 from personas.reading.acts import Stance
@@ -22,128 +25,22 @@ from personas.reading.heads import ACTS, STANCES
 from personas.reading.reader import after_line
 from personas.reading.sentences import sentences
 from reward_server.reader.dataset import ActRow, Row
-from reward_server.reward_models.minilm import LAYERS, WIDTH, Checkpoint
+from reward_server.reader.tuner import Tuner
+from reward_server.reward_models.minilm import WIDTH, Checkpoint
 from scenarios.turns import quote_of
 
-LOWEST = 3
-"""The first layer that is trained."""
-TURNS_A_STEP = 40
-ASKS, ANSWERS, PROMISES, ACTS_A_STEP = 5, 2, 6, 24
+TURNS_A_STEP = 150
+"""Many turns share the authored texts of a step, which cost the most."""
+ASKS, ANSWERS, PROMISES, ACTS_A_STEP = 4, 2, 5, 64
 """Sampled per step: example questions and answers a topic, examples a commitment, labelled sentences."""
-EPOCHS, RATE = 2, 4e-5
+EPOCHS, RATE = 6, 1.5e-4
 OPEN_WEIGHT = 0.3
 """Of an open invitation any of several topics would be apt: it teaches less than a question."""
-HEADS, HEAD_WIDTH, EPSILON = 12, 32, 1e-12
 ABSENT = -30.0
 
 Progress = Callable[[int, int, float], None]
-
-
-class Block(nn.Module):
-    """One transformer layer with the names of the checkpoint, for padded batches."""
-
-    def __init__(self, weights: Mapping[str, Tensor], prefix: str) -> None:
-        super().__init__()
-        own = {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
-        # A parameter may have no dot in its name.
-        self.params = nn.ParameterDict({name.replace(".", "/"): nn.Parameter(own[name].clone()) for name in own})
-
-    def _linear(self, name: str, x: Tensor) -> Tensor:
-        return F.linear(x, self.params[f"{name}/weight"], self.params[f"{name}/bias"])
-
-    def _norm(self, name: str, x: Tensor) -> Tensor:
-        return F.layer_norm(x, (WIDTH,), self.params[f"{name}/weight"], self.params[f"{name}/bias"], EPSILON)
-
-    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
-        """Hidden states, shape (texts, tokens, width); `mask` is added to the attention scores."""
-        count, length, _ = hidden.shape
-        query, key, value = (
-            self._linear(f"attention/self/{name}", hidden).view(count, length, HEADS, HEAD_WIDTH).transpose(1, 2)
-            for name in ("query", "key", "value")
-        )
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        mixed = mixed.transpose(1, 2).reshape(count, length, WIDTH)
-        hidden = self._norm("attention/output/LayerNorm", hidden + self._linear("attention/output/dense", mixed))
-        widened = F.gelu(self._linear("intermediate/dense", hidden))
-        return self._norm("output/LayerNorm", hidden + self._linear("output/dense", widened))
-
-
-class Tuner(nn.Module):
-    """The encoder, split: frozen lower layers whose results are kept, trainable upper ones."""
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__()
-        self.weights, self.tokenizer = checkpoint.weights, checkpoint.tokenizer
-        self.tokenizer.no_padding()
-        self.tokenizer.enable_truncation(128)
-        self.upper = nn.ModuleList([Block(self.weights, f"encoder.layer.{n}.") for n in range(LOWEST, LAYERS)])
-        self._lower = [Block(self.weights, f"encoder.layer.{n}.").requires_grad_(False) for n in range(LOWEST)]
-        self._kept: dict[str, Tensor] = {}
-
-    @torch.no_grad()
-    def keep(self, texts: Sequence[str]) -> None:
-        """Compute the lower layers of texts once."""
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._kept]
-        for batch in _batches(fresh, len, 64):
-            ids = [self.tokenizer.encode(text).ids for text in batch]
-            length = max(map(len, ids))
-            padded = torch.tensor([[*row, *[0] * (length - len(row))] for row in ids])
-            hidden = self.weights["embeddings.word_embeddings.weight"][padded]
-            hidden = hidden + self.weights["embeddings.position_embeddings.weight"][:length]
-            hidden = hidden + self.weights["embeddings.token_type_embeddings.weight"][0]
-            norm = (self.weights["embeddings.LayerNorm.weight"], self.weights["embeddings.LayerNorm.bias"])
-            hidden = F.layer_norm(hidden, (WIDTH,), *norm, EPSILON)
-            mask = _mask([len(row) for row in ids], length)
-            for block in self._lower:
-                hidden = block(hidden, mask)
-            for text, row, states in zip(batch, ids, hidden, strict=True):
-                self._kept[text] = states[: len(row)].to(torch.float16)
-
-    def forward(self, texts: Sequence[str]) -> Tensor:
-        """Unit vectors, shape (len(texts), width)."""
-        found: list[Tensor] = []
-        order: list[int] = []
-        for batch in _batches(range(len(texts)), lambda number: len(self._kept[texts[number]]), 96):
-            states = [self._kept[texts[number]] for number in batch]
-            lengths = [len(each) for each in states]
-            hidden = nn.utils.rnn.pad_sequence([each.float() for each in states], batch_first=True)
-            mask = _mask(lengths, max(lengths))
-            for block in self.upper:
-                hidden = block(hidden, mask)
-            present = (mask[:, 0, 0, :, None] == 0).float()
-            found.append(F.normalize((hidden * present).sum(1) / present.sum(1), dim=1))
-            order += batch
-        return torch.cat(found)[torch.tensor(order).argsort()]
-
-    def tuned(self) -> dict[str, Tensor]:
-        """All weights, the trained ones as the artefact will hold them."""
-        trained = {
-            f"encoder.layer.{LOWEST + number}.{name.removeprefix('params.').replace('/', '.')}": value.detach()
-            .to(torch.float16)
-            .float()
-            for number, block in enumerate(self.upper)
-            for name, value in block.named_parameters()
-        }
-        return {**self.weights, **trained}
-
-
-def _batches(items: Sequence, length_of: Callable, size: int) -> Iterator[list]:  # type: ignore[type-arg]
-    ordered = sorted(items, key=length_of)
-    for start in range(0, len(ordered), size):
-        yield ordered[start : start + size]
-
-
-def _mask(lengths: Sequence[int], length: int) -> Tensor:
-    beyond = torch.arange(length)[None, :] >= torch.tensor(lengths)[:, None]
-    return beyond[:, None, None, :].float() * -1e9
-
-
-@dataclass(frozen=True, slots=True)
-class _Scene:
-    """What one case is trained with."""
-
-    case: CompiledCase
-    rows: list[Row] = field(default_factory=list)
+Kept = Callable[[int, dict[str, Tensor]], None]
+Scenes = Mapping[tuple[str, str], tuple[CompiledCase, Sequence[Row]]]
 
 
 @dataclass(slots=True)
@@ -174,14 +71,15 @@ class _Losses(nn.Module):
 
 def fine_tune(
     checkpoint: Checkpoint,
-    scenes: Mapping[tuple[str, str], tuple[CompiledCase, Sequence[Row]]],
+    scenes: Scenes,
     acts: Sequence[ActRow],
     *,
     seed: int = 0,
     epochs: int = EPOCHS,
     progress: Progress | None = None,
+    after_epoch: Kept | None = None,
 ) -> dict[str, Tensor]:
-    """The encoder's weights after training; blocking, some ten minutes on two cores for 8,000 turns.
+    """The encoder's weights after training; blocking.
 
     Args:
         checkpoint: the packaged encoder.
@@ -190,39 +88,49 @@ def fine_tune(
         seed: of all samples.
         epochs: passes over the turns.
         progress: is told of step, number of steps and loss.
+        after_epoch: is given the number of the epoch, from 1, and the weights after it.
     """
     torch.manual_seed(seed)
     draw = random.Random(seed)  # noqa: S311 (samples, no secrets)
     tuner, losses = Tuner(checkpoint), _Losses()
     tuner.keep([*_texts(scenes), *(row.text for row in acts)])
+    an_epoch = sum(-(-len(rows) // TURNS_A_STEP) for _, rows in scenes.values())
+    groups: list[dict[str, Any]] = [
+        {"params": list(tuner.upper.parameters()), "weight_decay": 0.01},
+        {"params": [losses.topic, losses.promise], "weight_decay": 0.0},
+        {"params": [*losses.acts.parameters(), *losses.stances.parameters()]},
+    ]
+    optimizer = AdamW(groups)
+    schedule = OneCycleLR(optimizer, [RATE, 3e-2, 1e-2], total_steps=an_epoch * epochs, pct_start=0.1)
+    for epoch in range(1, epochs + 1):
+        for number, (key, rows) in enumerate(_steps(scenes, draw), (epoch - 1) * an_epoch + 1):
+            some = draw.sample(list(acts), min(ACTS_A_STEP, len(acts)))
+            loss = _loss(tuner, losses, scenes[key][0], rows, some, draw)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(tuner.upper.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            if progress is not None:
+                progress(number, an_epoch * epochs, float(loss.detach()))
+        if after_epoch is not None:
+            after_epoch(epoch, tuner.tuned())
+    return tuner.tuned()
+
+
+def _steps(scenes: Scenes, draw: random.Random) -> list[tuple[tuple[str, str], list[Row]]]:
+    """All turns once, in steps of one case each, in random order."""
     steps = [
         (key, rows[start : start + TURNS_A_STEP])
-        for _ in range(epochs)
         for key, (_, of_case) in scenes.items()
         for rows in [draw.sample(list(of_case), len(of_case))]
         for start in range(0, len(rows), TURNS_A_STEP)
     ]
     draw.shuffle(steps)
-    groups = [
-        {"params": list(tuner.upper.parameters()), "lr": RATE, "weight_decay": 0.01},
-        {"params": [losses.topic, losses.promise], "lr": 3e-2},
-        {"params": [*losses.acts.parameters(), *losses.stances.parameters()], "lr": 1e-2},
-    ]
-    optimizer = torch.optim.AdamW(groups)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, [RATE, 3e-2, 1e-2], total_steps=len(steps), pct_start=0.1)
-    for number, (key, rows) in enumerate(steps, 1):
-        loss = _loss(tuner, losses, scenes[key][0], rows, draw.sample(list(acts), min(ACTS_A_STEP, len(acts))), draw)
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(tuner.upper.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        if progress is not None:
-            progress(number, len(steps), float(loss.detach()))
-    return tuner.tuned()
+    return steps
 
 
-def _texts(scenes: Mapping[tuple[str, str], tuple[CompiledCase, Sequence[Row]]]) -> Iterator[str]:
+def _texts(scenes: Scenes) -> Iterator[str]:
     for case, rows in scenes.values():
         for topic in case.topics:
             yield from (*topic.examples, *topic.says, *topic.answers)

@@ -1,12 +1,12 @@
 """Trains the local reader: fine-tunes the encoder, fits the heads, and writes both into one artefact.
 
-Leave-one-collection-out repeats all of it without one collection, and measures on that one, whose cases then have
-their authors' examples alone: that is how well a scenario of one's own will be understood.
+Leave-collections-out repeats all of it without some collections, and measures on those, whose cases then have their
+authors' examples alone: that is how well a scenario of one's own will be understood.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,11 +18,12 @@ from personas.reading.features import commitment_features, topic_features
 from personas.reading.heads import Network, act_probabilities, network_of
 from personas.reading.index import CaseIndex, Group, index_of
 from personas.reading.reader import heard_of, parts_of, said_in, texts_of
-from reward_server.reader.dataset import ActRow, Row, borrowed
+from reward_server.reader.dataset import ActRow, Row, borrowed, without
 from reward_server.reader.encoder import MAX_TOKENS, layers_of
-from reward_server.reader.finetune import LOWEST, OPEN_WEIGHT, Progress, fine_tune
+from reward_server.reader.finetune import EPOCHS, OPEN_WEIGHT, Progress, fine_tune
 from reward_server.reader.heads import Bag, fit_acts, fit_bags
 from reward_server.reader.spoken import act_bags
+from reward_server.reader.tuner import LOWEST
 from reward_server.reward_models.encoder import EncoderMatcher
 from reward_server.reward_models.minilm import Checkpoint, MiniLmEncoder, packaged_folder, read_checkpoint
 from scenarios.library import Library
@@ -42,35 +43,44 @@ class Lesson:
     acts: Sequence[ActRow]
 
 
-def train(lesson: Lesson, *, seed: int = 0, progress: Progress | None = None) -> bytes:
-    """The artefact, a safetensors file; blocking, some fifteen minutes on two cores for 8,000 turns."""
+def lesson_of(library: Library, rows: Sequence[Row], acts: Sequence[ActRow], left_out: Collection[str] = ()) -> Lesson:
+    """What there is to learn but for the turns kept aside, and all of the collections left out."""
+    return Lesson(
+        library,
+        [row for row in without(rows, left_out) if not row.turn.kept_aside],
+        [row for row in acts if row.collection not in left_out],
+    )
+
+
+def train(lesson: Lesson, *, seed: int = 0, epochs: int = EPOCHS, progress: Progress | None = None) -> bytes:
+    """The artefact, a safetensors file; blocking, half an hour on one core for 8,000 turns."""
     library = lesson.library
     rows = [*lesson.rows, *borrowed(library, lesson.rows, seed)]
     by_case: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         by_case.setdefault(row.key, []).append(row)
-    scenes = {key: (library.vault.open(*key).case, of_case) for key, of_case in by_case.items()}
     packaged = read_checkpoint(packaged_folder())
-    weights = fine_tune(packaged, scenes, lesson.acts, seed=seed, progress=progress)
-    return save(
-        {
-            **fit_heads(Checkpoint(weights, packaged.tokenizer, "trained"), lesson, rows, seed),
-            **layers_of(weights, LOWEST),
-        }
+    weights = fine_tune(
+        packaged,
+        {key: (library.vault.open(*key).case, of_case) for key, of_case in by_case.items()},
+        lesson.acts,
+        seed=seed,
+        epochs=epochs,
+        progress=progress,
     )
+    tuned = Checkpoint(weights, packaged.tokenizer, "trained")
+    return save({**fit_heads(tuned, lesson, rows, seed), **layers_of(weights, LOWEST)})
 
 
 def fit_heads(checkpoint: Checkpoint, lesson: Lesson, rows: Sequence[Row], seed: int) -> dict[str, Tensor]:
     """The tensors of all heads on an encoder."""
     embedder = EncoderMatcher(MiniLmEncoder(*checkpoint, MAX_TOKENS), cache_size=200_000)
-    embedder.embed(list(dict.fromkeys(text for row in rows for text in texts_of((row.turn.line, row.turn.turn)))))
     spoken = act_bags(lesson.acts, rows, [row.text for row in lesson.acts[::UNREADABLE_EACH]])
+    embedder.embed(list(dict.fromkeys(text for bag in spoken for text in bag.texts)))
     acts = fit_acts(spoken, [embedder.embed(bag.texts) for bag in spoken], seed=seed)
     head = network_of({name: tensor.numpy() for name, tensor in acts.items()}, "acts")
-    keys = {row.key for row in rows}
-    indexes = {key: index_of(lesson.library.vault.open(*key).case, embedder) for key in keys}
-    bags = _Bags(embedder, head, indexes)
-    topics, promises = bags.of(rows)
+    indexes = {key: index_of(lesson.library.vault.open(*key).case, embedder) for key in {row.key for row in rows}}
+    topics, promises = _Bags(embedder, head, indexes).of(rows)
     return {
         **acts,
         **fit_bags(topics, "topic", epochs=TOPIC_EPOCHS, seed=seed),

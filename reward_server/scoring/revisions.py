@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 REVISIONS: Mapping[str, int] = {
-    "personas.reading": 4,
-    "personas.hearing": 6,
+    "personas.reading": 5,
+    "personas.hearing": 7,
     "personas.telling": 1,
     "personas.borrowed": 2,
     "personas.replay": 3,

@@ -101,9 +101,12 @@ def test_borrowed_questions_are_about_nothing_and_come_from_elsewhere(library: L
         Row("clinical-intake", "tired-and-dizzy", LabelledTurn(f"Pain {n}?", ("onset",), (), "specific"))
         for n in range(40)
     ]
-    lent = [row for row in borrowed(library, rows, seed=1, each=5) if row.key == NAME]
+    own = turn("And which is the bigger piece?", "specific", "tops_and_bottoms")
+    lent = [row for row in borrowed(library, [*rows, own], seed=1, each=5) if row.key == NAME]
     assert len(lent) == 5
     assert all(row.turn.kind == "foreign" and row.turn.asks == () for row in lent)
+    left_out = [row for row in borrowed(library, rows, seed=1, each=5) if row.key == NAME]
+    assert not left_out
 
 
 def test_the_packaged_sentences_have_known_acts() -> None:

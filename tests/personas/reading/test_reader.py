@@ -18,7 +18,7 @@ from personas.wording import content_words, stem
 from tests.personas.cast import CASE, compiled
 
 WIDTH = 48
-TOPIC_FEATURES, COMMITMENT_FEATURES = 9 + 7, 8 + 5
+TOPIC_FEATURES, COMMITMENT_FEATURES = 13 + 7, 8 + 5
 
 
 class BagEmbedder:
