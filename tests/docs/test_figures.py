@@ -77,8 +77,13 @@ def fairness() -> Iterator[str]:
 
 
 def update_speed() -> Iterator[str]:
-    small, large = (number(row("learner_update_speed", "Forward", size)["times TRL"]) for size in ("3.4 M", "23 M"))
-    yield f"| 2.5 ×, 3 × | {small:.1f} ×, {large:.1f} × {'' if small >= 2.5 and large >= 3 else '(not met)'}"
+    found = [row("learner_update_speed", "Forward", size) for size in ("3.4 M", "23 M")]
+    small, large = (number(each["times TRL"]) for each in found)
+    plain = [number(each["times TRL with torch's products"]) for each in found]
+    yield (
+        f"| 2.5 ×, 3 × | {small:.1f} ×, {large:.1f} ×{'' if small >= 2.5 and large >= 3 else ' (not met)'};"
+        f" with the products that torch would ask for {plain[0]:.1f} ×, {plain[1]:.1f} ×;"
+    )
 
 
 def step_speed() -> Iterator[str]:
