@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from learner import run
+from learner import policies, run
 from learner.cli import main
 from learner.metrics import read_metrics
 from learner.objectives import ALGORITHMS
@@ -126,7 +126,7 @@ def test_ctrl_c_in_the_warm_up_says_that_nothing_is_kept(
     command = ["demo", "--out", str(tmp_path), "--updates", "1", *CHANGES]
     with listening(StageServer(turns=2)) as url:
         with monkeypatch.context() as patched:
-            patched.setattr(run, "warm_up", interrupted)
+            patched.setattr(policies, "warm_up", interrupted)
             assert main([*command, "--url", url]) == 130
         said = "interrupted before there was a checkpoint: nothing is kept, and the same command starts again\n"
         assert capsys.readouterr().err.endswith(said)

@@ -186,7 +186,7 @@ def test_a_canary_that_does_not_sing_stops_the_run_in_one_line() -> None:
 
 
 def test_ids_that_no_token_has_are_never_sampled() -> None:
-    from learner.run import ids_without_token
+    from learner.models import ids_without_token
 
     acting = policy(WORDS)
     acting.model.resize_token_embeddings(len(WORDS) + 5)

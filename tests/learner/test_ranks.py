@@ -52,7 +52,7 @@ def test_two_gloo_ranks_give_the_curve_of_one_process(preset: str, tmp_path: Pat
     with listening(Evaluator() if preset == "single-turn" else stage()) as url:
         command = ["train", preset, "--url", url, *changes]
         assert main([*command, "--out", str(tmp_path / "one")]) == 0
-        done = launched(TORCHRUN, command, tmp_path)
+        done = launched(TORCHRUN, [*command, "--out", str(tmp_path / "two")], tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("held-out reward") == 3 + 2  # said by the first process alone
     same_curve(tmp_path / "one", tmp_path / "two")
