@@ -14,7 +14,7 @@ from functools import cache
 
 REVISIONS: Mapping[str, int] = {
     "personas.reading": 5,
-    "personas.hearing": 7,
+    "personas.hearing": 8,
     "personas.telling": 1,
     "personas.borrowed": 2,
     "personas.replay": 3,
