@@ -36,7 +36,7 @@ BY_NAME = 0.80
 TOLD_ALREADY = 0.25
 """A told topic gives way to an untold one of at least this probability: people go on, they rarely ask again."""
 MADE = 0.25
-LIKELY_MADE = 0.002
+LIKELY_MADE = 0.01
 """Enough for the likeliest commitment of a sentence that proposes something and consoles nobody."""
 BINDING = 0.96
 """A commitment that costs the agent has to be this clear, and asserted."""
