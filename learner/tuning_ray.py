@@ -7,9 +7,12 @@ must see the folder of the search, the file of the run and the server.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,23 +42,38 @@ def play_trials(task: Task, search: Any, trials: int, workers: int, gpus: float)
         from ray import tune
     except ImportError:
         raise ConfigError("tune --workers needs a package that is not there; pip install 'ray[tune]'") from None
-    ray.init(
-        address=os.environ.get("RAY_ADDRESS"),
-        num_cpus=None if "RAY_ADDRESS" in os.environ else workers,
-        include_dashboard=False,
-        log_to_driver=False,
-    )
-    try:
-        played = tune.Tuner(
-            tune.with_resources(tune.with_parameters(_trial, task=task), {"cpu": 1, "gpu": gpus}),
-            tune_config=tune.TuneConfig(search_alg=search, num_samples=trials, max_concurrent_trials=workers),
-            run_config=tune.RunConfig(name="ray", storage_path=str(Path(task.folder).resolve()), verbose=0),
-        ).fit()
-    finally:
-        ray.shutdown()
+    with _own_signals():
+        ray.init(
+            address=os.environ.get("RAY_ADDRESS"),
+            num_cpus=None if "RAY_ADDRESS" in os.environ else workers,
+            include_dashboard=False,
+            log_to_driver=False,
+        )
+        try:
+            played = tune.Tuner(
+                tune.with_resources(tune.with_parameters(_trial, task=task), {"cpu": 1, "gpu": gpus}),
+                tune_config=tune.TuneConfig(search_alg=search, num_samples=trials, max_concurrent_trials=workers),
+                run_config=tune.RunConfig(name="ray", storage_path=str(Path(task.folder).resolve()), verbose=0),
+            ).fit()
+        finally:
+            ray.shutdown()
     if played.errors:
         reason = str(played.errors[0]).strip().splitlines()[-1]
         raise ConfigError(f"{len(played.errors)} of {len(played)} trials failed: {reason}")
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Ray answers Ctrl-C itself, and keeps doing so when it is done, which would swallow the next one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # where neither Ray nor anybody else can set them
+        return
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _trial(config: Mapping[str, Any], task: Task) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -173,7 +174,8 @@ def _complete(
         statuses.add(409)
     ok = {"description": "Success", "headers": headers}
     shown = _content(refs[operation.response, "serialization"], operation.response_example)
-    ok["content"] = {operation.response_media: shown["application/json"]}
+    body = shown["application/json"]
+    ok["content"] = {operation.response_media: _event(body, operation.events) if operation.events else body}
     described["responses"] = {"200": ok} | {
         str(status): {"$ref": f"#/components/responses/Error{status}"} for status in sorted(statuses)
     }
@@ -184,6 +186,16 @@ def _content(ref: str, example: Any) -> dict[str, Any]:
     if example:
         described["example"] = dict(example)
     return {"application/json": described}
+
+
+def _event(body: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """One server-sent event, whose data is this body."""
+    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": body["schema"]}
+    fields = {"event": {"enum": list(names), "type": "string"}, "data": data}
+    described: dict[str, Any] = {"schema": {"type": "object", "properties": fields, "required": list(fields)}}
+    if "example" in body:
+        described["example"] = {"event": names[0], "data": json.dumps(body["example"])}
+    return described
 
 
 def render(document: dict[str, Any]) -> str:

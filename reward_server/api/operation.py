@@ -33,6 +33,8 @@ class Operation:
     """The media type of a body that is no JSON, such as an upload."""
     response_media: str = "application/json"
     """The media type of a success; of anything but JSON, `response` describes one line or event."""
+    events: tuple[str, ...] = ()
+    """The names of a stream's server-sent events; `response` is what their data says."""
     retryable: bool = False
     """Whether the call takes an `Idempotency-Key`."""
     scopes: tuple[Scope, ...] = field(kw_only=True)

@@ -20,6 +20,7 @@ import scenarios
 from reward_server.cli import main as cli
 from reward_server.cli import reward_model, training
 from reward_server.errors import InvalidRequest
+from reward_server.jobs.reward_model import tools
 from reward_server.reward_models import artefact, fitness, metrics
 from reward_server.reward_models.dataset import split
 from reward_server.reward_models.registry import Registry
@@ -247,9 +248,9 @@ def test_ctrl_c_before_the_training_says_that_nothing_was_kept(
         raise KeyboardInterrupt
 
     arguments = ("train", data_file(home), "--out", home / "model")
-    for slow in ("read", "_tools", "run"):
+    for module, slow in ((training, "read"), (tools, "tools_on"), (training, "run")):
         with monkeypatch.context() as patched:
-            patched.setattr(training, slow, interrupted)
+            patched.setattr(module, slow, interrupted)
             assert labs(patched, *arguments) == 130
         assert capsys.readouterr().err == (
             "labs: interrupted before anything was worth keeping; the same command starts again\n"

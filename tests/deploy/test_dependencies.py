@@ -24,6 +24,8 @@ PINS = dict(re.findall(r"^([A-Za-z0-9._-]+)==(\S+)$", (ROOT / "constraints" / "c
 PINNED = {canonicalize_name(name): version for name, version in PINS.items()}
 OF_THE_ENVIRONMENT = {"setuptools"}
 """What comes with Python's own tools."""
+NOT_INSTALLED = {"learner-gpu"}
+"""Extras that `dev` leaves out: a clone has none of what they need, so it cannot be looked at."""
 PERMISSIVE = re.compile(
     r"(?:\d-Clause )?(?:MIT|Apache|BSD|0BSD|ISC|MPL|Mozilla|PSF|Python Software Foundation|CNRI-Python|BSL-1|Zlib|CC0)"
 )
@@ -43,7 +45,7 @@ def needed() -> dict[str, tuple[Distribution, list[Requirement]]]:
     """Every package that anything of ours leads to, with what asks for it."""
     found: dict[str, tuple[Distribution, list[Requirement]]] = {}
     seen: set[tuple[str, frozenset[str]]] = set()
-    extras = PROJECT["optional-dependencies"].values()
+    extras = [asked for extra, asked in PROJECT["optional-dependencies"].items() if extra not in NOT_INSTALLED]
     waiting = deque(Requirement(each) for group in (PROJECT["dependencies"], *extras) for each in group)
     while waiting:
         asked = waiting.popleft()

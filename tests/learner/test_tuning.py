@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -46,9 +47,11 @@ def test_ray_tune_plays_two_trials_at_a_time_and_one_process_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     search = ["--search", "optim.learning_rate=1e-4..1e-2:log", "--search", "model.max_tokens=2,4"]
+    on_ctrl_c = signal.getsignal(signal.SIGINT)
     with listening(stage()) as url:
         command = ["tune", "demo", "--url", url, "--out", str(tmp_path), *search, *settings("run.updates=1")]
         assert main([*command, "--trials", "2", "--workers", "2"]) == 0
+        assert signal.getsignal(signal.SIGINT) is on_ctrl_c
         assert main([*command, "--trials", "3"]) == 0
     said = capsys.readouterr().out
     assert "2 trials, 2 at a time" in said

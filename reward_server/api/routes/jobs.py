@@ -142,6 +142,7 @@ async def read_results(
         scopes=(Scope.SCORE,),
         errors=(404,),
         response_media="text/event-stream",
+        events=("progress", "finished"),
         response_example=examples.JOB,
     )
 )

@@ -36,7 +36,9 @@ _LEARNS = (Scope.SCORE, Scope.OPERATE)
 
 
 @router.post("/reward-models/{reward_model_id}/activate")
-@operation(Operation(RewardModelResponse, scopes=_LEARNS, errors=(404, 409), response_example=examples.REWARD_MODEL))
+@operation(
+    Operation(RewardModelResponse, scopes=_LEARNS, errors=(400, 404, 409), response_example=examples.REWARD_MODEL)
+)
 async def activate_reward_model(
     request: Request, lab: Caller, reward_model_id: str, force: Annotated[bool, Query()] = False
 ) -> Response:
