@@ -27,7 +27,7 @@ from reward_server.coordination.audit import AuditLog
 from reward_server.coordination.compute_budget import ComputeBudget
 from reward_server.coordination.fair_threads import work_for
 from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.lab import Lab
+from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
 from reward_server.coordination.places import LabPlaces
 from reward_server.coordination.storage import StorageQuota
 from reward_server.coordination.tenants import Tenants
@@ -122,9 +122,9 @@ async def admit(
             services.metrics.rate_limited.inc()
             raise RateLimited(retry_after_s=decision.retry_after_s)
     await _require(services, request, admission.lab)
-    if not services.gatekeeper.open_access:
-        services.places.enter(admission.lab)
-        request.scope["state"][ON_LEAVING] = partial(services.places.leave, admission.lab)
+    if admission.lab is not DEVELOPMENT_LAB:
+        place = await services.places.enter(admission.lab)
+        request.scope["state"][ON_LEAVING] = partial(services.places.leave, place)
     services.usage.count(admission.lab.lab_id, requests=1)
     return admission.lab
 

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from reward_server.assembly.chores import own
 from reward_server.clock import Clock
 from reward_server.coordination.events import RedisEvents
+from reward_server.coordination.leases import RedisLeases
 from reward_server.coordination.shared import Shared
 from reward_server.coordination.tokens import Issuer, Tokens
 from reward_server.errors import ConfigurationError
@@ -29,9 +30,12 @@ async def shared_of(stack: AsyncExitStack, settings: Settings, metrics: Metrics)
     if settings.redis_url is None:
         return Shared.local()
     shared = Shared.through(settings.redis_url.get_secret_value(), metrics.redis_lost.set)
-    if shared.link is not None and isinstance(shared.events, RedisEvents):
+    if shared.link is not None:
         stack.push_async_callback(shared.link.close)
+    if isinstance(shared.events, RedisEvents):
         await own(stack, shared.events.listen())
+    if isinstance(shared.leases, RedisLeases):
+        await own(stack, shared.leases.keep())
     return shared
 
 

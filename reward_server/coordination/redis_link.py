@@ -8,8 +8,8 @@ after that ends it. What to do meanwhile is decided by whoever asked.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reward_server.errors import ConfigurationError
 from reward_server.telemetry.logs import get_logger
@@ -61,6 +61,10 @@ class RedisLink:
             raise Lost from error
         self._note(lost=False)
         return answer
+
+    async def run(self, script: str, names: Sequence[str], values: Sequence[str]) -> Any:
+        """What a Lua script says of these keys and values, done by Redis in one go; `Lost` if it does not answer."""
+        return await self.ask(lambda redis: redis.eval(script, len(names), *names, *values))
 
     @property
     def lost(self) -> bool:

@@ -8,28 +8,40 @@ from typing import Self
 
 from reward_server.coordination.cache import Cache, LocalCache, RedisCache
 from reward_server.coordination.events import Events, LocalEvents, RedisEvents
+from reward_server.coordination.leases import Leases, LocalLeases, RedisLeases
 from reward_server.coordination.locks import LocalLocks, Locks, RedisLocks
+from reward_server.coordination.minutes import LocalMinutes, Minutes, RedisMinutes
 from reward_server.coordination.rate_limiter import RateLimiter
 from reward_server.coordination.redis_link import RedisLink
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Rates, locks, events, and what is remembered for a while."""
+    """Rates, budgets of the minute, leases, locks, events, and what is remembered for a while."""
 
     rates: RateLimiter
     locks: Locks
     events: Events
     cache: Cache
+    minutes: Minutes
+    leases: Leases
     link: RedisLink | None = None
 
     @classmethod
     def local(cls) -> Self:
         """For a server that is alone."""
-        return cls(RateLimiter(), LocalLocks(), LocalEvents(), LocalCache())
+        return cls(RateLimiter(), LocalLocks(), LocalEvents(), LocalCache(), LocalMinutes(), LocalLeases())
 
     @classmethod
     def through(cls, url: str, told: Callable[[bool], None] = lambda _lost: None) -> Self:
         """For replicas with a Redis; `told` hears when it is lost and when it is back."""
         link = RedisLink(url, told=told)
-        return cls(RateLimiter(link), RedisLocks(link), RedisEvents(link), RedisCache(link), link)
+        return cls(
+            RateLimiter(link),
+            RedisLocks(link),
+            RedisEvents(link),
+            RedisCache(link),
+            RedisMinutes(link),
+            RedisLeases(link),
+            link,
+        )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator
 
 import pytest
 
-from reward_server.coordination.compute_budget import _Bucket
-from reward_server.coordination.lab import Plan
+from reward_server.coordination.lab import Lab, Plan
 from tests.contract.house import WHERE, Client, House, Json, agent, assert_error
 
 EVALUATION = {**WHERE, "messages": [{"role": "assistant", "content": "How did it happen?"}]}
@@ -255,10 +253,9 @@ async def test_a_conversation_that_is_too_long_is_413_and_in_a_batch_an_item(lab
 async def test_a_plan_bounds_what_is_read_in_a_minute(house: House) -> None:
     key = await house.key(plan=Plan.STANDARD, rate_per_minute=None)
     house.end_development_mode()
-    house.app.state.services.compute._buckets["acme"] = _Bucket(1.0, time.monotonic())
     async with house.client(key) as client:
         assert (await client.call("POST", "/evaluate", EVALUATION)).status_code == 200
-        house.app.state.services.compute._buckets["acme"].level = -1000.0
+        await house.app.state.services.compute.charge(Lab(lab_id="acme", key_id="k", per_minute=60), 2_000_000)
         refused = await client.call("POST", "/evaluate", EVALUATION)
         assert_error(refused, 429, "compute_exhausted")
         assert int(refused.headers["retry-after"]) >= 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -12,6 +13,7 @@ from reward_server.clock import ManualClock, SystemClock
 from reward_server.coordination.idempotency import Body, Idempotency, Keep, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import Lab
+from reward_server.coordination.leases import Lease, Leases, RedisLeases
 from reward_server.coordination.locks import Busy, RedisLocks
 from reward_server.coordination.redis_link import REST_S, Lost, RedisLink
 from reward_server.coordination.shared import Shared
@@ -27,29 +29,34 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reward_server.coordination.redis_link.ANSWER_S", 20.0)
 
 
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Shared]:
+    """A replica with an empty Redis, which keeps its leases."""
+    made = Shared.through(url)
+    assert made.link is not None
+    assert isinstance(made.leases, RedisLeases)
+    await made.link.client.flushall()
+    keeping = asyncio.create_task(made.leases.keep())
+    yield made
+    keeping.cancel()
+    await asyncio.wait([keeping])
+    await made.link.close()
+
+
 @pytest.fixture(params=["memory", "redis"])
 async def shared(request: pytest.FixtureRequest) -> AsyncIterator[Shared]:
     if request.param == "memory":
         yield Shared.local()
         return
     server: RedisServer = request.getfixturevalue("redis")
-    made = Shared.through(server.url)
-    assert made.link is not None
-    await made.link.client.flushall()
-    yield made
-    await made.link.close()
+    async with connected(server.url) as made:
+        yield made
 
 
 @pytest.fixture
 async def replicas(redis: RedisServer) -> AsyncIterator[list[Shared]]:
-    made = [Shared.through(redis.url) for _ in range(2)]
-    for each in made:
-        assert each.link is not None
-        await each.link.client.flushall()
-    yield made
-    for each in made:
-        assert each.link is not None
-        await each.link.close()
+    async with connected(redis.url) as here, connected(redis.url) as there:
+        yield [here, there]
 
 
 async def test_a_limit_is_exact(shared: Shared) -> None:
@@ -87,6 +94,105 @@ async def test_word_is_heard_by_the_other_replica(replicas: list[Shared]) -> Non
 async def test_two_replicas_share_a_limit(replicas: list[Shared]) -> None:
     decisions = [await each.rates.hit("k", 5) for each in replicas * 4]
     assert [each.allowed for each in decisions] == [True] * 5 + [False] * 3
+
+
+async def test_a_minute_may_be_overdrawn_once_and_is_paid_back(shared: Shared) -> None:
+    assert await shared.minutes.charge("acme", 1_000_000, 1_500_000) == 0
+    assert await shared.minutes.charge("acme", 1_000_000, 1) in (30, 31)
+    assert await shared.minutes.charge("zenith", 1_000_000, 1) == 0
+    # A key of the same lab with a larger plan pays back faster.
+    assert await shared.minutes.charge("acme", 10_000_000, 1) in (3, 4)
+
+
+async def test_a_bucket_fills_steadily(shared: Shared) -> None:
+    assert await shared.minutes.charge("acme", 6_000, 6_005) == 0
+    assert await shared.minutes.charge("acme", 6_000, 1) == 1
+    async with asyncio.timeout(30.0):
+        while await shared.minutes.charge("acme", 6_000, 6_000):  # noqa: ASYNC110 (time alone fills it)
+            await asyncio.sleep(0.05)
+    # What came back in the meantime was not a whole minute's worth.
+    assert await shared.minutes.charge("acme", 6_000, 1) > 30
+
+
+async def test_two_replicas_share_the_budget_of_a_minute(replicas: list[Shared]) -> None:
+    waits = await asyncio.gather(*(each.minutes.charge("acme", 1_000, 400) for each in replicas * 3))
+    assert [wait > 0 for wait in sorted(waits)] == [False] * 3 + [True] * 3
+
+
+async def test_a_bucket_that_is_full_again_is_forgotten(replicas: list[Shared]) -> None:
+    link = replicas[0].link
+    assert link is not None
+    await replicas[0].minutes.charge("acme", 1_000, 500)
+    assert 30_000 < await link.client.pttl("labs:minute:acme") <= 31_000
+
+
+async def test_a_name_holds_so_many_and_what_ends_makes_room(shared: Shared) -> None:
+    limits = {"lab/acme": 2, "key/k": 1}
+    held = await shared.leases.take(limits)
+    assert held is not None
+    assert await shared.leases.take(limits) is None
+    assert await shared.leases.take({"lab/acme": 2}) is not None
+    # The refused one took nothing under the other name.
+    assert await shared.leases.take({"key/other": 1, "lab/acme": 2}) is None
+    assert await shared.leases.take({"key/other": 1}) is not None
+    shared.leases.end(held)
+    await taken(shared.leases, limits)
+
+
+async def taken(leases: Leases, limits: dict[str, int]) -> Lease:
+    """A lease, as soon as there is room."""
+    async with asyncio.timeout(30.0):
+        while (held := await leases.take(limits)) is None:  # noqa: ASYNC110 (a client would ask again, too)
+            await asyncio.sleep(0.02)
+    return held
+
+
+async def test_two_replicas_share_places(replicas: list[Shared]) -> None:
+    here, there = replicas
+    held = await asyncio.gather(*(each.leases.take({"lab/acme": 3}) for each in replicas * 3))
+    assert sum(lease is not None for lease in held) == 3
+    for each, lease in zip(replicas * 3, held, strict=True):
+        if lease is not None:
+            each.leases.end(lease)
+    for each in (here, here, there):
+        await taken(each.leases, {"lab/acme": 3})
+
+
+async def test_the_places_of_a_dead_replica_run_out(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with connected(redis.url) as living:
+        monkeypatch.setattr("reward_server.coordination.leases.LEASE_S", 0.5)
+        dead = Shared.through(redis.url)  # nothing renews its leases
+        assert await dead.leases.take({"lab/acme": 1}) is not None
+        assert await living.leases.take({"lab/acme": 1}) is None
+        await taken(living.leases, {"lab/acme": 1})
+        assert dead.link is not None
+        await dead.link.close()
+
+
+async def test_a_long_request_keeps_its_place(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reward_server.coordination.leases.LEASE_S", 1.0)
+    monkeypatch.setattr("reward_server.coordination.leases.RENEW_S", 0.1)
+    async with connected(redis.url) as here, connected(redis.url) as there:
+        held = await here.leases.take({"lab/acme": 1})
+        assert held is not None
+        await asyncio.sleep(2.0)
+        assert await there.leases.take({"lab/acme": 1}) is None
+        here.leases.end(held)
+        await taken(there.leases, {"lab/acme": 1})
+
+
+async def test_a_redis_that_forgot_is_told_again_who_holds_places(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reward_server.coordination.leases.RENEW_S", 0.05)
+    async with connected(redis.url) as here, connected(redis.url) as there:
+        assert await here.leases.take({"lab/acme": 1}) is not None
+        assert here.link is not None
+        await here.link.client.flushall()
+        async with asyncio.timeout(30.0):
+            while not await here.link.client.zcard("labs:places:lab/acme"):  # noqa: ASYNC110 (Redis has no event for it)
+                await asyncio.sleep(0.02)
+        assert await there.leases.take({"lab/acme": 1}) is None
 
 
 async def test_the_same_thing_is_waited_for_and_another_is_refused(replicas: list[Shared]) -> None:
@@ -197,12 +303,15 @@ async def test_while_redis_is_lost_each_replica_works_alone(how: str, monkeypatc
         assert shared.link is not None
         shared.link._monotonic = time
         await shared.rates.hit("k", 2)
+        assert await shared.minutes.charge("acme", 1_000, 60_000) == 0
         if how == "stopped":
             server.kill()
         else:
             server.hang()
         # The counts of Redis are out of reach: each process has its own.
         assert [(await shared.rates.hit("k", 2)).allowed for _ in range(3)] == [True, True, False]
+        assert [await shared.minutes.charge("acme", 1_000, 2_000) > 0 for _ in range(2)] == [False, True]
+        assert [await shared.leases.take({"lab/acme": 1}) is None for _ in range(2)] == [False, True]
         async with shared.locks.hold("x", "a"), shared.locks.hold("x", "b"):
             pass
         await shared.cache.put("a", "b", 1.0)

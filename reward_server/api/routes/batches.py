@@ -50,6 +50,6 @@ async def take_turns(request: Request, lab: Caller) -> Response:
     """Play one turn of up to 100 episodes; an item that cannot be played is an error item without a reward."""
     services = services_of(request)
     wanted = await body_as(BatchTurnsRequest, request, CONVERSATIONS)
-    services.compute.charge(lab, sum(weight(item.messages[-1]) for item in wanted.items), turns=len(wanted.items))
+    await services.compute.charge(lab, sum(weight(item.messages[-1]) for item in wanted.items), turns=len(wanted.items))
     work = services.episodes.play_many(lab, wanted.items, idempotency_key(request))
     return answer(request, await within(services.settings.batch_deadline_s, work))

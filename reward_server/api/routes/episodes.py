@@ -68,7 +68,7 @@ async def take_turn(request: Request, lab: Caller, episode_id: EpisodeId) -> Res
     """Send the agent's message; get the persona's answer and the reward of the conversation so far."""
     services = services_of(request)
     wanted = await body_as(TurnRequest, request, CONVERSATION)
-    services.compute.charge(lab, weight(wanted.messages[-1]), turns=1)
+    await services.compute.charge(lab, weight(wanted.messages[-1]), turns=1)
     work = services.episodes.turn(lab, episode_id, wanted, idempotency_key(request))
     body = await within(services.settings.request_deadline_s, work)
     return answer(request, body)

@@ -55,7 +55,7 @@ async def evaluate(request: Request, lab: Caller) -> Response:
     """Score one conversation."""
     services = services_of(request)
     wanted = await body_as(EvaluateRequest, request, CONVERSATION)
-    services.compute.charge(lab, weight_of(wanted.messages), evaluations=1)
+    await services.compute.charge(lab, weight_of(wanted.messages), evaluations=1)
     work = services.evaluations.evaluate(lab, wanted, idempotency_key(request))
     return answer(request, await within(services.settings.request_deadline_s, while_connected(request, work)))
 
@@ -89,7 +89,7 @@ async def evaluate_batch(request: Request, lab: Caller) -> Response:
     services = services_of(request)
     content, entries = await body_by(_batch_of, request, CONVERSATIONS)
     good = [each for each in entries if isinstance(each, BatchItem)]
-    services.compute.charge(lab, weight_of_all(each.messages for each in good), evaluations=len(good))
+    await services.compute.charge(lab, weight_of_all(each.messages for each in good), evaluations=len(good))
     work = services.evaluations.batch(lab, entries, content, idempotency_key(request))
     return answer(request, await within(services.settings.batch_deadline_s, while_connected(request, work)))
 
@@ -110,7 +110,9 @@ async def compare(request: Request, lab: Caller) -> Response:
     """Score two conversations of one scenario side by side."""
     services = services_of(request)
     wanted = await body_as(CompareRequest, request, CONVERSATIONS)
-    services.compute.charge(lab, weight_of_all((wanted.response_a.messages, wanted.response_b.messages)), evaluations=2)
+    await services.compute.charge(
+        lab, weight_of_all((wanted.response_a.messages, wanted.response_b.messages)), evaluations=2
+    )
     work = services.evaluations.compare(lab, wanted, idempotency_key(request))
     return answer(request, await within(services.settings.request_deadline_s, while_connected(request, work)))
 

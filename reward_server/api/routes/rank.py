@@ -40,7 +40,7 @@ async def rank(request: Request, lab: Caller) -> Response:
     """Rank 2 to 64 conversations of one scenario; the scores compare inside this group alone."""
     services = services_of(request)
     wanted = await body_as(RankRequest, request, CONVERSATIONS)
-    services.compute.charge(
+    await services.compute.charge(
         lab, weight_of_all(member.messages for member in wanted.responses), evaluations=len(wanted.responses)
     )
     work = services.rankings.rank(lab, wanted, idempotency_key(request))

@@ -1,0 +1,75 @@
+"""What another replica took of a lab's limits counts here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.real_servers import RedisServer
+from personas.matcher import Matcher
+from reward_server.coordination.lab import Lab, Plan
+from reward_server.coordination.places import LabPlaces
+from reward_server.coordination.shared import Shared
+from reward_server.errors import TooManyAtOnce
+from scenarios.library import Library
+from tests.contract.house import WHERE, House, assert_error, running_house
+
+EVALUATION = {**WHERE, "messages": [{"role": "assistant", "content": "How did it happen?"}]}
+
+
+@pytest.fixture
+async def house(
+    data: Path, matcher: Matcher, library: Library, redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[House]:
+    """One of the replicas on a Redis, which may take its time on a busy machine."""
+    monkeypatch.setattr("reward_server.coordination.redis_link.ANSWER_S", 20.0)
+    async with running_house(data, matcher, library, redis_url=redis.url) as running:
+        yield running
+
+
+@pytest.fixture
+async def other(house: House, redis: RedisServer) -> AsyncIterator[Shared]:
+    """What another replica shares with it."""
+    shared = Shared.through(redis.url)
+    assert shared.link is not None
+    await shared.link.client.flushall()
+    yield shared
+    await shared.link.close()
+
+
+async def test_what_another_replica_read_counts_against_the_minute(house: House, other: Shared) -> None:
+    key = await house.key(plan=Plan.STANDARD, rate_per_minute=None)
+    house.end_development_mode()
+    async with house.client(key) as client:
+        await client.ok("POST", "/evaluate", EVALUATION)
+        assert await other.minutes.charge("acme", 1_000_000, 1_500_000) == 0
+        refused = await client.call("POST", "/evaluate", EVALUATION)
+        assert_error(refused, 429, "compute_exhausted")
+        assert 25 <= int(refused.headers["retry-after"]) <= 31
+
+
+async def test_what_another_replica_has_in_work_counts_against_the_places(house: House, other: Shared) -> None:
+    made = await house.keys().create("acme", plan=Plan.CUSTOM, rate_per_minute=100_000, concurrency=1)
+    house.end_development_mode()
+    lab = await house.keys().verify(made.text)
+    assert lab is not None
+    there = LabPlaces(100, other.leases)
+    async with house.client(made.text) as client:
+        await client.ok("POST", "/evaluate", EVALUATION)
+        await entered(there, lab)
+        assert_error(await client.call("POST", "/evaluate", EVALUATION), 429, "too_many_at_once")
+
+
+async def entered(places: LabPlaces, lab: Lab) -> None:
+    """Take a place as soon as Redis has heard that the request before it is over."""
+    async with asyncio.timeout(30.0):
+        while True:
+            try:
+                await places.enter(lab)
+            except TooManyAtOnce:
+                await asyncio.sleep(0.02)
+            else:
+                return
