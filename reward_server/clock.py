@@ -45,8 +45,11 @@ def to_iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def next_midnight(now: datetime) -> datetime:
+    """When the next day (UTC) begins."""
+    return datetime.combine(now.astimezone(UTC).date() + timedelta(days=1), time(), UTC)
+
+
 def until_midnight_s(now: datetime) -> int:
     """Seconds until the next day (UTC), rounded up."""
-    now = now.astimezone(UTC)
-    midnight = datetime.combine(now.date() + timedelta(days=1), time(), UTC)
-    return max(1, math.ceil((midnight - now).total_seconds()))
+    return max(1, math.ceil((next_midnight(now) - now).total_seconds()))

@@ -170,4 +170,6 @@ def _line(job: JobResponse) -> str:
     counts = job.counts
     told = f"{job.job_id}  {job.type}  {job.status}  {_finished(job)} of {counts.total} items"
     wrong = [f"{count} {name}" for name, count in (("failed", counts.failed), ("dead", counts.dead)) if count]
+    if job.waits_for is not None:
+        wrong.append(f"waits for the next day ({job.waits_for}, {job.waits_until})")
     return ", ".join([told, *wrong])

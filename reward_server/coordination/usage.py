@@ -51,6 +51,14 @@ class UsageMeter:
         key = (lab_id, self._clock.now().date())
         return sum(rows[key].characters for rows in (self._fresh, self._kept) if key in rows)
 
+    async def read_today(self, lab_id: str) -> int:
+        """The same as all servers have counted it, with what is not added yet here."""
+        today = self._clock.now().date()
+        async with self._store.reading() as work:
+            kept = await work.usage.of(lab_id, today)
+        fresh = self._fresh.get((lab_id, today))
+        return sum(row.characters for row in kept) + (0 if fresh is None else fresh.characters)
+
     def until_tomorrow_s(self) -> int:
         """Seconds until midnight (UTC), rounded up."""
         return until_midnight_s(self._clock.now())

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from reward_server.errors import LeaseLost
 from reward_server.store.isolation import across_labs
@@ -30,7 +30,11 @@ _JOB = table_of(Job)
 _ITEM = table_of(JobItem)
 _WAITING = across_labs(
     select(_JOB.c.job_id, _JOB.c.lab_id, _JOB.c.served_at, _JOB.c.created_at)
-    .where(_JOB.c.status.in_(OPEN), _JOB.c.type.in_(bindparam("types", expanding=True)))
+    .where(
+        _JOB.c.status.in_(OPEN),
+        _JOB.c.type.in_(bindparam("types", expanding=True)),
+        or_(_JOB.c.rests_until.is_(None), _JOB.c.rests_until <= bindparam("now")),
+    )
     .order_by(_JOB.c.served_at.is_not(None), _JOB.c.served_at, _JOB.c.created_at)
     .limit(CANDIDATES)
 )
@@ -74,25 +78,29 @@ _RECORD = (
     )
     .values({name: bindparam(name) for name in ("state", "lease", "lease_until", "result")})
 )
+_STANDING = (
+    "status",
+    "next_index",
+    "done",
+    "failed",
+    "dead",
+    "error",
+    "started_at",
+    "finished_at",
+    "served_at",
+    "rests_until",
+    "rests_for",
+)
+"""What workers change of a job."""
 _SAVE = (
     update(_JOB)
     .where(_JOB.c.lab_id == bindparam("this_lab"), _JOB.c.job_id == bindparam("this_job"))
-    .values(
-        {
-            name: bindparam(name)
-            for name in (
-                "status",
-                "next_index",
-                "done",
-                "failed",
-                "dead",
-                "error",
-                "started_at",
-                "finished_at",
-                "served_at",
-            )
-        }
-    )
+    .values({name: bindparam(name) for name in _STANDING})
+)
+_REST = (
+    update(_JOB)
+    .where(_JOB.c.lab_id == bindparam("this_lab"), _JOB.c.job_id == bindparam("this_job"), _JOB.c.status.in_(OPEN))
+    .values(status=JobStatus.QUEUED, rests_until=bindparam("until"), rests_for=bindparam("reason"))
 )
 _HELD = select(_ITEM.c.item_index).where(
     _ITEM.c.lab_id == bindparam("lab_id"), _ITEM.c.job_id == bindparam("job_id"), _ITEM.c.lease == bindparam("token")
@@ -146,7 +154,7 @@ class JobItems:
         """Items of the job whose lab was served longest ago; None where there is nothing to take."""
 
         def work(connection: Connection) -> Claim | None:
-            for lab_id, job_id in _in_turn(connection, types):
+            for lab_id, job_id in _in_turn(connection, types, now):
                 found = connection.execute(_LOCK_FREE, {"lab_id": lab_id, "job_id": job_id}).mappings().one_or_none()
                 claim = None if found is None else _take(connection, job_of(found), hold, now)
                 if claim is not None:
@@ -169,6 +177,17 @@ class JobItems:
         """Give the items back: the attempt does not count."""
         values = {**_place(claim.job), "token": claim.token, "until": now}
         await self._session.run(lambda connection: connection.execute(_RELEASE, values))
+
+    async def rest(self, claim: Claim, now: datetime, until: datetime, reason: str) -> None:
+        """Give back the items that have no outcome yet, and have the job wait: nobody takes items of it before."""
+        place = _place(claim.job)
+
+        def work(connection: Connection) -> None:
+            # First the job's row, as whoever changes items does.
+            connection.execute(_REST, {**place, "until": until, "reason": reason})
+            connection.execute(_RELEASE, {**place, "token": claim.token, "until": now})
+
+        await self._session.run(work)
 
     async def record(self, claim: Claim, outcomes: Sequence[ItemOutcome], now: datetime) -> JobRow:
         """What became of items of a claim; the job as it stands afterwards, over if that were the last.
@@ -195,9 +214,9 @@ class JobItems:
         return await self._session.run(lambda connection: int(connection.execute(_OPEN_COUNT).scalar_one()))
 
 
-def _in_turn(connection: Connection, types: Sequence[str]) -> list[tuple[str, str]]:
+def _in_turn(connection: Connection, types: Sequence[str], now: datetime) -> list[tuple[str, str]]:
     """Open jobs, those of the lab that was served longest ago first; jobs that were never served before all others."""
-    found = list(connection.execute(_WAITING, {"types": list(types)}))
+    found = list(connection.execute(_WAITING, {"types": list(types), "now": now}))
     latest: dict[str, str] = {}
     for row in found:
         served = "" if row.served_at is None else row.served_at.isoformat()
@@ -233,8 +252,8 @@ def _take(connection: Connection, job: JobRow, hold: Hold, now: datetime) -> Cla
             _SET,
             [{**_place(job), "this_item": index, "attempts": tries, **lease} for index, tries in taken.items()],
         )
-    changes = {"status": JobStatus.RUNNING, "next_index": job.next_index + len(begun)}
-    changes |= {"served_at": now, "started_at": job.started_at or now}
+    changes: dict[str, object] = {"status": JobStatus.RUNNING, "next_index": job.next_index + len(begun)}
+    changes |= {"served_at": now, "started_at": job.started_at or now, "rests_until": None, "rests_for": None}
     return Claim(job=_saved(connection, job, changes), token=hold.token, attempts=taken | begun)
 
 
@@ -251,8 +270,7 @@ def _counted(connection: Connection, job: JobRow, outcomes: Sequence[ItemOutcome
 
 def _saved(connection: Connection, job: JobRow, changes: dict[str, object]) -> JobRow:
     changed = replace(job, **changes)  # type: ignore[arg-type]
-    names = ("status", "next_index", "done", "failed", "dead", "error", "started_at", "finished_at", "served_at")
-    connection.execute(_SAVE, {**_place(job), **{name: getattr(changed, name) for name in names}})
+    connection.execute(_SAVE, {**_place(job), **{name: getattr(changed, name) for name in _STANDING}})
     return changed
 
 

@@ -89,6 +89,10 @@ class JobRow:
     finished_at: datetime | None = None
     served_at: datetime | None = None
     """When a worker last took items of it."""
+    rests_until: datetime | None = None
+    """Nobody takes items of it before."""
+    rests_for: str | None = None
+    """The code of what its lab has used up."""
 
     @property
     def finished_items(self) -> int:

@@ -399,6 +399,8 @@ class Job(Row, table=True):
     started_at: datetime | None = _moment(nullable=True)
     finished_at: datetime | None = _moment(nullable=True)
     served_at: datetime | None = _moment(nullable=True)
+    rests_until: datetime | None = _moment(nullable=True)
+    rests_for: str | None = Field(max_length=32)
 
 
 class JobItem(Row, table=True):

@@ -129,6 +129,10 @@ class JobResponse(ResponseModel):
     started_at: str | None = None
     finished_at: str | None = None
     eta_s: float | None = None
+    waits_for: str | None = None
+    """The code of the daily limit that its lab has used up, while it is queued for that."""
+    waits_until: str | None = None
+    """When the lab's next day begins."""
     error: str | None = None
     request_id: str | None = None
 

@@ -82,6 +82,8 @@ class Work:
     file_id: str
     note: Callable[[JsonObject], Awaitable[None]]
     """Tell how far an item is: `stage` and `progress` from 0 to 1."""
+    read: Callable[[int], None]
+    """Tell of characters that are read besides the items' lines."""
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,7 @@ class LearningItem:
             if not found:
                 break
             text = b"".join(found[number] + b"\n" for number in sorted(found))
+            work.read(len(text))
             await asyncio.to_thread(_append, draft, text)
             first += ROWS_AT_ONCE
         draft.replace(place / "rows.jsonl")

@@ -21,6 +21,7 @@ from reward_server.scoring.config import read_config
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.weight import MESSAGE, weight
 from reward_server.store.job_records import ItemOutcome
 from reward_server.store.records import EvaluationRow, JsonObject
 from reward_server.store.store import Store
@@ -79,33 +80,35 @@ class RescoreItems:
         outcomes: list[ItemOutcome] = []
         for item in items:
             try:
-                outcomes.append(succeeded(item.index, (await self._again(work.lab, item)).shown()))
+                outcomes.append(succeeded(item.index, (await self._again(work, item)).shown()))
             except LabsError as error:
                 outcomes.append(failed_by(item.index, error))
         await record_alone(self._store, record, outcomes)
 
-    async def _again(self, lab: Lab, item: Item) -> _Pair:
+    async def _again(self, work: Work, item: Item) -> _Pair:
         _, content = self._lines.named(item, {})
         if isinstance(content.get("episode_id"), str):
-            return await self._episode(lab, content["episode_id"])
+            return await self._episode(work, content["episode_id"])
         if isinstance(content.get("evaluation_id"), str):
-            return await self._evaluation(lab, content["evaluation_id"])
+            return await self._evaluation(work, content["evaluation_id"])
         raise InvalidRequest("An item has an episode_id or an evaluation_id.")
 
-    async def _evaluation(self, lab: Lab, evaluation_id: str) -> _Pair:
+    async def _evaluation(self, work: Work, evaluation_id: str) -> _Pair:
+        lab = work.lab
         async with self._store.reading() as unit:
             row = await unit.evaluations.get(lab.lab_id, evaluation_id)
         if row is None:
             raise EvaluationNotFound
         scenario_for(lab, self._catalog, row.collection, row.scenario)
-        [outcome] = await self._scorer.score([await self._request(row)])
+        messages = [Message.model_validate(message) for message in row.messages]
+        work.read(sum(map(weight, messages)))
+        [outcome] = await self._scorer.score([await self._request(row, messages)])
         scored = or_raise(outcome)
         where = {"evaluation_id": evaluation_id, **_where(row.collection, row.scenario)}
         before = _reward(row.reward, row.scores, row.scoring_version)
         return _Pair(where, before, _reward(scored.reward, dict(scored.scores), scored.scoring_version))
 
-    async def _request(self, row: EvaluationRow) -> ScoreRequest:
-        messages = [Message.model_validate(message) for message in row.messages]
+    async def _request(self, row: EvaluationRow, messages: Sequence[Message]) -> ScoreRequest:
         role: Role = "user" if row.agent_role == "user" else "assistant"
         transcript = await self._scorer.read(row.collection, row.scenario, messages, role)
         # A calibration only shows a reward on another scale.
@@ -113,7 +116,8 @@ class RescoreItems:
         config = read_config(RewardConfig.model_validate(given) if given else None)
         return ScoreRequest(row.collection, row.scenario, transcript, config, row.lab_id)
 
-    async def _episode(self, lab: Lab, episode_id: str) -> _Pair:
+    async def _episode(self, work: Work, episode_id: str) -> _Pair:
+        lab = work.lab
         async with self._store.reading() as unit:
             row = await unit.episodes.get(lab.lab_id, episode_id)
             turns = await unit.episodes.turns(lab.lab_id, episode_id)
@@ -123,7 +127,9 @@ class RescoreItems:
         if not turns or not row.score_turns:
             raise NothingToScore("Nothing of this episode was scored.")
         last = turns[-1]
-        score = await self._turns.score(row, machine.log_of(row, turns), None)
+        log = machine.log_of(row, turns)
+        work.read(sum(MESSAGE + len(line.content) for line in log))
+        score = await self._turns.score(row, log, None)
         where = {"episode_id": episode_id, **_where(row.collection, row.scenario)}
         before = _reward(last.reward, last.scores, last.answer.get("scoring_version", ""))
         return _Pair(where, before, _reward(score.reward, dict(score.scores or {}), score.scoring_version))

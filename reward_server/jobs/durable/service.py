@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pydantic_core import to_json
 
-from reward_server.clock import Clock, to_iso
+from reward_server.clock import Clock, next_midnight, to_iso
 from reward_server.coordination.idempotency import Body, Idempotency, Keep
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import in_order
@@ -225,6 +225,10 @@ def document(row: JobRow, now: datetime) -> Body:
     if row.is_open and row.started_at is not None and row.finished_items:
         pace = (now - row.started_at).total_seconds() / row.finished_items
         body["eta_s"] = round(pace * (row.total - row.finished_items), 1)
+    if row.status is JobStatus.QUEUED and row.rests_for is not None and row.rests_until is not None:
+        # It is looked at before, too; where that is midnight, it is the midnight that it waits for.
+        midnight = next_midnight(row.rests_until - timedelta(microseconds=1))
+        body |= {"waits_for": row.rests_for, "waits_until": to_iso(midnight)}
     if row.error is not None:
         body["error"] = row.error
     return body

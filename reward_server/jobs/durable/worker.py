@@ -3,6 +3,9 @@
 Several workers may run, in the server and as processes of their own (`labs worker`). One that is killed loses its
 lease after a while, and others take its items. An item that failed in passing waits longer after every attempt; after
 `MAX_ATTEMPTS` it is dead, and its lab may have it retried.
+
+A job whose lab has used up its day waits for the next one. It is looked at again now and then, because the operator may
+give the lab more.
 """
 
 from __future__ import annotations
@@ -15,12 +18,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from reward_server.clock import Clock
+from reward_server.clock import Clock, next_midnight
 from reward_server.coordination.fair_threads import working_for
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 from reward_server.coordination.usage import UsageMeter
-from reward_server.errors import LabsError, LeaseLost, StoreUnavailable
+from reward_server.errors import BudgetExhausted, ComputeExhausted, LabsError, LeaseLost, StoreUnavailable
 from reward_server.jobs.durable.kinds import Item, Kind, Work, failed, failed_by, passing_codes
 from reward_server.store.job_items import MAX_ATTEMPTS, Hold
 from reward_server.store.job_records import Claim, ItemOutcome, ItemState, JobRow
@@ -33,6 +36,8 @@ BEATS = 3
 """Heartbeats in the time of a lease."""
 FIRST_WAIT_S = 2.0
 LONGEST_WAIT_S = 60.0
+REST = timedelta(minutes=5)
+"""The longest until a job is looked at again whose lab has used up its day."""
 
 CONVERSATIONS = {"evaluate": 1, "compare": 2, "rescore": 1}
 """That are scored for an item."""
@@ -137,10 +142,18 @@ class Worker:
             with working_for(job.lab_id):
                 deadline_s = self._pace.slice_deadline_s if kind.whole is None else kind.whole.deadline_s
                 async with asyncio.timeout(deadline_s):
+                    await self._require_some_of_the_day(job)
                     items = await self._items(claim)
-                    self._usage.count(job.lab_id, characters=sum(len(item.line) for item in items))
-                    work = Work(lab_of(job), job.params, job.job_id, job.file_id, partial(self._note, claim))
-                    await kind.run(work, items, self._recorder(claim))
+                    read = partial(self._read, job)
+                    if kind.whole is None:
+                        read(sum(len(item.line) for item in items))
+                    work = Work(lab_of(job), job.params, job.job_id, job.file_id, partial(self._note, claim), read)
+                    unpaid: list[ItemOutcome] = []
+                    await kind.run(work, items, self._recorder(claim, unpaid))
+            if unpaid:
+                await self._have_it_rest(claim, BudgetExhausted.code)
+        except (BudgetExhausted, ComputeExhausted) as error:
+            await self._have_it_rest(claim, error.code)
         except LeaseLost:
             log.info("job_lease_lost", job=job.job_id)
         except StoreUnavailable:
@@ -160,15 +173,41 @@ class Worker:
             lines = await unit.files.lines(claim.job.lab_id, claim.job.file_id, claim.indexes)
         return [Item(index, claim.attempts[index], lines[index]) for index in claim.indexes]
 
+    async def _require_some_of_the_day(self, job: JobRow) -> None:
+        """`ComputeExhausted` where the lab has had as much text read today as it may."""
+        async with self._store.reading() as unit:
+            lab = await unit.labs.get(job.lab_id)
+        most = None if lab is None else lab.limits.characters_per_day
+        if most is not None and await self._usage.read_today(job.lab_id) >= most:
+            raise ComputeExhausted
+
+    def _read(self, job: JobRow, characters: int) -> None:
+        self._usage.count(job.lab_id, characters=characters)
+
+    async def _have_it_rest(self, claim: Claim, reason: str) -> None:
+        """What has no outcome yet waits for the lab's next day; the attempt does not count."""
+        now = self._clock.now()
+        log.info("job_rests", job=claim.job.job_id, reason=reason)
+        with suppress(StoreUnavailable):
+            async with self._store.transaction() as unit:
+                await unit.job_items.rest(claim, now, min(now + REST, next_midnight(now)), reason)
+
     async def _note(self, claim: Claim, noted: JsonObject) -> None:
         with suppress(StoreUnavailable):
             async with self._store.transaction() as unit:
                 await unit.job_items.note(claim, noted)
 
-    def _recorder(self, claim: Claim) -> Callable[[UnitOfWork, Sequence[ItemOutcome]], Awaitable[None]]:
+    def _recorder(
+        self, claim: Claim, unpaid: list[ItemOutcome]
+    ) -> Callable[[UnitOfWork, Sequence[ItemOutcome]], Awaitable[None]]:
+        """Records outcomes but those for which the lab had no budget left, which are put aside."""
+
         async def record(unit: UnitOfWork, outcomes: Sequence[ItemOutcome]) -> None:
             now = self._clock.now()
-            judged = [self._judged(claim, each) for each in outcomes]
+            unpaid.extend(each for each in outcomes if _is_unpaid(each))
+            judged = [self._judged(claim, each) for each in outcomes if not _is_unpaid(each)]
+            if not judged:
+                return
             job = await unit.job_items.record(claim, judged, now)
             for each in judged:
                 self._metrics.job_items.labels(job.type, each.state.value).inc()
@@ -205,12 +244,16 @@ class Worker:
     async def _record_alone(self, claim: Claim, outcomes: Sequence[ItemOutcome]) -> None:
         with suppress(LeaseLost, StoreUnavailable):
             async with self._store.transaction() as unit:
-                await self._recorder(claim)(unit, outcomes)
+                await self._recorder(claim, [])(unit, outcomes)
 
     async def _give_back(self, claim: Claim) -> None:
         with suppress(StoreUnavailable):
             async with self._store.transaction() as unit:
                 await unit.job_items.release(claim, self._clock.now())
+
+
+def _is_unpaid(outcome: ItemOutcome) -> bool:
+    return outcome.state is ItemState.FAILED and (outcome.result or {}).get("code") == BudgetExhausted.code
 
 
 def lab_of(job: JobRow) -> Lab:
