@@ -266,10 +266,11 @@ class Settings(BaseSettings):
 
     def folders_of(self, lab_id: str) -> tuple[Path, ...]:
         """Where files lie that are one lab's alone; none for what is no lab's id."""
-        from reward_server.reward_models.ownership import of_lab
+        return (*self.learned_of(lab_id), *_of_lab(lab_id, self.learning))
 
-        found = (of_lab(folder, lab_id) for folder in (self.reward_models, self.calibrations, self.learning))
-        return tuple(folder for folder in found if folder is not None)
+    def learned_of(self, lab_id: str) -> tuple[Path, ...]:
+        """The same of what was made for the lab to keep: its reward models and calibrations."""
+        return _of_lab(lab_id, self.reward_models, self.calibrations)
 
     @property
     def plugin_names(self) -> tuple[str, ...]:
@@ -302,6 +303,14 @@ class Settings(BaseSettings):
             return ipaddress.ip_address(self.host.strip("[]")).is_loopback
         except ValueError:
             return False
+
+
+def _of_lab(lab_id: str, *folders: Path) -> tuple[Path, ...]:
+    """The lab's parts of folders."""
+    from reward_server.reward_models.ownership import of_lab
+
+    found = (of_lab(folder, lab_id) for folder in folders)
+    return tuple(folder for folder in found if folder is not None)
 
 
 def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:

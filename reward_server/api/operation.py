@@ -53,7 +53,8 @@ class Operation:
     @property
     def stores(self) -> bool:
         """Whether the call may store conversations, which takes room."""
-        return self.request is not None and not {Scope.TRAIN, Scope.SCORE, Scope.LABEL}.isdisjoint(self.scopes)
+        brings = self.request is not None or bool(self.request_media)
+        return brings and not {Scope.TRAIN, Scope.SCORE, Scope.LABEL}.isdisjoint(self.scopes)
 
     @property
     def security(self) -> list[dict[str, list[str]]]:

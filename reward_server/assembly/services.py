@@ -91,7 +91,7 @@ async def services_of(
         places=LabPlaces(settings.max_concurrency, ground.shared.leases),
         compute=ComputeBudget(ground.shared.minutes, ground.usage),
         usage=ground.usage,
-        storage=StorageQuota(store),
+        storage=StorageQuota(store, settings.learned_of),
         audit=ground.audit,
         keys=ground.keys,
         tenants=ground.tenants,

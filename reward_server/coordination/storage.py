@@ -1,9 +1,12 @@
-"""How much labs have stored, measured now and then, for those that have a quota."""
+"""How much labs have stored, in the database and as files, measured now and then, for those that have a quota."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from reward_server.coordination.lab import Lab
 from reward_server.errors import StorageExhausted
@@ -15,8 +18,15 @@ MEASURED_EVERY_S = 60.0
 class StorageQuota:
     """What each lab with a quota had stored when it was last measured."""
 
-    def __init__(self, store: Store, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: Store,
+        folders: Callable[[str], Sequence[Path]] = lambda _lab_id: (),
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`folders`: where files of a lab lie that count besides what is in the database."""
         self._store = store
+        self._folders = folders
         self._monotonic = monotonic
         self._measured: dict[str, tuple[float, int]] = {}
 
@@ -30,7 +40,16 @@ class StorageQuota:
         if now - at_s >= MEASURED_EVERY_S:
             async with self._store.reading() as work:
                 stored = await work.disposal.stored_bytes(lab.lab_id)
+            stored += await asyncio.to_thread(_bytes_in, self._folders(lab.lab_id))
             self._measured[lab.lab_id] = (now, stored)
             at_s = now
         if stored >= most:
             raise StorageExhausted(retry_after_s=int(MEASURED_EVERY_S - (now - at_s)) + 1)
+
+
+def _bytes_in(folders: Sequence[Path]) -> int:
+    found = 0
+    for path in (path for folder in folders for path in folder.rglob("*")):
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            found += path.stat().st_size if path.is_file() else 0
+    return found

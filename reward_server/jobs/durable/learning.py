@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -114,8 +115,9 @@ def _append(path: Path, text: bytes) -> None:
         stream.write(text)
 
 
-def forget_begun(folder: Path, before: datetime) -> None:
-    """Delete what was begun and never finished: of jobs that were cancelled, say, and not gone on with."""
-    for place in folder.glob("labs/*/*"):
-        if datetime.fromtimestamp(place.stat().st_mtime, UTC) < before:
-            shutil.rmtree(place, ignore_errors=True)
+def forget_begun(folder: Path, before: datetime, lab_id: str = "*") -> None:
+    """Delete what was begun, for a lab or for all, and never finished: of jobs that were cancelled, say."""
+    for place in folder.glob(f"labs/{lab_id}/*"):
+        with suppress(FileNotFoundError):  # finished meanwhile
+            if datetime.fromtimestamp(place.stat().st_mtime, UTC) < before:
+                shutil.rmtree(place, ignore_errors=True)
