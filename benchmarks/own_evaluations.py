@@ -14,7 +14,7 @@ import argparse
 import hashlib
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -167,8 +167,8 @@ def report(dataset: Dataset, folder: Path) -> str:
 def predicted(
     dataset: Dataset,
     folds: Sequence[frozenset[str]],
-    features: dict[str, Matrix],
-    plain: dict[str, Matrix],
+    features: Mapping[str, Matrix],
+    plain: Mapping[str, Matrix],
     featuriser: Featuriser,
 ) -> Predictions:
     """Out-of-fold predictions of the overall reward."""

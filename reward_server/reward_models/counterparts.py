@@ -19,6 +19,7 @@ import numpy as np
 from reward_server.reward_models.conversation import Conversation, Reads
 from reward_server.reward_models.dataset import Dataset, Preferred
 from reward_server.reward_models.encoder import TextEncoder
+from reward_server.reward_models.feature_rows import joined
 from reward_server.reward_models.heads import Matrix
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.segments import by_answers
@@ -53,8 +54,8 @@ class Counterparts:
         weights = np.array([pair.weight for pair in self.pairs], dtype=np.float32)
         return replace(
             examples,
-            chosen=np.concatenate([examples.chosen, better]),
-            rejected=np.concatenate([examples.rejected, worse]),
+            chosen=joined(examples.chosen, better),
+            rejected=joined(examples.rejected, worse),
             targets=np.concatenate([examples.targets, ones]),
             weights=np.concatenate([examples.weights, weights]),
         )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from reward_server.reward_models.feature_rows import picked
 from reward_server.reward_models.heads import Exact, Matrix
 from reward_server.reward_models.matrices import Examples, moments
 
@@ -63,7 +64,7 @@ def learned_emphasis(train: Examples, emphasis: Matrix, kinds: NDArray[np.intp])
     labels = train.labels[known, 0].astype(np.float64)
     parts = []
     if len(labels) and labels.std() > 1e-6:
-        own, few = train.features[known], _thinned(len(labels))
+        own, few = picked(train.features, np.flatnonzero(known)), _thinned(len(labels))
         rows = (own[few].astype(np.float64) - moments([own])[0]) / scale
         parts.append(Evidence(rows, ((labels - labels.mean()) / labels.std())[few]))
     if len(train.chosen):

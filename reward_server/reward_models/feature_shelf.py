@@ -1,12 +1,13 @@
 """Features of conversations, kept on disk: encoding is what training costs, the heads take seconds.
 
 Work is done and kept in small groups, so an interrupted run loses one group. Names of files follow from the features'
-version and the conversations, so nothing stale is ever found.
+version and the conversations, so nothing stale is ever found. What a run has asked for lies in one more file, from
+which single rows are read: memory does not grow with the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from reward_server.reward_models.anchor_shelf import AnchorShelf
 from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.feature_rows import FeatureRows, RowFile, picked
 from reward_server.reward_models.heads import Matrix
 
 GROUP = 64
@@ -34,6 +36,33 @@ class Describer(Protocol):
         """Shape (len(conversations), width)."""
 
 
+class Described(Mapping[str, Matrix]):
+    """Features by the digest of their conversation, in a file."""
+
+    def __init__(self, width: int, folder: Path) -> None:
+        self._file = RowFile(width, folder)
+        self._places: dict[str, int] = {}
+
+    def __getitem__(self, digest: str) -> Matrix:
+        place = self._places[digest]
+        row: Matrix = self._file[place : place + 1][0]
+        return row
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, digests: Sequence[str], rows: Matrix) -> None:
+        """Features of conversations that are not here yet."""
+        self._places |= dict(zip(digests, self._file.append(rows), strict=True))
+
+    def rows(self, digests: Sequence[str]) -> FeatureRows:
+        """Those of conversations, in this order."""
+        return picked(self._file, np.array([self._places[each] for each in digests], dtype=np.intp))
+
+
 class Shelved:
     """A describer that computes nothing twice."""
 
@@ -46,35 +75,42 @@ class Shelved:
     def features(self, conversations: Sequence[Conversation]) -> Matrix:
         """Shape (len(conversations), width)."""
         known = self._shelf.features(self._describer, conversations)
-        return np.stack([known[each.digest] for each in conversations])
+        return known.rows([each.digest for each in conversations])[:]
 
 
 class FeatureShelf:
-    """Computes features once; `folder` may be removed at any time."""
+    """Computes features once; what lies in `folder` may be removed at any time."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._shelf = AnchorShelf(folder)
+        self._described: dict[str, Described] = {}
 
     def features(
         self,
         featuriser: Describer,
         conversations: Sequence[Conversation],
         on_progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> dict[str, Matrix]:
-        """The features of each conversation, by its digest.
+    ) -> Described:
+        """The features of each conversation, and of those that were asked for before, by digest.
 
         `on_progress` hears of done and all conversations, first when nothing is done.
         """
-        distinct = list({conversation.digest: conversation for conversation in conversations}.items())
-        found: dict[str, Matrix] = {}
+        found = self._described.get(featuriser.version)
+        if found is None:
+            found = self._described[featuriser.version] = Described(featuriser.width, self.folder)
+        distinct = {conversation.digest: conversation for conversation in conversations}
+        missing = [(digest, each) for digest, each in distinct.items() if digest not in found]
         on_progress(0, len(distinct))
-        for start in range(0, len(distinct), GROUP):
-            group = distinct[start : start + GROUP]
+        if len(missing) < len(distinct):
+            on_progress(len(distinct) - len(missing), len(distinct))
+        for start in range(0, len(missing), GROUP):
+            group = missing[start : start + GROUP]
             digests = [digest for digest, _ in group]
             rows = self._shelf.find(featuriser.version, digests, featuriser.width)
             if rows is None:
                 rows = np.ascontiguousarray(featuriser.features([conversation for _, conversation in group]))
                 self._shelf.keep(featuriser.version, digests, rows)
-            found |= dict(zip(digests, rows, strict=True))
-            on_progress(len(found), len(distinct))
+            found.add(digests, rows)
+            on_progress(len(distinct) - len(missing) + start + len(group), len(distinct))
         return found

@@ -7,7 +7,7 @@ of winning against a conversation of average reward, sigmoid(b r) (Bradley & Ter
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_server.reward_models.conversation import Conversation
+from reward_server.reward_models.feature_rows import FeatureRows, blocks
 
 Matrix = NDArray[np.float32]
 Exact = NDArray[np.float64]
@@ -76,6 +77,11 @@ class Heads:
         """The number of features."""
         return int(self.centre.shape[0])
 
+    @property
+    def varies(self) -> NDArray[np.bool_]:
+        """Which features differed between training conversations, shape (width,); others are 0 once standardised."""
+        return np.isfinite(self.scale)
+
     def standardised(self, features: Matrix) -> Exact:
         """Features on the scale that the weights are for, shape (n, width)."""
         return (features.astype(np.float64) - self.centre.astype(np.float64)) / self.scale.astype(np.float64)
@@ -85,21 +91,21 @@ class Heads:
         rows = self.standardised(features)
         return rows if self.costs is None else np.where(self.costs, 0.0, rows)
 
-    def raw(self, features: Matrix) -> Exact:
+    def raw(self, features: FeatureRows) -> Exact:
         """Outputs before cutting, shape (n, heads). A row is the same in any batch."""
-        return self._outputs(self.standardised(features))
+        return self._outputs(self.standardised, features)
 
-    def earned(self, features: Matrix) -> Exact:
+    def earned(self, features: FeatureRows) -> Exact:
         """Outputs without what only costs, shape (n, heads)."""
-        return self._outputs(self.earning(features))
+        return self._outputs(self.earning, features)
 
-    def _outputs(self, rows: Exact) -> Exact:
+    def _outputs(self, prepared: Callable[[Matrix], Exact], features: FeatureRows) -> Exact:
         weights, bias = self.weights.astype(np.float64), self.bias.astype(np.float64)
         # One product per row: a product of matrices may order its sums by how many rows there are.
-        products = [weights @ row + bias for row in rows]
-        return np.array(products, dtype=np.float64).reshape(len(rows), len(self.names))
+        products = [weights @ row + bias for block in blocks(features) for row in prepared(block)]
+        return np.array(products, dtype=np.float64).reshape(len(features), len(self.names))
 
-    def values(self, features: Matrix) -> Exact:
+    def values(self, features: FeatureRows) -> Exact:
         """Values in [0, 1], shape (n, heads)."""
         return self.valued(self.raw(features))
 
@@ -110,7 +116,7 @@ class Heads:
         clipped: Exact = np.clip(raw, 0.0, 1.0)
         return clipped
 
-    def chances(self, chosen: Matrix, rejected: Matrix) -> Exact:
+    def chances(self, chosen: FeatureRows, rejected: FeatureRows) -> Exact:
         """P(chosen is preferred), shape (n,): sigmoid of the scaled difference of the overall head."""
         return sigmoid(self.sharpness * (self.raw(chosen)[:, 0] - self.raw(rejected)[:, 0]))
 

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reward_server.reward_models.dataset import Dataset
+from reward_server.reward_models.feature_rows import FeatureRows, blanked, blocks, gathered
+from reward_server.reward_models.feature_shelf import Described
 from reward_server.reward_models.heads import Exact, Matrix
-
-BLOCK_ROWS = 512
-"""So many rows are held in double precision at once."""
 
 
 @dataclass(frozen=True)
 class Examples:
     """A part of a data set as matrices; NaN where a row has no label for a head."""
 
-    features: Matrix
+    features: FeatureRows
     """Shape (labelled, width)."""
     labels: Matrix
     """Shape (labelled, heads)."""
-    chosen: Matrix
+    chosen: FeatureRows
     """Shape (pairs, width)."""
-    rejected: Matrix
+    rejected: FeatureRows
     """Shape (pairs, width)."""
     targets: Matrix
     """1, or 1/2 for a tie; shape (pairs,)."""
@@ -33,27 +33,29 @@ class Examples:
     """Shape (pairs,)."""
 
     @property
-    def parts(self) -> tuple[Matrix, Matrix, Matrix]:
+    def parts(self) -> tuple[FeatureRows, FeatureRows, FeatureRows]:
         """The features of every conversation, which together would be a copy."""
         return self.features, self.chosen, self.rejected
 
     @property
     def all_features(self) -> Matrix:
-        """The features of every conversation, shape (labelled + 2 pairs, width)."""
-        return np.concatenate(self.parts)
+        """The features of every conversation in memory, shape (labelled + 2 pairs, width)."""
+        return np.concatenate([part[:] for part in self.parts])
 
     def without(self, columns: NDArray[np.bool_] | None) -> Examples:
         """The same with these features (width,) at 0, so that nothing is learned of them."""
         if columns is None or not columns.any():
             return self
-        blanked = [np.where(columns, np.float32(0.0), rows) for rows in (self.features, self.chosen, self.rejected)]
-        return replace(self, features=blanked[0], chosen=blanked[1], rejected=blanked[2])
+        features, chosen, rejected = (blanked(rows, columns) for rows in self.parts)
+        return replace(self, features=features, chosen=chosen, rejected=rejected)
 
     @classmethod
     def of(cls, dataset: Dataset, features: Mapping[str, Matrix], names: tuple[str, ...], width: int) -> Examples:
         """The rows of a data set, in its order; `features` are by the conversations' digests."""
 
-        def stacked(digests: list[str]) -> Matrix:
+        def stacked(digests: list[str]) -> FeatureRows:
+            if isinstance(features, Described):
+                return features.rows(digests)
             rows = [features[digest] for digest in digests]
             return np.stack(rows) if rows else np.zeros((0, width), dtype=np.float32)
 
@@ -69,25 +71,25 @@ class Examples:
         )
 
 
-def moments(parts: Sequence[Matrix]) -> tuple[Exact, Exact]:
+def moments(parts: Sequence[FeatureRows]) -> tuple[Exact, Exact]:
     """Mean and standard deviation of each feature over the rows of all parts, shape (width,) each."""
     count = max(1, sum(len(part) for part in parts))
     width = parts[0].shape[1]
-    centre = sum((block.sum(axis=0) for block in _blocks(parts)), np.zeros(width)) / count
-    squares = sum((((block - centre) ** 2).sum(axis=0) for block in _blocks(parts)), np.zeros(width))
+    centre = sum((block.sum(axis=0) for block in _exact(parts)), np.zeros(width)) / count
+    squares = sum((((block - centre) ** 2).sum(axis=0) for block in _exact(parts)), np.zeros(width))
     return centre, np.sqrt(squares / count)
 
 
-def scaled(rows: Matrix, centre: Exact, scale: Exact) -> Matrix:
-    """(rows - centre) / scale, computed in double precision and rounded, shape (n, width)."""
-    found = np.empty(rows.shape, dtype=np.float32)
-    for start in range(0, len(rows), BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
-        found[block] = (rows[block].astype(np.float64) - centre) / scale
-    return found
+def scaled(rows: FeatureRows, centre: Exact, scale: Exact, folder: Path | None = None) -> FeatureRows:
+    """(rows - centre) / scale, computed in double precision and rounded, shape (n, width).
+
+    `folder` is where rows go that are too many for memory.
+    """
+    found = (((block.astype(np.float64) - centre) / scale).astype(np.float32) for block in blocks(rows))
+    return gathered(found, rows.shape[1], folder, len(rows))
 
 
-def _blocks(parts: Sequence[Matrix]) -> Iterator[Exact]:
+def _exact(parts: Sequence[FeatureRows]) -> Iterator[Exact]:
     for part in parts:
-        for start in range(0, len(part), BLOCK_ROWS):
-            yield part[start : start + BLOCK_ROWS].astype(np.float64)
+        for block in blocks(part):
+            yield block.astype(np.float64)

@@ -24,6 +24,7 @@ from safetensors.numpy import load, save
 from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.bagging import Bagging, label_ensemble, preference_ensemble
+from reward_server.reward_models.feature_rows import FeatureRows, blocks, picked
 from reward_server.reward_models.heads import Exact, Heads, Matrix
 from reward_server.reward_models.leave_out import noise_left_out
 from reward_server.reward_models.matrices import Examples
@@ -35,7 +36,8 @@ from reward_server.reward_models.posterior import (
     squashed,
     to_arrays,
 )
-from reward_server.reward_models.uncertainty import MIN_ROWS, laplace_at
+from reward_server.reward_models.scatter import Scatter
+from reward_server.reward_models.uncertainty import MIN_ROWS, laplace_at, laplace_of_many
 
 UNCERTAINTY = "uncertainty.safetensors"
 SPREAD = "label_spread"
@@ -44,6 +46,9 @@ LARGEST_STD = 0.5
 MAX_DIRECTIONS = 256
 """Directions of the posterior that are kept: those the data says most about. The others count as unseen, which makes
 the uncertainty a little larger, never smaller."""
+FEW_ROWS = 2048
+"""Of up to so many training rows all directions are found before some are kept. Of more, only those that are kept: the
+rows and their directions in double precision would take more memory the more rows there are."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,11 @@ class RewardModel:
     spread: float = LARGEST_STD
     """Standard deviation of the labels it was trained on; the largest that can be where that is not known."""
 
-    def predict(self, features: Matrix) -> Predicted:
+    def predict(self, features: FeatureRows) -> Predicted:
         """Values with their uncertainty; a row is the same in any batch."""
+        return _together([self._predict(block) for block in blocks(features)] or [self._predict(features[:])])
+
+    def _predict(self, features: Matrix) -> Predicted:
         raw = self.heads.raw(features)
         values = self.heads.valued(raw)
         if self.posterior is None:
@@ -112,9 +120,14 @@ def with_uncertainty(
         return RewardModel(heads)
     if bagging is not None:
         return RewardModel(heads, _compact(preference_ensemble(heads, train, l2, bagging)))
-    differences = heads.earning(train.chosen) - heads.earning(train.rejected)
     # The penalty of the mean loss, as the precision of a Gaussian prior beside the sum of the losses.
-    found = laplace_at(heads.weights[0], differences, 2.0 * l2 * len(differences) / heads.width)
+    prior = 2.0 * l2 * len(train.chosen) / heads.width
+    sides = zip(blocks(train.chosen), blocks(train.rejected), strict=True)
+    differences = (heads.earning(better) - heads.earning(worse) for better, worse in sides)
+    if len(train.chosen) <= FEW_ROWS:
+        found = laplace_at(heads.weights[0], np.concatenate(list(differences)), prior)
+    else:
+        found = laplace_of_many(heads.weights[0], differences, prior, MAX_DIRECTIONS, heads.varies)
     return RewardModel(heads, _compact(found))
 
 
@@ -147,19 +160,19 @@ def _of_labels(
             return RewardModel(heads)
     if bagging is not None:
         return RewardModel(heads, _compact(label_ensemble(heads, train, validation, strength, bagging)), spread)
-    rows, others = heads.earning(train.features[known]), heads.earning(validation.features[held])
-    errors = heads.raw(validation.features[held])[:, 0] - checked[held]
+    rows, others = picked(train.features, known), picked(validation.features, held)
+    errors = heads.raw(others)[:, 0] - checked[held]
     return RewardModel(heads, _compact(_around(heads, rows, others, errors, strength, least=least)), spread)
 
 
 def _around(
-    heads: Heads, rows: Exact, others: Exact, errors: Exact, strength: float, *, least: float
+    heads: Heads, rows: FeatureRows, others: FeatureRows, errors: Exact, strength: float, *, least: float
 ) -> LinearPosterior:
     """The posterior of ridge regression with this penalty; `strength` is the ratio of noise to prior variance.
 
     The noise variance is that of the errors on other rows, and never below `least`.
     """
-    directions, squares = _directions(rows)
+    directions, squares = _directions(heads, rows)
 
     def posterior(noise: float) -> LinearPosterior:
         return LinearPosterior(
@@ -178,13 +191,36 @@ def _around(
         return posterior(least)
     # Errors on rows that were not fitted are noise and epistemic variance together, and both grow with the noise.
     total = max(float(np.mean(errors**2)), 1e-12)
-    epistemic = float(np.mean(posterior(total).predict(others).epistemic_std ** 2))
+    around = posterior(total)
+    stds = np.concatenate([around.predict(heads.earning(block)).epistemic_std for block in blocks(others)])
+    epistemic = float(np.mean(stds**2))
     return posterior(max(total * total / (total + epistemic), least, 1e-12))
 
 
-def _directions(rows: Exact) -> tuple[Exact, Exact]:
-    """Orthonormal directions (r, width) in which rows vary, and the sum of squares (r,) along each."""
-    _, singular, basis = np.linalg.svd(rows, full_matrices=False)
+def _together(parts: Sequence[Predicted]) -> Predicted:
+    if len(parts) == 1:
+        return parts[0]
+
+    def whole(known: list[Exact | None]) -> Exact | None:
+        found = [each for each in known if each is not None]
+        return np.concatenate(found) if found else None
+
+    return Predicted(
+        np.concatenate([part.values for part in parts]),
+        whole([part.epistemic for part in parts]),
+        whole([part.noise for part in parts]),
+    )
+
+
+def _directions(heads: Heads, rows: FeatureRows) -> tuple[Exact, Exact]:
+    """Orthonormal directions (r, width) in which rows vary once standardised, and the sum of squares (r,) along each;
+    of many rows the strongest."""
+    if len(rows) > FEW_ROWS:
+        scatter = Scatter(heads.varies)
+        for block in blocks(rows):
+            scatter.add(heads.earning(block))
+        return scatter.strongest(MAX_DIRECTIONS)
+    _, singular, basis = np.linalg.svd(heads.earning(rows[:]), full_matrices=False)
     kept = singular > 1e-6 * max(float(singular[0]), 1e-12)
     return np.ascontiguousarray(basis[kept]), singular[kept] ** 2
 

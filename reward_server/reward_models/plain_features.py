@@ -11,12 +11,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from personas.memory import Memory
 from personas.wording import tokens
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.encoder import TextEncoder, meaning_width
+from reward_server.reward_models.encoder import TextEncoder, Vectors, bytes_of, meaning_width
 from reward_server.reward_models.heads import Matrix
 
 NAMES = ("length", "cosine", "persona words")
+REMEMBERED, REMEMBERED_BYTES = 20_000, 64_000_000
+"""Vectors of texts kept."""
 
 
 class PlainFeatures:
@@ -26,6 +29,7 @@ class PlainFeatures:
 
     def __init__(self, encoder: TextEncoder) -> None:
         self._encoder = encoder
+        self._known: Memory[str, Vectors] = Memory(REMEMBERED, size_bytes=REMEMBERED_BYTES, cost=bytes_of)
 
     @property
     def encoder(self) -> TextEncoder:
@@ -40,13 +44,24 @@ class PlainFeatures:
     def features(self, conversations: Sequence[Conversation]) -> Matrix:
         """Shape (len(conversations), 3)."""
         pairs = [_last_exchange(conversation) for conversation in conversations]
-        texts = [text for pair in pairs for text in pair]
-        vectors = self._encoder.encode(texts).astype(np.float64) if texts else np.zeros((0, 1))
-        vectors = vectors[:, : meaning_width(self._encoder)]
+        vectors = self._vectors([text for pair in pairs for text in pair]).astype(np.float64)
         cosines = np.einsum("nd,nd->n", vectors[0::2], vectors[1::2])
         lengths = [np.log1p(_words(conversation)) for conversation in conversations]
         told = [np.log1p(len(persona_words(conversation))) for conversation in conversations]
         return np.column_stack([lengths, cosines, told]).astype(np.float32).reshape(len(conversations), self.width)
+
+    def _vectors(self, texts: Sequence[str]) -> Matrix:
+        """Of many replies to one request, and of a reply that is sent often, each text is encoded once."""
+        width = meaning_width(self._encoder)
+        wanted = list(dict.fromkeys(texts))
+        found = self._known.recall(wanted)
+        missing = [text for text in wanted if text not in found]
+        if missing:
+            vectors = self._encoder.encode(missing)
+            fresh = {text: row[:width].copy() for text, row in zip(missing, vectors, strict=True)}
+            self._known.keep(fresh)
+            found |= fresh
+        return np.stack([found[text] for text in texts]) if texts else np.zeros((0, width), dtype=np.float32)
 
 
 def _words(conversation: Conversation) -> int:

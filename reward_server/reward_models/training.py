@@ -16,8 +16,9 @@ depends on data and recipe alone; one that was interrupted goes on from its last
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -28,11 +29,14 @@ from torch import Tensor
 
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.checkpoint import Checkpoint, Progress
+from reward_server.reward_models.feature_rows import FeatureRows, blocks
 from reward_server.reward_models.heads import Exact, Heads, Matrix
 from reward_server.reward_models.matrices import Examples, moments, scaled
 
 MIN_PAIRS = 20
 """Fewer validation pairs say nothing about how sharp chances should be."""
+ROWS_AT_ONCE = 1024
+"""Of the validation part, which is judged after each epoch."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ def fit(
     *,
     emphasis: Matrix | None = None,
     costs: NDArray[np.bool_] | None = None,
+    scratch: Path | None = None,
     checkpoint: Checkpoint | None = None,
     on_epoch: Callable[[int, int], None] = lambda done, total: None,
 ) -> Fitted:
@@ -102,13 +107,14 @@ def fit(
 
     `emphasis` multiplies the standardised features, shape (width,); the penalty then weighs on them accordingly.
     `costs` names the features that may only lower a value, shape (width,).
+    `scratch` is a folder for rows that are too many for memory, by default that of temporary files.
     `on_epoch` hears of finished and of all epochs; what it raises ends the run, whose state is then on disk.
 
     Raises:
         InvalidRequest: the losses are no numbers, so nothing was learned.
     """
     torch.set_num_threads(1)  # sums are then ordered alike on every machine with this processor
-    fitter = _Fitter(names, train, validation, recipe, emphasis=emphasis, costs=costs)
+    fitter = _Fitter(names, train, validation, recipe, emphasis=emphasis, costs=costs, scratch=scratch)
     restored = checkpoint.restore() if checkpoint is not None else None
     state = fitter.begin() if restored is None else _Run(*restored)
     try:
@@ -136,6 +142,7 @@ class _Fitter:
         *,
         emphasis: Matrix | None,
         costs: NDArray[np.bool_] | None,
+        scratch: Path | None,
     ) -> None:
         self._names = names
         self._recipe = recipe
@@ -147,7 +154,8 @@ class _Fitter:
         stretch = np.ones(len(centre)) if emphasis is None else emphasis.astype(np.float64)
         # The rows then have a length of about 1, whatever the number of features.
         self._scale = (spread / stretch * math.sqrt(float((stretch**2).sum()))).astype(np.float32)
-        self._train, self._validation = self._tensors(train), self._tensors(validation)
+        self._scratch = scratch
+        self._train, self._validation = self._prepared(train), self._prepared(validation)
         self._pairs = validation
         self._costs = costs if costs is not None and costs.any() else None
         columns = np.zeros(len(centre), bool) if self._costs is None else self._costs
@@ -155,18 +163,11 @@ class _Fitter:
         labels = train.labels.astype(np.float64)
         self._means, self._variances = _moments(labels, len(names))
 
-    def _tensors(self, part: Examples) -> dict[str, Tensor]:
-        def standard(features: Matrix) -> Tensor:
-            return torch.from_numpy(scaled(features, self._centre.astype(np.float64), self._scale.astype(np.float64)))
-
-        return {
-            "features": standard(part.features),
-            "labels": torch.from_numpy(part.labels.astype(np.float32)),
-            "chosen": standard(part.chosen),
-            "rejected": standard(part.rejected),
-            "targets": torch.from_numpy(part.targets.astype(np.float32)),
-            "weights": torch.from_numpy(part.weights.astype(np.float32)),
-        }
+    def _prepared(self, part: Examples) -> Examples:
+        """The same with standardised features."""
+        centre, scale = self._centre.astype(np.float64), self._scale.astype(np.float64)
+        features, chosen, rejected = (scaled(rows, centre, scale, self._scratch) for rows in part.parts)
+        return replace(part, features=features, chosen=chosen, rejected=rejected)
 
     # --- a run -----------------------------------------------------------------------------------
 
@@ -273,16 +274,16 @@ class _Fitter:
 
     # --- losses ----------------------------------------------------------------------------------
 
-    def _loss(self, parameter: Tensor, batch: dict[str, Tensor], *, centred: bool = True) -> Tensor:
+    def _loss(self, parameter: Tensor, batch: Examples, *, centred: bool = True) -> Tensor:
         heads, width = len(self._names), self._centre.shape[0]
         weights = parameter[: heads * width].view(heads, width)
         bias = parameter[heads * width : -1]
         total = torch.zeros(())
-        if len(batch["features"]):
-            total = total + self._regression(F.linear(batch["features"], weights, bias), batch["labels"])
-        if len(batch["chosen"]):
-            better = F.linear(batch["chosen"], weights[:1], bias[:1])[:, 0]
-            worse = F.linear(batch["rejected"], weights[:1], bias[:1])[:, 0]
+        if len(batch.features):
+            total = total + self._regression(_linear(batch.features, weights, bias), _tensor(batch.labels))
+        if len(batch.chosen):
+            better = _linear(batch.chosen, weights[:1], bias[:1])[:, 0]
+            worse = _linear(batch.rejected, weights[:1], bias[:1])[:, 0]
             sharpness = parameter[-1].exp() if self._has_labels else torch.ones(())
             total = total + self._recipe.preference_weight * self._preference(sharpness * (better - worse), batch)
             if centred:
@@ -296,9 +297,10 @@ class _Fitter:
         counts = known.sum(0)
         return (errors.sum(0) / counts.clamp(min=1)).sum() / (counts > 0).sum().clamp(min=1)
 
-    def _preference(self, odds: Tensor, batch: dict[str, Tensor]) -> Tensor:
-        losses = F.binary_cross_entropy_with_logits(odds, batch["targets"], reduction="none")
-        mean: Tensor = (losses * batch["weights"]).sum() / batch["weights"].sum().clamp(min=1e-6)
+    def _preference(self, odds: Tensor, batch: Examples) -> Tensor:
+        targets, weights = _tensor(batch.targets), _tensor(batch.weights)
+        losses = F.binary_cross_entropy_with_logits(odds, targets, reduction="none")
+        mean: Tensor = (losses * weights).sum() / weights.sum().clamp(min=1e-6)
         return mean
 
     def _decay(self, parameter: Tensor, l2: float) -> Tensor:
@@ -311,7 +313,7 @@ class _Fitter:
 
     def _steps(self) -> int:
         """Steps of an epoch."""
-        most = max(len(self._train["features"]), len(self._train["chosen"]))
+        most = max(len(self._train.features), len(self._train.chosen))
         return max(1, math.ceil(most / self._recipe.batch))
 
     def _rate(self, step: int, steps: int) -> float:
@@ -321,15 +323,31 @@ class _Fitter:
             return (step + 1) / rise
         return 0.5 * (1.0 + math.cos(math.pi * (step - rise) / max(1, steps - rise)))
 
-    def _batches(self, candidate: int, epoch: int, steps: int) -> list[dict[str, Tensor]]:
+    def _batches(self, candidate: int, epoch: int, steps: int) -> Iterator[Examples]:
         """The rows in an order that follows from seed, candidate and epoch, so that no generator has to be kept."""
         generator = torch.Generator().manual_seed((self._recipe.seed * 1009 + candidate) * 100_003 + epoch)
-        labelled = torch.randperm(len(self._train["features"]), generator=generator).tensor_split(steps)
-        pairs = torch.randperm(len(self._train["chosen"]), generator=generator).tensor_split(steps)
-        return [
-            {name: tensor[rows if name in {"features", "labels"} else others] for name, tensor in self._train.items()}
-            for rows, others in zip(labelled, pairs, strict=True)
-        ]
+        train = self._train
+        labelled = torch.randperm(len(train.features), generator=generator).tensor_split(steps)
+        pairs = torch.randperm(len(train.chosen), generator=generator).tensor_split(steps)
+        for rows, others in ((one.numpy(), two.numpy()) for one, two in zip(labelled, pairs, strict=True)):
+            yield Examples(
+                features=train.features[rows],
+                labels=train.labels[rows],
+                chosen=train.chosen[others],
+                rejected=train.rejected[others],
+                targets=train.targets[others],
+                weights=train.weights[others],
+            )
+
+
+def _tensor(values: Matrix) -> Tensor:
+    return torch.from_numpy(values.astype(np.float32, copy=False))
+
+
+def _linear(rows: FeatureRows, weights: Tensor, bias: Tensor) -> Tensor:
+    """Outputs of heads, shape (n, heads), with a few rows in memory at a time."""
+    found = [F.linear(torch.from_numpy(block), weights, bias) for block in blocks(rows, ROWS_AT_ONCE)]
+    return found[0] if len(found) == 1 else torch.cat(found)
 
 
 def _moments(labels: Exact, heads: int) -> tuple[Exact, Matrix]:

@@ -6,7 +6,7 @@ fit returns and what its two uncertainties mean is in `posterior`. Knows neither
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from reward_server.reward_models.posterior import (
     squashed,
     to_arrays,
 )
+from reward_server.reward_models.scatter import Scatter
 
 __all__ = [
     "Ensemble",
@@ -36,6 +37,7 @@ __all__ = [
     "fit_ridge",
     "from_arrays",
     "laplace_at",
+    "laplace_of_many",
     "squashed",
     "to_arrays",
 ]
@@ -181,6 +183,30 @@ def laplace_at(weights: ArrayLike, differences: ArrayLike, prior_precision: floa
     along = rows @ directions.T
     around = _laplace(np.ones(len(head)), directions, along, directions @ head, prior_precision)
     return replace(around, weights=head)
+
+
+def laplace_of_many(
+    weights: ArrayLike, differences: Iterable[Floats], prior_precision: float, most: int, varies: NDArray[np.bool_]
+) -> LinearPosterior:
+    """`laplace_at` for rows that come a few at a time, with at most so many directions: those of largest curvature.
+
+    The others count as unseen, which makes the uncertainty a little larger. `varies` (d,) are the features that are not
+    0 in all rows.
+    """
+    head = _vector(weights, "weights")
+    curvature = Scatter(varies)
+    for rows in differences:
+        chance = sigmoid(rows @ head)
+        curvature.add(rows * np.sqrt(chance * (1.0 - chance))[:, None])
+    directions, strengths = curvature.strongest(most)
+    return LinearPosterior(
+        centre=np.zeros_like(head),
+        scale=np.ones_like(head),
+        weights=head,
+        directions=directions,
+        variances=1.0 / (prior_precision + strengths),
+        outside=1.0 / prior_precision,
+    )
 
 
 def _laplace(scale: Floats, directions: Floats, along: Floats, weights: Floats, prior: float) -> LinearPosterior:

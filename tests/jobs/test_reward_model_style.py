@@ -12,7 +12,7 @@ import pytest
 
 from reward_server.jobs.reward_model.style_check import style_lines
 from reward_server.jobs.reward_model.train import Task, Trained, train
-from reward_server.jobs.reward_model.within import WITHIN
+from reward_server.jobs.reward_model.within import PAIRS_WITHIN, WITHIN, pairs_within_systems
 from reward_server.reward_models import metrics
 from reward_server.reward_models.artefact import Card
 from reward_server.reward_models.conversation import Conversation, Said
@@ -20,7 +20,7 @@ from reward_server.reward_models.dataset import Dataset, Preferred, grouped
 from reward_server.reward_models.fitness import unfit
 from reward_server.reward_models.style_sets import AGREES, DISAGREES, NEIGHBOURS, RESTYLED
 from tests.jobs.test_reward_model_train import NOW, RECIPE, quiet, tools_at, trained
-from tests.reward_models.talks import WordCounts, labelled_talks
+from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
 
 
 @pytest.fixture(autouse=True)
@@ -147,3 +147,31 @@ def test_figures_within_systems_stand_beside_the_pooled_ones(tmp_path: Path) -> 
     assert 0.0 < within < pooled
     assert card.baselines["metrics"]["system mean"]["spearman"]["value"] > 0.7
     assert card.metrics["score"]["auc"]["value"] > 0.9
+
+
+def test_pairs_of_one_system_stand_beside_all_pairs(tmp_path: Path) -> None:
+    """Some pairs are of two replies of one system; the others are of two systems, and the kinder one is A."""
+    talks = preferred_talks()
+    named = tuple(
+        replace(pair, systems=(("A", "B"), ("A", "A"), ("B", "B"))[place % 3])
+        for place, pair in enumerate(talks.preferred)
+    )
+    card = trained(tmp_path, replace(talks, preferred=named)).card
+    every, within = card.metrics["pairs"], card.metrics[PAIRS_WITHIN]
+    assert within["systems"] == 2
+    assert 0 < within["n"] < every["n"]
+    assert within["pairwise"]["value"] > 0.7
+    assert card.baselines["metrics"]["system mean"]["pairwise"]["value"] > 0.5
+    assert f"| {PAIRS_WITHIN} | {within['n']} |" in (tmp_path / "model" / "report.md").read_text()
+
+
+def test_who_knows_systems_alone_orders_no_pair_within_one() -> None:
+    pairs = [replace(pair, systems=("A", "B")) for pair in preferred_talks(40).preferred]
+    margins = np.ones(60)
+    ones = np.ones(60)
+    assert pairs_within_systems(pairs, margins[:40], ones[:40], 0) == {}
+    own = [replace(pair, systems=("A", "A")) for pair in preferred_talks(20, seed=5).preferred]
+    assert pairs_within_systems(own, margins[:20], ones[:20], 0) == {}  # there is one system: the pooled figure says it
+    margins[40:] = np.tile([1.0, -1.0], 10)
+    found = pairs_within_systems([*pairs, *own], margins, ones, 0)
+    assert (found["n"], found["systems"], found["pairwise"]["value"]) == (20, 1, 0.5)

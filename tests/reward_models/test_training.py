@@ -11,7 +11,8 @@ import pytest
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.checkpoint import Checkpoint
 from reward_server.reward_models.dataset import OVERALL, Dataset, split
-from reward_server.reward_models.matrices import BLOCK_ROWS, Examples, moments, scaled
+from reward_server.reward_models.feature_rows import BLOCK_ROWS
+from reward_server.reward_models.matrices import Examples, moments, scaled
 from reward_server.reward_models.metrics import pairwise, r2
 from reward_server.reward_models.training import Epoch, Fitted, Recipe, fit
 from tests.reward_models.talks import KIND, PLAIN, WordCounts, labelled_talks, preferred_talks

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reward_server.jobs.reward_model.within import WITHIN, within_systems
+from reward_server.jobs.reward_model.within import PAIRS_WITHIN, WITHIN, pairs_within_systems, within_systems
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.dataset import Dataset, groups_of
+from reward_server.reward_models.feature_rows import picked
 from reward_server.reward_models.fitness import PAIRS
 from reward_server.reward_models.heads import Exact, Matrix
 from reward_server.reward_models.matrices import Examples
@@ -79,6 +80,8 @@ def measure(model: RewardModel, rows: Rows, baselines: Baselines, seed: int = 0)
         chances = model.heads.chances(examples.chosen, examples.rejected)
         metrics[PAIRS], against = _pair_figures(rows, chances, targets, baselines, seed)
         beside |= {name: {**beside.get(name, {}), **against[name]} for name in against}
+        if within := pairs_within_systems(rows.dataset.preferred, chances - 0.5, targets, seed):
+            metrics[PAIRS_WITHIN] = within
     uncertainty, risk = _uncertainty(model, examples)
     ceiling = _ceiling(rows.dataset, seed)
     return Measured(metrics, beside, ceiling, uncertainty, predicted, labels, risk, chances, targets)
@@ -119,7 +122,7 @@ def _uncertainty(model: RewardModel, examples: Examples) -> tuple[dict[str, Any]
     known = np.flatnonzero(np.isfinite(examples.labels[:, 0])) if len(examples.features) else np.zeros(0, dtype=int)
     if not len(known) or model.heads.link == "preference":
         return {}, None
-    found = model.predict(examples.features[known])
+    found = model.predict(picked(examples.features, known))
     if found.epistemic is None or found.noise is None:
         return {}, None
     labels = examples.labels[known, 0].astype(np.float64)

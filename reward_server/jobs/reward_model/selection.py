@@ -115,6 +115,7 @@ class Selection:
             self._wanted.recipe,
             emphasis=learned_emphasis(first, featuriser.emphasis, featuriser.kinds),
             costs=featuriser.costs,
+            scratch=self._shelf.folder,
             checkpoint=checkpoint,
             on_epoch=lambda done, total: self._report(stage, done, total),
         )

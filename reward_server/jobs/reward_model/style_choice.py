@@ -19,8 +19,9 @@ from reward_server.errors import InvalidRequest
 from reward_server.reward_models.conversation import Reads
 from reward_server.reward_models.dataset import Dataset, Preferred, Split
 from reward_server.reward_models.encoder import TextEncoder
+from reward_server.reward_models.feature_rows import BLOCK_ROWS
 from reward_server.reward_models.feature_shelf import Describer
-from reward_server.reward_models.heads import Featuriser, Heads
+from reward_server.reward_models.heads import Exact, Featuriser, Heads
 from reward_server.reward_models.segments import by_answers
 from reward_server.reward_models.style import balanced
 from reward_server.reward_models.style_sets import NEIGHBOURS, RESTYLED, judged_pairs, style_sets
@@ -84,8 +85,8 @@ class Chooser:
         """What these heads come to."""
         right = []
         for pairs in self._sets:
-            better, worse = (featuriser.features(sides) for sides in _sides(pairs))
-            right.append((np.sign(heads.chances(better, worse) - 0.5) + 1.0) / 2.0)
+            chances = np.concatenate([_chances(heads, featuriser, some) for some in _few_at_a_time(pairs)])
+            right.append((np.sign(chances - 0.5) + 1.0) / 2.0)
         if not right:
             return Outcome(())
         return Outcome(tuple(float(each.mean()) for each in right), float(right[0].std() / len(right[0]) ** 0.5))
@@ -101,6 +102,17 @@ class Chooser:
         top = max(names, key=lambda name: first[name])
         near = [name for name in names if first[name] >= first[top] - outcomes[top].error]
         return max(reversed(near), key=lambda name: round(outcomes[name].merit, 4))
+
+
+def _few_at_a_time(pairs: Sequence[Preferred]) -> Iterator[Sequence[Preferred]]:
+    """Judged pairs may be many, and their features would not all go into memory."""
+    for start in range(0, len(pairs), BLOCK_ROWS):
+        yield pairs[start : start + BLOCK_ROWS]
+
+
+def _chances(heads: Heads, featuriser: Describer, pairs: Sequence[Preferred]) -> Exact:
+    better, worse = (featuriser.features(sides) for sides in _sides(pairs))
+    return heads.chances(better, worse)
 
 
 def _sides(pairs: Sequence[Preferred]) -> tuple[list[Any], list[Any]]:

@@ -1,7 +1,8 @@
 """Figures within one system: how well replies of one author are told apart, beside the pooled figures.
 
 Where several systems wrote the replies, a judge that knows them by their manner has good pooled figures and is of no
-use to any one of them, least of all to an agent that is being trained.
+use to any one of them, least of all to an agent that is being trained. Of pairs, those count that one system wrote both
+sides of.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from reward_server.reward_models.dataset import Labelled
+from reward_server.reward_models.dataset import Labelled, Preferred
 from reward_server.reward_models.heads import Exact
-from reward_server.reward_models.metrics import Resamples, Statistic, as_json, auc, spearman
+from reward_server.reward_models.metrics import PAIR_STATISTICS, Resamples, Statistic, as_json, auc, spearman
 
 WITHIN = "within systems"
+PAIRS_WITHIN = "pairs within systems"
 MIN_ROWS = 5
 """Rows of a system that its figure is worth having of."""
 _STATISTICS: Mapping[str, Statistic] = {"spearman": spearman, "auc": auc}
@@ -41,6 +43,17 @@ def within_systems(rows: Sequence[Labelled], values: Exact, labels: Exact, seed:
     }
     figures = resamples.figures(statistics, everything, everything)
     return {"n": sum(map(len, places.values())), "systems": len(places), **as_json(figures)} if figures else {}
+
+
+def pairs_within_systems(pairs: Sequence[Preferred], margins: Exact, targets: Exact, seed: int) -> dict[str, Any]:
+    """Figures of the pairs that one system wrote both sides of; empty where there are too few, or only one system."""
+    own = [place for place, (one, other) in enumerate(pair.systems for pair in pairs) if one and one == other]
+    systems = {name for pair in pairs for name in pair.systems if name}
+    if len(own) < MIN_ROWS or len(systems) < 2:
+        return {}
+    resamples = Resamples.of([pairs[place].group for place in own], seed)
+    figures = resamples.figures(PAIR_STATISTICS, margins[own], targets[own])
+    return {"n": len(own), "systems": len({pairs[place].systems[0] for place in own}), **as_json(figures)}
 
 
 def _mean_within(
