@@ -7,6 +7,7 @@ after that ends it. What to do meanwhile is decided by whoever asked.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -53,12 +54,17 @@ class RedisLink:
 
         if self._monotonic() < self._rest_until:
             raise Lost
+        cancelled = _cancelled_since()
         try:
             answer = await question(self.client)
         except (RedisError, OSError) as error:
+            if cancelled():
+                raise asyncio.CancelledError from error
             self._rest_until = self._monotonic() + REST_S
             self._note(lost=True)
             raise Lost from error
+        if cancelled():
+            raise asyncio.CancelledError
         self._note(lost=False)
         return answer
 
@@ -82,6 +88,13 @@ class RedisLink:
         self._told(lost)
         # Not the error: its text may hold the URL.
         (log.warning if lost else log.info)("redis_lost" if lost else "redis_back")
+
+
+def _cancelled_since() -> Callable[[], bool]:
+    """Whether the task has been cancelled since now: the driver may answer, or fail, instead of ending."""
+    task = asyncio.current_task()
+    before = 0 if task is None else task.cancelling()
+    return lambda: task is not None and task.cancelling() > before
 
 
 def check_redis_url(url: str) -> None:

@@ -37,10 +37,12 @@ async def connected(url: str) -> AsyncIterator[Shared]:
     assert isinstance(made.leases, RedisLeases)
     await made.link.client.flushall()
     keeping = asyncio.create_task(made.leases.keep())
-    yield made
-    keeping.cancel()
-    await asyncio.wait([keeping])
-    await made.link.close()
+    try:
+        yield made
+    finally:
+        keeping.cancel()
+        await asyncio.wait([keeping])
+        await made.link.close()
 
 
 @pytest.fixture(params=["memory", "redis"])
@@ -159,12 +161,14 @@ async def test_two_replicas_share_places(replicas: list[Shared]) -> None:
 
 
 async def test_the_places_of_a_dead_replica_run_out(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reward_server.coordination.leases.LEASE_S", 2.0)
+    monkeypatch.setattr("reward_server.coordination.leases.RENEW_S", 0.1)
     async with connected(redis.url) as living:
-        monkeypatch.setattr("reward_server.coordination.leases.LEASE_S", 0.5)
         dead = Shared.through(redis.url)  # nothing renews its leases
-        assert await dead.leases.take({"lab/acme": 1}) is not None
-        assert await living.leases.take({"lab/acme": 1}) is None
-        await taken(living.leases, {"lab/acme": 1})
+        assert await living.leases.take({"lab/acme": 2}) is not None
+        assert await dead.leases.take({"lab/acme": 2}) is not None
+        assert await living.leases.take({"lab/acme": 2}) is None
+        await taken(living.leases, {"lab/acme": 2})
         assert dead.link is not None
         await dead.link.close()
 
@@ -346,6 +350,26 @@ async def test_a_lost_redis_is_asked_once_in_a_while() -> None:
     with pytest.raises(Lost):
         await link.ask(question)
     assert asked == 2
+    await link.close()
+
+
+@pytest.mark.parametrize("driver", ["answers", "fails"])
+async def test_who_is_cancelled_ends_whatever_the_driver_makes_of_it(driver: str) -> None:
+    link = RedisLink("redis://127.0.0.1:1/0")
+
+    async def question(_redis: object) -> None:
+        try:
+            await asyncio.sleep(60.0)
+        except asyncio.CancelledError:
+            if driver == "fails":
+                raise OSError from None
+
+    asking = asyncio.create_task(link.ask(question))
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert not link.lost
     await link.close()
 
 
