@@ -84,12 +84,14 @@ class Heads:
 
     def standardised(self, features: Matrix) -> Exact:
         """Features on the scale that the weights are for, shape (n, width)."""
-        return (features.astype(np.float64) - self.centre.astype(np.float64)) / self.scale.astype(np.float64)
+        return standardised(features, self.centre.astype(np.float64), self.scale.astype(np.float64))
 
     def earning(self, features: Matrix) -> Exact:
         """Standardised features less those that only cost: doubt is not about them, or they could lower it."""
         rows = self.standardised(features)
-        return rows if self.costs is None else np.where(self.costs, 0.0, rows)
+        if self.costs is not None:
+            rows[:, self.costs] = 0.0
+        return rows
 
     def raw(self, features: FeatureRows) -> Exact:
         """Outputs before cutting, shape (n, heads). A row is the same in any batch."""
@@ -119,6 +121,14 @@ class Heads:
     def chances(self, chosen: FeatureRows, rejected: FeatureRows) -> Exact:
         """P(chosen is preferred), shape (n,): sigmoid of the scaled difference of the overall head."""
         return sigmoid(self.sharpness * (self.raw(chosen)[:, 0] - self.raw(rejected)[:, 0]))
+
+
+def standardised(features: Matrix, centre: Exact, scale: Exact) -> Exact:
+    """(features - centre) / scale in double precision, with no more than the result in memory beside the features."""
+    rows = features.astype(np.float64)
+    rows -= centre
+    rows /= scale
+    return rows
 
 
 def sigmoid(x: Exact) -> Exact:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from reward_server.reward_models.dataset import Dataset
 from reward_server.reward_models.feature_rows import FeatureRows, blanked, blocks, gathered
 from reward_server.reward_models.feature_shelf import Described
-from reward_server.reward_models.heads import Exact, Matrix
+from reward_server.reward_models.heads import Exact, Matrix, standardised
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def moments(parts: Sequence[FeatureRows]) -> tuple[Exact, Exact]:
     count = max(1, sum(len(part) for part in parts))
     width = parts[0].shape[1]
     centre = sum((block.sum(axis=0) for block in _exact(parts)), np.zeros(width)) / count
-    squares = sum((((block - centre) ** 2).sum(axis=0) for block in _exact(parts)), np.zeros(width))
+    squares = sum((_squares(block, centre) for block in _exact(parts)), np.zeros(width))
     return centre, np.sqrt(squares / count)
 
 
@@ -85,8 +85,15 @@ def scaled(rows: FeatureRows, centre: Exact, scale: Exact, folder: Path | None =
 
     `folder` is where rows go that are too many for memory.
     """
-    found = (((block.astype(np.float64) - centre) / scale).astype(np.float32) for block in blocks(rows))
+    found = (standardised(block, centre, scale).astype(np.float32) for block in blocks(rows))
     return gathered(found, rows.shape[1], folder, len(rows))
+
+
+def _squares(block: Exact, centre: Exact) -> Exact:
+    block -= centre
+    block *= block
+    found: Exact = block.sum(axis=0)
+    return found
 
 
 def _exact(parts: Sequence[FeatureRows]) -> Iterator[Exact]:

@@ -123,7 +123,7 @@ def with_uncertainty(
     # The penalty of the mean loss, as the precision of a Gaussian prior beside the sum of the losses.
     prior = 2.0 * l2 * len(train.chosen) / heads.width
     sides = zip(blocks(train.chosen), blocks(train.rejected), strict=True)
-    differences = (heads.earning(better) - heads.earning(worse) for better, worse in sides)
+    differences = (_difference(heads, better, worse) for better, worse in sides)
     if len(train.chosen) <= FEW_ROWS:
         found = laplace_at(heads.weights[0], np.concatenate(list(differences)), prior)
     else:
@@ -195,6 +195,12 @@ def _around(
     stds = np.concatenate([around.predict(heads.earning(block)).epistemic_std for block in blocks(others)])
     epistemic = float(np.mean(stds**2))
     return posterior(max(total * total / (total + epistemic), least, 1e-12))
+
+
+def _difference(heads: Heads, better: Matrix, worse: Matrix) -> Exact:
+    found = heads.earning(better)
+    found -= heads.earning(worse)
+    return found
 
 
 def _together(parts: Sequence[Predicted]) -> Predicted:

@@ -191,13 +191,13 @@ def laplace_of_many(
     """`laplace_at` for rows that come a few at a time, with at most so many directions: those of largest curvature.
 
     The others count as unseen, which makes the uncertainty a little larger. `varies` (d,) are the features that are not
-    0 in all rows.
+    0 in all rows. The rows are used up.
     """
     head = _vector(weights, "weights")
     curvature = Scatter(varies)
     for rows in differences:
         chance = sigmoid(rows @ head)
-        curvature.add(rows * np.sqrt(chance * (1.0 - chance))[:, None])
+        curvature.add(np.multiply(rows, np.sqrt(chance * (1.0 - chance))[:, None], out=rows))
     directions, strengths = curvature.strongest(most)
     return LinearPosterior(
         centre=np.zeros_like(head),

@@ -94,6 +94,11 @@ def step_speed() -> Iterator[str]:
     yield "| .35 s, .35 s, .6 of TRL's | {} s, {} s, {} of TRL's{};".format(*shown, "" if met else " (not met)")
 
 
+def training_memory() -> Iterator[str]:
+    few, many = (row("training_memory", "Training on pairs", size)["peak memory"] for size in ("5,000", "20,000"))
+    yield f"| {few} at 5,000, {many} at 20,000; [training_memory]"
+
+
 def failures() -> Iterator[str]:
     kinds = {each["the provider"] for each in rows("judge_failures", "an evaluation")}
     yield f"{WORDS[len(kinds)].capitalize()} ways for a language model to fail"
@@ -288,6 +293,7 @@ CLAIMS = {
     "update": ("docs/benchmarks.md", update_speed),
     "step": ("docs/benchmarks.md", step_speed),
     "failures": ("docs/benchmarks.md", failures),
+    "training memory": ("docs/benchmarks.md", training_memory),
     "8 bits": ("docs/decisions/0006-fast-scorer.md", eight_bits),
     "forward pass": ("docs/decisions/0006-fast-scorer.md", forward),
     "fresh turns": ("docs/benchmarks.md", fresh_turns),

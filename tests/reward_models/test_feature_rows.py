@@ -119,7 +119,7 @@ def test_doubt_of_many_pairs_is_that_of_few() -> None:
     head = SOURCE.normal(size=5)
     every = np.ones(5, dtype=np.bool_)
     one = laplace_at(head, rows, 0.7)
-    other = laplace_of_many(head, (rows[start : start + 64] for start in range(0, 200, 64)), 0.7, 256, every)
+    other = laplace_of_many(head, (rows[start : start + 64].copy() for start in range(0, 200, 64)), 0.7, 256, every)
     asked = SOURCE.normal(size=(20, 5))
     assert np.allclose(one.predict(asked).epistemic_std, other.predict(asked).epistemic_std)
     fewer = laplace_of_many(head, [rows], 0.7, 3, every)
