@@ -51,13 +51,14 @@ def _figures(text: str) -> Iterator[float]:
 def _spelt_out(text: str) -> Iterator[float]:
     total = current = 0
     open_ = False
-    for word in [*_WORD.findall(text), ""]:
+    words = _WORD.findall(text)
+    for word, before in zip([*words, ""], ["", *words], strict=True):
         if word in _UNITS:
             current, open_ = current + _UNITS[word], True
         elif word in _TENS:
             current, open_ = current + _TENS[word], True
-        elif word in _SCALES and open_:
-            scale = _SCALES[word]
+        elif word in _SCALES and (open_ or before == "a"):
+            scale, open_ = _SCALES[word], True
             if scale == 100:
                 current = max(current, 1) * scale
             else:

@@ -1,0 +1,26 @@
+"""Numbers that an offer names, in figures and in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from personas.amounts import amounts
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("Shall we say 8,900?", (8900.0,)),
+        ("Shall we say 9k?", (9000.0,)),
+        ("0.58 a kilo", (0.58,)),
+        ("nine thousand two hundred", (9200.0,)),
+        ("one hundred and forty-five", (145.0,)),
+        ("a hundred and thirty-five", (135.0,)),
+        ("a thousand two hundred", (1200.0,)),
+        ("a hundred for the first and a hundred and ten for the second", (100.0, 110.0)),
+        ("a couple of hundred reasons", ()),
+        ("it was a lot of work", ()),
+    ],
+)
+def test_a_number_is_read(text: str, named: tuple[float, ...]) -> None:
+    assert amounts(text) == named
