@@ -45,6 +45,8 @@ class Heard:
     """Made before the persona has said what it should rest on."""
     binding: bool
     """Clear enough to cost the agent something: asserted, to the persona, as its own."""
+    sure: bool = True
+    """More likely made than not. Credit is given in doubt; an answer to what was not said would be a wrong one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +76,14 @@ class Hearing:
     @property
     def proposal(self) -> bool:
         """Whether it proposes something the case has no commitment for."""
-        return not self.commitments and any(
+        return not any(heard.sure for heard in self.commitments) and any(
             s.does(Act.PROPOSE) and s.stance in (Stance.ASSERTED, Stance.ASKED, Stance.OPTION) for s in self._spoken
         )
 
     @property
     def opens_up(self) -> bool:
-        """Whether the persona tells something of its own accord beside what it is asked now."""
-        return any(asked.invited for asked in self.asked) and not all(asked.invited for asked in self.asked)
+        """Whether the persona tells something of its own accord."""
+        return any(asked.invited for asked in self.asked)
 
     @property
     def checks_in(self) -> bool:

@@ -25,7 +25,7 @@ ASKED = 0.45
 ALSO_ASKED = 0.12
 ALONE = 0.38
 """Enough where no other topic is a third as likely: it is about this, or about nothing."""
-INVITED = 0.35
+INVITED = 0.5
 """An invitation may be about a topic from here on; from `UNASKED` on it is about nothing else."""
 UNASKED = 0.80
 """A sentence that neither asks nor invites has to be much surer to be taken for a question."""
@@ -36,9 +36,11 @@ BY_NAME = 0.80
 TOLD_ALREADY = 0.25
 """A told topic gives way to an untold one of at least this probability: people go on, they rarely ask again."""
 MADE = 0.25
-LIKELY_MADE = 0.01
+LIKELY_MADE = 0.05
 """Enough for the likeliest commitment of a sentence that proposes something and consoles nobody."""
-BINDING = 0.96
+SURELY_MADE = 0.5
+"""The persona answers a commitment that is as likely as this."""
+BINDING = 0.98
 """A commitment that costs the agent has to be this clear, and asserted."""
 TOPICS_A_SENTENCE = 2
 QUESTIONS_A_TURN = 3
@@ -47,8 +49,12 @@ LEGIBLE = 0.5
 """A turn of which less can be read is not understood."""
 APT = 0.08
 """A topic that an open invitation may be about."""
-STORIES = 3
+BESIDE = 2
+"""So much of its story the persona tells beside what an invitation is about."""
+STORIES = 2
 """So many open invitations are answered with something new."""
+STORY_BEGINS, STORY_GOES_ON = 3, 1
+"""What the first of them brings out, and each of the others."""
 SAME_PHRASE = 0.67
 RAPPORT_CEILING = 3.0
 RAPPORT_FLOOR = -2.0
@@ -83,7 +89,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     if invites and all(each.question in vague and each.confidence < UNASKED for each in asked.values()):
         # What an invitation may be about comes first; the persona goes on with its story from there.
         story = [e for e in _invited(case, state, spoken, rapport, reserve, bool(empathy)) if e.topic_id not in asked]
-        asked |= {each.topic_id: each for each in (story[:1] if asked else story)}
+        asked |= {each.topic_id: each for each in (story[:BESIDE] if asked else story)}
     elif empathy:
         # After what is asked now: a question that gets no answer is a worse reply than a confession that waits.
         freed = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)}
@@ -160,10 +166,10 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
     reserve: float,
     warm: bool,
 ) -> Iterator[Asked]:
-    """What an open invitation brings out: the things the persona would tell next; two at first, then one.
+    """What an open invitation brings out: the things the persona would tell next.
 
-    What is asked beside it comes first, then what the invitation is about, then what the persona came to say, then
-    the rest of its story in the order of the case.
+    What is asked beside it comes first, then what the invitation is clearly about, then what the persona came to say,
+    then what the invitation may be about, and the rest of its story in the order of the case.
     """
     if state.stories >= STORIES:
         return
@@ -173,12 +179,12 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
     likely |= {s.topics[0].id: 1.0 for s in spoken if _nearly_asks(s)}
     ready = [t for t in case.topics if t.in_story and t.id not in state.said and gate_open(t, state, rapport, reserve)]
     fitting = [t for t in ready if t.tier in (Tier.ASKED, Tier.VOLUNTEERED) or t.id in likely]
-    ranked = sorted(fitting, key=lambda t: (-likely.get(t.id, 0.0), t.tier is not Tier.VOLUNTEERED))
+    ranked = sorted(fitting, key=lambda t: -max(likely.get(t.id, 0.0), INVITED * (t.tier is Tier.VOLUNTEERED)))
     # What trust opens comes on top: a reserve closes it, and may not put something else in its place. It takes
     # sympathy in the same turn: "Anything else?" opens no heart.
     trusted = [t for t in ranked if t.tier is Tier.RAPPORT and warm]
     plain = [t for t in ranked if t.tier is not Tier.RAPPORT]
-    for topic in (*trusted, *plain[: 1 if state.stories else 2]):
+    for topic in (*trusted, *plain[: STORY_GOES_ON if state.stories else STORY_BEGINS]):
         yield Asked(topic.id, inviting[0].text, likely.get(topic.id, 0.0), open=True, repeated=False, invited=True)
 
 
@@ -226,7 +232,8 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
                 best[each.id] = each, sentence
     for name, (each, sentence) in best.items():
         early = not all_hold(by_id[name].after, state.said)
-        yield Heard(name, sentence.text, early, _binds(by_id[name], each, sentence))
+        binding = _binds(by_id[name], each, sentence)
+        yield Heard(name, sentence.text, early, binding, sure=each.confidence >= SURELY_MADE)
 
 
 def _only_proposes(sentence: Sentence) -> bool:

@@ -32,6 +32,8 @@ def reactions_to(
     telling = disclosed(answers)
     for heard in hearing.commitments:
         commitment = by_id[heard.commitment_id]
+        if not heard.sure:
+            continue
         if heard.early and not set(telling).isdisjoint(named_in(commitment.after)):
             # It was asked in the same breath: nobody can say that it was not.
             continue
@@ -47,7 +49,7 @@ def reactions_to(
 
 def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:
     """What it says where the case has no answer: a plausible yes, or time to think."""
-    if hearing.commitments:
+    if any(heard.sure for heard in hearing.commitments):
         return (Move(Kind.AGREES),)
     if hearing.proposal and not _asks_after_proposing(hearing):
         return (Move(Kind.HESITATES if _calls_for_thought(case, hearing) else Kind.AGREES),)

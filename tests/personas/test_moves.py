@@ -40,7 +40,7 @@ def after(*turns: str) -> Play:
     [
         (NOISE, ["tell"]),
         (f"{NOISE} {FEVER}", ["tell", "tell"]),
-        ("Tell me what happened.", ["tell", "tell"]),
+        ("Tell me what happened.", ["tell", "tell", "tell"]),
         ("Is it about the thing itself?", ["asks_back"]),
         ("And that one?", ["asks_back"]),
         ("What is the capital of Norway?", ["unknown"]),

@@ -6,7 +6,7 @@ import pytest
 
 from personas.case import Commitment, Fact
 from personas.compiled import CompiledCase
-from personas.reading.acts import Act
+from personas.reading.acts import Act, Stance
 from tests.personas.cast import CASE, Play, Script, compiled, line
 
 NOISE = "What about the popping noise?"
@@ -63,3 +63,16 @@ def test_a_fact_told_only_by_an_action_is_repeated_by_its_own_second_wording_or_
     play = Play(case=case_with((ACTION,)))
     play.say(NOISE)
     assert "crack" not in play.say(NOISE).text
+
+
+def test_a_promise_that_may_not_have_been_made_is_credited_but_not_answered() -> None:
+    hinted, said = "Leave the tablets for now, perhaps.", "Stop the tablets today."
+    weak, clear = (
+        line(text, Act.PROPOSE, stance=Stance.ASSERTED, makes={"stop_tablets": p})
+        for text, p in ((hinted, 0.3), (said, 0.9))
+    )
+    play = Play(case=case_with(), reader=Script(weak, clear))
+    play.say("Hello there.")
+    assert LONG_REPLY not in play.say(hinted).text
+    assert "stop_tablets" in play.state.commitments
+    assert LONG_REPLY in play.say(said).text
