@@ -28,6 +28,8 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 _TAKE = f"""{_CLOCK}
 for i, name in ipairs(KEYS) do
   redis.call('zremrangebyscore', name, '-inf', now)
+  -- The token may have been renewed before it is taken: it does not count against itself.
+  redis.call('zrem', name, ARGV[2])
   if redis.call('zcard', name) >= tonumber(ARGV[2 + i]) then return 0 end
 end
 for _, name in ipairs(KEYS) do

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -49,7 +50,9 @@ class StorageQuota:
 
 def _bytes_in(folders: Sequence[Path]) -> int:
     found = 0
-    for path in (path for folder in folders for path in folder.rglob("*")):
-        with suppress(FileNotFoundError):  # deleted meanwhile
-            found += path.stat().st_size if path.is_file() else 0
+    for folder in folders:
+        for place, _, names in os.walk(folder):  # which passes over folders that vanish
+            for name in names:
+                with suppress(OSError):  # deleted meanwhile
+                    found += os.path.getsize(os.path.join(place, name))
     return found

@@ -18,7 +18,7 @@ from typing import IO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from reward_server.errors import InvalidRequest
+from reward_server.errors import Unavailable
 
 Matrix = NDArray[np.float32]
 Places = NDArray[np.intp]
@@ -66,16 +66,17 @@ class RowFile:
         """Write rows behind the others; returns their places.
 
         Raises:
-            InvalidRequest: the disk is full.
+            Unavailable: the disk is full; there may be room later.
         """
         if rows.shape[1:] != (self._width,):
             raise ValueError(f"rows of {rows.shape[1:]} in a file of width {self._width}")
         try:
-            self._file.seek(0, os.SEEK_END)
+            # Not the end: an attempt that failed may have written a part.
+            self._file.seek(self._count * self._width * 4)
             self._file.write(np.ascontiguousarray(rows, dtype=np.float32).tobytes())
             self._file.flush()
         except OSError as error:
-            raise InvalidRequest(f"features cannot be kept on disk: {error.strerror}") from error
+            raise Unavailable(f"features cannot be kept on disk: {error.strerror}") from error
         places = range(self._count, self._count + len(rows))
         self._count = places.stop
         return places

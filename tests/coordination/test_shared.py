@@ -13,7 +13,7 @@ from reward_server.clock import ManualClock, SystemClock
 from reward_server.coordination.idempotency import Body, Idempotency, Keep, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import Lab
-from reward_server.coordination.leases import Lease, Leases, RedisLeases
+from reward_server.coordination.leases import _RENEW, _TAKE, Lease, Leases, RedisLeases
 from reward_server.coordination.locks import Busy, RedisLocks
 from reward_server.coordination.redis_link import REST_S, Lost, RedisLink
 from reward_server.coordination.shared import Shared
@@ -139,6 +139,23 @@ async def test_a_name_holds_so_many_and_what_ends_makes_room(shared: Shared) -> 
     assert await shared.leases.take({"key/other": 1}) is not None
     shared.leases.end(held)
     await taken(shared.leases, limits)
+
+
+async def test_a_lease_that_is_renewed_before_it_is_taken_does_not_count_itself(
+    replicas: list[Shared], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = replicas[0]
+    assert here.link is not None
+    assert isinstance(here.leases, RedisLeases)
+    leases, run = here.leases, here.link.run
+
+    async def renewed_before(script: str, names: list[str], values: tuple[str, ...]) -> object:
+        if script == _TAKE:
+            await leases._tell(_RENEW, list(leases._living.values()), "10000")
+        return await run(script, names, values)
+
+    monkeypatch.setattr(here.link, "run", renewed_before)
+    assert await leases.take({"lab/acme": 1}) is not None
 
 
 async def taken(leases: Leases, limits: dict[str, int]) -> Lease:

@@ -6,11 +6,14 @@ import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from errno import ENOSPC
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
 
+from reward_server.errors import Unavailable
 from reward_server.jobs.reward_model.train import Task, Tools, train
 from reward_server.reward_models import feature_rows, metrics, model, training
 from reward_server.reward_models.conversation import Conversation
@@ -61,6 +64,26 @@ def test_a_file_gives_the_rows_that_were_written(file: RowFile, tmp_path: Path) 
 def test_rows_of_another_width_are_refused(file: RowFile) -> None:
     with pytest.raises(ValueError, match="width 6"):
         file.append(np.zeros((2, 5), dtype=np.float32))
+
+
+def test_a_full_disk_is_no_fault_of_the_rows_and_leaves_none_out_of_place(file: RowFile) -> None:
+    class Full:
+        def __init__(self, inner: IO[bytes]) -> None:
+            self.inner = inner
+
+        def seek(self, place: int, whence: int = 0) -> None:
+            self.inner.seek(place, whence)
+
+        def write(self, written: bytes) -> None:
+            self.inner.write(written[:5])
+            raise OSError(ENOSPC, "No space left on device")
+
+    inner, file._file = file._file, Full(file._file)  # type: ignore[assignment]
+    with pytest.raises(Unavailable, match="No space left"):
+        file.append(ROWS)
+    file._file = inner
+    assert file.append(ROWS[:2]) == range(50, 52)
+    assert (file[50:] == ROWS[:2]).all()
 
 
 def test_a_folder_that_cannot_be_written_is_replaced(tmp_path: Path) -> None:
