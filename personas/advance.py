@@ -28,7 +28,6 @@ def advance(
 ) -> PersonaState:
     """The state after the turn, given the topics that were said in answer to it."""
     now = state.turn + 1
-    answered = [h for h in hearing.commitments if h.sure]
     in_time = {h.commitment_id: now for h in hearing.commitments if not h.early}
     commitments = {**in_time, **state.commitments}
     tools = tuple(dict.fromkeys((*state.tools, *turn.tools)))
@@ -43,8 +42,8 @@ def advance(
         asked=_counted(state.asked, (a.topic_id for a in hearing.asked if not a.invited)),
         empathy=(*state.empathy, hearing.empathy) if hearing.empathy else state.empathy,
         commitments=commitments,
-        heard=_counted(state.heard, (h.commitment_id for h in answered if not h.early)),
-        early=_counted(state.early, (h.commitment_id for h in answered if h.early)),
+        heard=_counted(state.heard, (h.commitment_id for h in hearing.answered if not h.early)),
+        early=_counted(state.early, (h.commitment_id for h in hearing.answered if h.early)),
         tools=tools,
         goals_met=goals_met,
         idle=state.idle + 1 if hearing.idle and not turn.tools else 0,

@@ -6,7 +6,7 @@ Covers what people write in negotiations: 8,900, 8.900, 8 900, 9k, 0.58, nine th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from personas.case import Amount
 
@@ -27,6 +27,8 @@ _TENS = {
     for value, word in enumerate(_WORD.findall("twenty thirty forty fifty sixty seventy eighty ninety"), start=2)
 }
 _SCALES = {"hundred": 100, "thousand": 1000, "grand": 1000, "million": 1_000_000}
+_COUNTED, _FRACTIONS = ("hundred", "thousand"), ("half", "of")
+"""What "a" makes one of, unless a fraction of it is named."""
 
 
 def amounts(text: str) -> tuple[float, ...]:
@@ -51,13 +53,13 @@ def _figures(text: str) -> Iterator[float]:
 def _spelt_out(text: str) -> Iterator[float]:
     total = current = 0
     open_ = False
-    words = _WORD.findall(text)
-    for word, before in zip([*words, ""], ["", *words], strict=True):
+    words = ["", "", *_WORD.findall(text), ""]
+    for number, word in enumerate(words):
         if word in _UNITS:
             current, open_ = current + _UNITS[word], True
         elif word in _TENS:
             current, open_ = current + _TENS[word], True
-        elif word in _SCALES and (open_ or before == "a"):
+        elif word in _SCALES and (open_ or _is_one(words[:number], word)):
             scale, open_ = _SCALES[word], True
             if scale == 100:
                 current = max(current, 1) * scale
@@ -67,3 +69,8 @@ def _spelt_out(text: str) -> Iterator[float]:
             if open_:
                 yield float(total + current)
             total, current, open_ = 0, 0, False
+
+
+def _is_one(before: Sequence[str], scale: str) -> bool:
+    """Whether a scale counts one: "a hundred", but not "half a thousand"."""
+    return scale in _COUNTED and before[-1] == "a" and before[-2] not in _FRACTIONS

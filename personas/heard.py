@@ -74,9 +74,14 @@ class Hearing:
     farewell: bool = False
 
     @property
+    def answered(self) -> tuple[Heard, ...]:
+        """The commitments that are likely enough to be answered."""
+        return tuple(heard for heard in self.commitments if heard.sure)
+
+    @property
     def proposal(self) -> bool:
         """Whether it proposes something the case has no commitment for."""
-        return not any(heard.sure for heard in self.commitments) and any(
+        return not self.answered and any(
             s.does(Act.PROPOSE) and s.stance in (Stance.ASSERTED, Stance.ASKED, Stance.OPTION) for s in self._spoken
         )
 

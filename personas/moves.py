@@ -83,7 +83,7 @@ def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, 
     if pressed:
         # Of many questions the one that can be answered is.
         moves.sort(key=lambda move: move.kind is not Kind.TELL)
-    if hearing.unsure is not None and not hearing.commitments:
+    if hearing.unsure is not None and not hearing.answered:
         one, other = hearing.unsure
         # Of two things it has told, it says the likelier one again: that answers a recap as well as a question.
         told = one in state.said and other in state.said
@@ -132,7 +132,7 @@ def _told_before(hearing: Hearing, asked: Asked, times: int) -> Move:
 
 def _is_stumped(hearing: Hearing) -> bool:
     """Whether it is asked something it knows nothing about, and nothing else."""
-    if hearing.asked or hearing.commitments or any(s.topics[0].confidence >= UNSURE for s in hearing.vague):
+    if hearing.asked or hearing.answered or any(s.topics[0].confidence >= UNSURE for s in hearing.vague):
         return False
     strays = [s for s in hearing.strays if not s.does(*NO_QUESTION) and not s.commitments]
     # "I could send it. Does that sound useful?" is one thing; a question of its own has a likeness to something.

@@ -30,10 +30,8 @@ def reactions_to(
     """What the persona says to commitments, proposals and tool calls: one thing for each kind."""
     by_id = {commitment.id: commitment for commitment in case.commitments}
     telling = disclosed(answers)
-    for heard in hearing.commitments:
+    for heard in hearing.answered:
         commitment = by_id[heard.commitment_id]
-        if not heard.sure:
-            continue
         if heard.early and not set(telling).isdisjoint(named_in(commitment.after)):
             # It was asked in the same breath: nobody can say that it was not.
             continue
@@ -49,7 +47,7 @@ def reactions_to(
 
 def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:
     """What it says where the case has no answer: a plausible yes, or time to think."""
-    if any(heard.sure for heard in hearing.commitments):
+    if hearing.answered:
         return (Move(Kind.AGREES),)
     if hearing.proposal and not _asks_after_proposing(hearing):
         return (Move(Kind.HESITATES if _calls_for_thought(case, hearing) else Kind.AGREES),)

@@ -45,8 +45,13 @@ def limit(
     tokens_per_day: Annotated[int | None, typer.Option(min=0, help="Tokens of language models a day.")] = None,
     usd_per_day: Annotated[float | None, typer.Option(min=0, help="Money for language models a day.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=0, help="Requests in work at once.")] = None,
-    storage_mb: Annotated[float | None, typer.Option(min=0, help="Stored conversations, in megabytes.")] = None,
-    retention_days: Annotated[int | None, typer.Option(min=0, help="Days until conversations are deleted.")] = None,
+    storage_mb: Annotated[
+        float | None,
+        typer.Option(min=0, help="What is stored, in megabytes: conversations, files, results of jobs, models."),
+    ] = None,
+    retention_days: Annotated[
+        int | None, typer.Option(min=0, help="Days until conversations and rows of broken trainings are deleted.")
+    ] = None,
     data: Data = None,
 ) -> None:
     """Limit what a lab uses; what is not given stays, and 0 takes a limit away."""

@@ -242,6 +242,7 @@ LINES = (
     line("I'll write that down for you.", Act.PROPOSE, stance=Stance.ASSERTED),
     line("We could do it now or later.", Act.PROPOSE, stance=Stance.OPTION),
     line("Could you pay 40 for it?", Act.PROPOSE, stance=Stance.ASKED),
+    line("A scan might be an idea.", Act.INFORM, makes={"scan": 0.3}),
     line("What about a scan, maybe?", Act.ASK, makes={"scan": 0.2}),
     line(SCAN, Act.PROPOSE, stance=Stance.ASSERTED, makes={"scan": 0.95}),
     line("Shall I book a scan?", Act.PROPOSE, stance=Stance.ASKED, makes={"scan": 0.9}),

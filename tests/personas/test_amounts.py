@@ -19,6 +19,10 @@ from personas.amounts import amounts
         ("a thousand two hundred", (1200.0,)),
         ("a hundred for the first and a hundred and ten for the second", (100.0, 110.0)),
         ("a couple of hundred reasons", ()),
+        ("That's a grand idea.", ()),
+        ("Thanks a million for your patience, shall we say 8,900?", (8900.0,)),
+        ("half a thousand off", ()),
+        ("a quarter of a million", ()),
         ("it was a lot of work", ()),
     ],
 )

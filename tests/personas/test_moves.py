@@ -39,6 +39,7 @@ def after(*turns: str) -> Play:
     ("text", "expected"),
     [
         (NOISE, ["tell"]),
+        ("A scan might be an idea. What is the capital of Norway?", ["unknown"]),
         (f"{NOISE} {FEVER}", ["tell", "tell"]),
         ("Tell me what happened.", ["tell", "tell", "tell"]),
         ("Is it about the thing itself?", ["asks_back"]),
