@@ -134,7 +134,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code != 405:
-        return await _on_labs_error(request, NotFound("There is no such route."))
+        return await _on_labs_error(request, NotFound("There is no such route. Is /api/v1 or an id missing?"))
     allowed = allowed_methods(request)
     headers = {"Allow": ", ".join(sorted(allowed))}
     if request.method == "OPTIONS":
