@@ -49,14 +49,14 @@ _LOCK = (
     .with_for_update()
 )
 _EXPIRED = (
-    select(_ITEM.c.item_index, _ITEM.c.attempts)
+    select(_ITEM.c.item_index, _ITEM.c.attempts, _ITEM.c.state)
     .where(
         _ITEM.c.lab_id == bindparam("lab_id"),
         _ITEM.c.job_id == bindparam("job_id"),
         _ITEM.c.state.in_((ItemState.LEASED, ItemState.WAITING)),
         _ITEM.c.lease_until <= bindparam("now"),
     )
-    .order_by(_ITEM.c.attempts, _ITEM.c.item_index)
+    .order_by(_ITEM.c.state != ItemState.LEASED, _ITEM.c.attempts, _ITEM.c.item_index)
     .limit(bindparam("most"))
 )
 _BEGIN = insert(_ITEM)
@@ -184,6 +184,10 @@ class JobItems:
 
         def work(connection: Connection) -> None:
             # First the job's row, as whoever changes items does.
+            wanted = {"lab_id": claim.job.lab_id, "job_id": claim.job.job_id}
+            connection.execute(_LOCK, wanted)
+            if connection.execute(_HELD, {**wanted, "token": claim.token}).first() is None:
+                return  # others have the items, who rest or not by themselves
             connection.execute(_REST, {**place, "until": until, "reason": reason})
             connection.execute(_RELEASE, {**place, "token": claim.token, "until": now})
 
@@ -225,22 +229,28 @@ def _in_turn(connection: Connection, types: Sequence[str], now: datetime) -> lis
 
 
 def _take(connection: Connection, job: JobRow, hold: Hold, now: datetime) -> Claim | None:
-    """What was begun before and given up comes first, then what nobody has begun."""
+    """What a lost worker had comes first, then what nobody has begun, then what was put aside.
+
+    So an item that waits for its lab's next day, maybe for long, holds up none behind it.
+    """
     wanted = {"lab_id": job.lab_id, "job_id": job.job_id, "now": now, "most": hold.most}
-    expired = [(row.item_index, row.attempts) for row in connection.execute(_EXPIRED, wanted)]
-    lost = [index for index, attempts in expired if attempts >= MAX_ATTEMPTS]
+    expired = list(connection.execute(_EXPIRED, wanted))
+    lost = [row.item_index for row in expired if row.attempts >= MAX_ATTEMPTS]
     if lost:
         outcomes = [ItemOutcome(index=each, state=ItemState.DEAD, result={"index": each, **LOST}) for each in lost]
         connection.execute(_RECORD, [_recorded(job, each) for each in outcomes])
         job = _counted(connection, job, outcomes, now)
         if not job.is_open:
             return None
-    again = [(index, attempts) for index, attempts in expired if attempts < MAX_ATTEMPTS]
+    left = [row for row in expired if row.attempts < MAX_ATTEMPTS]
+    held = [row for row in left if row.state == ItemState.LEASED]
+    fresh = range(job.next_index, min(job.total, job.next_index + hold.most))
+    again = [(row.item_index, row.attempts) for row in held or ([] if fresh else left)]
     if again and again[0][1] > 1:
         # One of them may be what ends its worker: alone, it takes nobody along.
         again = again[:1]
     taken = {index: attempts + 1 for index, attempts in again}
-    begun = {} if again else {index: 1 for index in range(job.next_index, min(job.total, job.next_index + hold.most))}
+    begun = {} if again else dict.fromkeys(fresh, 1)
     if not taken and not begun:
         return None
     lease = {"state": ItemState.LEASED, "lease": hold.token, "lease_until": hold.until, "result": None}

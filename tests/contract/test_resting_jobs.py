@@ -40,6 +40,7 @@ async def test_a_job_waits_for_the_next_day_and_goes_on_with_it(house: House) ->
         assert_error(await labs.call("POST", "/evaluate", {**WHERE, "messages": TALK}), 429, "compute_exhausted")
         # Looked at again, it still waits for the same midnight, and nothing was begun.
         house.clock.advance(timedelta(minutes=6))
+        await looked_at(house, job, "acme")
         assert (await resting(labs, job, SLICE))["waits_until"] == found["waits_until"]
         house.clock.advance(timedelta(hours=23, minutes=54))
         found = await resting(labs, job, 2 * SLICE)
@@ -69,25 +70,28 @@ async def test_items_wait_for_the_budget_of_language_models_and_are_never_dead(s
     with ScriptedProvider(attentive(kind_only)) as provider:
         async with server(provider, llm_daily_tokens=1) as house, house.client() as labs:
             job = await submit(labs, evaluation(), {"id": "no messages", **WHERE})
+            read = set()
             for _ in range(6):  # more often than an item is tried
                 found = await resting(labs, job)
+                read.add((await labs.ok("GET", "/usage"))["data"][0]["characters"])
                 assert found["waits_for"] == "budget_exhausted"
                 # The item that costs nothing has its outcome.
                 assert found["counts"] == {"total": 2, "done": 0, "failed": 1, "dead": 0, "remaining": 1}
                 house.clock.advance(timedelta(minutes=5))
                 await looked_at(house, job)
             assert provider.asked == []
+            assert len(read) == 1  # to look at it again costs the lab nothing
             await house.app.state.services.tenants.create("development", "", Limits(tokens_per_day=10**9))
             house.clock.advance(timedelta(minutes=5))
             assert (await over(labs, job))["counts"]["done"] == 1
 
 
-async def looked_at(house: House, job: Json) -> None:
+async def looked_at(house: House, job: Json, lab_id: str = "development") -> None:
     """Until a worker has taken the job again and put it off."""
     async with asyncio.timeout(WAIT_S):
         while True:
             async with house.store.reading() as unit:
-                row = await unit.jobs.get("development", job["job_id"])
+                row = await unit.jobs.get(lab_id, job["job_id"])
             if row is not None and row.rests_until is not None and row.rests_until > house.clock.now():
                 return
             await asyncio.sleep(0.02)

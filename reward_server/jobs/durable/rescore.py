@@ -101,9 +101,9 @@ class RescoreItems:
             raise EvaluationNotFound
         scenario_for(lab, self._catalog, row.collection, row.scenario)
         messages = [Message.model_validate(message) for message in row.messages]
-        work.read(sum(map(weight, messages)))
         [outcome] = await self._scorer.score([await self._request(row, messages)])
         scored = or_raise(outcome)
+        work.read(sum(map(weight, messages)))
         where = {"evaluation_id": evaluation_id, **_where(row.collection, row.scenario)}
         before = _reward(row.reward, row.scores, row.scoring_version)
         return _Pair(where, before, _reward(scored.reward, dict(scored.scores), scored.scoring_version))
@@ -128,8 +128,8 @@ class RescoreItems:
             raise NothingToScore("Nothing of this episode was scored.")
         last = turns[-1]
         log = machine.log_of(row, turns)
-        work.read(sum(MESSAGE + len(line.content) for line in log))
         score = await self._turns.score(row, log, None)
+        work.read(sum(MESSAGE + len(line.content) for line in log))
         where = {"episode_id": episode_id, **_where(row.collection, row.scenario)}
         before = _reward(last.reward, last.scores, last.answer.get("scoring_version", ""))
         return _Pair(where, before, _reward(score.reward, dict(score.scores or {}), score.scoring_version))

@@ -222,7 +222,8 @@ def document(row: JobRow, now: datetime) -> Body:
         moment = getattr(row, name)
         if moment is not None:
             body[name] = to_iso(moment)
-    if row.is_open and row.started_at is not None and row.finished_items:
+    rests = row.status is JobStatus.QUEUED and row.rests_for is not None
+    if row.is_open and not rests and row.started_at is not None and row.finished_items:
         pace = (now - row.started_at).total_seconds() / row.finished_items
         body["eta_s"] = round(pace * (row.total - row.finished_items), 1)
     if row.status is JobStatus.QUEUED and row.rests_for is not None and row.rests_until is not None:

@@ -144,12 +144,12 @@ class Worker:
                 async with asyncio.timeout(deadline_s):
                     await self._require_some_of_the_day(job)
                     items = await self._items(claim)
-                    read = partial(self._read, job)
-                    if kind.whole is None:
-                        read(sum(len(item.line) for item in items))
-                    work = Work(lab_of(job), job.params, job.job_id, job.file_id, partial(self._note, claim), read)
+                    read, note = partial(self._read, job), partial(self._note, claim)
+                    work = Work(lab_of(job), job.params, job.job_id, job.file_id, note, read)
+                    # A whole file is counted as its kind reads it.
+                    sizes = {} if kind.whole is not None else {item.index: len(item.line) for item in items}
                     unpaid: list[ItemOutcome] = []
-                    await kind.run(work, items, self._recorder(claim, unpaid))
+                    await kind.run(work, items, self._recorder(claim, unpaid, sizes))
             if unpaid:
                 await self._have_it_rest(claim, BudgetExhausted.code)
         except (BudgetExhausted, ComputeExhausted) as error:
@@ -198,9 +198,12 @@ class Worker:
                 await unit.job_items.note(claim, noted)
 
     def _recorder(
-        self, claim: Claim, unpaid: list[ItemOutcome]
+        self, claim: Claim, unpaid: list[ItemOutcome], sizes: Mapping[int, int]
     ) -> Callable[[UnitOfWork, Sequence[ItemOutcome]], Awaitable[None]]:
-        """Records outcomes but those for which the lab had no budget left, which are put aside."""
+        """Records outcomes but those for which the lab had no budget left, which are put aside.
+
+        An item's characters (`sizes`) count once, when it is over: one that waits may be looked at any number of times.
+        """
 
         async def record(unit: UnitOfWork, outcomes: Sequence[ItemOutcome]) -> None:
             now = self._clock.now()
@@ -212,7 +215,8 @@ class Worker:
             for each in judged:
                 self._metrics.job_items.labels(job.type, each.state.value).inc()
             done = sum(each.state is ItemState.DONE for each in judged)
-            self._usage.count(job.lab_id, evaluations=done * CONVERSATIONS.get(job.type, 0))
+            read = sum(sizes.get(each.index, 0) for each in judged if each.state is not ItemState.WAITING)
+            self._usage.count(job.lab_id, evaluations=done * CONVERSATIONS.get(job.type, 0), characters=read)
             if not job.is_open:
                 for hear in self._finished:
                     await hear(unit, job)
@@ -244,7 +248,7 @@ class Worker:
     async def _record_alone(self, claim: Claim, outcomes: Sequence[ItemOutcome]) -> None:
         with suppress(LeaseLost, StoreUnavailable):
             async with self._store.transaction() as unit:
-                await self._recorder(claim, [])(unit, outcomes)
+                await self._recorder(claim, [], {})(unit, outcomes)
 
     async def _give_back(self, claim: Claim) -> None:
         with suppress(StoreUnavailable):
