@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (the name the field uses)
 from torch import Tensor, nn
 
-from reward_server.reward_models.minilm import WIDTH, Checkpoint, layers_in
+from reward_server.reward_models.minilm import LAYERS, WIDTH, Checkpoint
 
 LOWEST = 2
 """The first layer that is trained."""
@@ -59,9 +59,7 @@ class Tuner(nn.Module):
         self.weights, self.tokenizer = checkpoint.weights, checkpoint.tokenizer
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(MAX_TOKENS)
-        self.upper = nn.ModuleList(
-            [Block(self.weights, f"encoder.layer.{n}.") for n in range(LOWEST, layers_in(self.weights))]
-        )
+        self.upper = nn.ModuleList([Block(self.weights, f"encoder.layer.{n}.") for n in range(LOWEST, LAYERS)])
         self._lower = [Block(self.weights, f"encoder.layer.{n}.").eval().requires_grad_(False) for n in range(LOWEST)]
         self._kept: dict[str, Tensor] = {}
 

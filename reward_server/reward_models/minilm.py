@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -96,7 +96,7 @@ class MiniLmEncoder:
         self._segment = weights["embeddings.token_type_embeddings.weight"][0]
         self._embedding_norm = (weights["embeddings.LayerNorm.weight"], weights["embeddings.LayerNorm.bias"])
         self._by = Products()
-        self._layers = [_layer(weights, f"encoder.layer.{number}.") for number in range(layers_in(weights))]
+        self._layers = [_layer(weights, f"encoder.layer.{number}.") for number in range(LAYERS)]
         self._packs_are_exact = self._take_first(ways)
 
     @property
@@ -233,11 +233,6 @@ def read_checkpoint(folder: Path, expected_sha256: str | None = WEIGHTS_SHA256) 
         )
     weights = {key.removeprefix("bert."): tensor for key, tensor in load(raw).items()}
     return Checkpoint(weights, tokenizer, version=f"minilm-l6-v2/{digest[:12]}/1")
-
-
-def layers_in(weights: Mapping[str, Tensor]) -> int:
-    """How many transformer blocks a checkpoint has."""
-    return len({name.split(".")[2] for name in weights if name.startswith("encoder.layer.")})
 
 
 def _layer(weights: dict[str, Tensor], prefix: str) -> _Layer:
