@@ -2,20 +2,21 @@
 
 Callers put texts in a queue; worker threads take what queued while their last batch ran, up to a token budget, so
 an idle server answers at once and a busy one fills its batches. Callers take turns, text by text: ten thousand texts
-of one do not keep another waiting for more than a batch. A text that several want is computed once; one that nobody
-wants any more is not computed.
+of one do not keep another waiting for more than a batch. Who wants little has a thread of its own, which the system
+prefers to the others. A text that several want is computed once; one that nobody wants any more is not computed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Condition, Thread
+from threading import Condition, Thread, get_native_id
 
 import numpy as np
 
@@ -24,7 +25,10 @@ from reward_server.reward_models.encoder import TextEncoder, Vectors, batch_toke
 
 WORKERS = 2
 LIGHT_TOKENS = 128
-"""A caller with no more than this (a turn, say) is served before those with more, every other batch."""
+"""A caller with no more than this (a turn, say) is served before those with more: by a thread of its own, and by the
+others every other batch."""
+NICE = 5
+"""By so much the threads for everybody stand behind the rest of the server: a third of a core where all want one."""
 WORTH_SPLITTING = 512
 """A batch of fewer tokens is not shared with a worker that has nothing to do."""
 MOST_WAITING = 100_000
@@ -56,12 +60,16 @@ class _Call:
 class MicroBatcher:
     """Worker threads and the queue they share."""
 
-    def __init__(self, workers: int | None = None, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(
+        self, workers: int | None = None, most_waiting: int = MOST_WAITING, *, light_alone: bool = True
+    ) -> None:
         """Start the threads.
 
         Args:
-            workers: threads that compute, one core each; by default 2, or 1 where this process may use one core.
+            workers: threads that compute for everybody, one core each; by default 2, or 1 where this process may use
+                one core.
             most_waiting: so many texts may be in the queue; a single call of more is taken by an idle server.
+            light_alone: whether one more thread computes for those alone who want little.
         """
         self._most_waiting = most_waiting
         self._changed = Condition()
@@ -70,9 +78,12 @@ class MicroBatcher:
         self._waiting_texts = self._waiting_tokens = self._idle = 0
         self._open = True
         self._light_next = True
+        self._light_is_idle = False
         self._threads = [
             Thread(target=self._work, name=f"labs-encoding-{n}", daemon=True) for n in range(workers or usable(WORKERS))
         ]
+        if light_alone:
+            self._threads.append(Thread(target=self._work_lightly, name="labs-encoding-light", daemon=True))
         for thread in self._threads:
             thread.start()
 
@@ -137,20 +148,32 @@ class MicroBatcher:
         self._waiting_texts -= 1
         self._waiting_tokens -= job.tokens
 
-    def _take(self) -> list[_Job]:
+    def _take(self, *, heavy: bool = True) -> list[_Job]:
         """The next batch: the callers' texts in turn, all for the encoder of the first.
 
         Where some want little and others much, every other batch is of the former alone: it is over sooner.
+
+        Args:
+            heavy: for a thread that serves everybody; it leaves those who want little to their own thread while that
+                has nothing to do.
         """
+        if not heavy:
+            return self._batch_of(lambda call: call.is_light)
+        if self._light_is_idle:
+            return self._batch_of(lambda call: not call.is_light)
         light_alone = self._light_next and len({call.is_light for call in self._ring}) == 2
         self._light_next = not light_alone
+        # What the light ones wait for may all be on its way already.
+        return self._batch_of(lambda call: call.is_light or not light_alone) or self._batch_of(lambda call: True)
+
+    def _batch_of(self, is_in: Callable[[_Call], bool]) -> list[_Job]:
+        """A batch for these callers, who then stand behind the others; the rest keeps its place."""
         budget = max(WORTH_SPLITTING, self._waiting_tokens // (1 + self._idle))
         batch: list[_Job] = []
         passed: deque[_Call] = deque()
         while self._ring and budget > 0:
             call = self._ring.popleft()
-            is_in = call.is_light or not light_alone
-            job = _next_job(call, batch[0].encoder if batch else None) if is_in else None
+            job = _next_job(call, batch[0].encoder if batch else None) if is_in(call) else None
             if job is not None and (not batch or job.tokens <= budget):
                 call.waiting.popleft()
                 job.taken = True
@@ -162,8 +185,7 @@ class MicroBatcher:
             elif call.waiting:
                 passed.append(call)
         self._ring.extendleft(reversed(passed))
-        # What the light ones wait for may all be on its way already.
-        return batch or (self._take() if self._ring else batch)
+        return batch
 
     def _withdraw(self, call: _Call) -> None:
         with self._changed:
@@ -180,9 +202,13 @@ class MicroBatcher:
     # --- in a worker thread -------------------------------------------------------------------------
 
     def _work(self) -> None:
+        step_back(NICE)
         while batch := self._await_batch():
-            encoder = batch[0].encoder
-            self._deliver(zip(batch, _outcomes(encoder, batch), strict=True))
+            self._compute(batch)
+
+    def _work_lightly(self) -> None:
+        while batch := self._await_light_batch():
+            self._compute(batch)
 
     def _await_batch(self) -> list[_Job]:
         with self._changed:
@@ -194,6 +220,22 @@ class MicroBatcher:
                 self._idle += 1
                 self._changed.wait()
                 self._idle -= 1
+
+    def _await_light_batch(self) -> list[_Job]:
+        with self._changed:
+            while True:
+                if batch := self._take(heavy=False):
+                    return batch
+                if not self._open:
+                    return []
+                self._light_is_idle = True
+                self._changed.wait()
+                self._light_is_idle = False
+                # The others left these texts to this thread, which cannot take all of many.
+                self._changed.notify_all()
+
+    def _compute(self, batch: Sequence[_Job]) -> None:
+        self._deliver(zip(batch, _outcomes(batch[0].encoder, batch), strict=True))
 
     def _deliver(self, computed: Iterable[tuple[_Job, Vectors | Exception]]) -> None:
         settled: list[tuple[_Call, Exception | None]] = []
@@ -252,6 +294,13 @@ class BatchedEncoder:
         for index, text in enumerate(texts):
             stacked[index] = vectors[text]
         return stacked
+
+
+def step_back(steps: int) -> None:
+    """Let the system prefer other threads to this one, where it can tell threads apart."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), steps)
 
 
 def usable(threads: int) -> int:

@@ -51,7 +51,7 @@ def encoder() -> GatedEncoder:
 @pytest.fixture
 def batcher(encoder: GatedEncoder) -> Iterator[MicroBatcher]:
     """One worker, so that the order of batches is known."""
-    batcher = MicroBatcher(workers=1, most_waiting=1000)
+    batcher = MicroBatcher(workers=1, most_waiting=1000, light_alone=False)
     yield batcher
     encoder.free.set()
     batcher.close()
@@ -89,7 +89,7 @@ def test_the_same_text_is_computed_once_for_all_who_want_it(batcher: MicroBatche
 
 
 def test_ten_thousand_texts_of_one_caller_do_not_starve_another(encoder: GatedEncoder) -> None:
-    batcher = MicroBatcher(workers=1)
+    batcher = MicroBatcher(workers=1, light_alone=False)
     _busy(batcher, encoder)
     many = batcher.submit(encoder, [f"one of very many texts, number {number}" for number in range(10_000)])
     one = batcher.submit(encoder, ["the only text of somebody else"])
@@ -105,7 +105,7 @@ MANY = [f"one of very many texts, number {number}" for number in range(1_000)]
 
 
 def test_who_wants_little_has_every_other_batch_alone(encoder: GatedEncoder) -> None:
-    batcher = MicroBatcher(workers=1)
+    batcher = MicroBatcher(workers=1, light_alone=False)
     _busy(batcher, encoder)
     batcher.submit(encoder, MANY)
     little = [batcher.submit(encoder, [f"a turn, {number}"]) for number in range(3)]
@@ -116,9 +116,33 @@ def test_who_wants_little_has_every_other_batch_alone(encoder: GatedEncoder) -> 
     assert sum(map(len, encoder.batches)) == len(MANY) + 4
 
 
+def test_who_wants_little_does_not_wait_for_those_who_want_much(encoder: GatedEncoder) -> None:
+    batcher = MicroBatcher(workers=1)
+    encoder.hold()
+    batcher.submit(encoder, MANY)
+    assert encoder.started.acquire(timeout=LONG_S)
+    little = batcher.submit(encoder, ["a turn"])
+    assert encoder.started.acquire(timeout=LONG_S)
+    assert encoder.batches[1:] == [["a turn"]]
+    encoder.free.set()
+    assert little.result(LONG_S)
+    batcher.close()
+
+
+def test_many_who_want_little_are_served_by_all_threads(encoder: GatedEncoder) -> None:
+    batcher = MicroBatcher(workers=2)
+    encoder.hold()
+    turns = [batcher.submit(encoder, [f"{'word ' * 60} {number}"]) for number in range(24)]
+    for _ in range(3):
+        assert encoder.started.acquire(timeout=LONG_S)
+    encoder.free.set()
+    assert all(turn.result(LONG_S) for turn in turns)
+    batcher.close()
+
+
 def test_work_goes_on_where_all_that_the_light_ones_want_is_on_its_way(encoder: GatedEncoder) -> None:
     encoder.batch_tokens = 1  # type: ignore[attr-defined]
-    batcher = MicroBatcher(workers=1)
+    batcher = MicroBatcher(workers=1, light_alone=False)
     _busy(batcher, encoder)
     first = batcher.submit(encoder, ["a turn"])
     many = batcher.submit(encoder, ["x", *MANY[:60]])
@@ -138,7 +162,7 @@ def test_there_are_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -
 
 def test_an_encoder_may_take_more_at_once(encoder: GatedEncoder) -> None:
     encoder.batch_tokens = 2 * TOKENS_PER_BATCH  # type: ignore[attr-defined]
-    batcher = MicroBatcher(workers=1)
+    batcher = MicroBatcher(workers=1, light_alone=False)
     _busy(batcher, encoder)
     many = batcher.submit(encoder, [f"one of very many texts, number {number}" for number in range(3_000)])
     encoder.free.set()
