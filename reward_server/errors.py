@@ -38,6 +38,7 @@
     │   ├── UnknownHost             unknown_host
     │   └── RateLimited             rate_limited (+ retry_after_s)
     │       ├── BudgetExhausted         budget_exhausted: the lab's tokens or money of the day
+    │       │   └── BudgetTooSmall          budget_too_small: one question costs more than the lab's whole day
     │       ├── ComputeExhausted        compute_exhausted: the lab's characters to read a minute
     │       ├── TooManyAtOnce           too_many_at_once: the lab's requests in work, or the key's; its open jobs
     │       ├── StorageExhausted        storage_exhausted: what the lab may store: conversations, files, models
@@ -374,6 +375,16 @@ class BudgetExhausted(RateLimited):
 
     code = "budget_exhausted"
     default_message = "This lab has used up its budget for language-model judges for today."
+
+
+class BudgetTooSmall(BudgetExhausted):
+    """A question for which no day of the lab has room: waiting is of no use, unless its limit is raised meanwhile."""
+
+    code = "budget_too_small"
+    default_message = (
+        "One question to a language model costs more here than this lab may use in a whole day. "
+        "Send less text, or have the operator raise the limit."
+    )
 
 
 class ComputeExhausted(RateLimited):

@@ -145,7 +145,10 @@ class RateLimited(LabsError):
 
 
 class BudgetExhausted(RateLimited):
-    """The lab has used up what it may spend on language models today: trying again soon will not help."""
+    """The lab has used up what it may spend on language models today: trying again soon will not help.
+
+    With the code `budget_too_small` no day has room for it: send less text, or ask for a higher limit.
+    """
 
     retryable = False
 
@@ -207,6 +210,7 @@ _BY_STATUS: dict[int, type[LabsError]] = {
 _BY_CODE: dict[tuple[int, str], type[LabsError]] = {
     (400, "episode_complete"): EpisodeComplete,
     (429, "budget_exhausted"): BudgetExhausted,
+    (429, "budget_too_small"): BudgetExhausted,
     (409, "history_mismatch"): HistoryMismatch,
     (409, "turn_in_progress"): TurnInProgress,
     (409, "idempotency_mismatch"): IdempotencyMismatch,

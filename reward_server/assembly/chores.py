@@ -62,13 +62,14 @@ async def purge(store: Store, clock: Clock, tenants: Tenants, begun: Path) -> No
                 await unit.webhooks.purge(clock.now() - KEPT)
                 await unit.jobs.purge(clock.now() - JOB_LIFETIME)
                 await unit.files.purge(clock.now() - UPLOAD_LIFETIME)
-            await asyncio.to_thread(forget_begun, begun, clock.now() - JOB_LIFETIME)
+                open_jobs = await unit.jobs.open_ids()
+            await asyncio.to_thread(forget_begun, begun, clock.now() - JOB_LIFETIME, open_jobs)
             expired = await tenants.expire()
             for row in await tenants.list():
                 if row.limits.retention_days is not None:
                     before = clock.now() - timedelta(days=row.limits.retention_days)
                     # Rows of a training lie there, copied from a file that the lab does not let be kept.
-                    await asyncio.to_thread(forget_begun, begun, before, row.lab_id)
+                    await asyncio.to_thread(forget_begun, begun, before, open_jobs, row.lab_id)
             log.info("answers_purged", count=purged, decisions=forgotten, expired=expired)
         except StoreUnavailable:
             log.warning("answers_not_purged")

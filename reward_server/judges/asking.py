@@ -12,10 +12,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from math import ceil
 from typing import Any, TypeVar
 
-from reward_server.errors import JudgeFailed
+from reward_server.errors import BudgetExhausted, BudgetTooSmall, JudgeFailed
 from reward_server.llm.base import MISTAKES, TRANSIENT, Answer, FailureKind, LanguageModel, LlmFailed, Question
 
 T = TypeVar("T")
+ORDERS = 2
+"""In which things are shown that are held against each other, so that a preference for a place cancels out."""
 READ_WRONG = MISTAKES | {FailureKind.TOO_LARGE}
 """What a reader may find wrong that a model can be told; an answer without weights is none of its mistakes."""
 
@@ -69,3 +71,24 @@ async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]
+
+
+async def as_far_as_paid_for(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """As `together`, for decisions that are kept one by one: where the budget ends, what is on its way is finished.
+
+    So each day brings a conversation further whose questions come to more than the lab may use in one.
+    """
+    outcomes = await together([_or_refused(each) for each in work])
+    refused = [each for each in outcomes if isinstance(each, BudgetExhausted)]
+    if refused:
+        raise refused[0]
+    return [each for each in outcomes if not isinstance(each, BudgetExhausted)]
+
+
+async def _or_refused(work: Coroutine[Any, Any, T]) -> T | BudgetExhausted:
+    try:
+        return await work
+    except BudgetTooSmall:
+        raise  # what no day has room for: nothing comes of the rest
+    except BudgetExhausted as refused:
+        return refused.with_traceback(None)

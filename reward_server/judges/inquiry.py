@@ -48,8 +48,10 @@ class Inquiry:
         """The ids the model is asked to answer under."""
         return tuple(f"c{number}" for number in range(1, len(self.criteria) + 1))
 
-    def question(self, secret: bytes, seed: int, mistake: FailureKind | None, *, logprobs: bool) -> Question:
-        """The question, or, after a mistake, the question asked again."""
+    def question(
+        self, secret: bytes, seed: int, mistake: FailureKind | None, *, logprobs: bool, together: int = 1
+    ) -> Question:
+        """The question, or, after a mistake, the question asked again; one of so many that a decision takes."""
         room = TOKENS_AROUND + TOKENS_A_QUESTION * len(self.criteria)
         return Question(
             system=self.system,
@@ -59,6 +61,7 @@ class Inquiry:
             temperature=self.temperature,
             seed=seed,
             logprobs=logprobs,
+            together=together,
         )
 
 

@@ -17,7 +17,7 @@ import structlog
 
 from personas.reading.reader import Reader
 from reward_server.errors import BodyTooLarge, BudgetExhausted, JudgeFailed, Unavailable
-from reward_server.judges.asking import ask_and_read, no_answer, together
+from reward_server.judges.asking import as_far_as_paid_for, ask_and_read, no_answer, together
 from reward_server.judges.base import Case, Outcome, Verdict
 from reward_server.judges.decision import Sample, decide_by, usable, verdicts_of
 from reward_server.judges.inquiry import Inquiry, inquiries, name_of
@@ -84,7 +84,7 @@ class LlmJudge:
         if offence is not None:
             return tuple(condemned(criterion, offence, self.name) for criterion in criteria)
         asked = await asyncio.to_thread(inquiries, case, criteria, self.version, self._temperature, self._reader)
-        decisions = await together([self._decision(case, inquiry) for inquiry in asked])
+        decisions = await as_far_as_paid_for([self._decision(case, inquiry) for inquiry in asked])
         found: dict[tuple[str, str], Verdict] = {}
         for inquiry, decision in zip(asked, decisions, strict=True):
             verdicts = verdicts_of(decision, inquiry.criteria, self.name, self.version)
@@ -112,7 +112,7 @@ class LlmJudge:
         """One answer, checked."""
 
         def put(mistake: FailureKind | None) -> tuple[Question, Callable[[Answer], Sample]]:
-            question = inquiry.question(self._secret, number, mistake, logprobs=self._weighs)
+            question = inquiry.question(self._secret, number, mistake, logprobs=self._weighs, together=self._samples)
             return question, lambda answer: _read(answer, inquiry, weighs=self._weighs)
 
         return await ask_and_read(self._model, put, lab_id=case.lab_id, sample=number)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import structlog
 
 from personas.reading.reader import Reader
-from reward_server.judges.asking import ask_and_read, no_answer, together
+from reward_server.judges.asking import ORDERS, ask_and_read, no_answer, together
 from reward_server.judges.preflight import offence_in
 from reward_server.judges.prompt import PAIR_RULES, PROMPT_VERSION, system_text, transcript_json, user_text
 from reward_server.judges.reading import PairAnswer, read_pair
@@ -120,6 +120,7 @@ class PairwiseJudge:
                 max_tokens=2 * MAX_TOKENS if mistake is FailureKind.TRUNCATED else MAX_TOKENS,
                 temperature=0.0,
                 seed=number,
+                together=ORDERS,
             )
             return question, read
 

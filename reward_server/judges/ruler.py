@@ -25,7 +25,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from personas.reading.reader import Reader
-from reward_server.judges.asking import ask_and_read, no_answer, together
+from reward_server.judges.asking import ORDERS, ask_and_read, no_answer, together
 from reward_server.judges.prompt import EVIDENCE_RULES, data_line, system_text, turns_of, user_text
 from reward_server.judges.shown import as_shown
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
@@ -138,6 +138,7 @@ class Ruler:
             max_tokens=2 * tokens if mistake is FailureKind.TRUNCATED else tokens,
             temperature=0.0,
             seed=0,
+            together=ORDERS,
         )
 
     def _ids(self, matter: _Matter, order: Sequence[str], mistake: FailureKind | None) -> Mapping[str, str]:

@@ -129,6 +129,8 @@ class Question:
     seed: int | None = None
     logprobs: bool = False
     """Ask for the alternatives of each token: an answer without is a failure. For providers that have them alone."""
+    together: int = 1
+    """How many such questions a decision takes: an answer alone is not kept, so a budget has room for all or none."""
 
     def __repr__(self) -> str:
         return f"<Question: {self.schema.__name__}, {len(self.system) + len(self.user)} characters>"
@@ -206,7 +208,8 @@ class LanguageModel(Protocol):
 
         Raises:
             LlmFailed: after retries; never a made-up answer.
-            BudgetExhausted: the lab has spent its tokens or money of the day; nothing was sent.
+            BudgetExhausted: the lab has spent its tokens or money of the day; nothing was sent. `BudgetTooSmall`: no
+                day has room for it.
         """
 
     def describe(self) -> Mapping[str, Any]:

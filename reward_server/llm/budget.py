@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from reward_server.clock import Clock, until_midnight_s
-from reward_server.errors import BudgetExhausted, StoreUnavailable
+from reward_server.errors import BudgetExhausted, BudgetTooSmall, StoreUnavailable
 from reward_server.llm.base import Question, Usage
 from reward_server.store.records import NO_CEILING, BookingRow, Ceiling, Spend
 from reward_server.telemetry.logs import get_logger
@@ -31,6 +31,7 @@ OVERHEAD_TOKENS = 256
 """The schema, and what a provider adds."""
 NANO_USD_PER_TOKEN = 1000
 """One USD per million tokens, per token."""
+NANO_USD_PER_USD = NANO_USD_PER_TOKEN * 1_000_000
 
 LASTS_S = 3600.0
 """Of a booking that nobody settles. No call is given more time than the longest deadline, an hour."""
@@ -44,8 +45,10 @@ log = get_logger(__name__)
 class Ledger(Protocol):
     """Where spending is kept."""
 
-    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
-        """Book if the day's spending and what is booked stay within the ceiling, as one step; whether it did.
+    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> Ceiling | None:
+        """Book if the day's spending and what is booked stay within the ceiling, as one step.
+
+        Returns: None if it was booked, else the ceiling that stands in its way: the lab's own, if it has one.
 
         Raises:
             StoreUnavailable: nothing was booked.
@@ -126,6 +129,7 @@ class Budget:
 
         Raises:
             BudgetExhausted: it would not fit; says how long it is until midnight.
+            BudgetTooSmall: it would fit on no day, alone or with those that are asked together with it.
             StoreUnavailable: the ledger cannot be used.
         """
         await self.charge_owed()
@@ -137,8 +141,9 @@ class Budget:
             spend=self._prices.of(estimate),
             runs_out_at=now + self._lasts,
         )
-        if not await self._ledger.book(row, now, self._ceiling):
-            raise BudgetExhausted(retry_after_s=until_midnight_s(now))
+        in_the_way = await self._ledger.book(row, now, self._ceiling)
+        if in_the_way is not None:
+            raise _refusal(row.spend, question.together, in_the_way, until_midnight_s(now))
         return Booking(row, estimate)
 
     async def settle(self, booking: Booking, usage: Usage, *, calls: int = 1) -> None:
@@ -195,6 +200,23 @@ class Budget:
         self._left.discard(paid)
         if not paid.cancelled() and paid.exception() is not None:
             log.warning("llm_spending_owed", error=type(paid.exception()).__name__)
+
+
+def _refusal(each: Spend, together: int, ceiling: Ceiling, until_midnight_s: int) -> BudgetExhausted:
+    """Why a question was not booked: the day is spent, or no day is enough.
+
+    The limit is told and what the question costs is not: it would say how long the rubric is.
+    """
+    if ceiling.tokens is not None and each.tokens * together > ceiling.tokens:
+        limit = f"tokens_per_day is {ceiling.tokens:,}"
+    elif ceiling.nano_usd is not None and each.nano_usd * together > ceiling.nano_usd:
+        limit = f"usd_per_day is {ceiling.nano_usd / NANO_USD_PER_USD:g}"
+    else:
+        return BudgetExhausted(retry_after_s=until_midnight_s)
+    told = f"One question to a language model costs more here than this lab may use in a whole day: {limit}."
+    return BudgetTooSmall(
+        f"{told} Send less text, or have the operator raise the limit.", retry_after_s=until_midnight_s
+    )
 
 
 def estimate_of(question: Question) -> Usage:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from reward_server.clock import Clock, SystemClock
 from reward_server.errors import ConfigurationError
 from reward_server.llm.base import ChatProvider, Question
-from reward_server.llm.budget import NANO_USD_PER_TOKEN, Budget, Ledger, Prices
+from reward_server.llm.budget import NANO_USD_PER_USD, Budget, Ledger, Prices
 from reward_server.llm.caller import Caller, Limits, Meter
 from reward_server.settings import Settings
 from reward_server.store.records import Ceiling
@@ -22,7 +22,6 @@ NO_KEY = "none"
 """What is sent to a server that wants no key; the SDK insists on one."""
 SETTLING_S = 60.0
 """How long it may take to settle a call after its deadline, before its booking runs out."""
-NANO_USD_PER_USD = NANO_USD_PER_TOKEN * 1_000_000
 
 
 def language_model(

@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -167,7 +168,7 @@ class Caller:
             return outcome
         # A copy for each who waits: one exception raised in several tasks would collect their tracebacks.
         if isinstance(outcome, BudgetExhausted):
-            raise BudgetExhausted(retry_after_s=outcome.retry_after_s)
+            raise copy(outcome)
         raise LlmFailed(outcome.kind, retry_after_s=outcome.retry_after_s)
 
     async def close(self) -> None:

@@ -19,11 +19,12 @@ class StoredLedger:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
-        """Book if it fits, into what the lab may spend by itself where that is said; whether it did."""
+    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> Ceiling | None:
+        """Book if it fits, into what the lab may spend by itself where that is said."""
         async with self._store.transaction() as work:
             lab = await work.labs.get(booking.lab_id)
-            return await work.spending.book(booking, now, ceiling if lab is None else _own(lab.limits, ceiling))
+            own = ceiling if lab is None else _own(lab.limits, ceiling)
+            return None if await work.spending.book(booking, now, own) else own
 
     async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
         """Charge what was used in the place of a booking."""

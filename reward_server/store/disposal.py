@@ -14,6 +14,7 @@ from sqlalchemy import JSON, Connection, Delete, LargeBinary, Table, Text, cast,
 from sqlalchemy.sql import ColumnElement
 
 from reward_server.store.isolation import LAB
+from reward_server.store.job_records import OPEN
 from reward_server.store.session import Session
 from reward_server.store.tables import metadata
 
@@ -59,10 +60,24 @@ def _due(before: datetime | None) -> list[Table]:
 
 def _delete(table: Table, lab_id: str, before: datetime | None) -> Delete:
     statement = delete(table).where(table.c[LAB] == lab_id)
-    if before is None:
-        return statement
-    # An episode is as old as its last turn.
-    return statement.where(table.c["active_at" if "active_at" in table.c else "created_at"] < before)
+    return statement if before is None else statement.where(_age(table) < before, *_free(table, lab_id))
+
+
+def _age(table: Table) -> ColumnElement[datetime]:
+    """When what a row holds was last of use: an episode is as old as its last turn, a job as its end."""
+    if table.name == "job":
+        return func.coalesce(table.c.finished_at, table.c.created_at)
+    return table.c["active_at" if "active_at" in table.c else "created_at"]
+
+
+def _free(table: Table, lab_id: str) -> list[ColumnElement[bool]]:
+    """A job that is not over stays, and so does the file that it reads: both go once it is."""
+    job = metadata.tables["job"]
+    if table.name == "job":
+        return [job.c.status.not_in(OPEN)]
+    if table.name == "file":
+        return [table.c.file_id.not_in(select(job.c.file_id).where(job.c[LAB] == lab_id, job.c.status.in_(OPEN)))]
+    return []
 
 
 def _length(table: Table) -> ColumnElement[int]:

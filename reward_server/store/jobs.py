@@ -20,6 +20,7 @@ _ITEM = table_of(JobItem)
 _ADD = insert(_JOB)
 _GET = select(_JOB).where(_JOB.c.lab_id == bindparam("lab_id"), _JOB.c.job_id == bindparam("job_id"))
 _OPEN = select(func.count()).where(_JOB.c.lab_id == bindparam("lab_id"), _JOB.c.status.in_(OPEN))
+_OPEN_IDS = across_labs(select(_JOB.c.job_id).where(_JOB.c.status.in_(OPEN)))
 _MOVE = update(_JOB).where(
     _JOB.c.lab_id == bindparam("this_lab"),
     _JOB.c.job_id == bindparam("this_job"),
@@ -83,6 +84,10 @@ class Jobs:
         return await self._session.run(
             lambda connection: int(connection.execute(_OPEN, {"lab_id": lab_id}).scalar_one())
         )
+
+    async def open_ids(self) -> set[str]:
+        """Jobs of all labs that are not over."""
+        return await self._session.run(lambda connection: set(connection.execute(_OPEN_IDS).scalars()))
 
     async def cancel(self, lab_id: str, job_id: str, now: datetime) -> bool:
         """Whether it was open: from now on nobody records anything more of it."""

@@ -37,6 +37,7 @@ from reward_server.llm.base import LanguageModel
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.settings import Settings
+from reward_server.store.records import BookingRow, Spend
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
 from reward_server.telemetry.traces import Traces
@@ -158,6 +159,13 @@ class House:
         transport = httpx2.ASGITransport(app=self.app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as http:
             yield Client(http, documented(self.app))
+
+    async def spend(self, tokens: int, lab_id: str = "development") -> None:
+        """Have the lab use so many tokens of language models today."""
+        now = self.clock.now()
+        row = BookingRow(booking_id="spent", lab_id=lab_id, day=now.date(), spend=Spend(), runs_out_at=now)
+        async with self.store.transaction() as unit:
+            await unit.spending.settle(row, Spend(tokens=tokens), calls=1)
 
     def keys(self) -> KeyRing:
         """The operator's key ring, as another process would have it."""

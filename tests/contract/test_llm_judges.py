@@ -289,11 +289,41 @@ async def test_a_conversation_too_long_for_a_judge_is_the_caller_s_to_shorten(se
 
 async def test_a_lab_that_has_spent_its_budget_is_told_so(server: Door) -> None:
     with ScriptedProvider(attentive(kind_only)) as provider:
-        async with server(provider, llm_daily_tokens=1) as house, house.client() as labs:
+        async with server(provider, llm_daily_tokens=10**6) as house, house.client() as labs:
+            await house.spend(10**6)
             response = await labs.call("POST", "/evaluate", evaluation())
     assert_error(response, 429, "budget_exhausted")
     assert int(response.headers["retry-after"]) >= 1
     assert provider.asked == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        ({"llm_daily_tokens": 1}, "tokens_per_day is 1."),
+        ({"llm_daily_usd": 0.0001, "llm_usd_per_mtok_in": 3.0, "llm_usd_per_mtok_out": 15.0}, "usd_per_day is 0.0001."),
+    ],
+)
+async def test_a_question_that_no_day_has_room_for_is_told_apart(server: Door, limit: Json, told: str) -> None:
+    with ScriptedProvider(attentive(kind_only)) as provider:
+        async with server(provider, **limit) as house, house.client() as labs:
+            response = await labs.call("POST", "/evaluate", evaluation())
+            batch = await labs.ok("POST", "/batch/evaluate", {"items": [{"id": "a", **evaluation()}]})
+    assert_error(response, 429, "budget_too_small")
+    assert told in response.json()["message"]
+    assert int(response.headers["retry-after"]) >= 1
+    assert batch["results"][0]["code"] == "budget_too_small"
+    assert "reward" not in batch["results"][0]
+    assert provider.asked == []
+
+
+async def test_what_is_asked_together_has_to_fit_a_day_together(server: Door) -> None:
+    """One of three samples fits; a decision is kept only when all three are there."""
+    with ScriptedProvider(attentive(kind_only)) as provider:
+        async with server(provider, llm_samples=3, llm_daily_tokens=6000) as house, house.client() as labs:
+            assert_error(await labs.call("POST", "/evaluate", evaluation()), 429, "budget_too_small")
+        async with server(provider, llm_model="once", llm_daily_tokens=6000) as house, house.client() as labs:
+            await labs.ok("POST", "/evaluate", evaluation())
 
 
 async def test_reasons_questions_and_keys_stay_inside(server: Door) -> None:

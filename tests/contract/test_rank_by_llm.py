@@ -151,10 +151,17 @@ async def test_a_hang_and_a_silence_end_with_the_deadline(
 
 
 async def test_a_spent_budget_is_429(data: Path, matcher: Matcher, library: Library) -> None:
-    async with ranking_house(data, matcher, library, by_words, llm_daily_tokens=1) as (_, labs, provider):
+    async with ranking_house(data, matcher, library, by_words, llm_daily_tokens=10**6) as (house, labs, provider):
+        await house.spend(10**6)
         response = await labs.call("POST", "/rank", body())
         assert_error(response, 429, "budget_exhausted")
         assert int(response.headers["retry-after"]) > 0
+        assert provider.asked == []
+
+
+async def test_a_group_that_no_day_has_room_for_is_told_apart(data: Path, matcher: Matcher, library: Library) -> None:
+    async with ranking_house(data, matcher, library, by_words, llm_daily_tokens=1) as (_, labs, provider):
+        assert_error(await labs.call("POST", "/rank", body()), 429, "budget_too_small")
         assert provider.asked == []
 
 

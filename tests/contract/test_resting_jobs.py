@@ -11,7 +11,7 @@ from reward_server.jobs.durable.evaluate import EvaluateItems
 from reward_server.store.records import Limits
 from tests.contract.house import WHERE, Client, House, Json, assert_error
 from tests.contract.test_jobs import TALK, WAIT_S, over, results, submit
-from tests.contract.test_llm_judges import Door, attentive, evaluation, judged, kind_only, server
+from tests.contract.test_llm_judges import ASKS, WORDS, Door, attentive, evaluation, judged, kind_only, server
 
 __all__ = ("judged", "server")  # fixtures
 SLICE = EvaluateItems.slice_size
@@ -68,7 +68,8 @@ async def test_a_job_that_waits_can_be_cancelled(house: House) -> None:
 
 async def test_items_wait_for_the_budget_of_language_models_and_are_never_dead(server: Door) -> None:
     with ScriptedProvider(attentive(kind_only)) as provider:
-        async with server(provider, llm_daily_tokens=1) as house, house.client() as labs:
+        async with server(provider, llm_daily_tokens=10**6) as house, house.client() as labs:
+            await house.spend(10**6)
             job = await submit(labs, evaluation(), {"id": "no messages", **WHERE})
             read = set()
             for _ in range(6):  # more often than an item is tried
@@ -84,6 +85,38 @@ async def test_items_wait_for_the_budget_of_language_models_and_are_never_dead(s
             await house.app.state.services.tenants.create("development", "", Limits(tokens_per_day=10**9))
             house.clock.advance(timedelta(minutes=5))
             assert (await over(labs, job))["counts"]["done"] == 1
+
+
+async def test_what_no_day_has_room_for_is_dead_at_once_and_holds_up_nothing(server: Door) -> None:
+    numbers = {"role": "assistant", "content": f"{ASKS} {' '.join(map(str, range(2200)))}"}
+    long = [*WORDS, numbers, WORDS[0], numbers, WORDS[2]]
+    with ScriptedProvider(attentive(kind_only)) as provider:
+        async with server(provider, llm_daily_tokens=8000) as house, house.client() as labs:
+            job = await over(labs, await submit(labs, evaluation(long), evaluation(), evaluation()))
+            assert job["counts"] == {"total": 3, "done": 2, "failed": 0, "dead": 1, "remaining": 0}
+            dead, *fine = await results(labs, job)
+            assert (dead["status"], dead["code"]) == ("error", "budget_too_small")
+            assert "tokens_per_day is 8,000. Send less text, or have the operator raise the limit." in dead["message"]
+            assert not {"reward", "scores"} & dead.keys()
+            assert all("reward" in each for each in fine)
+            # The limit is raised: a retry gives it the reward that the call itself gives.
+            await house.app.state.services.tenants.create("development", "", Limits(tokens_per_day=10**6))
+            await labs.ok("POST", f"/jobs/{job['job_id']}/retry")
+            again = await over(labs, job)
+            assert (again["counts"]["done"], again["counts"]["dead"]) == (3, 0)
+            alone = await labs.ok("POST", "/evaluate", evaluation(long))
+            assert (await results(labs, job))[0]["reward"] == alone["reward"]
+
+
+async def test_a_conversation_whose_questions_come_to_more_than_a_day_gets_further_each_day(server: Door) -> None:
+    with ScriptedProvider(attentive(kind_only)) as provider:
+        # Room for either of its two questions, not for both at once.
+        async with server(provider, llm_daily_tokens=3000) as house, house.client() as labs:
+            job = await submit(labs, evaluation())
+            await resting(labs, job)
+            house.clock.advance(timedelta(days=1))
+            assert (await over(labs, job))["counts"]["done"] == 1
+            assert len(provider.asked) == 2  # what was decided on the first day was kept
 
 
 async def looked_at(house: House, job: Json, lab_id: str = "development") -> None:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from reward_server.assembly.chores import purge
+from reward_server.ids import IdPrefix, new_id
+from reward_server.store.job_records import JobRow, JobStatus
 from tests.contract.house import WHERE, Client, House, assert_error
 from tests.contract.test_operators import limited, operator
+from tests.store.test_job_purge import a_job
 
 __all__ = ("operator",)  # a fixture
 TALK = b'{"messages": [{"role": "assistant", "content": "How did it happen?"}]}\n'
@@ -46,22 +52,84 @@ async def test_who_has_stored_all_it_may_uploads_nothing(operator: Client, house
         await client.ok("POST", "/files", content=TALK)
 
 
+@asynccontextmanager
+async def purging(house: House) -> AsyncIterator[None]:
+    """The server's own chore, which begins at once and then comes by every hour."""
+    chore = purge(house.store, house.clock, house.app.state.services.tenants, house.settings.learning)
+    task = asyncio.create_task(chore)
+    yield
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def gone(*places: Path) -> None:
+    async with asyncio.timeout(30.0):
+        while any(place.exists() for place in places):  # noqa: ASYNC110 (files have no event)
+            await asyncio.sleep(0.02)
+
+
+def begun(house: House, lab_id: str, job_id: str, days: int) -> Path:
+    """What a training has made so far, untouched for so many days."""
+    place: Path = house.settings.learning / "labs" / lab_id / job_id
+    place.mkdir(parents=True)
+    (place / "rows.jsonl").write_bytes(TALK)
+    moment = (house.clock.now() - timedelta(days=days)).timestamp()
+    os.utime(place, (moment, moment))
+    return place
+
+
 async def test_rows_of_trainings_are_kept_no_longer_than_conversations(operator: Client, house: House) -> None:
     await limited(operator, retention_days=7)
+    old, new = begun(house, "acme", "job_8", 8), begun(house, "acme", "job_6", 6)
+    others, oldest = begun(house, "rival", "job_8", 8), begun(house, "rival", "job_31", 31)
+    async with purging(house):
+        await gone(old, oldest)
+    assert new.exists()
+    assert others.exists()
+
+
+@pytest.mark.parametrize("retention", [{"retention_days": 1}, {}], ids=["of the lab", "of the server"])
+async def test_what_a_live_training_works_with_outlives_the_retention(
+    operator: Client, house: House, retention: dict[str, int]
+) -> None:
+    key = await limited(operator, **retention)
+    rows = b'{"reward": 0.5, "label": 1}\n' * 10
+    async with house.client(key) as client:
+        files = [(await client.ok("POST", "/files", content=rows))["file_id"] for _ in range(3)]
+        live, over = [new_job(house, file_id) for file_id in files[:2]]
+        async with house.store.transaction() as unit:
+            await unit.jobs.add(live)
+            await unit.jobs.add(over)
+            await unit.jobs.cancel("acme", over.job_id, house.clock.now())
+        kept, left = begun(house, "acme", live.job_id, 31), begun(house, "acme", over.job_id, 31)
+        house.clock.advance(timedelta(days=40))
+        async with purging(house):
+            await gone(left)
+        assert kept.exists()
+        assert (await client.ok("GET", f"/jobs/{live.job_id}"))["status"] == "running"
+        assert_error(await client.call("GET", f"/jobs/{over.job_id}"), 404, "job_not_found")
+        left_files = {each["file_id"] for each in (await client.ok("GET", "/files"))["data"]}
+        assert left_files == ({files[0]} if retention else set(files))
+        # Once it is over, it goes as all others do, an age after its end.
+        async with house.store.transaction() as unit:
+            await unit.jobs.cancel("acme", live.job_id, house.clock.now())
+        await client.ok("GET", f"/jobs/{live.job_id}")
+        house.clock.advance(timedelta(days=40))
+        async with purging(house):
+            await gone(kept)
+        assert_error(await client.call("GET", f"/jobs/{live.job_id}"), 404, "job_not_found")
+
+
+def new_job(house: House, file_id: str) -> JobRow:
+    """A job that is being done elsewhere: workers of this server take none of its type."""
     now = house.clock.now()
-    places = {}
-    for lab_id, days in (("acme", 8), ("acme", 6), ("rival", 8), ("rival", 31)):
-        place = places[lab_id, days] = house.settings.learning / "labs" / lab_id / f"job_{days}"
-        place.mkdir(parents=True)
-        (place / "rows.jsonl").write_bytes(TALK)
-        moment = (now - timedelta(days=days)).timestamp()
-        os.utime(place, (moment, moment))
-    services = house.app.state.services
-    purging = asyncio.create_task(purge(house.store, house.clock, services.tenants, house.settings.learning))
-    async with asyncio.timeout(30.0):
-        while places["acme", 8].exists() or places["rival", 31].exists():  # noqa: ASYNC110 (files have no event)
-            await asyncio.sleep(0.02)
-    purging.cancel()
-    await asyncio.wait([purging])
-    assert places["acme", 6].exists()
-    assert places["rival", 8].exists()
+    return replace(
+        a_job(1),
+        job_id=new_id(IdPrefix.JOB),
+        lab_id="acme",
+        type="elsewhere",
+        status=JobStatus.RUNNING,
+        file_id=file_id,
+        created_at=now,
+        started_at=now,
+    )

@@ -142,11 +142,13 @@ async def test_bad_words_and_failures_leave_the_template(
         assert "llm" not in counted
 
 
+@pytest.mark.parametrize(("ceiling", "spent"), [(10**6, 10**6), (1, 0)], ids=["spent", "too small"])
 async def test_a_spent_budget_leaves_the_template_and_fails_no_turn(
-    data: Path, matcher: Matcher, library: Library, plain: list[Json]
+    data: Path, matcher: Matcher, library: Library, plain: list[Json], ceiling: int, spent: int
 ) -> None:
-    settings = {"llm_daily_tokens": 1}
+    settings = {"llm_daily_tokens": ceiling}
     async with worded_house(data, matcher, library, well, **settings) as (house, provider), house.client() as client:
+        await house.spend(spent)
         episode = await client.create(score_turns=False)  # scoring it would ask a judge that is not paid for
         turns = [await client.say(episode, line) for line in ASKS]
         assert [turn["observation"] for turn in turns] == [turn["observation"] for turn in plain]

@@ -214,10 +214,10 @@ class SlowLedger:
         self.booked: list[BookingRow] = []
         self.settled: list[tuple[BookingRow, Spend, int]] = []
 
-    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
+    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> Ceiling | None:
         await self.gate.wait()
         self.booked.append(booking)
-        return True
+        return None
 
     async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
         self.settled.append((booking, used, calls))
@@ -241,7 +241,7 @@ async def test_whoever_leaves_before_anything_was_sent_pays_nothing() -> None:
 class ClosedLedger:
     """Cannot be used."""
 
-    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
+    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> Ceiling | None:
         raise StoreUnavailable
 
     async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
@@ -264,7 +264,7 @@ class AbsentLedger:
         self.times = times
         self.tried = 0
 
-    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
+    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> Ceiling | None:
         return await self._stored.book(booking, now, ceiling)
 
     async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:

@@ -29,10 +29,10 @@ class FullLedger:
     ceiling: Ceiling | None = None
     lasts = timedelta()
 
-    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> bool:
+    async def book(self, booking: BookingRow, now: datetime, ceiling: Ceiling) -> Ceiling | None:
         self.ceiling = ceiling
         self.lasts = booking.runs_out_at - now
-        return False
+        return ceiling
 
     async def settle(self, booking: BookingRow, used: Spend, *, calls: int) -> None:
         raise AssertionError("nothing was booked")

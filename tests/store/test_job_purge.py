@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
-
-import pytest
 
 from reward_server.store.job_records import Chunk, FileRow, JobRow, JobStatus
 from reward_server.store.store import Store
@@ -14,18 +11,6 @@ from tests.store.builders import NOW
 
 DAY = timedelta(days=1)
 LAB = "acme"
-
-
-@pytest.fixture(params=["url", "postgres_url"])
-def engine_url(request: pytest.FixtureRequest) -> str:
-    return str(request.getfixturevalue(request.param))
-
-
-@pytest.fixture
-async def store(engine_url: str) -> AsyncIterator[Store]:
-    store = await Store.open(engine_url)
-    yield store
-    await store.close()
 
 
 def a_file(number: int) -> FileRow:
@@ -58,7 +43,8 @@ def a_job(number: int) -> JobRow:
     )
 
 
-async def test_uploads_that_were_broken_off_go_with_their_lines(store: Store) -> None:
+async def test_uploads_that_were_broken_off_go_with_their_lines(store_on_both: Store) -> None:
+    store = store_on_both
     async with store.transaction() as unit:
         for row in (a_file(1), a_file(2), replace(a_file(3), created_at=NOW + 2 * DAY)):
             await unit.files.add(row)
@@ -72,7 +58,8 @@ async def test_uploads_that_were_broken_off_go_with_their_lines(store: Store) ->
     assert left == [{0: b"{}"}, {}, {0: b"{}"}]
 
 
-async def test_jobs_go_when_they_have_been_over_for_long(store: Store) -> None:
+async def test_jobs_go_when_they_have_been_over_for_long(store_on_both: Store) -> None:
+    store = store_on_both
     async with store.transaction() as unit:
         await unit.files.add(a_file(1))
         for number in (1, 2):

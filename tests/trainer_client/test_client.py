@@ -173,8 +173,9 @@ def test_a_fault_that_stays_is_raised_after_the_last_attempt(
     assert len(server.seen) == QUICK.attempts
 
 
-def test_a_budget_that_is_used_up_is_not_asked_for_again(drive: Driver) -> None:
-    answer = Answer(429, envelope("budget_exhausted"), {"Retry-After": "1"})
+@pytest.mark.parametrize("code", ["budget_exhausted", "budget_too_small"])
+def test_a_budget_that_is_used_up_is_not_asked_for_again(drive: Driver, code: str) -> None:
+    answer = Answer(429, envelope(code), {"Retry-After": "1"})
     with serving(answer) as server, pytest.raises(BudgetExhausted) as caught:
         drive(server.url, "catalog")
     assert isinstance(caught.value, RateLimited)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -115,9 +115,14 @@ def _append(path: Path, text: bytes) -> None:
         stream.write(text)
 
 
-def forget_begun(folder: Path, before: datetime, lab_id: str = "*") -> None:
-    """Delete what was begun, for a lab or for all, and never finished: of jobs that were cancelled, say."""
+def forget_begun(folder: Path, before: datetime, open_jobs: Collection[str], lab_id: str = "*") -> None:
+    """Delete what was begun, for a lab or for all, and never finished: of jobs that were cancelled, say.
+
+    What a job that is not over has made so far stays, however old it is: the job works there, or goes on from it.
+    """
     for place in folder.glob(f"labs/{lab_id}/*"):
+        if place.name in open_jobs:
+            continue
         with suppress(FileNotFoundError):  # finished meanwhile
             if datetime.fromtimestamp(place.stat().st_mtime, UTC) < before:
                 shutil.rmtree(place, ignore_errors=True)

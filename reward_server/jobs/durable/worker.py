@@ -23,9 +23,16 @@ from reward_server.coordination.fair_threads import working_for
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 from reward_server.coordination.usage import UsageMeter
-from reward_server.errors import BudgetExhausted, ComputeExhausted, LabsError, LeaseLost, StoreUnavailable
+from reward_server.errors import (
+    BudgetExhausted,
+    BudgetTooSmall,
+    ComputeExhausted,
+    LabsError,
+    LeaseLost,
+    StoreUnavailable,
+)
 from reward_server.jobs.durable.kinds import Item, Kind, Work, failed, failed_by, passing_codes
-from reward_server.store.job_items import MAX_ATTEMPTS, Hold
+from reward_server.store.job_claims import MAX_ATTEMPTS, Hold
 from reward_server.store.job_records import Claim, ItemOutcome, ItemState, JobRow
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store, UnitOfWork
@@ -143,6 +150,8 @@ class Worker:
                 deadline_s = self._pace.slice_deadline_s if kind.whole is None else kind.whole.deadline_s
                 async with asyncio.timeout(deadline_s):
                     await self._require_some_of_the_day(job)
+                    if kind.whole is not None:
+                        await self._go_on(claim)
                     items = await self._items(claim)
                     read, note = partial(self._read, job), partial(self._note, claim)
                     work = Work(lab_of(job), job.params, job.job_id, job.file_id, note, read)
@@ -152,6 +161,8 @@ class Worker:
                     await kind.run(work, items, self._recorder(claim, unpaid, sizes))
             if unpaid:
                 await self._have_it_rest(claim, BudgetExhausted.code)
+        except BudgetTooSmall as error:
+            await self._failed_by(claim, error)
         except (BudgetExhausted, ComputeExhausted) as error:
             await self._have_it_rest(claim, error.code)
         except LeaseLost:
@@ -192,6 +203,12 @@ class Worker:
             async with self._store.transaction() as unit:
                 await unit.job_items.rest(claim, now, min(now + REST, next_midnight(now)), reason)
 
+    async def _go_on(self, claim: Claim) -> None:
+        """A whole file waits for text alone, of which there is some again: it is being done, however long it takes."""
+        if claim.job.rests_for is not None:
+            async with self._store.transaction() as unit:
+                await unit.job_items.go_on(claim)
+
     async def _note(self, claim: Claim, noted: JsonObject) -> None:
         with suppress(StoreUnavailable):
             async with self._store.transaction() as unit:
@@ -225,11 +242,15 @@ class Worker:
         return record
 
     def _judged(self, claim: Claim, outcome: ItemOutcome) -> ItemOutcome:
-        """A failure in passing waits for the next attempt; after the last one it is dead."""
-        if outcome.state is not ItemState.FAILED or (outcome.result or {}).get("code") not in self._passing:
+        """A failure in passing waits for the next attempt; after the last one it is dead.
+
+        What no day of the lab has room for is dead at once: only a higher limit helps, and then it may be retried.
+        """
+        code = (outcome.result or {}).get("code")
+        if outcome.state is not ItemState.FAILED or code not in self._passing:
             return outcome
         attempt = claim.attempts[outcome.index]
-        if attempt >= MAX_ATTEMPTS:
+        if attempt >= MAX_ATTEMPTS or code == BudgetTooSmall.code:
             return replace(outcome, state=ItemState.DEAD)
         wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (attempt - 1))
         return ItemOutcome(

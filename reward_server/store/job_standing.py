@@ -1,0 +1,88 @@
+"""How a job stands after what became of its items: counts, the end of the job, and the end of a wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, update
+
+from reward_server.store.job_records import ItemOutcome, ItemState, JobRow, JobStatus
+from reward_server.store.tables import Job, JobItem, table_of
+
+GOES_ON: dict[str, object] = {"status": JobStatus.RUNNING, "rests_until": None, "rests_for": None}
+"""What changes of a job that waited, once something of it was done."""
+
+_JOB = table_of(Job)
+_ITEM = table_of(JobItem)
+_RECORD = (
+    update(_ITEM)
+    .where(
+        _ITEM.c.lab_id == bindparam("this_lab"),
+        _ITEM.c.job_id == bindparam("this_job"),
+        _ITEM.c.item_index == bindparam("this_item"),
+    )
+    .values({name: bindparam(name) for name in ("state", "lease", "lease_until", "result")})
+)
+_STANDING = (
+    "status",
+    "next_index",
+    "done",
+    "failed",
+    "dead",
+    "error",
+    "started_at",
+    "finished_at",
+    "served_at",
+    "rests_until",
+    "rests_for",
+)
+"""What workers change of a job."""
+_SAVE = (
+    update(_JOB)
+    .where(_JOB.c.lab_id == bindparam("this_lab"), _JOB.c.job_id == bindparam("this_job"))
+    .values({name: bindparam(name) for name in _STANDING})
+)
+
+
+def write_outcomes(connection: Connection, job: JobRow, outcomes: Sequence[ItemOutcome]) -> None:
+    """Write down what became of items."""
+    connection.execute(_RECORD, [_recorded(job, each) for each in outcomes])
+
+
+def counted(
+    connection: Connection, job: JobRow, outcomes: Sequence[ItemOutcome], now: datetime, *, goes_on: bool = False
+) -> JobRow:
+    """The job with these outcomes in its counts; over when every item has one. One that `goes_on` waits no longer."""
+    changes: dict[str, object] = dict(GOES_ON) if goes_on else {}
+    changes |= {
+        name: getattr(job, name) + sum(each.state is state for each in outcomes)
+        for name, state in (("done", ItemState.DONE), ("failed", ItemState.FAILED), ("dead", ItemState.DEAD))
+    }
+    if sum(int(str(changes[name])) for name in ("done", "failed", "dead")) >= job.total:
+        changes |= {**GOES_ON, "status": JobStatus.COMPLETED, "finished_at": now}
+    return saved(connection, job, changes)
+
+
+def saved(connection: Connection, job: JobRow, changes: dict[str, object]) -> JobRow:
+    """The job with these changes, which are written down."""
+    changed = replace(job, **changes)  # type: ignore[arg-type]
+    connection.execute(_SAVE, {**place_of(job), **{name: getattr(changed, name) for name in _STANDING}})
+    return changed
+
+
+def place_of(job: JobRow) -> dict[str, object]:
+    """Its lab and id, as the statements that change something call them."""
+    return {"this_lab": job.lab_id, "this_job": job.job_id}
+
+
+def _recorded(job: JobRow, outcome: ItemOutcome) -> dict[str, object]:
+    return {
+        **place_of(job),
+        "this_item": outcome.index,
+        "state": outcome.state,
+        "lease": None,
+        "lease_until": outcome.not_before,
+        "result": outcome.result,
+    }
