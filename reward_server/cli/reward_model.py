@@ -101,7 +101,7 @@ def evaluate(
     with shown(console) as report:
         report("reading", 0, 1)
         from reward_server.jobs.reward_model.evaluate import evaluate as measure
-        from reward_server.jobs.reward_model.evaluate import lacks, overlap_line
+        from reward_server.jobs.reward_model.evaluate import lacks, overlap_line, systems_line
         from reward_server.jobs.reward_model.report import in_words, page, pictures, uncertainty_lines, write_folder
         from reward_server.reward_models.artefact import REPORT, refuse_taken
         from reward_server.reward_models.plain_features import PlainFeatures
@@ -120,7 +120,7 @@ def evaluate(
         measured = measure(found, dataset, featuriser, plain, shelf=shelf_of(settings), report=report)
     show_figures(console, measured)
     overlap = overlap_line(found, dataset)
-    missing = (*dataset.notes, *lacks(found, dataset))
+    missing = (*systems_line(found, dataset), *dataset.notes, *lacks(found, dataset))
     for line in (overlap, *missing, *in_words(measured), *uncertainty_lines(measured.uncertainty)):
         console.print(line, highlight=False)
     if out is not None:

@@ -47,6 +47,8 @@ class DataCard(BaseModel):
     pairs: int
     groups: int
     grouped_by: str
+    systems: tuple[str, ...] = ()
+    """Who wrote the replies it learned from, where rows name them."""
     source: str
     """`file` or `store`; the name of a file would say more than a reader of the card should know."""
     scale: tuple[float, float] = (0.0, 1.0)

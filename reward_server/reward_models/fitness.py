@@ -10,9 +10,12 @@ from reward_server.reward_models.baselines import MEAN
 from reward_server.reward_models.dataset import OVERALL
 
 PAIRS = "pairs"
+UNSEEN, PAIRS_UNSEEN = "unseen systems", "pairs of unseen systems"
+"""Held-out rows by systems that the heads asked about them did not learn from (`jobs.reward_model.unseen`)."""
 MIN_STYLE_PAIRS = 20
-"""A style set of fewer pairs decides nothing."""
+"""A style set of fewer pairs decides nothing, nor do fewer rows of unseen systems."""
 CHANCE = 0.5
+_KNOWS_NOTHING = ((UNSEEN, "auc", "AUC"), (PAIRS_UNSEEN, "pairwise", "share of pairs in the right order"))
 DECIDES = ((OVERALL, "r2", "R²"), (PAIRS, "pairwise", "share of pairs in the right order"))
 """The figures that a model is set against its baselines by."""
 
@@ -55,6 +58,10 @@ def unfit(card: Card) -> str | None:
                 f"the simple baseline `{rival.name}` is better on its held-out rows ({rival.title} {rival.theirs:.3f}, "
                 f"the model {rival.own:.3f})"
             )
+    for name, figure, title in _KNOWS_NOTHING:
+        value = card.metrics.get(name, {}).get(figure, {}).get("value", 1.0)
+        if value < CHANCE and card.metrics[name]["n"] >= MIN_STYLE_PAIRS:
+            return f"it knows who wrote a reply, not how good it is: {title} {value:.3f} on {name}, chance is {CHANCE}"
     for name, found in card.style.items():
         value = found["accuracy"]["value"]
         if found["n"] >= MIN_STYLE_PAIRS and value < CHANCE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -10,17 +11,18 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from reward_server.jobs.reward_model.evaluate import evaluate, systems_line
 from reward_server.jobs.reward_model.style_check import style_lines
 from reward_server.jobs.reward_model.train import Task, Trained, train
 from reward_server.jobs.reward_model.within import PAIRS_WITHIN, WITHIN, pairs_within_systems
-from reward_server.reward_models import metrics
+from reward_server.reward_models import artefact, metrics
 from reward_server.reward_models.artefact import Card
 from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.dataset import Dataset, Preferred, grouped
-from reward_server.reward_models.fitness import unfit
+from reward_server.reward_models.dataset import Dataset, Labelled, Preferred, grouped
+from reward_server.reward_models.fitness import PAIRS_UNSEEN, UNSEEN, unfit
 from reward_server.reward_models.style_sets import AGREES, DISAGREES, NEIGHBOURS, RESTYLED
 from tests.jobs.test_reward_model_train import NOW, RECIPE, quiet, tools_at, trained
-from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
+from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks, talk
 
 
 @pytest.fixture(autouse=True)
@@ -175,3 +177,68 @@ def test_who_knows_systems_alone_orders_no_pair_within_one() -> None:
     margins[40:] = np.tile([1.0, -1.0], 10)
     found = pairs_within_systems([*pairs, *own], margins, ones, 0)
     assert (found["n"], found["systems"], found["pairwise"]["value"]) == (20, 1, 0.5)
+
+
+def named(talks: Dataset, who: Sequence[str]) -> Dataset:
+    return replace(talks, labelled=tuple(replace(r, system=s) for r, s in zip(talks.labelled, who, strict=True)))
+
+
+def test_where_the_system_decides_unseen_systems_are_told_apart_by_chance(tmp_path: Path) -> None:
+    """Each of six systems has a word of its own and a level of its own; nothing else tells the labels."""
+    source = random.Random(5)
+    words = ("please", "thanks", "sorry", "bike", "tyre", "pump")
+    rows = []
+    for number in range(360):
+        place = number % 6
+        level = 0.15 + 0.6 * (place % 3) / 2 + source.uniform(-0.12, 0.12)
+        said = talk([words[place]] * source.randint(2, 4), f"hello {number}")
+        rows.append(Labelled(said, {"score": level}, f"g{number // 6}", number + 1, system=f"system {place}"))
+    found = trained(tmp_path, grouped(Dataset(tuple(rows))))
+    pooled, apart = found.card.metrics["score"], found.card.metrics[UNSEEN]
+    assert pooled["auc"]["value"] > 0.9
+    assert apart["auc"]["value"] < 0.75
+    assert apart["n"] == pooled["n"]
+    assert (found.card.split["systems"], found.card.split["system_parts"]) == (6, 4)
+    report = (tmp_path / "model" / "report.md").read_text()
+    assert "Split by group and system: rows name 6 systems" in report
+    assert "It knows who wrote a reply" in report
+
+
+def test_what_holds_for_any_system_holds_for_unseen_ones(tmp_path: Path) -> None:
+    talks = labelled_talks()
+    card = trained(tmp_path, named(talks, [f"s{place % 5}" for place in range(len(talks.labelled))])).card
+    assert card.metrics[UNSEEN]["spearman"]["value"] > 0.7
+    assert card.data.systems == ("s0", "s1", "s2", "s3", "s4")
+    assert "It knows who wrote a reply" not in (tmp_path / "model" / "report.md").read_text()
+
+
+def test_pairs_of_unseen_systems_have_figures_of_their_own(tmp_path: Path) -> None:
+    talks = preferred_talks(240)
+    sides = [("A", "B"), ("C", "D"), ("B", "A"), ("D", "C"), ("A", "C"), ("D", "B")]
+    pairs = tuple(replace(pair, systems=sides[place % 6]) for place, pair in enumerate(talks.preferred))
+    card = trained(tmp_path, replace(talks, preferred=pairs)).card
+    assert 10 <= card.metrics[PAIRS_UNSEEN]["n"] < card.metrics["pairs"]["n"]
+    assert card.metrics[PAIRS_UNSEEN]["pairwise"]["value"] > 0.7
+
+
+def test_a_model_that_knows_authors_alone_is_unfit() -> None:
+    apart = {UNSEEN: {"n": 40, "auc": {"value": 0.45}}}
+    why = "it knows who wrote a reply, not how good it is: AUC 0.450 on unseen systems, chance is 0.5"
+    assert unfit(card_with(apart, {})) == why
+    assert unfit(card_with({UNSEEN: {"n": 40, "auc": {"value": 0.55}}}, {})) is None
+    assert unfit(card_with({UNSEEN: {"n": 19, "auc": {"value": 0.45}}}, {})) is None
+
+
+def test_an_evaluation_tells_rows_of_known_systems_from_others(tmp_path: Path) -> None:
+    talks = labelled_talks()
+    trained(tmp_path, named(talks, ["A"] * 80 + ["B"] * 80))
+    found, others = artefact.read(tmp_path / "model"), labelled_talks(60, seed=9)
+    half = named(others, ["A"] * 30 + ["C"] * 30)
+    tools = tools_at(tmp_path)
+    measured = evaluate(found, half, WordCounts(), tools.plain, shelf=tools.shelf, report=quiet)
+    assert (measured.metrics[UNSEEN]["n"], measured.metrics["score"]["n"]) == (30, 60)
+    [line] = systems_line(found, half)
+    assert line.startswith("30 of 60 rows are by systems that the model learned from (A, B)")
+    assert systems_line(found, others) == ()
+    [none] = systems_line(found, named(others, ["C"] * 60))
+    assert none == "60 of 60 rows name their system, and the model learned from none of these."

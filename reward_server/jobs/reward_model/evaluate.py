@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from reward_server.errors import InvalidRequest
 from reward_server.jobs.reward_model.lacks import without_intervals
 from reward_server.jobs.reward_model.measure import Measured, Rows, measure
 from reward_server.jobs.reward_model.train import Report
+from reward_server.jobs.reward_model.unseen import MIN_ROWS, figures_of_unseen, systems_of
 from reward_server.reward_models import word_baseline
 from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.dataset import Dataset, check_labels_differ
 from reward_server.reward_models.feature_shelf import FeatureShelf
+from reward_server.reward_models.fitness import UNSEEN
 from reward_server.reward_models.heads import Featuriser
 from reward_server.reward_models.known_rows import trained_rows
 from reward_server.reward_models.model import UNCERTAINTY, model_of
@@ -44,14 +47,30 @@ def evaluate(
     words = artefact.extras.get(word_baseline.FILE)
     baselines = Baselines.from_json(artefact.card.baselines, words, artefact.card.reads)
     measured = measure(model_of(artefact), Rows(dataset, features, described), baselines)
+    unseen = figures_of_unseen(dataset, artefact.card.data.systems, artefact.heads, features)
     report("measuring", 1, 1)
-    return measured
+    return replace(measured, metrics=measured.metrics | unseen)
 
 
 def lacks(artefact: Artefact, dataset: Dataset) -> tuple[str, ...]:
     """What such an evaluation cannot give: the doubt of a model without one, intervals over too few groups."""
     doubt = () if UNCERTAINTY in artefact.card.files else (f"no uncertainty: {artefact.id} was trained without one",)
     return (*doubt, *without_intervals(dataset))
+
+
+def systems_line(artefact: Artefact, dataset: Dataset) -> tuple[str, ...]:
+    """How many rows are by systems that the model learned from, where rows name them."""
+    known, rows = frozenset(artefact.card.data.systems), list(dataset.rows())
+    named = sum(bool(systems_of(row)) for row in rows)
+    if not named:
+        return ()
+    heard = sum(bool(systems_of(row) & known) for row in rows)
+    if not heard:
+        return (f"{named} of {len(rows)} rows name their system, and the model learned from none of these.",)
+    return (
+        f"{heard} of {len(rows)} rows are by systems that the model learned from ({', '.join(sorted(known))}); "
+        f"`{UNSEEN}` are the others that name theirs, from {MIN_ROWS} rows on.",
+    )
 
 
 def overlap_line(artefact: Artefact, dataset: Dataset) -> str:

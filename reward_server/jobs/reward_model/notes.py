@@ -24,6 +24,12 @@ def notes(about: Mapping[str, Any]) -> list[str]:
         "conversation also stands in a later part",
         f"Penalty {recipe['l2'][0]:g}, weights of epoch {recipe['epoch']}, encoder {about['encoder_version']}",
     ]
+    if "system_parts" in sizes:
+        lines.append(
+            f"Split by group and system: rows name {counted(sizes['systems'], 'system')}; figures of `unseen systems` "
+            f"are of heads fitted anew without a part of them ({sizes['system_parts']} parts in turn), on held-out "
+            "rows of that part: neither the group nor the system of a row was learned from"
+        )
     if "features_tried" in recipe:
         tried = ", ".join(f"{reading} {merit:.3f}" for reading, merit in recipe["features_tried"].items())
         lines.append(f"Features: {recipe['features']}, which did best on the validation part ({tried})")

@@ -13,7 +13,7 @@ from reward_server.jobs.reward_model.measure import Measured
 from reward_server.reward_models import plots
 from reward_server.reward_models.baselines import MEAN
 from reward_server.reward_models.dataset import OVERALL
-from reward_server.reward_models.fitness import PAIRS, rivals
+from reward_server.reward_models.fitness import PAIRS, PAIRS_UNSEEN, UNSEEN, rivals
 from reward_server.reward_models.training import Fitted
 
 _FIGURES = ("r2", "mse", "spearman", "pearson", "auc", "pairwise", "ece")
@@ -94,7 +94,7 @@ def uncertainty_lines(figures: Mapping[str, Any]) -> list[str]:
 def in_words(measured: Measured) -> list[str]:
     """What figures mean that are easily misread or overlooked: a baseline as good as the model, an R² below 0, of the
     model or of the mean of what it learned, and doubt that sorts nothing."""
-    lines = _against_baselines(measured)
+    lines = [*_against_baselines(measured), *_authors_in_words(measured)]
     own = measured.metrics.get(OVERALL, {})
     if "r2" in own and own["r2"]["value"] < 0.0:
         worse = f"its values are further off than always saying the mean would be (R² {own['r2']['value']:.2f})"
@@ -125,6 +125,22 @@ def _against_baselines(measured: Measured) -> list[str]:
         elif not rival.is_sure:
             lines.append(
                 f"This model is not shown to beat the simple baseline `{rival.name}` {told}: more rows may tell."
+            )
+    return lines
+
+
+def _authors_in_words(measured: Measured) -> list[str]:
+    """Says so where the figures hang on having learned from the systems that wrote the replies."""
+    lines = []
+    for name, pooled, figure, title in (
+        (UNSEEN, OVERALL, "spearman", "Spearman"),
+        (PAIRS_UNSEEN, PAIRS, "pairwise", "share of pairs in the right order"),
+    ):
+        apart, together = (measured.metrics.get(each, {}).get(figure) for each in (name, pooled))
+        if apart and together and apart.get("high", apart["value"]) < together["value"]:
+            lines.append(
+                f"It knows who wrote a reply: {title} {together['value']:.3f} on all rows, {apart['value']:.3f} on "
+                "those of systems that were not learned from, as an agent in training is none of them."
             )
     return lines
 

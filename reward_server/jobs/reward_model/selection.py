@@ -7,7 +7,7 @@ counterparts beside them (`reward_models.counterparts`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -51,6 +51,13 @@ class Kept:
     validation: Examples
     about: dict[str, Any]
     """For the card: which it is, and what each that was tried came to."""
+
+    def alone(self, wanted: Wanted) -> Wanted:
+        """To fit in this way and with its penalty again, and in no other."""
+        name = str(self.about["features"])
+        beside: Beside = "with" if name.endswith(WITH) else "without"
+        recipe = replace(wanted.recipe, l2=(self.fitted.l2,))
+        return replace(wanted, features=name.removesuffix(WITH), counterparts=beside, recipe=recipe)
 
 
 class Selection:

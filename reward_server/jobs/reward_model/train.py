@@ -23,9 +23,10 @@ from reward_server.jobs.reward_model.lacks import notes_on_lacks
 from reward_server.jobs.reward_model.measure import Measured, Rows, measure
 from reward_server.jobs.reward_model.notes import notes
 from reward_server.jobs.reward_model.report import page, pictures
-from reward_server.jobs.reward_model.selection import Beside, Selection, Wanted
+from reward_server.jobs.reward_model.selection import Beside, Kept, Selection, Wanted
 from reward_server.jobs.reward_model.style_check import Reader, style_check
 from reward_server.jobs.reward_model.style_choice import AUTO, balanced_parts, notes_on_style
+from reward_server.jobs.reward_model.unseen import Asked, Found, asked_about, measured_without, named_systems
 from reward_server.jobs.reward_model.verdict import Metric, default_metric, verdict
 from reward_server.reward_models import artefact, word_baseline
 from reward_server.reward_models.artefact import Card, DataCard
@@ -118,6 +119,8 @@ class Attempt:
     """Which reading of the features was kept, and what each that was tried came to."""
     encoder_version: str
     features_version: str
+    left_out: dict[str, int]
+    """How many systems rows name, and in how many parts they were left out in turn (`unseen`)."""
     encoder: bytes | None = field(default=None, repr=False)
     """Tuned weights; None for the encoder of the setting."""
 
@@ -221,13 +224,41 @@ class _Laboratory:
         reader = Reader(Shelved(featuriser, shelf), Shelved(plain, shelf), plain.encoder, task.reads)
         checked = style_check(model, parts.held_out, reader, task.recipe.seed, self._open_data)
         report("measuring", 1, 1)
-        return Attempt(fitted, model, measured, checked, kept.about, version, featuriser.version)
+        unseen = self._unseen(kept, featuriser, features, checkpoint, stage)
+        measured = replace(measured, metrics=measured.metrics | unseen.metrics)
+        left_out = {"systems": unseen.systems, "system_parts": unseen.parts} if unseen.parts else {}
+        return Attempt(fitted, model, measured, checked, kept.about, version, featuriser.version, left_out)
+
+    def _unseen(
+        self,
+        kept: Kept,
+        featuriser: Featuriser,
+        features: Mapping[str, Matrix],
+        checkpoint: Checkpoint,
+        stage: str,
+    ) -> Found:
+        """What heads fitted in the kept way say of systems that they did not learn from."""
+
+        def asked(parts: Split, number: int) -> Asked:
+            name = f"without systems, part {number + 1}"
+            again = self._selecting(parts, kept.alone(self._wanted)).best(
+                featuriser, features, checkpoint.inside(name.replace(", ", "-")), f"{stage} {name}"
+            )
+            return asked_about(again.fitted.heads, parts.held_out, features)
+
+        return measured_without(self._parts, self._task.recipe.seed, asked)
 
     @cached_property
     def _selection(self) -> Selection:
-        task, tools = self._task, self._tools
-        wanted = Wanted(task.features, task.counterparts, task.reads, task.recipe)
-        return Selection(self._parts, wanted, tools.plain.encoder, tools.shelf, self._report)
+        return self._selecting(self._parts, self._wanted)
+
+    @property
+    def _wanted(self) -> Wanted:
+        task = self._task
+        return Wanted(task.features, task.counterparts, task.reads, task.recipe)
+
+    def _selecting(self, parts: Split, wanted: Wanted) -> Selection:
+        return Selection(parts, wanted, self._tools.plain.encoder, self._tools.shelf, self._report)
 
     @cached_property
     def _open_data(self) -> Dataset | None:
@@ -297,6 +328,7 @@ def _about(
         pairs=len(dataset.preferred),
         groups=len(dataset.groups),
         grouped_by=dataset.grouped_by,
+        systems=named_systems(parts.train, parts.validation),
         source=task.source,
         scale=task.scale,
         notes=(
@@ -315,7 +347,7 @@ def _about(
     sizes = {name: len(list(part.rows())) for name, part in _named(parts).items()}
     return {
         "data": data,
-        "split": {**sizes, "duplicates_removed": parts.duplicates},
+        "split": {**sizes, "duplicates_removed": parts.duplicates, **attempt.left_out},
         "recipe": recipe,
         "encoder": resolved(task.encoder),
         "encoder_version": attempt.encoder_version,
