@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from reward_server.coordination.actor import Actor
 from reward_server.coordination.audit import AuditLog
-from reward_server.coordination.failed_keys import FailedKeys
+from reward_server.coordination.failed_keys import FailedKeys, LocalFailedKeys
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
 from reward_server.coordination.rate_limiter import Decision, RateLimiter
@@ -49,7 +49,7 @@ class Gatekeeper:
         self._tokens = tokens
         self._open = open_access
         self._audit = audit
-        self._failed = failed or FailedKeys()
+        self._failed = failed or LocalFailedKeys()
         self._monotonic = monotonic
         self._checked = monotonic()
 
@@ -69,7 +69,7 @@ class Gatekeeper:
             return lab
         if await self._is_open():
             return DEVELOPMENT_LAB
-        if key and self._failed.failed(address) and self._audit is not None:
+        if key and await self._failed.failed(address) and self._audit is not None:
             await self._audit.try_to_note(Actor("", "", address), "keys.refused", "too many invalid keys in a minute")
         raise Unauthenticated(REFUSAL)
 

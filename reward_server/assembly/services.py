@@ -68,6 +68,7 @@ async def services_of(
             open_access=ground.open_access,
             tokens=tokens_of(settings, store, clock),
             audit=ground.audit,
+            failed=ground.shared.failed_keys,
         ),
         cursors=CursorCodec(ground.pepper),
         episodes=_episodes(given, ground, scoring),

@@ -8,6 +8,7 @@ from typing import Self
 
 from reward_server.coordination.cache import Cache, LocalCache, RedisCache
 from reward_server.coordination.events import Events, LocalEvents, RedisEvents
+from reward_server.coordination.failed_keys import FailedKeys, LocalFailedKeys, RedisFailedKeys
 from reward_server.coordination.leases import Leases, LocalLeases, RedisLeases
 from reward_server.coordination.locks import LocalLocks, Locks, RedisLocks
 from reward_server.coordination.minutes import LocalMinutes, Minutes, RedisMinutes
@@ -17,7 +18,7 @@ from reward_server.coordination.redis_link import RedisLink
 
 @dataclass(frozen=True)
 class Shared:
-    """Rates, budgets of the minute, leases, locks, events, and what is remembered for a while."""
+    """Rates, budgets of the minute, leases, keys that are no good, locks, events, what is remembered for a while."""
 
     rates: RateLimiter
     locks: Locks
@@ -25,12 +26,21 @@ class Shared:
     cache: Cache
     minutes: Minutes
     leases: Leases
+    failed_keys: FailedKeys
     link: RedisLink | None = None
 
     @classmethod
     def local(cls) -> Self:
         """For a server that is alone."""
-        return cls(RateLimiter(), LocalLocks(), LocalEvents(), LocalCache(), LocalMinutes(), LocalLeases())
+        return cls(
+            RateLimiter(),
+            LocalLocks(),
+            LocalEvents(),
+            LocalCache(),
+            LocalMinutes(),
+            LocalLeases(),
+            LocalFailedKeys(),
+        )
 
     @classmethod
     def through(cls, url: str, told: Callable[[bool], None] = lambda _lost: None) -> Self:
@@ -43,5 +53,6 @@ class Shared:
             RedisCache(link),
             RedisMinutes(link),
             RedisLeases(link),
+            RedisFailedKeys(link),
             link,
         )

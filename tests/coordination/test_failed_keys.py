@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reward_server.coordination import failed_keys
-from reward_server.coordination.failed_keys import MOST_PER_MINUTE, WINDOW_S, FailedKeys
+from reward_server.coordination.failed_keys import MOST_PER_MINUTE, WINDOW_S, LocalFailedKeys
 from reward_server.errors import TooManyFailedKeys
 
 
@@ -16,22 +16,22 @@ class Time:
         return self.now
 
 
-def test_after_so_many_an_address_waits_and_it_is_told_once() -> None:
+async def test_after_so_many_an_address_waits_and_it_is_told_once() -> None:
     time = Time()
-    failed = FailedKeys(time)
-    told = [failed.failed("a") for _ in range(MOST_PER_MINUTE)]
+    failed = LocalFailedKeys(time)
+    told = [await failed.failed("a") for _ in range(MOST_PER_MINUTE)]
     assert told == [False] * (MOST_PER_MINUTE - 1) + [True]
     with pytest.raises(TooManyFailedKeys) as refused:
-        failed.failed("a")
+        await failed.failed("a")
     assert refused.value.retry_after_s == WINDOW_S + 1
-    assert failed.failed("b") is False
+    assert await failed.failed("b") is False
     time.now = WINDOW_S
-    assert failed.failed("a") is False
+    assert await failed.failed("a") is False
 
 
-def test_no_more_addresses_are_remembered_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_more_addresses_are_remembered_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failed_keys, "MOST_ADDRESSES", 3)
-    failed = FailedKeys(Time())
+    failed = LocalFailedKeys(Time())
     for number in range(10):
-        failed.failed(str(number))
+        await failed.failed(str(number))
     assert len(failed._seen) == 3

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 
 from benchmarks.real_servers import RedisServer
 from reward_server.clock import ManualClock, SystemClock
+from reward_server.coordination.failed_keys import MOST_PER_MINUTE, WINDOW_S, FailedKeys
 from reward_server.coordination.idempotency import Body, Idempotency, Keep, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import Lab
@@ -17,7 +18,7 @@ from reward_server.coordination.leases import _RENEW, _TAKE, Lease, Leases, Redi
 from reward_server.coordination.locks import Busy, RedisLocks
 from reward_server.coordination.redis_link import REST_S, Lost, RedisLink
 from reward_server.coordination.shared import Shared
-from reward_server.errors import IdempotencyMismatch
+from reward_server.errors import IdempotencyMismatch, TooManyFailedKeys
 from reward_server.store.store import Store
 
 LAB = Lab(lab_id="acme", key_id="k", per_minute=None)
@@ -119,6 +120,33 @@ async def test_a_bucket_fills_steadily(shared: Shared) -> None:
 async def test_two_replicas_share_the_budget_of_a_minute(replicas: list[Shared]) -> None:
     waits = await asyncio.gather(*(each.minutes.charge("acme", 1_000, 400) for each in replicas * 3))
     assert [wait > 0 for wait in sorted(waits)] == [False] * 3 + [True] * 3
+
+
+async def refusals(keys: Sequence[FailedKeys], times: int) -> list[bool | int]:
+    """What so many failures in turn came to: whether each was the last, else the seconds to wait."""
+    told: list[bool | int] = []
+    for each in (keys * times)[:times]:
+        try:
+            told.append(await each.failed("192.0.2.1"))
+        except TooManyFailedKeys as refused:
+            told.append(refused.retry_after_s)
+    return told
+
+
+async def test_keys_that_are_no_good_are_counted_up_to_a_limit(shared: Shared) -> None:
+    told = await refusals([shared.failed_keys], MOST_PER_MINUTE + 1)
+    assert told[:-1] == [False] * (MOST_PER_MINUTE - 1) + [True]
+    assert 50 <= told[-1] <= WINDOW_S + 1
+    assert await shared.failed_keys.failed("192.0.2.2") is False
+
+
+async def test_two_replicas_count_the_failed_keys_of_an_address_together(replicas: list[Shared]) -> None:
+    told = await refusals([each.failed_keys for each in replicas], MOST_PER_MINUTE + 2)
+    assert told[:MOST_PER_MINUTE] == [False] * (MOST_PER_MINUTE - 1) + [True]
+    assert all(50 <= wait <= WINDOW_S + 1 for wait in told[MOST_PER_MINUTE:])
+    link = replicas[0].link
+    assert link is not None
+    assert 50_000 < await link.client.pttl("labs:failed_keys:192.0.2.1") <= 60_000
 
 
 async def test_a_bucket_that_is_full_again_is_forgotten(replicas: list[Shared]) -> None:
@@ -325,6 +353,7 @@ async def test_while_redis_is_lost_each_replica_works_alone(how: str, monkeypatc
         shared.link._monotonic = time
         await shared.rates.hit("k", 2)
         assert await shared.minutes.charge("acme", 1_000, 60_000) == 0
+        await refusals([shared.failed_keys], MOST_PER_MINUTE)
         if how == "stopped":
             server.kill()
         else:
@@ -333,6 +362,7 @@ async def test_while_redis_is_lost_each_replica_works_alone(how: str, monkeypatc
         assert [(await shared.rates.hit("k", 2)).allowed for _ in range(3)] == [True, True, False]
         assert [await shared.minutes.charge("acme", 1_000, 2_000) > 0 for _ in range(2)] == [False, True]
         assert [await shared.leases.take({"lab/acme": 1}) is None for _ in range(2)] == [False, True]
+        assert await shared.failed_keys.failed("192.0.2.1") is False
         async with shared.locks.hold("x", "a"), shared.locks.hold("x", "b"):
             pass
         await shared.cache.put("a", "b", 1.0)
