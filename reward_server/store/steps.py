@@ -67,8 +67,10 @@ _STEP_ALL = across_labs(
 def step_all(connection: Connection, steps: Sequence[tuple[EpisodeRow, int]]) -> set[str]:
     """Move episodes on, each from the turn given with it; the ids of those that were there and active.
 
-    Each episode once.
+    Each episode once. There may be none: of a batch of turns, every item can be an error.
     """
+    if not steps:
+        return set()
     if connection.dialect.name == "sqlite":
         return {after.episode_id for after, before in steps if _stepped(connection, after, before)}
     given = [

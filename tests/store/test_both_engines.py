@@ -43,6 +43,11 @@ async def test_a_turn_and_its_answer_come_back_as_they_went_in(store: Store) -> 
     assert str(found.body) == str(ODD)
 
 
+async def test_a_batch_of_no_turns_changes_nothing(store: Store) -> None:
+    async with store.transaction() as work:
+        assert await work.episodes.append_turns([]) == set()
+
+
 async def test_of_many_that_write_one_position_one_wins(store: Store) -> None:
     episode = an_episode()
     async with store.transaction() as work:
