@@ -5,7 +5,6 @@ The assets (Swagger UI, MIT and Apache-2.0) are the files of the package `fastap
 
 from __future__ import annotations
 
-import asyncio
 from functools import cache
 from importlib.resources import files
 
@@ -54,11 +53,9 @@ async def asset(name: str) -> Response:
     """One file of the page."""
     if name not in _ASSETS:
         raise NotFound
-    return Response(
-        await asyncio.to_thread(_content, name),
-        media_type=_ASSETS[name],
-        headers={"Cache-Control": "public, max-age=86400"},
-    )
+    # Not in a thread: it is read once, and whoever waited for a thread would hold a place meanwhile, without a key.
+    headers = {"Cache-Control": "public, max-age=86400"}
+    return Response(_content(name), media_type=_ASSETS[name], headers=headers)
 
 
 @cache
