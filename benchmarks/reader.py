@@ -44,7 +44,7 @@ def main() -> None:
     rows = packaged_turns(COLLECTIONS, library)
     parts: list[str] = []
     if arguments.turns:
-        outside = [row for path in sorted(arguments.turns.glob("*.jsonl")) for row in turns_of_file(path)]
+        outside = [row for path in sorted(arguments.turns.glob("*.jsonl")) for row in turns_of_file(path, library)]
         parts.append(
             section("turns that nobody who worked on the reader wrote or trained on", measured(library, outside))
         )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from trainer_client import ChatMessage, LabsClient, Rollout, play
+from trainer_client import ChatMessage, LabsClient, LabsError, Rollout, play
 
 TALKS = 8
 """Of each scenario: each asks one question more than the one before, every other one with some kindness."""
@@ -115,4 +115,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except LabsError as error:  # no server, a wrong key
+        sys.exit(str(error))

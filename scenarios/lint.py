@@ -19,7 +19,7 @@ from scenarios.rules import Loc, Remark, all_remarks, final_tools
 from scenarios.schema import CollectionFile, ScenarioFile
 from scenarios.spelling import counted, meant
 from scenarios.turns import SUFFIX as TURNS
-from scenarios.turns import load_turns
+from scenarios.turns import load_turns, unknown_names
 from scenarios.yamlfile import Document, Finding, ScenarioError, load
 
 COLLECTIONS = Path(__file__).parent / "collections"
@@ -82,12 +82,9 @@ def _beside(path: Path, file: ScenarioFile) -> list[Finding]:
         labelled = load_turns(turns)
     except ValueError as error:
         return [*findings, Finding(_name(turns), 1, f"{error}: correct the line")]
-    persona = file.private.persona
-    topics = {*(fact.id for fact in persona.facts), *(denial.id for denial in persona.denials)}
-    commitments = {each.id for each in persona.commitments}
-    for number, turn in enumerate(labelled, 1):
-        for name in (*(set(turn.asks) - topics), *(set(turn.commits) - commitments)):
-            findings.append(Finding(_name(turns), number, f"the case has no `{name}`: correct the label"))
+    for turn in labelled:
+        for name in unknown_names(file.private.persona, turn):
+            findings.append(Finding(_name(turns), turn.number, f"the case has no `{name}`: correct the label"))
     return findings
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from personas.case import PersonaCase
 from personas.compiled import Examples
 from personas.reading.sentences import sentences
 from personas.wording import content_stems
@@ -45,6 +46,8 @@ class LabelledTurn:
     quotes: Mapping[str, str] = field(default_factory=dict)
     """Commitment -> the sentence that makes it."""
     acts: tuple[str, ...] = ()
+    number: int = field(default=0, compare=False)
+    """Its line in the file, from 1."""
 
     @property
     def kept_aside(self) -> bool:
@@ -81,6 +84,7 @@ def _read(path: Path, number: int, line: str) -> LabelledTurn:
             stance=row.get("stance"),
             quotes=row.get("quotes", {}),
             acts=tuple(row.get("acts", ())),
+            number=number,
         )
     except (KeyError, TypeError, ValueError) as error:
         reason = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
@@ -92,6 +96,14 @@ def _check(row: Mapping[str, Any]) -> None:
         raise ValueError(f"unknown key `{min(unknown)}`")
     if row["kind"] not in KINDS:
         raise ValueError(f"unknown kind `{row['kind']}`")
+
+
+def unknown_names(persona: PersonaCase, turn: LabelledTurn) -> list[str]:
+    """Names in a turn's labels that the case does not have, in order."""
+    topics = {*(fact.id for fact in persona.facts), *(denial.id for denial in persona.denials)}
+    commitments = {each.id for each in persona.commitments}
+    made = {*turn.commits, *([] if turn.near is None else [turn.near])}
+    return sorted(({*turn.asks, *turn.told} - topics) | (made - commitments))
 
 
 def quote_of(turn: LabelledTurn, commitment: str) -> str | None:

@@ -56,7 +56,7 @@ def evaluate(
     library = load_scenarios(scenarios)
     try:
         if files:
-            rows = [row for path in files for row in turns_of_file(_existing(path))]
+            rows = [row for path in files for row in turns_of_file(_existing(path), library)]
         else:
             rows = [row for row in packaged_turns(scenarios or COLLECTIONS, library) if row.turn.kept_aside]
         if not rows:

@@ -47,10 +47,15 @@ def limit(
     concurrency: Annotated[int | None, typer.Option(min=0, help="Requests in work at once.")] = None,
     storage_mb: Annotated[
         float | None,
-        typer.Option(min=0, help="What is stored, in megabytes: conversations, files, results of jobs, models."),
+        typer.Option(
+            min=0, help="All that is stored, in megabytes: conversations, files, results of jobs, models, calibrations."
+        ),
     ] = None,
     retention_days: Annotated[
-        int | None, typer.Option(min=0, help="Days until conversations and rows of broken trainings are deleted.")
+        int | None,
+        typer.Option(
+            min=0, help="Days until conversations, files, jobs that are over and rows of broken trainings are deleted."
+        ),
     ] = None,
     data: Data = None,
 ) -> None:

@@ -17,7 +17,7 @@ from reward_server.coordination.redis_link import PREFIX, Lost, RedisLink
 
 MINUTE_S = 60.0
 FORGET_BEYOND = 10_000
-"""Labs; those whose bucket is full are forgotten then, which changes nothing for them."""
+"""Labs; those whose bucket is full again are forgotten then, which changes nothing for them: debts are kept."""
 
 # Keys of one lab may have plans of their own: each fills the lab's bucket at its own pace when it is used, so what it
 # holds is worked out anew at every charge, a refused one too. Redis forgets a bucket when it would be full again.
@@ -46,8 +46,13 @@ class Minutes(Protocol):
 
 @dataclass(slots=True)
 class _Bucket:
+    most: int
     level: float
     seen_s: float
+
+    def level_at(self, now: float) -> float:
+        """What it holds by then, filling at the pace of its last charge."""
+        return min(float(self.most), self.level + (now - self.seen_s) * self.most / MINUTE_S)
 
 
 class LocalMinutes:
@@ -63,8 +68,9 @@ class LocalMinutes:
         bucket = self._buckets.get(lab_id)
         if bucket is None:
             self._forget_full(now)
-            bucket = self._buckets[lab_id] = _Bucket(float(most), now)
-        bucket.level = found = min(float(most), bucket.level + (now - bucket.seen_s) * most / MINUTE_S)
+            bucket = self._buckets[lab_id] = _Bucket(most, float(most), now)
+        bucket.most = most
+        bucket.level = found = bucket.level_at(now)
         bucket.seen_s = now
         if found > 0:
             bucket.level -= characters
@@ -72,7 +78,7 @@ class LocalMinutes:
 
     def _forget_full(self, now: float) -> None:
         if len(self._buckets) >= FORGET_BEYOND:
-            self._buckets = {name: each for name, each in self._buckets.items() if now - each.seen_s < MINUTE_S}
+            self._buckets = {name: each for name, each in self._buckets.items() if each.level_at(now) < each.most}
 
 
 class RedisMinutes:

@@ -10,8 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from personas.compiled import CompiledCase
-from scenarios.library import Library
-from scenarios.turns import SUFFIX, LabelledTurn, load_turns
+from scenarios.library import Library, SealedScenario
+from scenarios.turns import SUFFIX, LabelledTurn, load_turns, unknown_names
 
 BORROWED = 15
 """Questions of other scenarios that each case is shown as ones about nothing in it."""
@@ -50,15 +50,24 @@ def packaged_turns(root: Path, library: Library) -> list[Row]:
     ]
 
 
-def turns_of_file(path: Path) -> list[Row]:
-    """The turns of a file named `<collection>__<scenario>.jsonl`, or of one beside its scenario."""
+def turns_of_file(path: Path, library: Library) -> list[Row]:
+    """The turns of a file named `<collection>__<scenario>.jsonl`, or of one beside its scenario.
+
+    Raises:
+        ValueError: there is no such scenario, or a line is not what it should be or names what the case does not have;
+            says which. A label that no reader could hit would only lower the shares.
+    """
     if path.name.endswith(SUFFIX):
         collection, scenario = path.parent.name, path.name.removesuffix(SUFFIX)
     else:
         collection, _, scenario = path.stem.partition("__")
     if not (collection and scenario):
         raise ValueError(f"{path}: name the file <collection>__<scenario>.jsonl")
-    return [Row(collection, scenario, turn) for turn in load_turns(path)]
+    rows = [Row(collection, scenario, turn) for turn in load_turns(path)]
+    for row in rows:
+        for name in unknown_names(_opened(library, row).secrets.persona, row.turn):
+            raise ValueError(f"{path}, line {row.turn.number}: {collection}/{scenario} has no `{name}`")
+    return rows
 
 
 def packaged_acts() -> list[ActRow]:
@@ -109,8 +118,12 @@ def case_of(library: Library, row: Row) -> CompiledCase:
     Raises:
         ValueError: there is no such scenario.
     """
+    return _opened(library, row).case
+
+
+def _opened(library: Library, row: Row) -> SealedScenario:
     try:
-        return library.vault.open(*row.key).case
+        return library.vault.open(*row.key)
     except KeyError:
         raise ValueError(f"there is no scenario {row.collection}/{row.scenario}") from None
 

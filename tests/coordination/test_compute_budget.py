@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from reward_server.coordination import minutes
 from reward_server.coordination.compute_budget import ComputeBudget
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
 from reward_server.coordination.leases import LocalLeases
-from reward_server.coordination.minutes import LocalMinutes
+from reward_server.coordination.minutes import MINUTE_S, LocalMinutes
 from reward_server.coordination.places import LabPlaces
 from reward_server.errors import ComputeExhausted, TooManyAtOnce
 from reward_server.store.records import Limits
@@ -39,6 +40,18 @@ async def test_who_took_more_than_there_was_waits_until_it_is_paid_back() -> Non
     assert refused.value.retry_after_s == 31
     time.now = 31.0
     await budget.charge(STANDARD, 1)
+
+
+async def test_a_bucket_is_forgotten_when_it_is_full_and_no_debt_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minutes, "FORGET_BEYOND", 2)
+    time = Time()
+    buckets = LocalMinutes(time)
+    await buckets.charge("owes", 1_000, 10_000)
+    await buckets.charge("took little", 1_000, 10)
+    time.now = MINUTE_S + 1
+    await buckets.charge("newcomer", 1_000, 1)
+    assert set(buckets._buckets) == {"owes", "newcomer"}
+    assert await buckets.charge("owes", 1_000, 1) > 400
 
 
 async def test_plans_differ_and_development_has_no_limit() -> None:

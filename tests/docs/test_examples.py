@@ -103,12 +103,18 @@ def test_what_a_python_block_is_said_to_print_is_what_it_prints(server: ServerPr
     assert run_python(block, server.url, tmp_path).stdout == shown
 
 
-def test_the_quickstarts_script_fails_when_nothing_could_be_played(server: ServerProcess, tmp_path: Path) -> None:
-    [block] = blocks("docs/quickstart.md", "python")
-    done = run_python(block.replace("vpn-that-drops", "no-such-thing"), server.url, tmp_path)
+@pytest.mark.parametrize(
+    ("page", "scenario"), [("README.md", "tired-and-dizzy"), ("docs/quickstart.md", "vpn-that-drops")]
+)
+def test_the_scripts_end_with_one_line_when_nothing_could_be_played(
+    server: ServerProcess, tmp_path: Path, page: str, scenario: str
+) -> None:
+    [block] = blocks(page, "python")
+    done = run_python(block.replace(scenario, "no-such-thing"), server.url, tmp_path)
     assert done.returncode == 1
-    assert "NotFound" in done.stderr
-    assert done.stderr.endswith(f"None of the 4 episodes could be started at {server.url}/api/v1.\n")
+    [line] = done.stderr.splitlines()
+    assert line.startswith("There is no such scenario in this collection. [scenario_not_found, HTTP 404")
+    assert server.url.removeprefix("http://") in line
 
 
 def test_what_the_api_page_says_of_turns_without_words_and_content_that_is_no_text(

@@ -84,16 +84,16 @@ def test_the_table_has_a_row_per_measure(library: Library) -> None:
 
 
 @pytest.mark.parametrize("name", ["tutoring__half-a-cup.jsonl", "tutoring/half-a-cup.turns.jsonl"])
-def test_collection_and_scenario_come_from_the_name_of_the_file(tmp_path: Path, name: str) -> None:
+def test_collection_and_scenario_come_from_the_name_of_the_file(library: Library, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text('{"turn": "Why?", "asks": [], "commits": [], "kind": "foreign"}\n')
-    assert [row.key for row in turns_of_file(path)] == [NAME]
+    assert [row.key for row in turns_of_file(path, library)] == [NAME]
 
 
-def test_a_file_with_another_name_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_another_name_is_refused(library: Library, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="name the file <collection>__<scenario>"):
-        turns_of_file(tmp_path / "turns.jsonl")
+        turns_of_file(tmp_path / "turns.jsonl", library)
 
 
 def test_borrowed_questions_are_about_nothing_and_come_from_elsewhere(library: Library) -> None:

@@ -27,9 +27,9 @@ class LabLimits(RequestModel):
     concurrency: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Requests in work at once."""
     storage_mb: Annotated[float, Field(ge=0.0, le=1e9)] | None = None
-    """Stored conversations, in megabytes."""
+    """All that is stored, in megabytes: conversations, uploaded files, results of jobs, reward models, calibrations."""
     retention_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
-    """Days after which conversations are deleted."""
+    """Days after which conversations, files, jobs that are over and rows of broken trainings are deleted."""
 
 
 class CreateLabRequest(RequestModel):
