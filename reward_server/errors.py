@@ -95,7 +95,8 @@ def in_a_line(error: LabsError) -> str:
     """What an item of a batch is told: the first thing that is wrong with it, and where."""
     if isinstance(error, InvalidRequest) and error.errors:
         first = error.errors[0]
-        return f"{'.'.join(str(part) for part in first.loc)}: {first.msg}"
+        where = ".".join(str(part) for part in first.loc)
+        return f"{where}: {first.msg}" if where else first.msg
     return error.message
 
 

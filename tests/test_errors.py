@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reward_server import errors
-from reward_server.errors import FieldProblem, InvalidRequest, LabsError, RateLimited, StoreUnavailable
+from reward_server.errors import FieldProblem, InvalidRequest, LabsError, RateLimited, StoreUnavailable, in_a_line
 
 
 def tree(root: type[LabsError] = LabsError) -> Iterator[type[LabsError]]:
@@ -51,6 +51,13 @@ def test_every_error_has_a_message_for_people(error: type[LabsError]) -> None:
     assert error().message == str(error()) == error.default_message
     assert error("something else").message == "something else"
     assert "default_message" in vars(error)
+
+
+def test_an_item_is_told_the_first_thing_that_is_wrong_and_where() -> None:
+    problems = [FieldProblem(("messages", 0), "Is required."), FieldProblem((), "Must be an object.")]
+    assert in_a_line(InvalidRequest(errors=problems)) == "messages.0: Is required."
+    assert in_a_line(InvalidRequest(errors=problems[1:])) == "Must be an object."
+    assert in_a_line(StoreUnavailable("m")) == "m"
 
 
 @pytest.mark.parametrize(

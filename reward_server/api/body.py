@@ -101,7 +101,9 @@ def read_json(body: bytes) -> Any:
         value = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         # The parser's message names what it expected and where, not what it found.
-        raise InvalidRequest("The body is not valid JSON.", [FieldProblem((), str(error))]) from None
+        raise InvalidRequest(
+            "The body is not valid JSON.", [FieldProblem((), f"Is not valid JSON: {error}.")]
+        ) from None
     # The escape is the only way to write NUL, and hardly any body has it: the walk is rare.
     if _NUL_ESCAPE in body:
         _refuse_nul(value)
