@@ -53,6 +53,7 @@ def train(
     reads: training.ReadsOption = "answers",
     features: training.Features = "auto",
     counterparts: training.CounterpartsOption = "auto",
+    relations: training.RelationsOption = True,
     style_data: training.StyleData = None,
     skip_bad: SkipBad = 0,
     unfreeze: training.Unfreeze = False,
@@ -70,8 +71,8 @@ def train(
     wanted = training.Wanted(
         source=source, out=out, from_store=from_store, lab=lab, all_labs=all_labs, version=version, scale=scale,
         ties=ties, held_out=held_out, seed=seed, epochs=epochs, uncertainty=uncertainty, members=members, reads=reads,
-        features=features, counterparts=counterparts, style_data=style_data, skip_bad=skip_bad, unfreeze=unfreeze,
-        keep_by=keep_by, resume=resume,
+        features=features, counterparts=counterparts, relations=relations, style_data=style_data, skip_bad=skip_bad,
+        unfreeze=unfreeze, keep_by=keep_by, resume=resume,
     )
     # fmt: on
     wanted.check()

@@ -79,6 +79,14 @@ CounterpartsOption = Annotated[
         "tries both.",
     ),
 ]
+RelationsOption = Annotated[
+    bool,
+    typer.Option(
+        "--relations/--no-relations",
+        help="Of preferences: weigh the likeness of a reply to its request beside the head, as far as pairs of other "
+        "dialogues say.",
+    ),
+]
 StyleData = Annotated[
     Path | None,
     typer.Option(
@@ -122,6 +130,7 @@ class Wanted:
     reads: Reads
     features: Literal["auto", "all", "content", "meaning"]
     counterparts: Literal["auto", "with", "without"]
+    relations: bool
     style_data: Path | None
     skip_bad: int
     unfreeze: bool
@@ -200,6 +209,7 @@ class Wanted:
             keep_by=self.keep_by,
             features=self.features,
             counterparts=self.counterparts,
+            relations=self.relations,
             open_data=self._open_data(),
         )
 

@@ -161,6 +161,12 @@ class ConversationFeaturiser:
         return {ALL: nothing, CONTENT: style, MEANING: manner}
 
     @property
+    def relations(self) -> Mapping[str, int]:
+        """Places of the numbers that set the reply beside the message it answers."""
+        start = self.blocks["reply_numbers"].start
+        return {name: start + place for name, place in wordings.RELATIONS.items()}
+
+    @property
     def blocks(self) -> Mapping[str, slice]:
         """Where each block of features lies."""
         places, start = {}, 0

@@ -49,6 +49,10 @@ class Featuriser(Protocol):
     def readings(self) -> Mapping[str, NDArray[np.bool_]]:
         """Ways to read these features, by name: which ones are left out, shape (width,); training tries them all."""
 
+    @property
+    def relations(self) -> Mapping[str, int]:
+        """By name, the places of features that say how far a reply goes with what it answers; there may be none."""
+
     def features(self, conversations: Sequence[Conversation]) -> Matrix:
         """Shape (len(conversations), width); a row depends on its own conversation alone."""
 

@@ -98,12 +98,13 @@ def _neighbours(pairs: Sequence[Preferred], encoder: TextEncoder) -> list[Prefer
 
 def requests_alike(pairs: Sequence[Preferred], encoder: TextEncoder) -> Vectors:
     """How alike what was asked is, shape (n, n)."""
-    asked = [_request(pair.chosen) for pair in pairs]
+    asked = [request_of(pair.chosen) for pair in pairs]
     vectors = encoder.encode(asked)[:, : meaning_width(encoder)]
     return np.asarray(vectors @ vectors.T)
 
 
-def _request(conversation: Conversation) -> str:
+def request_of(conversation: Conversation) -> str:
+    """What the last thing an agent said answers to."""
     last = max(place for place, said in enumerate(conversation.turns) if said.party == "agent")
     before = (said.text for said in reversed(conversation.turns[:last]) if said.party == "persona")
     return next(before, conversation.scenario)

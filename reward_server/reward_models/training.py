@@ -130,6 +130,24 @@ def fit(
     return fitter.finish(state)
 
 
+def sharpened(heads: Heads, part: Examples) -> Heads:
+    """With the sharpness at which chances fit these pairs best: a penalty that helps the order flattens the odds.
+
+    Temperature scaling, Guo et al. 2017; the heads as they are where there are too few pairs to tell.
+    """
+    if len(part.chosen) < MIN_PAIRS:
+        return heads
+    differences = heads.raw(part.chosen)[:, 0] - heads.raw(part.rejected)[:, 0]
+    targets, weights = part.targets.astype(np.float64), part.weights.astype(np.float64)
+
+    def loss(log_sharpness: float) -> float:
+        odds = np.exp(log_sharpness) * differences
+        return float(np.sum(weights * (np.logaddexp(0.0, odds) - targets * odds)))
+
+    best = minimize_scalar(loss, bounds=(-6.0, 6.0), method="bounded")
+    return replace(heads, sharpness=float(np.exp(best.x)))
+
+
 class _Fitter:
     """What stays the same during a run."""
 
@@ -247,30 +265,12 @@ class _Fitter:
             costs=self._costs,
         )
         return Fitted(
-            heads=replace(found, sharpness=self._sharpness(found)),
+            heads=sharpened(found, self._pairs),
             history=history,
             l2=kept.l2,
             epoch=kept.number,
             validation_loss=kept.validation_loss,
         )
-
-    def _sharpness(self, found: Heads) -> float:
-        """The one at which chances fit the validation pairs best: a penalty that helps the order flattens the odds.
-
-        Temperature scaling, Guo et al. 2017; what was trained where there are too few pairs to tell.
-        """
-        part = self._pairs
-        if len(part.chosen) < MIN_PAIRS:
-            return found.sharpness
-        differences = found.raw(part.chosen)[:, 0] - found.raw(part.rejected)[:, 0]
-        targets, weights = part.targets.astype(np.float64), part.weights.astype(np.float64)
-
-        def loss(log_sharpness: float) -> float:
-            odds = np.exp(log_sharpness) * differences
-            return float(np.sum(weights * (np.logaddexp(0.0, odds) - targets * odds)))
-
-        best = minimize_scalar(loss, bounds=(-6.0, 6.0), method="bounded")
-        return float(np.exp(best.x))
 
     # --- losses ----------------------------------------------------------------------------------
 

@@ -38,6 +38,9 @@ COUNTS = 11
 before it."""
 COSINE_TO_LATEST = 21
 """Where among them the cosine of the turn with the message it answers stands."""
+RELATIONS = {"cosine": COSINE_TO_LATEST, "request taken up": 13, "reply to the point": 14}
+"""Where that cosine stands, and late interaction in both directions: how near the nearest sentence of the turn is to
+each sentence of the message it answers, and the other way round."""
 SMOOTHING = 5
 """Words added to every length, so that a share is not made by one word."""
 

@@ -242,3 +242,47 @@ def test_an_evaluation_tells_rows_of_known_systems_from_others(tmp_path: Path) -
     assert systems_line(found, others) == ()
     [none] = systems_line(found, named(others, ["C"] * 60))
     assert none == "60 of 60 rows name their system, and the model learned from none of these."
+
+
+class Related(WordCounts):
+    """Word counts, a hundred columns that say nothing, and how many words of the opening the agent takes up."""
+
+    width = WordCounts.width + 101
+
+    @property
+    def relations(self) -> dict[str, int]:
+        return {"cosine": self.width - 1}
+
+    def _row(self, conversation: Conversation) -> list[float]:
+        opening, reply = (set(said.text.split()) for said in conversation.turns[:2])
+        noise = np.random.default_rng(int(conversation.digest[:8], 16)).normal(size=100)
+        return [*super()._row(conversation), *noise.tolist(), float(len(opening & reply))]
+
+
+def to_the_point(count: int = 240) -> Dataset:
+    """Of two replies the one that takes up more of the opening is preferred."""
+    source, words = random.Random(7), ("bike", "tyre", "pump", "lamp", "chain", "wheel")
+    pairs = []
+    for n in range(count):
+        asked = source.sample(words, 2)
+        rest = [word for word in words if word not in asked]
+        said = [*asked, source.choice(rest)], [source.choice(asked), *source.sample(rest, 2)]
+        sides = [talk(source.sample(each, 3), f"{' '.join(asked)} {n}") for each in said]
+        pairs.append(Preferred(sides[0], sides[1], f"p{n // 4}", n + 1))
+    return grouped(Dataset((), tuple(pairs)))
+
+
+def test_what_joins_a_reply_to_its_request_is_weighed_and_served(tmp_path: Path) -> None:
+    task = Task(tmp_path / "model", "letters", NOW, recipe=RECIPE, counterparts="without")
+    tools = tools_at(tmp_path, Related())
+    found = train(to_the_point(), task, tools, quiet)
+    assert found.card.recipe["relations"]["cosine"] > 0.0
+    assert "weighed beside the head" in (tmp_path / "model" / "report.md").read_text()
+    without = replace(task, out=tmp_path / "alone", relations=False)
+    alone = train(to_the_point(), without, tools, quiet)
+    assert "relations" not in alone.card.recipe
+    ours, theirs = (each.card.metrics["pairs"]["pairwise"]["value"] for each in (found, alone))
+    assert ours > theirs
+    rows = Related().features(list(to_the_point(8).conversations()))
+    served = artefact.read(tmp_path / "model").heads
+    assert served.values(rows).tolist() == found.attempt.fitted.heads.values(rows).tolist()

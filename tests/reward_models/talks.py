@@ -40,6 +40,10 @@ class WordCounts:
     def readings(self) -> dict[str, NDArray[np.bool_]]:
         return {"all": np.zeros(self.width, dtype=np.bool_)}
 
+    @property
+    def relations(self) -> dict[str, int]:
+        return {}
+
     def features(self, conversations: Sequence[Conversation]) -> NDArray[np.float32]:
         self.calls += len(conversations)
         rows = [self._row(conversation) for conversation in conversations]

@@ -33,6 +33,9 @@ def notes(about: Mapping[str, Any]) -> list[str]:
     if "features_tried" in recipe:
         tried = ", ".join(f"{reading} {merit:.3f}" for reading, merit in recipe["features_tried"].items())
         lines.append(f"Features: {recipe['features']}, which did best on the validation part ({tried})")
+    if "relations" in recipe:
+        weights = ", ".join(f"{name} {weight:.2f}" for name, weight in recipe["relations"].items())
+        lines.append(f"What joins a reply to its request is weighed beside the head, per standard deviation: {weights}")
     if capped := cap_line(recipe):
         lines.append(capped)
     if about["uncertainty"]:

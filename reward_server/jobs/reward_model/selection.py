@@ -1,7 +1,8 @@
 """Fits heads in several ways on one split, and keeps the way that reads content best.
 
 A way is a reading of the features (`style_choice.readings_to_try`), fitted on judged rows alone or on their
-counterparts beside them (`reward_models.counterparts`).
+counterparts beside them (`reward_models.counterparts`). In the one that is kept, what joins a reply to its request is
+weighed beside the head (`reward_models.relations`).
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from reward_server.jobs.reward_model.style_choice import Chooser, readings_to_tr
 from reward_server.reward_models.checkpoint import Checkpoint
 from reward_server.reward_models.conversation import Reads
 from reward_server.reward_models.counterparts import Counterparts, counterparts
-from reward_server.reward_models.dataset import Split
+from reward_server.reward_models.dataset import Split, groups_of
 from reward_server.reward_models.emphasis import learned_emphasis
 from reward_server.reward_models.encoder import TextEncoder
 from reward_server.reward_models.feature_shelf import FeatureShelf, Shelved
-from reward_server.reward_models.heads import Featuriser, Matrix
+from reward_server.reward_models.heads import Featuriser, Heads, Matrix
 from reward_server.reward_models.matrices import Examples
-from reward_server.reward_models.training import Fitted, Recipe, fit
+from reward_server.reward_models.relations import Weighed, weighed
+from reward_server.reward_models.segments import by_answers
+from reward_server.reward_models.training import Fitted, Recipe, fit, sharpened
 
 Beside = Literal["auto", "with", "without"]
 """Whether heads are fitted on counterparts, too; `auto` tries both."""
@@ -39,6 +42,8 @@ class Wanted:
     counterparts: Beside
     reads: Reads
     recipe: Recipe
+    relations: bool = True
+    """Whether what joins a reply to its request is weighed beside the head."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,18 @@ class Kept:
         beside: Beside = "with" if name.endswith(WITH) else "without"
         recipe = replace(wanted.recipe, l2=(self.fitted.l2,))
         return replace(wanted, features=name.removesuffix(WITH), counterparts=beside, recipe=recipe)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Where a fit is kept when it is interrupted, and how it is reported."""
+
+    featuriser: Featuriser
+    checkpoint: Checkpoint
+    title: str
+
+    def inside(self, name: str) -> _Way:
+        return _Way(self.featuriser, self.checkpoint.inside(name), f"{self.title}, {name}")
 
 
 class Selection:
@@ -82,6 +99,7 @@ class Selection:
         names, width = self._parts.train.heads, featuriser.width
         judged = [Examples.of(part, features, names, width) for part in (self._parts.train, self._parts.validation)]
         beside = self._beside(judged[0], featuriser)
+        ways = _Way(featuriser, checkpoint, stage)
         found: dict[str, Fitted] = {}
         left: dict[str, NDArray[np.bool_]] = {}
         tried = readings_to_try(featuriser, self._parts, self._wanted.features, self._wanted.reads)
@@ -89,13 +107,47 @@ class Selection:
             own, middle = (part.without(left_out) for part in judged)
             for suffix, rows in beside.items():
                 name = reading + suffix
-                kept_in = checkpoint if not found else checkpoint.inside(name)
-                title = stage if not found else f"{stage}, {name}"
+                way = ways if not found else ways.inside(name)
                 first = own if rows is None else rows.without(left_out)
-                found[name], left[name] = self._fitted(first, middle, featuriser, kept_in, title), left_out
+                found[name], left[name] = self._fitted(first, middle, way, self._wanted.recipe), left_out
         kept, about = self._chosen(found, featuriser)
         own, middle = (part.without(left[kept]) for part in judged)
-        return Kept(found[kept], own, middle, about)
+        fitted, has_counterparts = found[kept], kept.endswith(WITH)
+        rows = beside[WITH if has_counterparts else ""]
+        again = partial(self._again, like=fitted, middle=middle, way=ways)
+        first = own if rows is None else rows.without(left[kept])
+        if stacked := self._weighed(fitted.heads, first, has_counterparts, featuriser, again):
+            fitted = replace(fitted, heads=sharpened(stacked.heads, middle))
+            about |= {"relations": dict(stacked.weights)}
+        return Kept(fitted, own, middle, about)
+
+    def _weighed(
+        self,
+        heads: Heads,
+        rows: Examples,
+        has_counterparts: bool,
+        featuriser: Featuriser,
+        again: Callable[[Examples, int], Heads],
+    ) -> Weighed | None:
+        """The head with relations beside it, where it reads what agents said."""
+        train = self._parts.train
+        if not self._wanted.relations or any(by_answers(each, self._wanted.reads) for each in train.conversations()):
+            return None
+        beside = self._counterparts.pairs if has_counterparts and self._counterparts else ()
+        groups = groups_of((*train.preferred, *beside))
+        return weighed(
+            heads,
+            rows,
+            groups,
+            judged=len(train.preferred),
+            relations=featuriser.relations,
+            fitted=again,
+        )
+
+    def _again(self, rows: Examples, fold: int, *, like: Fitted, middle: Examples, way: _Way) -> Heads:
+        """A head with the same penalty on other rows."""
+        recipe = replace(self._wanted.recipe, l2=(like.l2,))
+        return self._fitted(rows, middle, way.inside(f"relations {fold + 1}"), recipe).heads
 
     @cached_property
     def _counterparts(self) -> Counterparts | None:
@@ -112,21 +164,19 @@ class Selection:
         rows = self._counterparts.beside(judged, features)
         return {WITH: rows} if self._wanted.counterparts == "with" else {"": None, WITH: rows}
 
-    def _fitted(
-        self, first: Examples, middle: Examples, featuriser: Featuriser, checkpoint: Checkpoint, stage: str
-    ) -> Fitted:
+    def _fitted(self, first: Examples, middle: Examples, way: _Way, recipe: Recipe) -> Fitted:
         fitted = fit(
             self._parts.train.heads,
             first,
             middle,
-            self._wanted.recipe,
-            emphasis=learned_emphasis(first, featuriser.emphasis, featuriser.kinds),
-            costs=featuriser.costs,
+            recipe,
+            emphasis=learned_emphasis(first, way.featuriser.emphasis, way.featuriser.kinds),
+            costs=way.featuriser.costs,
             scratch=self._shelf.folder,
-            checkpoint=checkpoint,
-            on_epoch=lambda done, total: self._report(stage, done, total),
+            checkpoint=way.checkpoint,
+            on_epoch=lambda done, total: self._report(way.title, done, total),
         )
-        self._report(stage, 1, 1)
+        self._report(way.title, 1, 1)
         return fitted
 
     def _chosen(self, found: Mapping[str, Fitted], featuriser: Featuriser) -> tuple[str, dict[str, Any]]:

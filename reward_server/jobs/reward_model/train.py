@@ -86,6 +86,8 @@ class Task:
     """Which reading of the features heads are fitted on; `auto` tries all (`style_choice`)."""
     counterparts: Beside = "auto"
     """Whether heads are fitted on pairs without style, too (`reward_models.counterparts`); `auto` tries both."""
+    relations: bool = True
+    """Whether what joins a reply to its request is weighed beside the head (`reward_models.relations`)."""
     open_data: Dataset | None = field(default=None, repr=False)
     """Further rows to make style sets of; nothing is learned from them."""
     keep_by: Metric | None = None
@@ -255,7 +257,7 @@ class _Laboratory:
     @property
     def _wanted(self) -> Wanted:
         task = self._task
-        return Wanted(task.features, task.counterparts, task.reads, task.recipe)
+        return Wanted(task.features, task.counterparts, task.reads, task.recipe, task.relations)
 
     def _selecting(self, parts: Split, wanted: Wanted) -> Selection:
         return Selection(parts, wanted, self._tools.plain.encoder, self._tools.shelf, self._report)
@@ -308,6 +310,7 @@ def _key(dataset: Dataset, task: Task, tools: Tools) -> str:
         tuning,
         task.features,
         task.counterparts,
+        task.relations,
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
