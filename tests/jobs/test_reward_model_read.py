@@ -172,3 +172,11 @@ def test_a_file_without_rows_is_refused(rows: Rows) -> None:
 def test_a_scale_has_two_ends(scale: tuple[float, float]) -> None:
     with pytest.raises(InvalidRequest, match="--scale takes two numbers"):
         Reading(scale)
+
+
+def test_what_both_sides_begin_with_and_names_of_groups_are_in_memory_once(rows: Rows) -> None:
+    pair = {**PAIRS["whole conversations"], "group": "dialogue 1"}
+    [first, second] = read_dataset(rows(pair, pair), Reading()).preferred
+    assert first.chosen.turns[0] is first.rejected.turns[0]
+    assert first.chosen.turns[1] is not first.rejected.turns[1]
+    assert first.group is second.group

@@ -18,6 +18,7 @@ name no role but the ones of chat models.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -193,6 +194,7 @@ def _annotated(data: Fields, number: int) -> list[Labelled]:
 
 def _preferred(data: Fields, number: int) -> Preferred:
     chosen, rejected = _sides(data)
+    rejected = _sharing(rejected, chosen)
     if not (_speaks(chosen) or _speaks(rejected)):
         raise BadRow("the agent says nothing on either side")
     margin = data.get("margin")
@@ -207,6 +209,12 @@ def _preferred(data: Fields, number: int) -> Preferred:
     # A pair belongs to the prompt it answers, whatever follows.
     systems = (_named(data, "chosen_system", "chosen_model"), _named(data, "rejected_system", "rejected_model"))
     return Preferred(chosen, rejected, _group(data), number, weight, tie, systems)
+
+
+def _sharing(side: Conversation, other: Conversation) -> Conversation:
+    """The same with the other's messages in place of equal ones: what both begin with is in memory once."""
+    common = [theirs if theirs == own else own for own, theirs in zip(side.turns, other.turns, strict=False)]
+    return replace(side, turns=(*common, *side.turns[len(common) :]))
 
 
 def _sides(data: Fields) -> tuple[Conversation, Conversation]:
@@ -275,7 +283,7 @@ def _silent_or_not(messages: Any, data: Fields) -> Conversation:
 
 
 def _group(data: Fields) -> str:
-    return _named(data, *_GROUPS)
+    return sys.intern(_named(data, *_GROUPS))
 
 
 def _named(data: Fields, *fields: str) -> str:
