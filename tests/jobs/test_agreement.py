@@ -380,7 +380,7 @@ def test_no_end_of_an_interval_lies_on_the_frame_of_the_plot(rows: Write) -> Non
 
 def test_nine_judges_stand_in_a_table_on_a_page_that_can_be_read(rows: Write) -> None:
     lines = [
-        {"scores": {f"judge {j}": ((k * (j + 2)) % 20) / 20 for j in range(9)}, "label": k / 20} for k in range(20)
+        {"scores": {f"judge {j}": ((k * (j // 2 + 1)) % 20) / 20 for j in range(9)}, "label": k / 20} for k in range(20)
     ]
     plot = drawn(of_scores(read(rows(*lines), Reading())), NAMES)
     bars, table = plot.axes
@@ -388,3 +388,5 @@ def test_nine_judges_stand_in_a_table_on_a_page_that_can_be_read(rows: Write) ->
     assert bars.get_title() == "Agreement of judges"
     assert table.get_title() == "Each two judges: Spearman"
     assert len(table.texts) == 9 * 8
+    for text in table.texts:
+        assert text.get_color() == ("white" if abs(float(text.get_text())) > 0.6 else "black")

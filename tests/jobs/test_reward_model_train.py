@@ -302,6 +302,7 @@ class Blind:
         self.kinds = np.zeros(self.width, dtype=np.intp)
         self.costs = np.zeros(self.width, dtype=np.bool_)
         self.readings = {"all": np.zeros(self.width, dtype=np.bool_)}
+        self.relations: dict[str, int] = {}
         self.version = f"blind/{encoder.version}"
 
     def features(self, conversations: Sequence[Any]) -> np.ndarray:

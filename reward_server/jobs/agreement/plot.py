@@ -20,6 +20,8 @@ MOST_BARS = 12
 """With more bars of pairs of judges, these go into a table."""
 BETWEEN = " and "
 """Stands between the names of two judges."""
+_DARK = 0.6
+"""Figures from here on stand on dark colours, where black cannot be read."""
 Bars = list[tuple[str, Mapping[str, float]]]
 
 
@@ -94,4 +96,5 @@ def _draw_table(
     for row, values in enumerate(rows):
         for column, value in enumerate(values):
             if value == value:  # noqa: PLR0124 (not a number where a judge meets itself, or has no figure)
-                axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8)
+                ink = "white" if abs(value) > _DARK else "black"
+                axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=ink)
