@@ -243,6 +243,29 @@ def restyled() -> Iterator[str]:
     yield f"come out right in {point(own)} instead of {point(plain)}"
 
 
+def shipped() -> Iterator[str]:
+    alone, own, cosine = (row("shipped", "llmbar:", name) for name in ("head alone", "as shipped", "cosine"))
+    others = point(cosine["adversarial"]), point(alone["adversarial"])
+    yield f"the training as it ships has {bare(own['adversarial'])} of LLMBar's right"
+    yield "(the cosine {}, and without likeness to the request {})".format(*others)
+
+
+def shift() -> Iterator[str]:
+    def share(name: str, kind: str, column: str = "90 %") -> str:
+        [found] = [each for each in rows("shift", "Labels inside") if (each["set"], each["rows"]) == (name, kind)]
+        return f"{float(point(found[column])):.0%}".replace("%", " %") if "90" in column else found[column]
+
+    alike, left_out = (share("MRBench", kind) for kind in ("alike", "shifted"))
+    yield f"Of labels, {alike} lie inside the 90 % interval on other dialogues of MRBench, {left_out} on tutors"
+    yield f"on CaSiNo {share('CaSiNo', 'alike')}, and {share('CaSiNo', 'shifted')} on dialogues longer"
+    wide = [share(name, "shifted", "90 % widened") for name in ("MRBench", "CaSiNo")]
+    yield f"it would be {wide[0]} and {wide[1]}"
+    areas = [
+        share(name, "shifted", each)[1:] for name in ("MRBench", "CaSiNo") for each in ("widened", "AURC of doubt")
+    ]
+    yield "(AURC {} for {}, {} for {})".format(*areas)
+
+
 def doubt() -> Iterator[str]:
     def share(method: str, column: str) -> list[str]:
         found = [row("uncertainty_methods", "80 dialogues of four rows", seed, method)[column] for seed in ("0", "1")]
@@ -309,6 +332,8 @@ CLAIMS = {
     "MTS-Dialog": ("docs/quality.md", mts),
     "styles": ("docs/decisions/0010-counterparts.md", styles),
     "restyled": ("docs/quality.md", restyled),
+    "shipped": ("docs/quality.md", shipped),
+    "shift": ("docs/quality.md", shift),
     "doubt": ("docs/reward-models.md", doubt),
     "fine-tuning": ("docs/reward-models.md", tuning),
     "own rewards": ("docs/reward-models.md", own_rewards),
