@@ -49,6 +49,15 @@ class BoundedSocketProtocol(WebSocketsSansIOProtocol):
         self._all.leave(self)
         super().connection_lost(exc)
 
+    async def send(self, message: Any) -> None:
+        """Send on; a handshake that was refused is complete, too.
+
+        Uvicorn takes it for one that the application forgot, and whoever has no key could write errors into the log.
+        """
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True
+
     def data_received(self, data: bytes) -> None:
         """Read on."""
         self._all.stirs(self)

@@ -117,6 +117,12 @@ async def test_without_a_key_there_is_no_socket(server: ServerProcess, lab: str 
             pass
     assert refused.value.response.status_code == 401
     assert json.loads(refused.value.response.body)["data"]["code"] == "unauthenticated"
+    async with server.client("acme") as http:
+        assert (await http.get("/catalog")).status_code == 200
+    # Whoever has no key writes no errors into the log.
+    levels = [json.loads(line)["level"] for line in (server.data.parent / "server.log").read_text().splitlines()]
+    assert levels
+    assert "error" not in levels
 
 
 async def test_other_paths_have_no_sockets(server: ServerProcess) -> None:
