@@ -71,7 +71,9 @@ async def test_items_wait_for_the_budget_of_language_models_and_are_never_dead(s
         async with server(provider, llm_daily_tokens=10**6) as house, house.client() as labs:
             await house.spend(10**6)
             job = await submit(labs, evaluation(), {"id": "no messages", **WHERE})
+            await resting(labs, job)
             read = set()
+            watching = asyncio.create_task(watched(labs, job))
             for _ in range(6):  # more often than an item is tried
                 found = await resting(labs, job)
                 read.add((await labs.ok("GET", "/usage"))["data"][0]["characters"])
@@ -80,11 +82,20 @@ async def test_items_wait_for_the_budget_of_language_models_and_are_never_dead(s
                 assert found["counts"] == {"total": 2, "done": 0, "failed": 1, "dead": 0, "remaining": 1}
                 house.clock.advance(timedelta(minutes=5))
                 await looked_at(house, job)
+            assert not watching.done(), watching.exception()
+            watching.cancel()
             assert provider.asked == []
             assert len(read) == 1  # to look at it again costs the lab nothing
             await house.app.state.services.tenants.create("development", "", Limits(tokens_per_day=10**9))
             house.clock.advance(timedelta(minutes=5))
             assert (await over(labs, job))["counts"]["done"] == 1
+
+
+async def watched(labs: Client, job: Json) -> None:
+    """Until it is cancelled: never does the job read as one that is being done."""
+    while True:
+        found = await labs.ok("GET", f"/jobs/{job['job_id']}")
+        assert (found["status"], found.get("waits_for"), found.get("eta_s")) == ("queued", "budget_exhausted", None)
 
 
 async def test_what_no_day_has_room_for_is_dead_at_once_and_holds_up_nothing(server: Door) -> None:

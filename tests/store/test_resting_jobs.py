@@ -137,6 +137,16 @@ async def test_a_job_that_was_cancelled_does_not_rest(store_on_both: Store) -> N
     assert await standing(store) == (JobStatus.CANCELLED, None, None)
 
 
+async def test_a_job_that_is_resumed_is_looked_at_at_once(store_on_both: Store) -> None:
+    store = store_on_both
+    await rest(store, await queued(store, 2))
+    async with store.transaction() as unit:
+        await unit.jobs.cancel(LAB, "job_1", NOW)
+        assert await unit.jobs.resume(LAB, "job_1")
+    assert await standing(store) == (JobStatus.QUEUED, None, None)
+    await taken(store, "b")
+
+
 async def test_a_worker_that_lost_its_items_does_not_have_the_job_rest(store_on_both: Store) -> None:
     store = store_on_both
     late = await queued(store, 2)
