@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from personas.compiled import CompiledCase
-from personas.heard import AgentTurn, Hearing
+from personas.heard import AgentTurn, Asked, Hearing, gist_of
 from personas.state import PersonaState
 
-__all__ = ["advance", "annoyance_of", "goals_hold"]
+__all__ = ["advance", "annoyance_of", "counted", "goals_hold"]
+
+
+QUESTIONS_KEPT = 8
+"""So many questions about one topic are remembered: nobody recalls more."""
 
 
 def annoyance_of(state: PersonaState, hearing: Hearing) -> float:
@@ -39,11 +43,14 @@ def advance(
         rapport=hearing.rapport,
         annoyance=state.annoyance + annoyance_of(state, hearing),
         said={**dict.fromkeys(said, now), **state.said},
-        asked=_counted(state.asked, (a.topic_id for a in hearing.asked if not a.invited)),
+        asked=counted(state.asked, (a.topic_id for a in hearing.asked if not a.invited)),
+        asked_as=_with_questions(state.asked_as, hearing.asked),
+        worded=state.worded,
+        held_back=state.held_back,
         empathy=(*state.empathy, hearing.empathy) if hearing.empathy else state.empathy,
         commitments=commitments,
-        heard=_counted(state.heard, (h.commitment_id for h in hearing.answered if not h.early)),
-        early=_counted(state.early, (h.commitment_id for h in hearing.answered if h.early)),
+        heard=counted(state.heard, (h.commitment_id for h in hearing.answered if not h.early)),
+        early=counted(state.early, (h.commitment_id for h in hearing.answered if h.early)),
         tools=tools,
         goals_met=goals_met,
         idle=state.idle + 1 if hearing.idle and not turn.tools else 0,
@@ -60,7 +67,17 @@ def goals_hold(case: CompiledCase, commitments: Mapping[str, int], tools: tuple[
     return all(any(goal in commitments or goal in tools for goal in group) for group in case.goals)
 
 
-def _counted(counts: Mapping[str, int], ids: Iterable[str]) -> dict[str, int]:
+def _with_questions(known: Mapping[str, tuple[str, ...]], asked: Iterable[Asked]) -> dict[str, tuple[str, ...]]:
+    fresh = dict(known)
+    for each in asked:
+        gist = gist_of(each.question)
+        if not each.invited and gist not in fresh.get(each.topic_id, ()):
+            fresh[each.topic_id] = (*fresh.get(each.topic_id, ()), gist)[-QUESTIONS_KEPT:]
+    return fresh
+
+
+def counted(counts: Mapping[str, int], ids: Iterable[str]) -> dict[str, int]:
+    """The counts with one more for each of the ids."""
     fresh = dict(counts)
     for each in ids:
         fresh[each] = fresh.get(each, 0) + 1

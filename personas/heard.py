@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from personas.reading.acts import Act, Reading, Sentence, Stance
+from personas.wording import content_words
 
-__all__ = ["NO_QUESTION", "AgentTurn", "Asked", "Heard", "Hearing"]
+__all__ = ["NO_QUESTION", "AgentTurn", "Asked", "Heard", "Hearing", "gist_of"]
 
 NO_QUESTION = (Act.PROPOSE, Act.SOCIAL, Act.PROCESS, Act.RECAP, Act.GREET, Act.EMPATHY)
 """What also does this is answered as such: "Shall I book these?" asks for a yes, not for knowledge."""
+
+
+def gist_of(sentence: str) -> str:
+    """The meaningful words of a sentence, by which a repetition of it is recognised."""
+    return " ".join(content_words(sentence)) or sentence.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,7 @@ class Asked:
     open: bool
     """Whether its gate lets the persona answer."""
     repeated: bool
-    """Whether it was asked before and answered."""
+    """Whether the same was asked before in nearly the same words, and answered."""
     invited: bool = False
     """Told on an open invitation, not because it was asked about."""
 
@@ -47,6 +53,7 @@ class Heard:
     """Clear enough to cost the agent something: asserted, to the persona, as its own."""
     sure: bool = True
     """More likely made than not. Credit is given in doubt; an answer to what was not said would be a wrong one."""
+    confidence: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,8 @@ class Hearing:
     """A sympathetic sentence in a wording not heard before."""
     rapport: float = 0.0
     """Rapport with this turn counted in: what the gates are measured with."""
+    settled: bool = False
+    """The persona has got what it came for, with this turn at the latest."""
     unclear: bool = False
     """Nothing in it is meant for the persona. A tool call without words is clear enough."""
     rude: bool = False

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from personas.advance import goals_hold
 from personas.amounts import within
 from personas.case import Tier, all_hold
 from personas.compiled import CompiledCase, CompiledCommitment, CompiledTopic
-from personas.heard import AgentTurn, Asked, Heard, Hearing
+from personas.heard import AgentTurn, Asked, Heard, Hearing, gist_of
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.state import PersonaState
-from personas.wording import content_words, overlap
+from personas.wording import overlap
 
 __all__ = ["gate_open", "hear", "is_new"]
 
@@ -56,6 +57,8 @@ STORIES = 2
 STORY_BEGINS, STORY_GOES_ON = 3, 1
 """What the first of them brings out, and each of the others."""
 SAME_PHRASE = 0.67
+SAME_QUESTION = 0.8
+"""Two questions that share more than this of their words are one; others may ask for something next to it."""
 RAPPORT_CEILING = 3.0
 RAPPORT_FLOOR = -2.0
 EMPATHY_GAIN = 1.0
@@ -70,8 +73,8 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     rude = reading.any(Act.RUDE)
     if unclear:
         return Hearing(reading, rapport=_rapport(state, None, rude=rude, interrogation=False), unclear=True, rude=rude)
-    empathy = None if rude else next((p for p in map(_gist, _consoling(spoken)) if is_new(p, state.empathy)), None)
-    found = {sentence.text: list(_topics(sentence, state)) for sentence in spoken}
+    empathy = None if rude else next((p for p in map(gist_of, _consoling(spoken)) if is_new(p, state.empathy)), None)
+    found = dict(_asked_about(spoken, state))
     interrogation = _new_questions(found.values()) > QUESTIONS_A_TURN
     rapport = _rapport(state, empathy, rude=rude, interrogation=interrogation)
     asked: dict[str, Asked] = {}
@@ -80,21 +83,25 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         for each in topics:
             if each.id not in asked:
                 topic = case.by_id[each.id]
-                again = each.confidence >= BY_NAME and sentence not in restated
-                repeated = again and topic.id in state.said and state.asked.get(topic.id, 0) > 0
+                again = each.confidence >= BY_NAME and sentence not in restated and topic.id in state.said
+                repeated = again and _was_asked(gist_of(sentence), state.asked_as.get(topic.id, ()))
                 is_open = gate_open(topic, state, rapport, reserve)
                 asked[topic.id] = Asked(topic.id, sentence, each.confidence, is_open, repeated)
+    heard = tuple(_commitments(case, state, spoken))
+    settled = _settled(case, state, turn, heard)
     invites = any(s.does(Act.INVITE) for s in spoken)
     vague = {s.text for s in spoken if s.does(Act.INVITE) and not s.does(Act.ASK)}
     if invites and all(each.question in vague and each.confidence < UNASKED for each in asked.values()):
         # What an invitation may be about comes first; the persona goes on with its story from there.
         story = [e for e in _invited(case, state, spoken, rapport, reserve, bool(empathy)) if e.topic_id not in asked]
+        if settled:
+            # Who has what it came for adds what it is asked about, and does not begin its story.
+            story = [each for each in story if each.confidence >= TOLD_ALREADY]
         asked |= {each.topic_id: each for each in (story[:BESIDE] if asked else story)}
     elif empathy:
         # After what is asked now: a question that gets no answer is a worse reply than a confession that waits.
         freed = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)}
         asked |= {name: each for name, each in freed.items() if name not in asked}
-    heard = tuple(_commitments(case, state, spoken))
     strays = tuple(s.text for s in spoken if _is_stray(s, found[s.text]))
     unsure = next((pair for s in reversed(spoken) if (pair := _between(s, found[s.text])) is not None), None)
     return Hearing(
@@ -107,6 +114,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         invites=invites,
         empathy=empathy,
         rapport=rapport,
+        settled=settled,
         rude=rude,
         interrogation=interrogation,
         farewell=_says_goodbye(spoken, asked=bool(asked)),
@@ -119,12 +127,36 @@ def _unclear(reading: Reading, turn: AgentTurn) -> bool:
     return reading.legibility < LEGIBLE or not reading.readable or reading.is_list
 
 
-def _topics(sentence: Sentence, state: PersonaState) -> Iterator[Candidate]:
-    """What a sentence asks about, an untold topic before a told one."""
+def _settled(case: CompiledCase, state: PersonaState, turn: AgentTurn, heard: Iterable[Heard]) -> bool:
+    made = {**state.commitments, **{each.commitment_id: 0 for each in heard if not each.early}}
+    return bool(case.goals) and (state.goals_met is not None or goals_hold(case, made, (*state.tools, *turn.tools)))
+
+
+def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tuple[str, list[Candidate]]]:
+    """Per sentence what it asks about. A question may be about what was proposed just before it."""
+    task: Candidate | None = None
+    offered = False
+    for sentence in spoken:
+        topics = list(_topics(sentence, state, offered=offered))
+        if task is not None and sentence.does(Act.ASK) and not sentence.does(Act.CHECK):
+            # "Try this one: …. What do you get?" asks for the new one, not for what was worked out before.
+            known = all(each.id in state.said for each in topics)
+            topics = [task] if known and (topics or task.id not in state.said) else topics
+        yield sentence.text, topics
+        if sentence.does(Act.PROPOSE):
+            task = next((each for each in sentence.topics[:1] if each.confidence >= INVITED), task)
+            offered = offered or any(each.confidence >= SURELY_MADE for each in sentence.commitments[:1])
+
+
+def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -> Iterator[Candidate]:
+    """What a sentence asks about, an untold topic before a told one.
+
+    Behind an offer ("Would that be enough for the two of you?") a question has to be the clearer.
+    """
     if sentence.does(Act.RUDE) and not sentence.does(Act.ASK):
         return
     least = ASKED if _asks(sentence) else INVITED if sentence.does(Act.INVITE) else UNASKED
-    if least == ASKED and _stands_alone(sentence.topics):
+    if least == ASKED and _stands_alone(sentence.topics) and not offered:
         least = ALONE
     likely = [each for each in sentence.topics if each.confidence >= min(least, ALSO_ASKED)]
     if not likely or likely[0].confidence < least:
@@ -233,7 +265,8 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
     for name, (each, sentence) in best.items():
         early = not all_hold(by_id[name].after, state.said)
         binding = _binds(by_id[name], each, sentence)
-        yield Heard(name, sentence.text, early, binding, sure=each.confidence >= SURELY_MADE)
+        sure = each.confidence >= SURELY_MADE
+        yield Heard(name, sentence.text, early, binding, sure=sure, confidence=each.confidence)
 
 
 def _only_proposes(sentence: Sentence) -> bool:
@@ -274,11 +307,6 @@ def _consoling(spoken: Iterable[Sentence]) -> Iterator[str]:
     return (s.text for s in spoken if s.does(Act.EMPATHY))
 
 
-def _gist(sentence: str) -> str:
-    """The meaningful words of a sympathetic sentence, by which a repetition of it is recognised."""
-    return " ".join(content_words(sentence)) or sentence.lower()
-
-
 def gate_open(topic: CompiledTopic, state: PersonaState, rapport: float, reserve: float) -> bool:
     """Whether the persona may answer a question about the topic in the coming turn."""
     if topic.tier is Tier.UNKNOWN:
@@ -297,6 +325,16 @@ def _rapport(state: PersonaState, empathy: str | None, *, rude: bool, interrogat
     gain = EMPATHY_GAIN if empathy and state.rapport < RAPPORT_CEILING and len(state.empathy) < RAPPORT_CEILING else 0.0
     loss = RUDE_LOSS * rude + INTERROGATION_LOSS * interrogation
     return max(RAPPORT_FLOOR, min(RAPPORT_CEILING, state.rapport + gain) - loss)
+
+
+def _was_asked(question: str, earlier: Iterable[str]) -> bool:
+    """Whether a question was asked before in the same words, or all but the same."""
+    words = _words(question)
+    return any(2 * len(words & seen) > SAME_QUESTION * (len(words) + len(seen)) for seen in map(_words, earlier))
+
+
+def _words(gist: str) -> set[str]:
+    return set(gist.split())
 
 
 def is_new(phrase: str, heard: Iterable[str]) -> bool:

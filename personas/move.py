@@ -63,8 +63,22 @@ class Move:
     """Where it asks back between two topics: the second."""
     nth: int = 0
     """How often the same was answered before."""
+    late: bool = False
+    """It was asked for earlier, and is told beside the answer to something else."""
+    heard: str = ""
+    """Of a reply to a commitment: what the agent said."""
     plain: bool = False
     """Said at once, without a small word before it."""
+
+
+def worded(moves: Iterable[Move]) -> tuple[str, ...]:
+    """The topics that the moves put into words, for the first time or again."""
+    return tuple(move.about for move in moves if move.kind in TELLING or move.kind is Kind.AGAIN)
+
+
+def held_back(moves: Iterable[Move]) -> tuple[str, ...]:
+    """The topics that the moves put off."""
+    return tuple(move.about for move in moves if move.kind in {Kind.PARTIAL, Kind.WITHHELD})
 
 
 def disclosed(moves: Iterable[Move]) -> tuple[str, ...]:

@@ -6,12 +6,13 @@ carry the content of a fact, and only for facts that may be told now; everything
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from personas.case import Tier
 from personas.compiled import CompiledCase, CompiledCommitment
 from personas.heard import NO_QUESTION, AgentTurn, Asked, Hearing
-from personas.hearing import UNSURE
+from personas.hearing import ASKED, BY_NAME, UNSURE
 from personas.move import COMPLIANT, REACTIONS, TELLING, Kind, Move
 from personas.reactions import asks_back, closing_of, reactions_to, small_talk, thanks
 from personas.reading.acts import Act
@@ -41,29 +42,36 @@ def decide(
     answers = _answers(case, temperament, state, hearing)
     reactions = reactions_to(case, state, turn, hearing, answers)
     if any(move.kind in (Kind.REPLY, Kind.REPLY_EARLY) for move in reactions):
-        # An offer names again what the persona has told: that is no question.
-        answers = tuple(move for move in answers if not (move.kind is Kind.AGAIN and move.plain))
+        # An offer names again what the persona has told: that is no question, unless it clearly is one.
+        asked = {each.topic_id for each in hearing.asked if each.confidence >= BY_NAME and _is_asked(hearing, each)}
+        answers = tuple(move for move in answers if move.kind is not Kind.AGAIN or move.about in asked)
     # Thanks for kindness come at once, everything else after the answer.
     body = (*reactions, *answers) if thanks(hearing, reactions) else (*answers, *reactions)
+    wanted = {asked.topic_id for asked in hearing.asked if not asked.invited}
     closing = closing_of(case, state, hearing, after, body)
     if closing is not None:
         # Last words follow what was asked for and offered, but no small talk.
         said_before = told_first if closing is Kind.WAIT else ()
         meant = tuple(move for move in body if move.kind not in COMPLIANT)
-        return (*_fit(case, (*said_before, *meant), MAX_SENTENCES - 1), Move(closing))
+        return (*_fit(case, (*said_before, *meant), MAX_SENTENCES - 1, wanted), Move(closing))
     manner = _manner(hearing)
     # The answer to an invitation, and to a greeting, is what it came to say.
     small = () if body or manner or (told_first and hearing.invites) else small_talk(case, temperament, state, hearing)
     if told_first:
         small = tuple(move for move in small if move.kind in (Kind.GREETS, Kind.WARMED, Kind.CONSENTS))
     # Who opens up says more than who only answers.
-    return _fit(case, (*manner, *small, *told_first, *body), MAX_AT_LENGTH if hearing.opens_up else MAX_SENTENCES)
+    length = MAX_AT_LENGTH if hearing.opens_up else MAX_SENTENCES
+    return _fit(case, (*manner, *small, *told_first, *body), length, wanted)
 
 
 def _manner(hearing: Hearing) -> tuple[Move, ...]:
     if hearing.rude:
         return (Move(Kind.HURT),)
     return (Move(Kind.TOO_MANY),) if hearing.interrogation else ()
+
+
+def _is_asked(hearing: Hearing, asked: Asked) -> bool:
+    return any(s.does(Act.ASK) and not s.does(*NO_QUESTION) for s in hearing.saying(asked.question))
 
 
 def _volunteered(case: CompiledCase, state: PersonaState) -> tuple[Move, ...]:
@@ -79,39 +87,60 @@ def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, 
     pressed = hearing.rude or hearing.interrogation
     limit = 1 if pressed else temperament.facts_per_turn + hearing.opens_up
     told_first = {move.about for move in _volunteered(case, state)}
-    moves = [_answer(case, state, hearing, asked) for asked in hearing.asked if asked.topic_id not in told_first]
-    if pressed:
-        # Of many questions the one that can be answered is.
-        moves.sort(key=lambda move: move.kind is not Kind.TELL)
+    asked_for = [a for a in hearing.asked if a.topic_id not in told_first and not _is_offered(state, hearing, a)]
+    # What it has told is told again only to who clearly asks for it.
+    asked_for = [a for a in asked_for if a.topic_id not in state.said or a.confidence >= ASKED] or asked_for
+    kept = sorted(((asked, _answer(case, state, hearing, asked)) for asked in asked_for), key=_urgency)[:limit]
+    moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
     if hearing.unsure is not None and not hearing.answered:
         one, other = hearing.unsure
         # Of two things it has told, it says the likelier one again: that answers a recap as well as a question.
         told = one in state.said and other in state.said
         return (
-            Move(Kind.AGAIN, one, nth=state.asked.get(one, 0), plain=True)
+            Move(Kind.AGAIN, one, nth=state.worded.get(one, 1), plain=True)
             if told
             else asks_back(case, temperament, state, hearing.rapport, one, other),
         )
-    kept = moves[:limit]
-    return tuple(_once(kept)) if kept else (Move(Kind.UNKNOWN),) if _is_stumped(hearing) else ()
+    if moves:
+        return tuple(_once(_late(state, hearing, moves)))
+    return (Move(Kind.UNKNOWN),) if _is_stumped(hearing) else ()
+
+
+def _urgency(answer: tuple[Asked, Move]) -> tuple[bool, bool, bool, float]:
+    """Smallest first: what is clearly asked, then what can be told, then the likelier."""
+    asked, move = answer
+    return asked.invited, asked.confidence < ASKED, move.kind is not Kind.TELL, -asked.confidence
+
+
+def _is_offered(state: PersonaState, hearing: Hearing, asked: Asked) -> bool:
+    """Whether a question about something told is an offer: "Shall I take the old address out?" wants a yes."""
+    return asked.topic_id in state.said and any(s.does(Act.PROPOSE) for s in hearing.saying(asked.question))
+
+
+def _late(state: PersonaState, hearing: Hearing, moves: Sequence[Move]) -> Iterator[Move]:
+    """The answers; what was asked earlier and comes only now, beside another answer, says so."""
+    invited = {asked.topic_id for asked in hearing.asked if asked.invited and asked.topic_id in state.held_back}
+    for move in moves:
+        late = len(moves) > 1 and move.kind is Kind.TELL and move.about in invited
+        yield replace(move, late=True) if late else move
 
 
 def _once(moves: Iterable[Move]) -> Iterator[Move]:
     """Two evasions of the same kind in one breath sound like a machine."""
     seen: set[Kind] = set()
     for move in moves:
-        if move.kind in TELLING or move.kind not in seen:
+        if move.kind in TELLING | {Kind.AGAIN} or move.kind not in seen:
             yield move
         seen.add(move.kind)
 
 
 def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: Asked) -> Move:
     topic = case.by_id[asked.topic_id]
-    times = state.asked.get(topic.id, 0)
     if topic.tier is Tier.UNKNOWN:
-        kind = Kind.TIRED if times > 1 else Kind.ANSWER if topic.answer and not times else Kind.UNKNOWN
-        return Move(kind, topic.id)
+        times = state.asked.get(topic.id, 0)
+        return Move(Kind.ANSWER if topic.answer and not times else Kind.UNKNOWN, topic.id)
     if not asked.open:
+        times = state.held_back.get(topic.id, 0)
         # A second time, what is private is refused, and what only comes later is put off again.
         private = times > 0 and topic.tier is Tier.RAPPORT
         return Move(Kind.PARTIAL if topic.partial and not private else Kind.WITHHELD, topic.id, nth=times)
@@ -119,7 +148,7 @@ def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: As
         # Nothing is led in by a small word that is told in trust or in an hour of need.
         trusting = topic.tier is Tier.RAPPORT or hearing.rapport > 0 or hearing.reading.any(Act.EMPATHY)
         return Move(Kind.TELL, topic.id, plain=trusting)
-    return _told_before(hearing, asked, times)
+    return _told_before(hearing, asked, state.worded.get(topic.id, 1))
 
 
 def _told_before(hearing: Hearing, asked: Asked, times: int) -> Move:
@@ -145,16 +174,22 @@ def _is_stumped(hearing: Hearing) -> bool:
 _RANK = {Kind.VOLUNTEER: 0, Kind.HURT: 1, Kind.TOO_MANY: 1, Kind.REPLY: 2, Kind.REPLY_EARLY: 2, Kind.TOOL_REPLY: 2}
 
 
-def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int) -> tuple[Move, ...]:
-    """Drops the least important moves until the reply is short; the first answer always stays."""
+def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Container[str]) -> tuple[Move, ...]:
+    """Drops the least important moves until the reply is short; the first answer always stays.
+
+    `wanted` are the topics that were asked for.
+    """
     first = next((m for m in moves if m.kind is Kind.TELL), moves[0] if moves else None)
     reaction = next((m for m in moves if m.kind in REACTIONS), None)
     by_id = {commitment.id: commitment for commitment in case.commitments}
-    if first is not None and reaction is not None:
-        both = sum(_sentences(case, by_id, move) for move in {first, reaction})
-        budget = max(budget, min(both, budget + MAX_AT_LENGTH - MAX_SENTENCES))
+    # An answer to each of two questions, or an answer and a reaction: neither is passed over.
+    answers = [move for move in moves if move.kind in {Kind.TELL, Kind.AGAIN} and move.about in wanted]
+    due = {*answers, *(move for move in (first, reaction) if move is not None)}
+    if len(due) > 1:
+        all_due = sum(_sentences(case, by_id, move) for move in due)
+        budget = max(budget, min(all_due, budget + MAX_AT_LENGTH - MAX_SENTENCES))
     kept: set[Move] = set()
-    for move in sorted(moves, key=lambda m: -1 if m is first else _RANK.get(m.kind, 3)):
+    for move in sorted(moves, key=lambda m: -1 if m is first else _RANK.get(m.kind, 3 + (m.about not in wanted))):
         length = _sentences(case, by_id, move)
         if not kept or length <= budget:
             kept.add(move)

@@ -12,6 +12,9 @@ from personas.reading.acts import Act, Stance
 from personas.state import PersonaState
 from personas.temperament import Temperament
 
+CLEARLY_MADE = 0.7
+"""Beside an answer, or an answer to another promise, only so likely a promise gets one, too."""
+
 
 def asks_back(case: CompiledCase, temperament: Temperament, state: PersonaState, rapport: float, *ids: str) -> Move:
     """Names what it may be about, unless a name would give away that there is something to find out."""
@@ -30,7 +33,11 @@ def reactions_to(
     """What the persona says to commitments, proposals and tool calls: one thing for each kind."""
     by_id = {commitment.id: commitment for commitment in case.commitments}
     telling = disclosed(answers)
-    for heard in hearing.answered:
+    likeliest_first = sorted(hearing.answered, key=lambda heard: -heard.confidence)
+    for place, heard in enumerate(likeliest_first):
+        if heard.confidence < CLEARLY_MADE and (answers or place):
+            # Beside something clearer, a wrong answer would be worse than none.
+            break
         commitment = by_id[heard.commitment_id]
         if heard.early and not set(telling).isdisjoint(named_in(commitment.after)):
             # It was asked in the same breath: nobody can say that it was not.
@@ -38,7 +45,7 @@ def reactions_to(
         kind, lines = (Kind.REPLY_EARLY, commitment.reply_early) if heard.early else (Kind.REPLY, commitment.reply)
         times = (state.early if heard.early else state.heard).get(commitment.id, 0)
         if times < len(lines):
-            return (Move(kind, commitment.id, nth=times),)
+            return (Move(kind, commitment.id, nth=times, heard=turn.text),)
     tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
     if tool is not None:
         return (Move(Kind.TOOL_REPLY, tool),)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from personas.advance import advance
+from personas.advance import advance, counted
 from personas.compiled import CompiledCase
 from personas.guard import check_reply
 from personas.heard import AgentTurn, Hearing
 from personas.hearing import hear
-from personas.move import Move, disclosed, ends
+from personas.move import Move, disclosed, ends, held_back, worded
 from personas.moves import decide
 from personas.reading.reader import Reader
 from personas.state import PersonaState
@@ -55,7 +55,8 @@ class Simulator:
     def open(self, seed: int) -> Opening:
         """The persona speaks first."""
         text = self._case.openings[draw(seed, "opening", len(self._case.openings))]
-        state = PersonaState(said=dict.fromkeys(self._case.volunteered_in(text), 0), lines=(digest_of(text),))
+        told = self._case.volunteered_in(text)
+        state = PersonaState(said=dict.fromkeys(told, 0), worded=dict.fromkeys(told, 1), lines=(digest_of(text),))
         check_reply(self._case, state, text)
         return Opening(text, state)
 
@@ -74,7 +75,13 @@ class Simulator:
         text = self._speak(moves, seed, after)
         check_reply(case, after, text)
         ended = ends(moves)
-        after = replace(after, ended=ended, lines=(*after.lines, digest_of(text)))
+        after = replace(
+            after,
+            worded=counted(after.worded, worded(moves)),
+            held_back=counted(after.held_back, held_back(moves)),
+            ended=ended,
+            lines=(*after.lines, digest_of(text)),
+        )
         return Reply(text, after, told, "completed" if ended else None, hearing)
 
     def _speak(self, moves: tuple[Move, ...], seed: int, after: PersonaState) -> str:

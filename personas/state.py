@@ -23,6 +23,12 @@ class PersonaState:
     """Topic -> the turn it was first said in; 0 is the opening."""
     asked: Mapping[str, int] = field(default_factory=dict)
     """Topic -> in how many turns it was asked about."""
+    asked_as: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Topic -> the meaningful words of the questions about it."""
+    worded: Mapping[str, int] = field(default_factory=dict)
+    """Topic -> how often the persona has told it; kept in play alone, for the choice of words."""
+    held_back: Mapping[str, int] = field(default_factory=dict)
+    """Topic -> how often the persona has put it off; kept in play alone, too."""
     empathy: tuple[str, ...] = ()
     """Sympathetic sentences already heard; none of them pays twice."""
     commitments: Mapping[str, int] = field(default_factory=dict)
@@ -56,6 +62,9 @@ class PersonaState:
             "annoyance": self.annoyance,
             "said": dict(self.said),
             "asked": dict(self.asked),
+            "asked_as": {topic: list(gists) for topic, gists in self.asked_as.items()},
+            "worded": dict(self.worded),
+            "held_back": dict(self.held_back),
             "empathy": list(self.empathy),
             "commitments": dict(self.commitments),
             "heard": dict(self.heard),
@@ -74,4 +83,5 @@ class PersonaState:
     def from_json(cls, data: Mapping[str, Any]) -> PersonaState:
         """The state that `to_json` wrote."""
         sequences = {key: tuple(data[key]) for key in ("empathy", "tools", "lines")}
-        return cls(**{**data, **sequences})
+        gists = {topic: tuple(each) for topic, each in data.get("asked_as", {}).items()}
+        return cls(**{**data, **sequences, "asked_as": gists})

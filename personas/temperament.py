@@ -20,9 +20,13 @@ class Phrases(BaseModel):
     lead_in: tuple[Line, ...] = ()
     """Optional small words before a disclosed fact ("Well,"); empty means none."""
     again: tuple[Line, ...] = Field(min_length=2)
-    """Before a fact that was already told ("Like I said,")."""
+    """Before a fact that was told and is asked for in the same words ("Like I said,")."""
     again_tired: tuple[Line, ...] = Field(min_length=2)
     """Instead of the fact, from the third time on."""
+    no_more: tuple[Line, ...] = Field(min_length=2)
+    """Instead of a fact that was told in all its wordings, to a question that is not the same."""
+    comes_back: tuple[Line, ...] = Field(min_length=2)
+    """Before a fact that it was asked for earlier, and held back until now ("What you asked before:")."""
     withheld: tuple[Line, ...] = Field(min_length=3)
     """A gate is closed and the fact has no `partial`."""
     too_many: tuple[Line, ...] = Field(min_length=2)

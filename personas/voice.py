@@ -10,8 +10,9 @@ import re
 
 from personas.compiled import CompiledCase, CompiledTopic
 from personas.move import Kind, Move
+from personas.reading.sentences import sentences
 from personas.temperament import Phrases
-from personas.wording import normal, words_of
+from personas.wording import content_stems, normal, words_of
 
 _PLAIN_STARTS = words_of(
     """a about after all an and any anything as at because before both but by each even every everyone everything for
@@ -27,6 +28,9 @@ _ACTION = re.compile(
     re.IGNORECASE,
 )
 """A wording that begins like this tells what is being done or noticed now: it cannot be told a second time."""
+
+ECHO_WORDS = 6
+"""A question of at most so many words, before an answer, echoes what was heard."""
 
 _FIRST_PERSON = frozenset({"i", "i'm", "i've", "i'd", "i'll"})
 
@@ -49,6 +53,7 @@ class Voice:
         self._case = case
         self._phrases = phrases
         self._seed = seed
+        self._attempt = attempt
         self._step = turn + attempt
 
     def speak(self, moves: tuple[Move, ...]) -> str:
@@ -56,7 +61,9 @@ class Voice:
         parts: list[str] = []
         for i, move in enumerate(moves):
             text = self._word(move)
-            if move.kind is Kind.TELL and not i and not move.plain:
+            if move.late:
+                text = self._joined(self._pick(self._phrases.comes_back, "comes_back"), text)
+            elif move.kind is Kind.TELL and not i and not move.plain:
                 text = self._led(text)
             parts.append(text)
         return " ".join(parts)
@@ -87,16 +94,22 @@ class Voice:
         return topic.answer if move.kind is Kind.ANSWER else None
 
     def _again(self, topic: CompiledTopic, move: Move) -> str:
-        """The fact in another wording than the last time; asked for again by name, the persona says so."""
+        """The fact in a wording that was not used yet; asked for in the same words, the persona says so.
+
+        Where all are used, it says that there is no more to it, or, to the same question, says the oldest again.
+        """
         if topic.again and move.nth <= 1:
             return topic.again
         size = len(topic.says)
-        last = draw(self._seed, f"says|{topic.id}", size) + max(0, move.nth - 1)
-        others = [topic.says[(last + i) % size] for i in range(1, size + 1)]
-        other = next((wording for wording in others if not _ACTION.match(wording)), None)
-        if other is None:
+        first = draw(self._seed, f"says|{topic.id}", size)
+        wordings = [topic.says[(first + i) % size] for i in range(size)]
+        rest = [wording for wording in wordings[max(1, move.nth - bool(topic.again)) :] if not _ACTION.match(wording)]
+        if move.plain:
+            return rest[0] if rest else self._pick(self._phrases.no_more, "no_more")
+        old = [wording for wording in wordings if not _ACTION.match(wording)]
+        if not old:
             return self._pick(self._phrases.again_tired, "again_tired")
-        return other if move.plain else self._repeated(other)
+        return self._repeated((rest or old)[0])
 
     def _repeated(self, text: str) -> str:
         return self._joined(self._pick(self._phrases.again, "again"), text)
@@ -107,10 +120,12 @@ class Voice:
         return _capital(self._pick(self._phrases.which, "which").format(one=one.label, other=other.label))
 
     def _reply(self, move: Move) -> str:
-        """Each answer to a commitment once, in an order of the seed's."""
+        """Each answer to a commitment once, in an order of the seed's; first those that fit what was said."""
         commitment = next(c for c in self._case.commitments if c.id == move.about)
         lines = commitment.reply_early if move.kind is Kind.REPLY_EARLY else commitment.reply
-        return lines[(draw(self._seed, f"{move.kind}|{move.about}", len(lines)) + move.nth) % len(lines)]
+        start = draw(self._seed, f"{move.kind}|{move.about}", len(lines)) + move.nth + self._attempt
+        order = [lines[(start + i) % len(lines)] for i in range(len(lines))]
+        return next((line for line in order if not _mishears(line, move.heard)), order[0])
 
     def _continues(self, text: str) -> bool:
         """Whether a sentence can go on after a comma without changing a name."""
@@ -144,6 +159,14 @@ class Voice:
             Kind.PARTING: phrases.parting or phrases.leaving,
         }
         return own[move.kind] if move.kind in own else phrases.of(move.kind.value)
+
+
+def _mishears(line: str, heard: str) -> bool:
+    """Whether an answer begins by asking back words that were not said ("To the station?")."""
+    echo = sentences(line)[0]
+    words = content_stems(echo)
+    asks_back = echo.endswith("?") and len(echo.split()) <= ECHO_WORDS
+    return asks_back and 2 * len(words & content_stems(heard)) < len(words)
 
 
 def _first_word(text: str) -> str:

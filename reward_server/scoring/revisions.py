@@ -14,7 +14,7 @@ from functools import cache
 
 REVISIONS: Mapping[str, int] = {
     "personas.reading": 6,
-    "personas.hearing": 9,
+    "personas.hearing": 10,
     "personas.telling": 1,
     "personas.borrowed": 2,
     "personas.replay": 3,

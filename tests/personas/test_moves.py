@@ -10,8 +10,9 @@ from personas.hearing import hear
 from personas.library import load_temperaments
 from personas.move import Kind
 from personas.moves import decide
+from personas.reading.acts import Act, Stance
 from personas.temperament import Phrases
-from tests.personas.cast import CASE, SCAN, STOP, Play, Script, asking
+from tests.personas.cast import CASE, SCAN, STOP, Play, Script, asking, line
 
 NOISE, TABLETS, DOSE, FEVER = (f"What about the {noun}?" for noun in ("popping noise", "tablets", "dosage", "fever"))
 PLAIN = load_temperaments()["plainspoken"].phrases
@@ -218,3 +219,67 @@ def test_more_than_three_sentences_that_ask_are_an_interrogation() -> None:
 
     assert not heard(f"{NOISE} {TABLETS} {FEVER}")
     assert heard(f"{NOISE} {TABLETS} {FEVER} {DOSE}")
+
+
+def test_asked_in_other_words_it_tells_in_other_words_until_it_has_no_more() -> None:
+    said = next(f.says for f in CASE.facts if f.id == "noise")
+    play = after(NOISE)
+    second = play.say("Can you describe the popping noise?").text
+    assert second in said
+    assert second != play.exchanges[-2].persona
+    third = play.say("Would you call the popping noise serious?").text
+    assert third in PLAIN.no_more
+    assert play.state.annoyance == 0.0
+
+
+def test_only_the_same_question_in_the_same_words_is_a_repetition() -> None:
+    play = after(NOISE, "Can you describe the popping noise?")
+    assert play.record().acts.repeated_question == 0
+    play.say(NOISE)
+    assert play.record().acts.repeated_question == 1
+
+
+def test_an_offer_about_something_told_is_no_question_about_it() -> None:
+    offer = line("Shall I take the tablets off your hands?", Act.ASK, Act.PROPOSE, asks={"tablets": 0.96})
+    play = Play(reader=Script(offer))
+    play.say(TABLETS)
+    assert play.say(offer.text).text not in next(f.says for f in CASE.facts if f.id == "tablets")
+
+
+def test_a_new_task_is_tried_and_the_old_one_is_not_told_again() -> None:
+    task = line("Try another one: think of a fever.", Act.PROPOSE, stance=Stance.ASSERTED, asks={"no_fever": 0.6})
+    ask = asking("What do you get?", "noise", 0.7)
+    play = Play(reader=Script(task, ask))
+    play.say(NOISE)
+    assert play.say(f"{task.text} {ask.text}").disclosed == ("no_fever",)
+
+
+def test_a_question_behind_an_offer_has_to_be_clear_to_be_about_something_else() -> None:
+    weak = asking("Would that suit you?", "noise", 0.4)
+    play = Play(reader=Script(weak))
+    play.say("Hello there.")
+    assert "noise" not in play.say(f"{SCAN} {weak.text}").disclosed
+    assert "noise" in play.say(weak.text).disclosed
+
+
+def test_what_is_clearly_asked_comes_before_a_stray_likeness() -> None:
+    both = line("How was that?", Act.ASK, asks={"noise": 0.9, "no_fever": 0.2})
+    play = Play(reader=Script(both))
+    play.say(TABLETS)
+    play.say(f"{both.text} What about the tablets?")
+    assert {"noise"} <= set(play.state.said)
+    assert "no_fever" not in play.state.said
+
+
+def test_who_has_what_it_came_for_begins_no_story() -> None:
+    assert kinds(after(NOISE, SCAN), "Tell me what happened.") != ["all_told"]
+    settled = kinds(after(NOISE, SCAN, STOP), "Tell me what happened.")
+    assert "tell" not in settled
+
+
+def test_what_comes_late_beside_another_answer_says_so() -> None:
+    play = after("What about the alcohol?")
+    text = play.say(f"I'm so sorry to hear that. {NOISE}").text
+    leads = tuple(lead.rstrip(",:") for lead in PLAIN.comes_back)
+    assert "drinking" in play.state.said
+    assert any(lead in text for lead in leads)

@@ -76,3 +76,26 @@ def test_a_promise_that_may_not_have_been_made_is_credited_but_not_answered() ->
     assert LONG_REPLY not in play.say(hinted).text
     assert "stop_tablets" in play.state.commitments
     assert LONG_REPLY in play.say(said).text
+
+
+def test_an_answer_that_echoes_what_nobody_said_gives_way_to_another() -> None:
+    echo, plain = "To the drawer? Very well.", "As you wish."
+    scan, stop = CASE.commitments
+    case = compiled(CASE.model_copy(update={"commitments": (scan, stop.model_copy(update={"reply": (echo, plain)}))}))
+    into_drawer = line("Put the tablets into the drawer.", Act.PROPOSE, stance=Stance.ASSERTED, makes={stop.id: 0.9})
+    for seed in range(6):
+        play = Play(seed=seed, case=case, reader=Script(into_drawer))
+        play.say("Hello there.")
+        assert plain in play.say(STOP).text
+    heard = [Play(seed=seed, case=case, reader=Script(into_drawer)).say(into_drawer.text).text for seed in range(6)]
+    assert any(echo in text for text in heard)
+
+
+def test_beside_an_answer_only_a_likely_promise_is_answered() -> None:
+    weak = line("Leave the tablets, perhaps.", Act.PROPOSE, stance=Stance.ASSERTED, makes={"stop_tablets": 0.6})
+    play = Play(case=case_with(), reader=Script(weak))
+    play.say("Hello there.")
+    assert LONG_REPLY not in play.say(f"{NOISE} {weak.text}").text
+    alone = Play(case=case_with(), reader=Script(weak))
+    alone.say("Hello there.")
+    assert LONG_REPLY in alone.say(weak.text).text
