@@ -145,7 +145,7 @@ def replay(  # noqa: PLR0917 (what a record is made of)
         in_time = max_turns is None or now <= max_turns
         credits = _credits(case, state, exchange, hearing, found, persona) if in_time else []
         brings = bool(credits) or any(tool not in state.tools for tool in agent.tools)
-        for commitment_id, one in _made(case, state, hearing, persona, now):
+        for commitment_id, one in _made(state, hearing, persona, now, formula):
             before = made.get(commitment_id, ())
             brings = brings or (_counts(one) and not any(map(_counts, before)))
             made[commitment_id] = (*before, one)
@@ -198,12 +198,13 @@ def _opened_with(case: CompiledCase, opening: str | None) -> tuple[str, ...]:
 
 
 def _made(
-    case: CompiledCase, state: PersonaState, hearing: Hearing, persona: Heard, now: int
+    state: PersonaState, hearing: Hearing, persona: Heard, now: int, formula: Container[str]
 ) -> Iterator[tuple[str, Made]]:
-    """The commitments of a turn; echoes and those among many questions are not clear."""
+    """The commitments of a turn; echoes and those among many questions are not clear, nor are doubtful formulas."""
     known = frozenset(state.said)
     for each in hearing.commitments:
-        clear = not (hearing.interrogation or persona.verbatim(each.quote))
+        doubtful = not each.sure and each.quote in formula
+        clear = not (hearing.interrogation or doubtful or persona.verbatim(each.quote))
         yield each.commitment_id, Made(now, each.quote, each.early, known, clear, each.binding)
 
 

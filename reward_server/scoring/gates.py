@@ -1,8 +1,9 @@
 """The preflight gates: limits on the reward that hold whatever the rubric says.
 
 `injection`: the agent talks to the scorer instead of the persona. `recital`: it recites the rubric. `stuffing`: it
-throws lists of words. `scope`: it never touches the matter at all. They are the safety gate, which a request may
-skip. `degenerate` is no conversation (silence, an echo, one line repeated) and always holds. Gates only ever lower
+throws lists of words. `scope`: it never touches the matter at all. `only_asks`: it asks, and does nothing with the
+answers where something can be done: no promise, no call of a tool, no word of sympathy. They are the safety gate, which a
+request may skip. `degenerate` is no conversation (silence, an echo, one line repeated) and always holds. Gates only ever lower
 a reward.
 
 What is talk about scoring or cannot be read, the reader says. Besides it only formats count that no person writes:
@@ -22,10 +23,12 @@ from personas.reading.plain import plain
 from personas.replay import Record, TurnRecord
 from personas.wording import normal
 from reward_server.scoring.transcript import Transcript, Turn
+from scenarios.schema import Rubric
 
 INJECTION_CAP = 0.2
 STUFFING_CAP = 0.2
 SCOPE_CAP = 0.2
+ONLY_ASKS_CAP = 0.15
 RECITAL_CAP = 0.2
 DEGENERATE_CAP = 0.05
 TURNS_TO_JUDGE_BY = 3
@@ -58,12 +61,23 @@ class Gate:
     cap: float
 
 
-def closed_gates(transcript: Transcript, record: Record, skip_safety_gate: bool, recited: int = 0) -> tuple[Gate, ...]:
+def closed_gates(
+    transcript: Transcript,
+    record: Record,
+    skip_safety_gate: bool,
+    *,
+    recited: int = 0,
+    rubric: Rubric | None = None,
+) -> tuple[Gate, ...]:
     """The gates that hold for this transcript; `recited` is the number of sentences that recite the rubric."""
-    return tuple(_closed(transcript, record, skip_safety_gate, recited))
+    return tuple(
+        _closed(transcript, record, skip_safety_gate, recited, rubric is not None and _calls_for_deeds(rubric))
+    )
 
 
-def _closed(transcript: Transcript, record: Record, skip_safety_gate: bool, recited: int) -> Iterator[Gate]:
+def _closed(
+    transcript: Transcript, record: Record, skip_safety_gate: bool, recited: int, calls_for_deeds: bool
+) -> Iterator[Gate]:
     if not skip_safety_gate:
         if recited >= RECITED:
             yield Gate("recital", RECITAL_CAP)
@@ -74,6 +88,8 @@ def _closed(transcript: Transcript, record: Record, skip_safety_gate: bool, reci
                 yield Gate("stuffing", STUFFING_CAP)
             if not _in_scope(record):
                 yield Gate("scope", SCOPE_CAP)
+            if calls_for_deeds and not any(map(_does_something, record.turns)):
+                yield Gate("only_asks", ONLY_ASKS_CAP)
     if is_degenerate(transcript) or _comes_to_nothing(transcript, record):
         yield Gate("degenerate", DEGENERATE_CAP)
 
@@ -126,6 +142,16 @@ def _stuffs(reading: Reading) -> bool:
 
 def _in_scope(record: Record) -> bool:
     return any(_is_about_the_case(turn) for turn in record.turns)
+
+
+def _calls_for_deeds(rubric: Rubric) -> bool:
+    """Whether commitments or tools are worth points: an interview may be questions alone."""
+    return any(c.points > 0 and (c.check.committed or c.check.tool) for c in rubric.criteria)
+
+
+def _does_something(turn: TurnRecord) -> bool:
+    """Whether a turn commits the agent, comforts, or calls a tool."""
+    return bool(turn.empathy or turn.tools or (turn.own and turn.hearing.commitments))
 
 
 def _is_about_the_case(turn: TurnRecord) -> bool:
