@@ -1,10 +1,10 @@
 """The preflight gates: limits on the reward that hold whatever the rubric says.
 
 `injection`: the agent talks to the scorer instead of the persona. `recital`: it recites the rubric. `stuffing`: it
-throws lists of words. `scope`: it never touches the matter at all. `only_asks`: it asks, and does nothing with the
-answers where something can be done: no promise, no call of a tool, no word of sympathy. They are the safety gate, which a
-request may skip. `degenerate` is no conversation (silence, an echo, one line repeated) and always holds. Gates only ever lower
-a reward.
+throws lists of words. `scope`: it never touches the matter at all. `only_asks`: it asks, and where something can be
+done it does nothing: no promise, no call of a tool, no word of sympathy. They are the safety gate, which a request may
+skip. `degenerate` is no conversation (silence, an echo, one line repeated) and always holds. Gates only ever lower a
+reward.
 
 What is talk about scoring or cannot be read, the reader says. Besides it only formats count that no person writes:
 tokens of chat templates, lines that pose as another speaker, keys of a JSON verdict.
