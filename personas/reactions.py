@@ -11,6 +11,7 @@ from personas.move import FACTUAL, Kind, Move, disclosed
 from personas.reading.acts import Act, Stance
 from personas.state import PersonaState
 from personas.temperament import Temperament
+from personas.voice import mishears
 
 CLEARLY_MADE = 0.7
 """Beside an answer, or an answer to another promise, only so likely a promise gets one, too."""
@@ -33,16 +34,22 @@ def reactions_to(
     """What the persona says to commitments, proposals and tool calls: one thing for each kind."""
     by_id = {commitment.id: commitment for commitment in case.commitments}
     telling = disclosed(answers)
-    likeliest_first = sorted(hearing.answered, key=lambda heard: -heard.confidence)
-    for place, heard in enumerate(likeliest_first):
-        if heard.confidence < CLEARLY_MADE and (answers or place):
+    likeliest = max((heard.confidence for heard in hearing.answered), default=0.0)
+    # What was not answered before comes first: a figure in a proposal that repeats the rest of it.
+    for heard in sorted(
+        hearing.answered, key=lambda heard: (state.heard.get(heard.commitment_id, 0), -heard.confidence)
+    ):
+        if heard.confidence < CLEARLY_MADE and (answers or heard.confidence < likeliest):
             # Beside something clearer, a wrong answer would be worse than none.
-            break
+            continue
         commitment = by_id[heard.commitment_id]
         if heard.early and not set(telling).isdisjoint(named_in(commitment.after)):
             # It was asked in the same breath: nobody can say that it was not.
             continue
         kind, lines = (Kind.REPLY_EARLY, commitment.reply_early) if heard.early else (Kind.REPLY, commitment.reply)
+        if heard.confidence < CLEARLY_MADE and all(mishears(line, turn.text) for line in lines):
+            # Every answer takes up words that were not said: then the promise was hardly made.
+            continue
         times = (state.early if heard.early else state.heard).get(commitment.id, 0)
         if times < len(lines):
             return (Move(kind, commitment.id, nth=times, heard=turn.text),)

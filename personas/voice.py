@@ -125,7 +125,7 @@ class Voice:
         lines = commitment.reply_early if move.kind is Kind.REPLY_EARLY else commitment.reply
         start = draw(self._seed, f"{move.kind}|{move.about}", len(lines)) + move.nth + self._attempt
         order = [lines[(start + i) % len(lines)] for i in range(len(lines))]
-        return next((line for line in order if not _mishears(line, move.heard)), order[0])
+        return next((line for line in order if not mishears(line, move.heard)), order[0])
 
     def _continues(self, text: str) -> bool:
         """Whether a sentence can go on after a comma without changing a name."""
@@ -161,7 +161,7 @@ class Voice:
         return own[move.kind] if move.kind in own else phrases.of(move.kind.value)
 
 
-def _mishears(line: str, heard: str) -> bool:
+def mishears(line: str, heard: str) -> bool:
     """Whether an answer begins by asking back words that were not said ("To the station?")."""
     echo = sentences(line)[0]
     words = content_stems(echo)

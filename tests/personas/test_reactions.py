@@ -92,10 +92,37 @@ def test_an_answer_that_echoes_what_nobody_said_gives_way_to_another() -> None:
 
 
 def test_beside_an_answer_only_a_likely_promise_is_answered() -> None:
-    weak = line("Leave the tablets, perhaps.", Act.PROPOSE, stance=Stance.ASSERTED, makes={"stop_tablets": 0.6})
+    weak = line("Stop the tablets for now, perhaps.", Act.PROPOSE, stance=Stance.ASSERTED, makes={"stop_tablets": 0.6})
     play = Play(case=case_with(), reader=Script(weak))
     play.say("Hello there.")
     assert LONG_REPLY not in play.say(f"{NOISE} {weak.text}").text
     alone = Play(case=case_with(), reader=Script(weak))
     alone.say("Hello there.")
     assert LONG_REPLY in alone.say(weak.text).text
+
+
+def test_of_two_promises_the_one_that_was_not_answered_yet_is() -> None:
+    both = line(
+        "A scan, and no tablets.", Act.PROPOSE, stance=Stance.ASSERTED, makes={"stop_tablets": 1.0, "scan": 0.9}
+    )
+    case = case_with()
+    play = Play(case=case, reader=Script(both))
+    play.say("Hello there.")
+    play.say(NOISE)
+    assert LONG_REPLY in play.say(STOP).text
+    answers = next(commitment.reply for commitment in CASE.commitments if commitment.id == "scan")
+    text = play.say(both.text).text
+    assert any(each in text for each in answers)
+
+
+def test_a_doubtful_promise_whose_answers_all_echo_what_was_not_said_gets_none() -> None:
+    scan, stop = CASE.commitments
+    case = compiled(CASE.model_copy(update={"commitments": (scan, stop.model_copy(update={"reply": (LONG_REPLY,)}))}))
+    vague, plain = (
+        line(text, Act.PROPOSE, stance=Stance.ASSERTED, makes={stop.id: p})
+        for text, p in (("We will do all that is needed.", 0.6), ("We will do what has to be done.", 0.9))
+    )
+    for sentence, answered in ((vague, False), (plain, True)):
+        play = Play(case=case, reader=Script(sentence))
+        play.say("Hello there.")
+        assert (LONG_REPLY in play.say(sentence.text).text) is answered
