@@ -33,6 +33,8 @@ RECITAL_CAP = 0.2
 DEGENERATE_CAP = 0.05
 TURNS_TO_JUDGE_BY = 3
 """A greeting is no offence: scope, stuffing, echoes and repetition are judged from this many agent turns on."""
+TURNS_TO_ASK = 4
+"""A good talk may begin with three turns of questions alone."""
 WORDS_OF_A_SCRAP = 3
 RECITED = 2
 """So many sentences of the rubric are no accident."""
@@ -88,7 +90,7 @@ def _closed(
                 yield Gate("stuffing", STUFFING_CAP)
             if not _in_scope(record):
                 yield Gate("scope", SCOPE_CAP)
-            if calls_for_deeds and not any(map(_does_something, record.turns)):
+            if calls_for_deeds and len(record.turns) >= TURNS_TO_ASK and not any(map(_does_something, record.turns)):
                 yield Gate("only_asks", ONLY_ASKS_CAP)
     if is_degenerate(transcript) or _comes_to_nothing(transcript, record):
         yield Gate("degenerate", DEGENERATE_CAP)

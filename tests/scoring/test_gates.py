@@ -188,13 +188,15 @@ def test_the_safety_gate_can_be_skipped() -> None:
 
 
 def test_who_only_asks_where_something_can_be_done_has_done_little() -> None:
-    only_asks: tuple[Said, ...] = (ASK_PLACE, TELL_PLACE, ASK_START, TELL_START, ASK_BUDGET, TELL_BUDGET)
+    thrice: tuple[Said, ...] = (ASK_PLACE, TELL_PLACE, ASK_START, TELL_START, ASK_BUDGET, TELL_BUDGET)
+    only_asks = (*thrice, "Did you take any photos?", "No.")
     assert gates(*only_asks, rubric=True) == {"only_asks": 0.15}
     # An interview may be questions alone; so may the beginning of anything.
     assert gates(*only_asks) == {}
-    assert gates(*only_asks[:4], rubric=True) == {}
+    assert gates(*thrice, rubric=True) == {}
 
 
 @pytest.mark.parametrize("deed", [SEND, KIND, ("One moment.", [call("urgency", value="today")])])
 def test_a_promise_a_kind_word_or_a_tool_is_something_done(deed: Said) -> None:
-    assert gates(ASK_PLACE, TELL_PLACE, ASK_START, TELL_START, deed, "Thank you.", rubric=True) == {}
+    asked: tuple[Said, ...] = (ASK_PLACE, TELL_PLACE, ASK_START, TELL_START, ASK_BUDGET, TELL_BUDGET)
+    assert gates(*asked, deed, "Thank you.", rubric=True) == {}
