@@ -51,7 +51,7 @@ PART_CONSOLES = 0.90
 """A part of a sentence has to be this clear to make it a sympathetic one."""
 MAX_SENTENCES = 40
 """More sentences than this in one turn are not read: nobody could follow them."""
-LINE_CHARS = 240
+LINE_CHARS = 120
 """Of the persona's last line so much, from its end, stands before an elliptic sentence."""
 KEPT_TURNS, KEPT_BYTES = 16_384, 48_000_000
 _ASKING = (Act.ASK, Act.INVITE, Act.CHECK)

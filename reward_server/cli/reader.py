@@ -83,6 +83,10 @@ def train(
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the turns. \\[default: those of the packaged reader]")
     ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option("--from", help="Train the encoder of this artefact further (3 passes are enough).", dir_okay=False),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides samples and initial weights.")] = 0,
 ) -> None:
     """Train the reader on the labelled turns of the scenarios and write its artefact (safetensors).
@@ -105,6 +109,7 @@ def train(
     with shown(Console()) as report:
         raw = trained(
             lesson,
+            start=None if start is None else _existing(start).read_bytes(),
             seed=seed,
             epochs=epochs or EPOCHS,
             progress=lambda step, of, _: report("fine-tuning", step, of),

@@ -16,6 +16,9 @@ from scenarios.turns import SUFFIX, LabelledTurn, load_turns, unknown_names
 BORROWED = 15
 """Questions of other scenarios that each case is shown as ones about nothing in it."""
 
+SPOKEN_BEFORE, OPENING = 0.65, 0.4
+"""Of the turns that name no line before them, this share is read after one, and of those this share after an opening."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -104,6 +107,23 @@ def borrowed(library: Library, rows: Sequence[Row], seed: int, each: int = BORRO
         far = [row for row in asking if row.collection != key[0]]
         for row in (*draw.sample(near, min(len(near), each)), *draw.sample(far, min(len(far), each))):
             yield Row(*key, replace(row.turn, asks=(), commits=(), kind="foreign"))
+
+
+def after_lines(library: Library, rows: Iterable[Row], seed: int) -> Iterator[Row]:
+    """The rows, most of which are read after something that the persona of the case may have said.
+
+    In play a persona has always spoken before. A turn that names no line was written to be understood without one, so it
+    must mean the same after any: an opening, or an answer about something that it does not ask for.
+    """
+    draw = random.Random(seed)  # noqa: S311 (a sample, no secret)
+    for row in rows:
+        if row.turn.line or draw.random() >= SPOKEN_BEFORE:
+            yield row
+            continue
+        case = case_of(library, row)
+        others = [line for topic in case.topics if topic.id not in row.turn.asks for line in topic.says]
+        lines = case.openings if draw.random() < OPENING or not others else (*others, *case.unknown)
+        yield replace(row, turn=replace(row.turn, line=draw.choice(lines)))
 
 
 def _shared_topics(library: Library, key: tuple[str, str]) -> Mapping[str, str]:

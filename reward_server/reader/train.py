@@ -18,8 +18,8 @@ from personas.reading.features import commitment_features, topic_features
 from personas.reading.heads import Network, act_probabilities, network_of
 from personas.reading.index import CaseIndex, Group, index_of
 from personas.reading.reader import heard_of, parts_of, said_in, texts_of
-from reward_server.reader.dataset import ActRow, Row, borrowed, without
-from reward_server.reader.encoder import MAX_TOKENS, layers_of
+from reward_server.reader.dataset import ActRow, Row, after_lines, borrowed, without
+from reward_server.reader.encoder import MAX_TOKENS, layers_of, tuned
 from reward_server.reader.finetune import EPOCHS, OPEN_WEIGHT, Progress, fine_tune
 from reward_server.reader.heads import Bag, fit_acts, fit_bags
 from reward_server.reader.spoken import act_bags
@@ -52,24 +52,39 @@ def lesson_of(library: Library, rows: Sequence[Row], acts: Sequence[ActRow], lef
     )
 
 
-def train(lesson: Lesson, *, seed: int = 0, epochs: int = EPOCHS, progress: Progress | None = None) -> bytes:
-    """The artefact, a safetensors file; blocking, half an hour on one core for 8,000 turns."""
+def train(
+    lesson: Lesson,
+    *,
+    start: bytes | None = None,
+    seed: int = 0,
+    epochs: int = EPOCHS,
+    progress: Progress | None = None,
+) -> bytes:
+    """The artefact, a safetensors file; blocking, half an hour on one core for 8,000 turns and 6 passes.
+
+    Args:
+        lesson: what there is to learn.
+        start: an artefact whose encoder is trained further; by default the packaged encoder is, from its beginning.
+        seed: decides samples and initial weights.
+        epochs: passes over the turns.
+        progress: is told of step, number of steps and loss.
+    """
     library = lesson.library
-    rows = [*lesson.rows, *borrowed(library, lesson.rows, seed)]
+    rows = list(after_lines(library, [*lesson.rows, *borrowed(library, lesson.rows, seed)], seed))
     by_case: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         by_case.setdefault(row.key, []).append(row)
     packaged = read_checkpoint(packaged_folder())
     weights = fine_tune(
-        packaged,
+        packaged if start is None else tuned(packaged, start),
         {key: (library.vault.open(*key).case, of_case) for key, of_case in by_case.items()},
         lesson.acts,
         seed=seed,
         epochs=epochs,
         progress=progress,
     )
-    tuned = Checkpoint(weights, packaged.tokenizer, "trained")
-    return save({**fit_heads(tuned, lesson, rows, seed), **layers_of(weights, LOWEST)})
+    trained = Checkpoint(weights, packaged.tokenizer, "trained")
+    return save({**fit_heads(trained, lesson, rows, seed), **layers_of(weights, LOWEST)})
 
 
 def fit_heads(checkpoint: Checkpoint, lesson: Lesson, rows: Sequence[Row], seed: int) -> dict[str, Tensor]:

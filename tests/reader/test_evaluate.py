@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from personas.reading.acts import Act, Candidate, Reading, Sentence
-from reward_server.reader.dataset import Row, borrowed, packaged_acts, turns_of_file
+from reward_server.reader.dataset import Row, after_lines, borrowed, case_of, packaged_acts, turns_of_file
 from reward_server.reader.evaluate import MEASURES, Share, by_collection, predict, table
 from scenarios.library import Library, load_library
 from scenarios.turns import LabelledTurn
@@ -113,3 +113,17 @@ def test_the_packaged_sentences_have_known_acts() -> None:
     rows = packaged_acts()
     assert len(rows) > 1500
     assert {act for row in rows for act in row.acts} <= set(Act)
+
+
+def test_most_turns_are_trained_after_a_line_that_does_not_answer_them(library: Library) -> None:
+    alone = [turn(f"What about it, {number}?", "specific", "tops_and_bottoms") for number in range(300)]
+    named = Row(*NAME, LabelledTurn("And then?", (), (), "open", line="I added them."))
+    found = list(after_lines(library, [*alone, named], seed=0))
+    assert [row.turn.turn for row in found] == [row.turn.turn for row in (*alone, named)]
+    assert found[-1] == named
+    lines = [row.turn.line for row in found[:-1]]
+    assert 0.5 < sum(map(bool, lines)) / len(lines) < 0.8
+    case = case_of(library, alone[0])
+    assert set(lines) & set(case.openings)
+    assert not set(lines) & set(case.by_id["tops_and_bottoms"].says)
+    assert list(after_lines(library, [*alone, named], seed=0)) == found
