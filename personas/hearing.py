@@ -26,7 +26,7 @@ ASKED = 0.45
 ALSO_ASKED = 0.12
 ALONE = 0.38
 """Enough where no other topic is a third as likely: it is about this, or about nothing."""
-INVITED = 0.5
+INVITED = 0.35
 """An invitation may be about a topic from here on; from `UNASKED` on it is about nothing else."""
 UNASKED = 0.80
 """A sentence that neither asks nor invites has to be much surer to be taken for a question."""

@@ -41,6 +41,10 @@ def evaluate(
     artefact: Annotated[
         Path | None, typer.Option(help="Measure this artefact instead of the packaged one.", dir_okay=False)
     ] = None,
+    opened: Annotated[
+        bool,
+        typer.Option("--after-opening", help="Read turns that name no line before them after the persona's opening."),
+    ] = False,
 ) -> None:
     """Print, per collection, how many labelled turns are understood, with 95 % intervals.
 
@@ -48,7 +52,7 @@ def evaluate(
     """
     from reward_server.engine import load_scenarios
     from reward_server.reader.build import local_reader
-    from reward_server.reader.dataset import packaged_turns, turns_of_file
+    from reward_server.reader.dataset import after_opening, packaged_turns, turns_of_file
     from reward_server.reader.evaluate import by_collection, predict, table
     from reward_server.settings import load_settings
     from scenarios.lint import COLLECTIONS
@@ -61,6 +65,7 @@ def evaluate(
             rows = [row for row in packaged_turns(scenarios or COLLECTIONS, library) if row.turn.kept_aside]
         if not rows:
             raise InvalidRequest("no labelled turns: name files, or keep scenarios with .turns.jsonl files")
+        rows = after_opening(library, rows) if opened else rows
         raw = _existing(artefact).read_bytes() if artefact else None
         found = predict(library, local_reader(load_settings().anchors, raw=raw), rows)
     except ValueError as error:
@@ -85,7 +90,9 @@ def train(
     ] = None,
     start: Annotated[
         Path | None,
-        typer.Option("--from", help="Train the encoder of this artefact further (3 passes are enough).", dir_okay=False),
+        typer.Option(
+            "--from", help="Train the encoder of this artefact further (3 passes are enough).", dir_okay=False
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides samples and initial weights.")] = 0,
 ) -> None:

@@ -17,7 +17,7 @@ BORROWED = 15
 """Questions of other scenarios that each case is shown as ones about nothing in it."""
 
 SPOKEN_BEFORE, OPENING = 0.65, 0.4
-"""Of the turns that name no line before them, this share is read after one, and of those this share after an opening."""
+"""Of the turns that name no line before them, this share is read after one; of those, this share after an opening."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ def borrowed(library: Library, rows: Sequence[Row], seed: int, each: int = BORRO
 def after_lines(library: Library, rows: Iterable[Row], seed: int) -> Iterator[Row]:
     """The rows, most of which are read after something that the persona of the case may have said.
 
-    In play a persona has always spoken before. A turn that names no line was written to be understood without one, so it
-    must mean the same after any: an opening, or an answer about something that it does not ask for.
+    In play a persona has always spoken before. A turn that names no line was written to be understood without one, so
+    it must mean the same after any: an opening, or an answer about something that it does not ask for.
     """
     draw = random.Random(seed)  # noqa: S311 (a sample, no secret)
     for row in rows:
@@ -124,6 +124,14 @@ def after_lines(library: Library, rows: Iterable[Row], seed: int) -> Iterator[Ro
         others = [line for topic in case.topics if topic.id not in row.turn.asks for line in topic.says]
         lines = case.openings if draw.random() < OPENING or not others else (*others, *case.unknown)
         yield replace(row, turn=replace(row.turn, line=draw.choice(lines)))
+
+
+def after_opening(library: Library, rows: Iterable[Row]) -> list[Row]:
+    """The rows, those that name no line before them after the first opening of their persona, as in play."""
+    return [
+        row if row.turn.line else replace(row, turn=replace(row.turn, line=case_of(library, row).openings[0]))
+        for row in rows
+    ]
 
 
 def _shared_topics(library: Library, key: tuple[str, str]) -> Mapping[str, str]:

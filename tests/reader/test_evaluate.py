@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from personas.reading.acts import Act, Candidate, Reading, Sentence
-from reward_server.reader.dataset import Row, after_lines, borrowed, case_of, packaged_acts, turns_of_file
+from reward_server.reader.dataset import (
+    Row,
+    after_lines,
+    after_opening,
+    borrowed,
+    case_of,
+    packaged_acts,
+    turns_of_file,
+)
 from reward_server.reader.evaluate import MEASURES, Share, by_collection, predict, table
 from scenarios.library import Library, load_library
 from scenarios.turns import LabelledTurn
@@ -127,3 +135,10 @@ def test_most_turns_are_trained_after_a_line_that_does_not_answer_them(library: 
     assert set(lines) & set(case.openings)
     assert not set(lines) & set(case.by_id["tops_and_bottoms"].says)
     assert list(after_lines(library, [*alone, named], seed=0)) == found
+
+
+def test_turns_that_name_no_line_can_be_read_after_the_opening(library: Library) -> None:
+    named = Row(*NAME, LabelledTurn("And then?", (), (), "open", line="I added them."))
+    [first, second] = after_opening(library, [turn("How are you?", "open"), named])
+    assert first.turn.line == case_of(library, first).openings[0]
+    assert second == named
