@@ -23,7 +23,7 @@ __all__ = ["gate_open", "hear", "is_new"]
 
 ASKED = 0.45
 """A sentence asks about a topic from this probability on; about a second one from `ALSO_ASKED` on."""
-ALSO_ASKED = 0.12
+ALSO_ASKED = 0.3
 ALONE = 0.38
 """Enough where no other topic is a third as likely: it is about this, or about nothing."""
 INVITED = 0.35
@@ -41,7 +41,7 @@ LIKELY_MADE = 0.05
 """Enough for the likeliest commitment of a sentence that proposes something and consoles nobody."""
 SURELY_MADE = 0.5
 """The persona answers a commitment that is as likely as this."""
-BINDING = 0.98
+BINDING = 0.993
 """A commitment that costs the agent has to be this clear, and asserted."""
 TOPICS_A_SENTENCE = 2
 QUESTIONS_A_TURN = 3

@@ -21,7 +21,7 @@ from personas.reading.heads import ACTS, STANCES
 from reward_server.reader.spoken import ActBag
 
 Matrix = NDArray[np.float32]
-MEMBERS = 3
+MEMBERS = 6
 BATCH = 64
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 REVISIONS: Mapping[str, int] = {
-    "personas.reading": 6,
-    "personas.hearing": 10,
+    "personas.reading": 7,
+    "personas.hearing": 12,
     "personas.telling": 1,
     "personas.borrowed": 2,
     "personas.replay": 4,
