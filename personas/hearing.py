@@ -175,8 +175,15 @@ def _stands_alone(topics: Sequence[Candidate]) -> bool:
 
 
 def _asks(sentence: Sentence) -> bool:
-    """Whether it asks for something; one that does nothing that was recognised, by its question mark."""
-    return sentence.does(Act.ASK, Act.CHECK) or (not sentence.acts and is_question(sentence))
+    """Whether it asks for something; one that does nothing that was recognised, or only proposes, by its question mark.
+
+    "Could you turn it over and read out the code?" proposes, but asks for a fact before it promises anything.
+    """
+    if sentence.does(Act.ASK, Act.CHECK):
+        return True
+    promised = max((each.confidence for each in sentence.commitments), default=0.0)
+    requests = sentence.acts == {Act.PROPOSE} and any(each.confidence > promised for each in sentence.topics[:1])
+    return is_question(sentence) and (not sentence.acts or requests)
 
 
 def _new_questions(found: Iterable[list[Candidate]]) -> int:
