@@ -45,9 +45,10 @@ def main() -> None:
     parts: list[str] = []
     if arguments.turns:
         outside = [row for path in sorted(arguments.turns.glob("*.jsonl")) for row in turns_of_file(path, library)]
-        parts += sections("turns that nobody who worked on the reader wrote or trained on", library, outside)
+        what = "turns that nobody who worked on the reader wrote or trained on"
+        parts += [section(f"{what}, read alone", measured(library, outside)), opened(what, library, outside)]
     aside = [row for row in rows if row.turn.kept_aside]
-    parts += sections("turns of the package that were kept aside", library, aside)
+    parts.append(opened("turns of the package that were kept aside", library, aside))
     if arguments.unseen:
         found = unseen(arguments.unseen, library, rows, may_train=arguments.train == "yes")
         parts.append(section(f"turns of collections that the reader was not trained on ({EPOCHS} epochs)", found))
@@ -57,10 +58,9 @@ def main() -> None:
         write("reader", text)
 
 
-def sections(what: str, library: Library, rows: Sequence[Row]) -> tuple[str, str]:
-    """Turns alone, and after the opening of their persona, as in play."""
-    alone, opened = (measured(library, each) for each in (rows, after_opening(library, rows)))
-    return section(what, alone), section(f"{what}, after the persona's opening", opened)
+def opened(what: str, library: Library, rows: Sequence[Row]) -> str:
+    """Turns after the opening of their persona, as in play."""
+    return section(f"{what}, after the persona's opening", measured(library, after_opening(library, rows)))
 
 
 def section(what: str, found: Sequence[Prediction]) -> str:
