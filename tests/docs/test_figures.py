@@ -73,7 +73,7 @@ def fairness() -> Iterator[str]:
         number(row("fairness", "Turns of one lab", at_a_time, "beside")["p99 to alone"]) for at_a_time in ("1", "8")
     )
     met = "" if max(one, eight) <= 3 else " (not met)"
-    yield f"| 3 × | {one:.1f} × one episode at a time, {eight:.1f} × eight{met}, on a machine under a load of"
+    yield f"| 3 × | {one:.1f} × one episode at a time, {eight:.1f} × eight{met};"
 
 
 def update_speed() -> Iterator[str]:
