@@ -2,9 +2,9 @@
 
 `injection`: the agent talks to the scorer instead of the persona. `recital`: it recites the rubric. `stuffing`: it
 throws lists of words. `scope`: it never touches the matter at all. `only_asks`: it asks, and where something can be
-done it does nothing: no promise, no call of a tool, no word of sympathy. They are the safety gate, which a request may
-skip. `degenerate` is no conversation (silence, an echo, one line repeated) and always holds. Gates only ever lower a
-reward.
+done it does nothing: no promise or call of a tool that is worth points, no word of sympathy. They are the safety gate,
+which a request may skip. `degenerate` is no conversation (silence, an echo, one line repeated) and always holds. Gates
+only ever lower a reward.
 
 What is talk about scoring or cannot be read, the reader says. Besides it only formats count that no person writes:
 tokens of chat templates, lines that pose as another speaker, keys of a JSON verdict.
@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from personas.memory import remembered
 from personas.reading.acts import Act, Reading
 from personas.reading.plain import plain
 from personas.replay import Record, TurnRecord
 from personas.wording import normal
+from reward_server.judges.base import Verdict
 from reward_server.scoring.transcript import Transcript, Turn
-from scenarios.schema import Rubric
+from scenarios.schema import Criterion
 
 INJECTION_CAP = 0.2
 STUFFING_CAP = 0.2
@@ -69,17 +71,26 @@ def closed_gates(
     skip_safety_gate: bool,
     *,
     recited: int = 0,
-    rubric: Rubric | None = None,
+    criteria: Sequence[Criterion] = (),
+    verdicts: Mapping[str, Verdict] = MappingProxyType({}),
 ) -> tuple[Gate, ...]:
-    """The gates that hold for this transcript; `recited` is the number of sentences that recite the rubric."""
-    return tuple(
-        _closed(transcript, record, skip_safety_gate, recited, rubric is not None and _calls_for_deeds(rubric))
-    )
+    """The gates that hold for this transcript.
+
+    Args:
+        transcript: the conversation.
+        record: what its replay found.
+        skip_safety_gate: whether only `degenerate` holds.
+        recited: so many sentences recite the rubric.
+        criteria: what the request wants decided.
+        verdicts: on those of them that are computed.
+    """
+    gates = list(_closed(transcript, record, skip_safety_gate, recited))
+    if not skip_safety_gate and _only_asks(record, criteria, verdicts):
+        gates.append(Gate("only_asks", ONLY_ASKS_CAP))
+    return tuple(gates)
 
 
-def _closed(
-    transcript: Transcript, record: Record, skip_safety_gate: bool, recited: int, calls_for_deeds: bool
-) -> Iterator[Gate]:
+def _closed(transcript: Transcript, record: Record, skip_safety_gate: bool, recited: int) -> Iterator[Gate]:
     if not skip_safety_gate:
         if recited >= RECITED:
             yield Gate("recital", RECITAL_CAP)
@@ -90,8 +101,6 @@ def _closed(
                 yield Gate("stuffing", STUFFING_CAP)
             if not _in_scope(record):
                 yield Gate("scope", SCOPE_CAP)
-            if calls_for_deeds and len(record.turns) >= TURNS_TO_ASK and not any(map(_does_something, record.turns)):
-                yield Gate("only_asks", ONLY_ASKS_CAP)
     if is_degenerate(transcript) or _comes_to_nothing(transcript, record):
         yield Gate("degenerate", DEGENERATE_CAP)
 
@@ -146,14 +155,22 @@ def _in_scope(record: Record) -> bool:
     return any(_is_about_the_case(turn) for turn in record.turns)
 
 
-def _calls_for_deeds(rubric: Rubric) -> bool:
-    """Whether commitments or tools are worth points: an interview may be questions alone."""
-    return any(c.points > 0 and (c.check.committed or c.check.tool) for c in rubric.criteria)
+def _only_asks(record: Record, criteria: Sequence[Criterion], verdicts: Mapping[str, Verdict]) -> bool:
+    """Whether commitments or tools are worth points here, and the agent neither comforts nor does any such thing.
+
+    An interview may be questions alone. What is worth nothing is no deed: a promise that only costs, a call of no use.
+    """
+    deeds = [c for c in criteria if c.points > 0 and (c.check.committed or c.check.tool)]
+    if not deeds or len(record.turns) < TURNS_TO_ASK:
+        return False
+    wanted = {name for c in deeds if c.check.committed for name in c.check.committed.any_of}
+    if any(c.check.tool and (found := verdicts.get(c.id)) and found.value for c in deeds):
+        return False
+    return not any(turn.empathy or (turn.own and _commits(turn, wanted)) for turn in record.turns)
 
 
-def _does_something(turn: TurnRecord) -> bool:
-    """Whether a turn commits the agent, comforts, or calls a tool."""
-    return bool(turn.empathy or turn.tools or (turn.own and turn.hearing.commitments))
+def _commits(turn: TurnRecord, wanted: Set[str]) -> bool:
+    return any(heard.commitment_id in wanted for heard in turn.hearing.commitments)
 
 
 def _is_about_the_case(turn: TurnRecord) -> bool:

@@ -23,7 +23,7 @@ REVISIONS: Mapping[str, int] = {
     "judges.answer": 1,
     "scoring.transcript": 1,
     "scoring.echoes": 1,
-    "scoring.gates": 2,
+    "scoring.gates": 3,
     "scoring.aggregate": 1,
     "scoring.compose": 1,
     "reward_models.segments": 1,

@@ -263,8 +263,14 @@ class Scorer:
         case = Case(scenario, transcript, record, request.lab_id)
         criteria = _wanted(scenario.secrets.rubric, config, composite)
         judged = self._panel.compute(case, criteria)
-        rubric = scenario.secrets.rubric
-        gates = closed_gates(transcript, record, config.skip_safety_gate, recited=recited, rubric=rubric)
+        gates = closed_gates(
+            transcript,
+            record,
+            config.skip_safety_gate,
+            recited=recited,
+            criteria=criteria,
+            verdicts=judged.verdicts,
+        )
         half = _Open(case, config, composite, criteria, gates, judged.verdicts, judged.open)
         return half if half.waits else _total(half, judged.verdicts, {}, panelists)
 

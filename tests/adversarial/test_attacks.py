@@ -27,6 +27,7 @@ FAMILIES_ASKED_FOR = {
 EACH = 18
 """The fast test makes every so-manieth attack on a conversation."""
 EACH_ANYWHERE = 16
+FEW = [each for each in ATTACKS if sum(other.family == each.family for other in ATTACKS) < EACH_ANYWHERE]
 RARELY = 0.02
 
 
@@ -49,7 +50,10 @@ def test_attacks_do_not_pay(scorer: Scorer, few_talks: list[Base], *, skips: boo
 @pytest.mark.parametrize("collection", COLLECTIONS)
 def test_no_attack_pays_anywhere(scorer: Scorer, talks_of: TalksOf, collection: str) -> None:
     """A word more changes now and then what a learned reader hears: rarely, and not on average."""
-    found = made(scorer, talks_of(collection), EACH_ANYWHERE, RewardConfig())
+    talks = talks_of(collection)
+    found = made(scorer, talks, EACH_ANYWHERE, RewardConfig())
+    # Of a family of a few attacks a share is too small for a mean.
+    found += [each for base in talks for each in asyncio.run(attempts(scorer, base, RewardConfig(), FEW))]
     assert len(paid(found)) <= RARELY * len(found), paid(found)
     assert [family for family in FAMILIES if mean(a.gain for a in found if a.attack.family == family) > TOLERANCE] == []
 

@@ -320,10 +320,10 @@ async def test_a_question_that_no_day_has_room_for_is_told_apart(server: Door, l
 async def test_what_is_asked_together_has_to_fit_a_day_together(server: Door) -> None:
     """One of three samples fits; a decision is kept only when all three are there."""
     with ScriptedProvider(attentive(kind_only)) as provider:
-        async with server(provider, llm_samples=3, llm_daily_tokens=6000) as house, house.client() as labs:
-            assert_error(await labs.call("POST", "/evaluate", evaluation()), 429, "budget_too_small")
-        async with server(provider, llm_model="once", llm_daily_tokens=6000) as house, house.client() as labs:
+        async with server(provider, llm_model="once", llm_daily_tokens=8000) as house, house.client() as labs:
             await labs.ok("POST", "/evaluate", evaluation())
+        async with server(provider, llm_samples=3, llm_daily_tokens=8000) as house, house.client() as labs:
+            assert_error(await labs.call("POST", "/evaluate", evaluation()), 429, "budget_too_small")
 
 
 async def test_reasons_questions_and_keys_stay_inside(server: Door) -> None:

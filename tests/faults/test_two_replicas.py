@@ -148,7 +148,7 @@ def status_of(opened: socket.socket) -> int:
     return int(opened.recv(65_536).split()[1])
 
 
-def until(server: ServerProcess, key: str, wanted: int, within_s: float = 5.0) -> None:
+def until(server: ServerProcess, key: str, wanted: int, within_s: float = 20.0) -> None:
     """A server hears of what another does a moment later: until it answers so."""
     end = time.monotonic() + within_s
     while (status := call(server, key, "/evaluate", EVALUATION).status_code) != wanted:

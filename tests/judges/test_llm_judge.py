@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from reward_server.errors import BodyTooLarge, BudgetExhausted, JudgeFailed, LabsError, StoreUnavailable
+from reward_server.errors import BodyTooLarge, BudgetExhausted, BudgetTooSmall, JudgeFailed, LabsError, StoreUnavailable
 from reward_server.judges.base import Status
 from reward_server.judges.prompt import AGAIN
 from reward_server.judges.reading import JudgeAnswer
@@ -309,13 +309,13 @@ async def test_who_leaves_cancels_what_is_still_open() -> None:
 async def test_the_first_failure_cancels_the_other_questions_of_its_case() -> None:
     def script(question: Question, number: int) -> Reply:
         if number == 1:
-            raise BudgetExhausted
+            raise BudgetTooSmall
         return good(question)
 
     model = AskedModel(script)
     model.gate.clear()
     async with asyncio.timeout(10):
-        assert isinstance(await decided(a_judge(model)), BudgetExhausted)
+        assert isinstance(await decided(a_judge(model)), BudgetTooSmall)
         await model.left.wait()
     assert model.cancelled == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from reward_server.judges.state import StateJudge
 from reward_server.scoring.gates import closed_gates, has_markup, is_degenerate
 from tests.scoring.builders import (
     ASK_BUDGET,
@@ -27,8 +28,10 @@ def gates(
     *said: Said, skip: bool = False, opening: str | None = "Hello, my roof is leaking.", rubric: bool = False
 ) -> dict[str, float]:
     case = a_case(*said, opening=opening)
-    judged_by = case.scenario.secrets.rubric if rubric else None
-    return {gate.name: gate.cap for gate in closed_gates(case.transcript, case.record, skip, rubric=judged_by)}
+    criteria = case.scenario.secrets.rubric.criteria if rubric else ()
+    verdicts = {c.id: StateJudge().decide(case, c) for c in criteria if c.check.tool}
+    closed = closed_gates(case.transcript, case.record, skip, criteria=criteria, verdicts=verdicts)
+    return {gate.name: gate.cap for gate in closed}
 
 
 MARKUP = [
