@@ -132,13 +132,14 @@ def test_invalid_keys_of_an_address_are_counted_together(replicas: Sequence[Serv
 
 
 def begun(server: ServerProcess, key: str) -> socket.socket:
-    """A request in work: the place is held before the body is read, and the body does not come yet."""
-    opened = socket.create_connection(("127.0.0.1", server.port))
+    """A request in work: its place is held before the server asks for the body, which does not come yet."""
+    opened = socket.create_connection(("127.0.0.1", server.port), timeout=60.0)
     head = (
         f"POST /api/v1/evaluate HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n"
-        "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+        "Content-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
     )
     opened.sendall(head.encode())
+    assert opened.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
     return opened
 
 
