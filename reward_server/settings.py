@@ -53,6 +53,9 @@ class Settings(BaseSettings):
     redis_url: SecretStr | None = Field(
         default=None, description="Redis that replicas share, such as redis://127.0.0.1:6379/0; default: none."
     )
+    redis_deadline_s: float = Field(
+        default=0.25, gt=0, le=60, description="Longest wait for an answer of Redis; then it counts as lost for 2 s."
+    )
     pepper: SecretStr | None = Field(
         default=None, description="Secret that API keys are hashed with; default: a file in `data`."
     )

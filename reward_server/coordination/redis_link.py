@@ -1,8 +1,8 @@
 """The one way to Redis: bounded in time, and out of the way while Redis is lost.
 
-Whoever asks gets an answer or `Lost` within a quarter of a second. After a failure nothing is asked for two seconds,
-so that a Redis that hangs costs one request in two seconds a quarter of one, and the others nothing; the first answer
-after that ends it. What to do meanwhile is decided by whoever asked.
+Whoever asks gets an answer or `Lost` within `LABS_REDIS_DEADLINE_S`. After a failure nothing is asked for two
+seconds, so that a Redis that hangs holds up one request in two seconds for that long, and the others not at all; the
+first answer after that ends it. What to do meanwhile is decided by whoever asked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reward_server.telemetry.logs import get_logger
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-ANSWER_S = 0.25
+DEADLINE_S = 0.25
 REST_S = 2.0
 PREFIX = "labs:"
 """Of every key and channel: a Redis may serve others, too."""
@@ -38,11 +38,12 @@ class RedisLink:
         self,
         url: str,
         *,
+        deadline_s: float = DEADLINE_S,
         told: Callable[[bool], None] = lambda _lost: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`told` hears whether Redis is lost, whenever that changes."""
-        self.client: Redis = _client(url)
+        """`deadline_s` is the longest wait for an answer; `told` hears whether Redis is lost, whenever that changes."""
+        self.client: Redis = _client(url, deadline_s)
         self._told = told
         self._monotonic = monotonic
         self._rest_until = 0.0
@@ -103,7 +104,7 @@ def check_redis_url(url: str) -> None:
         raise ConfigurationError("This is not a URL of Redis, such as redis://127.0.0.1:6379/0.")
 
 
-def _client(url: str) -> Redis:
+def _client(url: str, deadline_s: float) -> Redis:
     """One that waits briefly, and does not try again by itself."""
     from redis.asyncio import Redis
     from redis.asyncio.retry import Retry
@@ -112,8 +113,8 @@ def _client(url: str) -> Redis:
     check_redis_url(url)
     return Redis.from_url(
         url,
-        socket_timeout=ANSWER_S,
-        socket_connect_timeout=ANSWER_S,
+        socket_timeout=deadline_s,
+        socket_connect_timeout=deadline_s,
         retry=Retry(NoBackoff(), 0),
         decode_responses=True,
     )

@@ -20,20 +20,21 @@ from tests.contract.house import WHERE, House, assert_error, running_house
 EVALUATION = {**WHERE, "messages": [{"role": "assistant", "content": "How did it happen?"}]}
 
 
+PATIENCE_S = 20.0
+"""For an answer of Redis on a busy machine."""
+
+
 @pytest.fixture
-async def house(
-    data: Path, matcher: Matcher, library: Library, redis: RedisServer, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[House]:
+async def house(data: Path, matcher: Matcher, library: Library, redis: RedisServer) -> AsyncIterator[House]:
     """One of the replicas on a Redis, which may take its time on a busy machine."""
-    monkeypatch.setattr("reward_server.coordination.redis_link.ANSWER_S", 20.0)
-    async with running_house(data, matcher, library, redis_url=redis.url) as running:
+    async with running_house(data, matcher, library, redis_url=redis.url, redis_deadline_s=PATIENCE_S) as running:
         yield running
 
 
 @pytest.fixture
 async def other(house: House, redis: RedisServer) -> AsyncIterator[Shared]:
     """What another replica shares with it."""
-    shared = Shared.through(redis.url)
+    shared = Shared.through(redis.url, deadline_s=PATIENCE_S)
     assert shared.link is not None
     await shared.link.client.flushall()
     yield shared
