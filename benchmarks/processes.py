@@ -10,8 +10,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 import httpx2
@@ -62,20 +63,43 @@ class ServerProcess:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
+        self._start()
+        self._wait(self._is_ready)
+
+    def _start(self) -> None:
         paths = os.pathsep.join(filter(None, (str(self._root), os.environ.get("PYTHONPATH"))))
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, "HF_HUB_OFFLINE": "1"}
         environment |= self._variables
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._arguments, stdout=log, stderr=log, env=environment, cwd=self._root)
+
+    @contextmanager
+    def standby(self, log: Path) -> Iterator[ServerProcess]:
+        """A second one with the same arguments that has loaded everything and waits; stopped in the end."""
+        waiting = ServerProcess((), 0, self._ready, log, self.prefix, self._root, **self._variables)
+        waiting.url = self.url
+        waiting._arguments = [*self._arguments, "--standby"]
+        try:
+            waiting._start()
+            waiting._wait(lambda: b"stands by" in log.read_bytes())
+            yield waiting
+        finally:
+            waiting.stop()
+
+    def _is_ready(self) -> bool:
+        try:
+            return httpx2.get(self.url + self._ready, timeout=5.0).status_code == HTTPStatus.OK
+        except httpx2.HTTPError:
+            return False
+
+    def _wait(self, done: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline:
-            if self._process.poll() is not None:
+            if self._process is None or self._process.poll() is not None:
                 raise RuntimeError(f"the server stopped: {self._log.read_text(errors='replace')[-2000:]}")
-            try:
-                if httpx2.get(self.url + self._ready, timeout=5.0).status_code == 200:
-                    return
-            except httpx2.HTTPError:
-                time.sleep(0.05)
+            if done():
+                return
+            time.sleep(0.05)
         raise RuntimeError("the server did not become ready")
 
     @property

@@ -8,6 +8,7 @@ On the way out it lets requests in work finish.
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
@@ -39,7 +40,8 @@ from reward_server.api.routes import (
 from reward_server.assembly.chores import own, purge, settle_heap, warm
 from reward_server.assembly.ground import Given, Ground, ground_of
 from reward_server.assembly.ports import Ports
-from reward_server.assembly.scoring import Scoring, scoring_of
+from reward_server.assembly.rehearsal import rehearse
+from reward_server.assembly.scoring import Scoring, load, scoring_of
 from reward_server.assembly.services import services_of
 from reward_server.llm.budget import Prices
 from reward_server.settings import Settings
@@ -118,8 +120,17 @@ def _lifespan(
 
 async def _start(stack: AsyncExitStack, given: Given) -> Services:
     """Everything that is needed to serve, or an error that says what is missing."""
-    ground = await ground_of(stack, given)
-    scoring = await scoring_of(stack, given.settings, given.ports, given.metrics, ground.store)
+    settings, ports, metrics = given.settings, given.ports, given.metrics
+    if ports.turn is None:
+        # First what may refuse to start: it shall say so at once.
+        ground = await ground_of(stack, given)
+        loaded = await load(stack, settings, ports, metrics)
+    else:
+        loaded = await load(stack, settings, ports, metrics)
+        await rehearse(stack, given, loaded)
+        await ports.turn(stack)
+        ground = await ground_of(stack, given)
+    scoring = await scoring_of(stack, given, ground.store, loaded)
     # Before what scores is closed.
     stack.push_async_callback(ground.outliving.drain, given.settings.drain_s)
     loop_lag = LoopLag(given.metrics.loop_lag.set)
@@ -148,5 +159,9 @@ async def _begin_chores(
         sender = Sender(private=settings.webhook_private_addresses)
         stack.push_async_callback(sender.close)
         await own(stack, Deliverer(store, sender, ground.pepper, ports.clock, metrics).run())
-        await own(stack, warm(scoring.library, scoring.reader, scoring.threads))
-        settle_heap()
+        if ports.turn is None:
+            await own(stack, warm(scoring.library, scoring.reader, scoring.threads))
+            settle_heap()
+        else:
+            # A standby has done both, and is waited for.
+            gc.freeze()

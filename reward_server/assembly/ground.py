@@ -77,10 +77,10 @@ async def ground_of(stack: AsyncExitStack, given: Given) -> Ground:
 
 
 async def _opened_store(stack: AsyncExitStack, given: Given) -> Store:
-    """The database, migrated, and for an SQLite file nobody else's."""
-    await migrate(given.settings.database)
-    if given.ports.serves:
+    """The database, for an SQLite file nobody else's, and migrated: not under a server that runs."""
+    if given.ports.serves and given.ports.turn is None:
         stack.enter_context(occupied(given.settings.database))
+    await migrate(given.settings.database)
     store = await Store.open(given.settings.database)
     stack.push_async_callback(store.close)
     return store

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -36,6 +37,8 @@ class Ports:
     log_stream: TextIO | None = None
     serves: bool = True
     """Whether it answers requests; else it only does jobs, and others may use its database."""
+    turn: Callable[[AsyncExitStack], Awaitable[None]] | None = None
+    """Waited for by a standby that has loaded everything; it holds the database from then on."""
     traces: Traces | None = None
     own_process: bool = True
     """Whether the process is the server's own, so that its heap may be tuned and its caches warmed."""

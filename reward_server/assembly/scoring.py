@@ -1,4 +1,7 @@
-"""Builds what scores and speaks: scenarios, encoders, judges, the scorer on all of them, and words for personas."""
+"""Builds what scores and speaks: scenarios, encoders, judges, the scorer on all of them, and words for personas.
+
+In two steps: what is slow and needs no database is loaded first, so that a standby has it before its turn comes.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from functools import partial
 
 from personas.matcher import Matcher
 from personas.reading.reader import LocalReader, Reader
+from reward_server.assembly.ground import Given
 from reward_server.assembly.ports import Ports
 from reward_server.classifier.build import classifier_judge
 from reward_server.coordination.fair_threads import FairThreads, lab_at_work
@@ -23,7 +27,8 @@ from reward_server.engine import (
     reward_model_service,
 )
 from reward_server.episodes.wording import Wording
-from reward_server.judges.plugins import load_plugins
+from reward_server.judges.estimate import ConversationJudge
+from reward_server.judges.plugins import Plugins, load_plugins
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import LanguageModel
 from reward_server.llm.build import language_model
@@ -65,30 +70,58 @@ class Scoring:
         return {name: partial(getattr, each, "held_bytes", 0) for name, each in kept.items()}
 
 
-async def scoring_of(
-    stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics, store: Store
-) -> Scoring:
-    """Scenarios, encoders, judges, and the scorer on all of them."""
+@dataclass(frozen=True)
+class Loaded:
+    """What takes seconds to load and rests on no database."""
+
+    library: Library
+    matcher: Matcher
+    reader: Reader
+    threads: FairThreads
+    learned: RewardModelService
+    plugins: Plugins
+    classifier: ConversationJudge | None
+
+
+async def load(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics) -> Loaded:
+    """Scenarios, encoders, the active reward model, plug-ins and the classifier."""
     batcher = MicroBatcher(usable(settings.scoring_threads))
     stack.push_async_callback(asyncio.to_thread, batcher.close)
     library, matcher, reader = await _knowledge(settings, ports, metrics, batcher)
     threads = FairThreads(settings.scoring_threads)
     stack.callback(threads.shutdown, cancel_futures=True)
+    learned = reward_model_service(settings, batcher, matcher, lab_at_work)
+    await learned.current()
+    return Loaded(
+        library=library,
+        matcher=matcher,
+        reader=reader,
+        threads=threads,
+        learned=learned,
+        plugins=await asyncio.to_thread(load_plugins, settings.plugin_names),
+        classifier=await asyncio.to_thread(classifier_judge, settings, matcher),
+    )
+
+
+async def scoring_of(stack: AsyncExitStack, given: Given, store: Store, loaded: Loaded) -> Scoring:
+    """Judges on what was loaded, and the scorer on all of them."""
+    settings, ports, metrics = given.settings, given.ports, given.metrics
+    library, matcher, reader, threads = loaded.library, loaded.matcher, loaded.reader, loaded.threads
     model = await _language_model(stack, settings, ports, store, metrics)
     verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
     if isinstance(reader, LocalReader):
         reader = reader_of(settings, reader, model, verdicts)
-    learned = reward_model_service(settings, batcher, matcher, lab_at_work)
-    await learned.current()
+    # Another one may have been activated since it was loaded.
+    await loaded.learned.current()
     guests = Guests(
         asked=llm_judges(model, settings, verdicts, reader),
-        plugins=await asyncio.to_thread(load_plugins, settings.plugin_names),
-        classifier=await asyncio.to_thread(classifier_judge, settings, matcher),
-        reward_model=lambda: learned.at_hand,
+        plugins=loaded.plugins,
+        classifier=loaded.classifier,
+        reward_model=lambda: loaded.learned.at_hand,
     )
     scorer = MeteredScorer(ports.build_scorer(library, matcher, reader, threads, guests), library.vault, metrics)
     lineage = Lineage(library.vault, guests.conversation_judges)
-    return Scoring(library, matcher, reader, threads, model, verdicts, learned, scorer, lineage)
+    return Scoring(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage)
 
 
 async def _knowledge(

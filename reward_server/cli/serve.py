@@ -41,32 +41,40 @@ def serve(
         Path | None, typer.Option(help="Folder for the database and the key pepper; LABS_DATA.", file_okay=False)
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error; LABS_LOG_LEVEL.")] = None,
+    standby: Annotated[
+        bool, typer.Option("--standby", help="Load everything, then wait until the server on this data has ended.")
+    ] = False,
 ) -> None:
     """Start the reward server (SQLite, no key needed on loopback) and print a curl line to try it."""
     settings = load_settings({"host": host, "port": port, "data": data, "log_level": log_level})
-    if asyncio.run(_run(settings)) == signal.SIGINT:
+    if asyncio.run(_run(settings, standby=standby)) == signal.SIGINT:
         raise KeyboardInterrupt
 
 
-async def _run(settings: Settings) -> int | None:
+async def _run(settings: Settings, *, standby: bool) -> int | None:
     """Bind, start everything, and serve until a signal; which one it was."""
     import uvicorn
 
-    from reward_server.app import create_app
+    from reward_server.app import Ports, create_app
     from reward_server.cli.accepting import room_for, watch_accepting
     from reward_server.cli.connections import Connections
     from reward_server.cli.http_protocol import BoundedHttpProtocol
     from reward_server.cli.signals import Signals
     from reward_server.cli.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
+    from reward_server.cli.standby import Place, Relieved
 
-    listener = bind(settings.host, settings.port)
+    place = Place(settings, partial(bind, settings.host, settings.port))
     async with AsyncExitStack() as stack:
-        stack.callback(listener.close)
+        if not standby:
+            place.bind(stack)
         signals = stack.enter_context(Signals())
         watch_accepting(asyncio.get_running_loop())
-        app = create_app(settings)
+        app = create_app(settings, ports=Ports(turn=place.turn if standby else None))
         # The lifespan is entered here and not by uvicorn, so that what stops it arrives as an error of ours.
-        await stack.enter_async_context(app.router.lifespan_context(app))
+        try:
+            await stack.enter_async_context(app.router.lifespan_context(app))
+        except Relieved as relieved:
+            return relieved.number
         connections = Connections(room_for(settings.max_connections), settings.max_connections_per_address)
         protocol: Any = partial(BoundedHttpProtocol, connections=connections)
         config = uvicorn.Config(
@@ -93,11 +101,11 @@ async def _run(settings: Settings) -> int | None:
 
         signals.hear(end)
         # Not `serve`: that one raises the signal again before anything is closed.
-        serving = asyncio.create_task(server._serve(sockets=[listener]))
+        serving = asyncio.create_task(server._serve(sockets=[place.listener]))
         while not server.started and not serving.done():  # noqa: ASYNC110 (uvicorn has no event for this)
             await asyncio.sleep(0.02)
         if server.started:
-            typer.echo(banner(settings, listener.getsockname()[1], app.state.services))
+            typer.echo(banner(settings, place.listener.getsockname()[1], app.state.services))
             sys.stdout.flush()  # whoever reads a pipe waits for these lines
         await serving
     return signals.first

@@ -50,6 +50,13 @@ def sqlite_file(url: str) -> Path | None:
     return Path(str(parsed.database)) if parsed.drivername == "sqlite" else None
 
 
+def unwritable(database: Path, error: OSError) -> ConfigurationError:
+    """What to say where nothing can be made beside a SQLite database."""
+    return ConfigurationError(
+        f"{database.parent} cannot be written ({error.strerror}): give another folder with --data or LABS_DATA"
+    )
+
+
 def sqlite_url(path: Path) -> str:
     """The URL of a database file, whatever characters are in its path."""
     return URL.create("sqlite", database=str(path.absolute())).render_as_string(hide_password=False)

@@ -27,7 +27,7 @@ from sqlalchemy.exc import DBAPIError
 from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.store import postgres
 from reward_server.store.dialects import lock_number
-from reward_server.store.engine import check_url, open_migrating, sqlite_file
+from reward_server.store.engine import check_url, open_migrating, sqlite_file, unwritable
 from reward_server.store.faults import store_faults
 
 LOCK_WAIT_S = 60.0
@@ -155,9 +155,7 @@ def _alone(url: str) -> Iterator[None]:
     try:
         lock = _lock(database)
     except OSError as error:
-        raise ConfigurationError(
-            f"{database.parent} cannot be written ({error.strerror}): give another folder with --data or LABS_DATA"
-        ) from error
+        raise unwritable(database, error) from error
     try:
         yield
     finally:

@@ -6,13 +6,18 @@ its process, and the two would know nothing of each other.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 
 from reward_server.errors import ConfigurationError
-from reward_server.store.engine import sqlite_file
+from reward_server.store.engine import sqlite_file, unwritable
+
+LOOK_S = 0.02
+"""How often one that waits looks whether the database is free."""
 
 
 @contextmanager
@@ -22,23 +27,50 @@ def occupied(url: str) -> Iterator[None]:
     if database is None:
         yield
         return
-    held = os.open(database.with_name(database.name + ".server"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    held = _opened(database)
     try:
-        _take(held, str(database.parent))
+        if not _took(held):
+            pid = os.read(held, 20).decode(errors="replace").strip() or "unknown"
+            raise ConfigurationError(
+                f"A server (process {pid}) runs on {database.parent} already: stop it, give this one another folder "
+                "with --data, or use PostgreSQL for several servers"
+            )
         yield
     finally:
         # Closing lets go; so does the death of the process.
         os.close(held)
 
 
-def _take(held: int, folder: str) -> None:
+@asynccontextmanager
+async def succeeding(url: str) -> AsyncIterator[None]:
+    """Wait until no server has the database, and hold it from then on; of several that wait one gets it."""
+    database = sqlite_file(url)
+    if database is None:
+        yield
+        return
+    held = _opened(database)
+    try:
+        # The system has no wait for it that can be broken off; a look costs microseconds.
+        while not _took(held):  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_S)
+        yield
+    finally:
+        os.close(held)
+
+
+def _opened(database: Path) -> int:
+    try:
+        database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(database.with_name(database.name + ".server"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise unwritable(database, error) from error
+
+
+def _took(held: int) -> bool:
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        pid = os.read(held, 20).decode(errors="replace").strip() or "unknown"
-        raise ConfigurationError(
-            f"A server (process {pid}) runs on {folder} already: stop it, give this one another folder with --data, "
-            "or use PostgreSQL for several servers"
-        ) from None
+        return False
     os.ftruncate(held, 0)
     os.pwrite(held, f"{os.getpid()}\n".encode(), 0)
+    return True

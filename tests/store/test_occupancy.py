@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from reward_server.app import Ports, create_app
 from reward_server.errors import ConfigurationError
+from reward_server.settings import Settings
 from reward_server.store.engine import sqlite_url
-from reward_server.store.occupancy import occupied
+from reward_server.store.occupancy import LOOK_S, occupied, succeeding
 
 
 def test_a_second_server_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -30,3 +33,39 @@ def test_servers_share_postgres() -> None:
     url = "postgresql://labs@127.0.0.1/labs"
     with occupied(url), occupied(url):
         pass
+
+
+async def test_of_two_that_wait_one_gets_it_when_it_is_free(tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path / "labs.sqlite")
+    got: list[str] = []
+    leave = asyncio.Event()
+
+    async def wait(name: str) -> None:
+        async with succeeding(url):
+            got.append(name)
+            await leave.wait()
+
+    with occupied(url):
+        waiting = [asyncio.create_task(wait(name)) for name in ("one", "other")]
+        await asyncio.sleep(5 * LOOK_S)
+        assert got == []
+    async with asyncio.timeout(5.0):
+        while not got:  # noqa: ASYNC110 (it is about who gets it, not about events)
+            await asyncio.sleep(LOOK_S)
+    await asyncio.sleep(5 * LOOK_S)
+    assert len(got) == 1
+    with pytest.raises(ConfigurationError, match="already"), occupied(url):
+        pass
+    leave.set()
+    async with asyncio.timeout(5.0):
+        await asyncio.gather(*waiting)
+    assert sorted(got) == ["one", "other"]
+
+
+async def test_a_server_that_is_refused_has_not_migrated_the_database_of_the_other(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path)
+    app = create_app(settings, ports=Ports(own_process=False))
+    with occupied(settings.database), pytest.raises(ConfigurationError, match="already"):
+        async with app.router.lifespan_context(app):
+            pass
+    assert not (tmp_path / "labs.sqlite").exists()
