@@ -144,7 +144,8 @@ def fresh_turns() -> Iterator[str]:
 def starts() -> Iterator[str]:
     warm = row("start", "from the start", "this commit", "warm")
     ready, cpu = number(warm["ready after s"]), number(warm["CPU s until ready"])
-    yield f"{ready:.1f} s warm, of which {cpu:.1f} s of CPU {'' if ready < 4 else '(not met)'}"
+    answered = row("start", "a standby", "this commit")["a turn is answered after s"]
+    yield f"a standby answers after {point(answered)} s; {ready:.1f} s warm, of which {cpu:.1f} s of CPU"
 
 
 def exact_forward() -> Iterator[str]:
