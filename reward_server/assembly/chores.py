@@ -49,31 +49,39 @@ async def own(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
 
 
 async def purge(store: Store, clock: Clock, tenants: Tenants, begun: Path) -> None:
-    """Forget, now and every hour, what is too old: answers to Idempotency-Keys, decisions and bookings of calls, jobs
-    that are over, uploads that were broken off, trainings in the folder of those begun that nobody goes on with, and
-    conversations that labs do not let be kept for so long.
-    """
+    """Forget what is too old, now and every hour."""
     while True:
         try:
-            async with store.transaction() as unit:
-                purged = await unit.answers.purge(clock.now())
-                forgotten = await unit.llm_answers.purge(clock.now() - VERDICT_LIFETIME)
-                await unit.spending.purge(clock.now())
-                await unit.webhooks.purge(clock.now() - KEPT)
-                await unit.jobs.purge(clock.now() - JOB_LIFETIME)
-                await unit.files.purge(clock.now() - UPLOAD_LIFETIME)
-                open_jobs = await unit.jobs.open_ids()
-            await asyncio.to_thread(forget_begun, begun, clock.now() - JOB_LIFETIME, open_jobs)
-            expired = await tenants.expire()
-            for row in await tenants.list():
-                if row.limits.retention_days is not None:
-                    before = clock.now() - timedelta(days=row.limits.retention_days)
-                    # Rows of a training lie there, copied from a file that the lab does not let be kept.
-                    await asyncio.to_thread(forget_begun, begun, before, open_jobs, row.lab_id)
-            log.info("answers_purged", count=purged, decisions=forgotten, expired=expired)
+            await purge_once(store, clock, tenants, begun)
         except StoreUnavailable:
             log.warning("answers_not_purged")
         await asyncio.sleep(PURGE_EVERY_S)
+
+
+async def purge_once(store: Store, clock: Clock, tenants: Tenants, begun: Path) -> None:
+    """Forget what is too old: answers to Idempotency-Keys, decisions and bookings of calls, jobs that are over, uploads
+    that were broken off, trainings in the folder of those begun that nobody goes on with, and conversations that labs
+    do not let be kept for so long.
+
+    Raises:
+        StoreUnavailable: the database cannot be written; what was forgotten before stays forgotten.
+    """
+    async with store.transaction() as unit:
+        purged = await unit.answers.purge(clock.now())
+        forgotten = await unit.llm_answers.purge(clock.now() - VERDICT_LIFETIME)
+        await unit.spending.purge(clock.now())
+        await unit.webhooks.purge(clock.now() - KEPT)
+        await unit.jobs.purge(clock.now() - JOB_LIFETIME)
+        await unit.files.purge(clock.now() - UPLOAD_LIFETIME)
+        open_jobs = await unit.jobs.open_ids()
+    await asyncio.to_thread(forget_begun, begun, clock.now() - JOB_LIFETIME, open_jobs)
+    expired = await tenants.expire()
+    for row in await tenants.list():
+        if row.limits.retention_days is not None:
+            before = clock.now() - timedelta(days=row.limits.retention_days)
+            # Rows of a training lie there, copied from a file that the lab does not let be kept.
+            await asyncio.to_thread(forget_begun, begun, before, open_jobs, row.lab_id)
+    log.info("answers_purged", count=purged, decisions=forgotten, expired=expired)
 
 
 async def warm(library: Library, reader: Reader, threads: FairThreads) -> None:

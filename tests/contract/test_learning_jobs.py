@@ -86,7 +86,8 @@ async def test_a_trained_model_is_the_labs_own_and_serves_it_when_asked(
     await acme.ok("POST", f"/reward-models/{model}/deactivate")
     await acme.ok("DELETE", f"/reward-models/{model}")
     assert (await acme.ok("GET", "/reward-models"))["data"] == []
-    assert list(house.settings.learning.glob("labs/*/*")) == []
+    [job] = (await acme.ok("GET", "/jobs"))["data"]
+    assert not (house.settings.learning / "labs" / "acme" / job["job_id"]).exists()
 
 
 async def test_a_calibration_is_the_labs_own(acme: Client, rival: Client) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from reward_server.assembly.chores import purge
+from reward_server.assembly.chores import purge_once
 from reward_server.ids import IdPrefix, new_id
 from reward_server.store.job_records import JobRow, JobStatus
 from tests.contract.house import WHERE, Client, House, assert_error
@@ -52,25 +49,20 @@ async def test_who_has_stored_all_it_may_uploads_nothing(operator: Client, house
         await client.ok("POST", "/files", content=TALK)
 
 
-@asynccontextmanager
-async def purging(house: House) -> AsyncIterator[None]:
-    """The server's own chore, which begins at once and then comes by every hour."""
-    chore = purge(house.store, house.clock, house.app.state.services.tenants, house.settings.learning)
-    task = asyncio.create_task(chore)
-    yield
-    task.cancel()
-    await asyncio.wait([task])
+async def purge(house: House, learning: Path) -> None:
+    """What the server does every hour."""
+    await purge_once(house.store, house.clock, house.app.state.services.tenants, learning)
 
 
-async def gone(*places: Path) -> None:
-    async with asyncio.timeout(30.0):
-        while any(place.exists() for place in places):  # noqa: ASYNC110 (files have no event)
-            await asyncio.sleep(0.02)
+@pytest.fixture
+def learning(tmp_path: Path) -> Path:
+    """The folder of trainings, this test's own: servers of other tests share theirs, and purge it."""
+    return tmp_path / "learning"
 
 
-def begun(house: House, lab_id: str, job_id: str, days: int) -> Path:
+def begun(house: House, learning: Path, lab_id: str, job_id: str, days: int) -> Path:
     """What a training has made so far, untouched for so many days."""
-    place: Path = house.settings.learning / "labs" / lab_id / job_id
+    place = learning / "labs" / lab_id / job_id
     place.mkdir(parents=True)
     (place / "rows.jsonl").write_bytes(TALK)
     moment = (house.clock.now() - timedelta(days=days)).timestamp()
@@ -78,19 +70,22 @@ def begun(house: House, lab_id: str, job_id: str, days: int) -> Path:
     return place
 
 
-async def test_rows_of_trainings_are_kept_no_longer_than_conversations(operator: Client, house: House) -> None:
+async def test_rows_of_trainings_are_kept_no_longer_than_conversations(
+    operator: Client, house: House, learning: Path
+) -> None:
     await limited(operator, retention_days=7)
-    old, new = begun(house, "acme", "job_8", 8), begun(house, "acme", "job_6", 6)
-    others, oldest = begun(house, "rival", "job_8", 8), begun(house, "rival", "job_31", 31)
-    async with purging(house):
-        await gone(old, oldest)
+    old, new = begun(house, learning, "acme", "job_8", 8), begun(house, learning, "acme", "job_6", 6)
+    others, oldest = begun(house, learning, "rival", "job_8", 8), begun(house, learning, "rival", "job_31", 31)
+    await purge(house, learning)
+    assert not old.exists()
+    assert not oldest.exists()
     assert new.exists()
     assert others.exists()
 
 
 @pytest.mark.parametrize("retention", [{"retention_days": 1}, {}], ids=["of the lab", "of the server"])
 async def test_what_a_live_training_works_with_outlives_the_retention(
-    operator: Client, house: House, retention: dict[str, int]
+    operator: Client, house: House, learning: Path, retention: dict[str, int]
 ) -> None:
     key = await limited(operator, **retention)
     rows = b'{"reward": 0.5, "label": 1}\n' * 10
@@ -101,10 +96,10 @@ async def test_what_a_live_training_works_with_outlives_the_retention(
             await unit.jobs.add(live)
             await unit.jobs.add(over)
             await unit.jobs.cancel("acme", over.job_id, house.clock.now())
-        kept, left = begun(house, "acme", live.job_id, 31), begun(house, "acme", over.job_id, 31)
+        kept, left = begun(house, learning, "acme", live.job_id, 31), begun(house, learning, "acme", over.job_id, 31)
         house.clock.advance(timedelta(days=40))
-        async with purging(house):
-            await gone(left)
+        await purge(house, learning)
+        assert not left.exists()
         assert kept.exists()
         assert (await client.ok("GET", f"/jobs/{live.job_id}"))["status"] == "running"
         assert_error(await client.call("GET", f"/jobs/{over.job_id}"), 404, "job_not_found")
@@ -115,8 +110,8 @@ async def test_what_a_live_training_works_with_outlives_the_retention(
             await unit.jobs.cancel("acme", live.job_id, house.clock.now())
         await client.ok("GET", f"/jobs/{live.job_id}")
         house.clock.advance(timedelta(days=40))
-        async with purging(house):
-            await gone(kept)
+        await purge(house, learning)
+        assert not kept.exists()
         assert_error(await client.call("GET", f"/jobs/{live.job_id}"), 404, "job_not_found")
 
 
