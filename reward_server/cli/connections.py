@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from reward_server.coordination.networks import network_of
+
 MOST = 4096
 MOST_PER_ADDRESS = 512
 WRITE_DEADLINE_S = 20.0
@@ -60,7 +62,7 @@ class Connections:
     write_deadline_s: float = WRITE_DEADLINE_S
     monotonic: Callable[[], float] = time.monotonic
     _of: dict[str, dict[Connection, None]] = field(default_factory=dict)
-    """By address, those that were quiet for longest first."""
+    """By address (of IPv6 the network of a host), those that were quiet for longest first."""
     _unread: dict[Connection, _Unread] = field(default_factory=dict)
     _count: int = 0
     _sweep: asyncio.TimerHandle | None = None
@@ -70,12 +72,13 @@ class Connections:
 
     def enter(self, newcomer: Connection) -> bool:
         """Let a connection in, if need be in the place of another; False where all are being answered."""
-        own = self._of.get(newcomer.address, {})
+        network = network_of(newcomer.address)
+        own = self._of.get(network, {})
         if len(own) >= self.most_per_address and not self._evict(own):
             return False
         if self._count >= self.most and not self._evict(max(self._of.values(), key=len)):
             return False
-        self._of.setdefault(newcomer.address, {})[newcomer] = None
+        self._of.setdefault(network, {})[newcomer] = None
         self._count += 1
         if self._sweep is None:
             self._sweep_later()
@@ -83,17 +86,18 @@ class Connections:
 
     def leave(self, connection: Connection) -> None:
         """A connection ended; one that was never let in, or left before, is no matter."""
-        own = self._of.get(connection.address, {})
+        network = network_of(connection.address)
+        own = self._of.get(network, {})
         if connection in own:
             del own[connection]
             self._count -= 1
             if not own:
-                del self._of[connection.address]
+                del self._of[network]
         self._unread.pop(connection, None)
 
     def stirs(self, connection: Connection) -> None:
         """It sent a request, or was answered: it is the last now to lose its place."""
-        own = self._of.get(connection.address, {})
+        own = self._of.get(network_of(connection.address), {})
         if connection in own:
             del own[connection]
             own[connection] = None

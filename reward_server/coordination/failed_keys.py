@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
+from reward_server.coordination.networks import network_of
 from reward_server.coordination.redis_link import PREFIX, Lost, RedisLink
 from reward_server.errors import TooManyFailedKeys
 
@@ -30,7 +31,7 @@ return {count, redis.call('pttl', KEYS[1])}
 
 
 class FailedKeys(Protocol):
-    """Counts by address."""
+    """Counts by address; of IPv6 by the /64 that a host has."""
 
     async def failed(self, address: str) -> bool:
         """Count one; whether it is the one that uses up what the address had, once in a minute.
@@ -49,12 +50,12 @@ class LocalFailedKeys:
 
     async def failed(self, address: str) -> bool:
         """As above."""
-        now = self._monotonic()
-        began, count = self._seen.get(address, (now, 0))
+        now, network = self._monotonic(), network_of(address)
+        began, count = self._seen.get(network, (now, 0))
         if now - began >= WINDOW_S:
             began, count = now, 0
-        self._seen[address] = (began, count + 1)
-        self._seen.move_to_end(address)
+        self._seen[network] = (began, count + 1)
+        self._seen.move_to_end(network)
         if len(self._seen) > MOST_ADDRESSES:
             self._seen.popitem(last=False)
         return _is_last(count + 1, WINDOW_S - (now - began))
@@ -71,7 +72,7 @@ class RedisFailedKeys:
         """As above."""
         with suppress(Lost):
             count, left_ms = await self._link.run(
-                _COUNT, (f"{PREFIX}failed_keys:{address}",), (str(round(WINDOW_S * 1000)),)
+                _COUNT, (f"{PREFIX}failed_keys:{network_of(address)}",), (str(round(WINDOW_S * 1000)),)
             )
             return _is_last(int(count), int(left_ms) / 1000)
         return await self._local.failed(address)

@@ -50,6 +50,17 @@ async def test_the_quietest_of_the_same_address_gives_way(door: Connections) -> 
     assert (first.ended, second.ended, other.ended, len(door)) == (False, True, False, 3)
 
 
+async def test_a_host_has_one_share_over_all_its_ipv6_addresses(door: Connections) -> None:
+    first, second, third = (Fake(f"2001:db8::{number}") for number in range(3))
+    for each in (first, second, third):
+        assert door.enter(each)
+    assert (first.ended, len(door)) == (True, 2)
+    door.leave(second)
+    door.leave(third)
+    assert len(door) == 0
+    assert not door._of
+
+
 async def test_who_is_being_answered_keeps_its_place(door: Connections) -> None:
     busy = [Fake(is_answering=True), Fake(is_answering=True)]
     for each in busy:

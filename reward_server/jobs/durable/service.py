@@ -222,17 +222,23 @@ def document(row: JobRow, now: datetime) -> Body:
         moment = getattr(row, name)
         if moment is not None:
             body[name] = to_iso(moment)
-    rests = row.status is JobStatus.QUEUED and row.rests_for is not None
-    if row.is_open and not rests and row.started_at is not None and row.finished_items:
+    midnight = _waits_until(row)
+    if row.is_open and midnight is None and row.started_at is not None and row.finished_items:
         pace = (now - row.started_at).total_seconds() / row.finished_items
         body["eta_s"] = round(pace * (row.total - row.finished_items), 1)
-    if row.status is JobStatus.QUEUED and row.rests_for is not None and row.rests_until is not None:
-        # It is looked at before, too; where that is midnight, it is the midnight that it waits for.
-        midnight = next_midnight(row.rests_until - timedelta(microseconds=1))
+    if midnight is not None and midnight > now:  # after it the job is in the queue as any other
         body |= {"waits_for": row.rests_for, "waits_until": to_iso(midnight)}
     if row.error is not None:
         body["error"] = row.error
     return body
+
+
+def _waits_until(row: JobRow) -> datetime | None:
+    """The midnight that a job waits for whose lab has used up its day; None for others."""
+    if row.status is not JobStatus.QUEUED or row.rests_for is None or row.rests_until is None:
+        return None
+    # It is looked at before, too; where that is midnight, it is the midnight that it waits for.
+    return next_midnight(row.rests_until - timedelta(microseconds=1))
 
 
 async def _lines(items: list[JsonObject]) -> AsyncIterator[bytes]:
