@@ -128,10 +128,16 @@ class ServerProcess:
             self._process.wait(timeout=30)
 
 
-def labs_server(folder: Path, port: int | None = None, root: Path = ROOT, **variables: str) -> ServerProcess:
+def labs_server(
+    folder: Path,
+    port: int | None = None,
+    root: Path = ROOT,
+    command: str = "reward_server.cli.main",
+    **variables: str,
+) -> ServerProcess:
     """A Labs server with its data in `folder`; the same port when it is started again; `root` holds its code."""
     port = port or free_port()
-    arguments = ["reward_server.cli.main", "serve", "--port", str(port), "--data", str(folder / "data")]
+    arguments = [command, "serve", "--port", str(port), "--data", str(folder / "data")]
     arguments += ["--log-level", "warning"]
     return ServerProcess(arguments, port, "/readyz", folder / "labs.log", "/api/v1", root, **variables)
 

@@ -29,15 +29,20 @@ class Drift:
     def __init__(self) -> None:
         self._windows: dict[tuple[str, str], _Window] = {}
 
-    def moved(self, collection: str, scenario: str, reward: float, version: str) -> float | None:
-        """How many standard deviations the mean has moved, after one more reward; None until it is known."""
+    def note(self, collection: str, scenario: str, reward: float, version: str) -> bool:
+        """One more reward; whether there are enough by now to say something."""
         window = self._windows.get((collection, scenario))
         if window is None or window.version != version:
             window = self._windows[collection, scenario] = _Window(version)
         if len(window.latest) == LATEST:
             window.before.append(window.latest[0])
         window.latest.append(reward)
-        if len(window.before) < ENOUGH_BEFORE:
+        return len(window.before) >= ENOUGH_BEFORE
+
+    def moved(self, collection: str, scenario: str) -> float | None:
+        """How many standard deviations the mean has moved; None where that is not known."""
+        window = self._windows.get((collection, scenario))
+        if window is None or len(window.before) < ENOUGH_BEFORE:
             return None
         return in_deviations(window.latest, window.before)
 

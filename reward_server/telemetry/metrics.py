@@ -7,6 +7,7 @@ page is for operators alone. A label never names a criterion, a fact or anything
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 
@@ -28,6 +29,7 @@ class Metrics(RequestMetrics, ScoringMetrics, ResourceMetrics):
     def __init__(self, *, by_scenario: bool = False, prices: Prices | None = None) -> None:
         self._by_scenario = by_scenario
         self._drift = Drift()
+        self._drifting: set[tuple[str, str]] = set()
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
@@ -41,9 +43,16 @@ class Metrics(RequestMetrics, ScoringMetrics, ResourceMetrics):
         """A conversation of this scenario was paid; the names are the catalog's."""
         names = (collection, scenario) if self._by_scenario else (ALL, ALL)
         self.rewards.labels(*names).observe(reward)
-        moved = self._drift.moved(collection, scenario, reward, scoring_version)
-        if moved is not None and self._by_scenario:
-            self.reward_drift.labels(*names).set(moved)
+        if not self._by_scenario:
+            return
+        if self._drift.note(collection, scenario, reward, scoring_version) and names not in self._drifting:
+            self._drifting.add(names)
+            # Worked out when the page is read: over a thousand rewards it costs more than the rest of a request.
+            self.reward_drift.labels(*names).set_function(partial(self._moved, *names))
+
+    def _moved(self, collection: str, scenario: str) -> float:
+        """What the page shows; none until it is known again after the scoring version has changed."""
+        return self._drift.moved(collection, scenario) or 0.0
 
     def watch(
         self,

@@ -148,6 +148,31 @@ def starts() -> Iterator[str]:
     yield f"a standby answers after {point(answered)} s; {ready:.1f} s warm, of which {cpu:.1f} s of CPU"
 
 
+def http_costs() -> Iterator[str]:
+    turn = number(row("http_costs", "a turn of one", "turn, seen text")["outside, to a ping"])
+    rules = number(row("http_costs", "/batch/evaluate of", "Labs, with key")["outside, to the floor"])
+    met = turn <= 3 and rules <= 1.1
+    yield f"{turn:.1f} ×; {rules:.2f} × {'' if met else '(not met)'}"
+    seen, fresh = (row("http_costs", "64 turns", f"batch, {text} text") for text in ("seen", "fresh"))
+    cpu = [number(each["CPU, times"]) for each in (seen, fresh)]
+    outside = [number(each["outside, times"]) for each in (seen, fresh)]
+    yield f"{cpu[0]:.1f} ×, {cpu[1]:.1f} × {'' if min(cpu) >= 5 else '(not met)'}"
+    yield f"outside persona and judges {outside[0]:.1f} ×, {outside[1]:.1f} ×"
+    one, many = (
+        number(row("http_costs", "a rollout of", f"Labs, {door}")["to the stand-in"])
+        for door in ("/evaluate", "/batch/evaluate")
+    )
+    yield f"{one:.1f} ×, {many:.1f} × {'' if max(one, many) < 1 else '(not met)'}"
+
+
+def mixed_load() -> Iterator[str]:
+    def grown(name: str) -> str:
+        return point(row("mixed_load", "20 minutes", name)["a minute, after the warm-up"].removeprefix("+"))
+
+    yield f"memory {grown('memory')} MB, handles {grown('file handles')}, tasks {grown('event loop')}"
+    yield f"{grown('caches')} MB; [mixed_load]"
+
+
 def exact_forward() -> Iterator[str]:
     yield f"{exact_times():.2f} × with AMD; [forward_ways_fp32]"
 
@@ -324,6 +349,8 @@ CLAIMS = {
     "forward pass": ("docs/decisions/0006-fast-scorer.md", forward),
     "fresh turns": ("docs/benchmarks.md", fresh_turns),
     "starts": ("docs/benchmarks.md", starts),
+    "http costs": ("docs/benchmarks.md", http_costs),
+    "mixed load": ("docs/benchmarks.md", mixed_load),
     "exact forward pass": ("docs/benchmarks.md", exact_forward),
     "hh": ("docs/quality.md", hh),
     "LLMBar": ("docs/quality.md", llmbar),
