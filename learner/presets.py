@@ -32,9 +32,12 @@ def about(name: str) -> str:
 
 
 def file_or_preset(given: Path) -> Path:
-    """A file where there is one, else the preset of that name, else what was given."""
-    if given.exists() or given.suffix or str(given) not in preset_names():
+    """A file where there is one, else the preset of that name; raises ConfigError where it is neither."""
+    if given.exists() or given.suffix or given.parent != Path():
         return given
+    if str(given) not in preset_names():
+        hint = nearest(str(given), preset_names()).removeprefix("unknown; ")
+        raise ConfigError(f"{given}: no file and no preset has this name; {hint}")
     return preset_file(str(given))
 
 

@@ -62,7 +62,11 @@ def _best_step(run: Path) -> int:
 
 def open_stored(path: Path, which: str = "best") -> Stored:
     """The policy of a run's folder, or of a folder that transformers loads."""
+    if not path.is_dir():
+        raise ValueError(f"{path} is no folder; name that of a run or of a model")
     if not (path / "checkpoints").is_dir():
+        if not (path / "config.json").exists():
+            raise ValueError(f"{path} holds neither a run (checkpoints/) nor a model of transformers (config.json)")
         model, tokenizer = load_given(str(path))
         return _stored(model, tokenizer, path.name, {})
     found = chosen_checkpoint(path, which)

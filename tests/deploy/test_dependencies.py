@@ -27,7 +27,8 @@ OF_THE_ENVIRONMENT = {"setuptools"}
 NOT_INSTALLED = {"learner-gpu"}
 """Extras that `dev` leaves out: a clone has none of what they need, so it cannot be looked at."""
 PERMISSIVE = re.compile(
-    r"(?:\d-Clause )?(?:MIT|Apache|BSD|0BSD|ISC|MPL|Mozilla|PSF|Python Software Foundation|CNRI-Python|BSL-1|Zlib|CC0)"
+    r"(?:\d-Clause )?(?:MIT|Apache|BSD|0BSD|ISC|MPL|Mozilla|PSF|Python Software Foundation|CNRI-Python|BSL-1|Zlib|CC0"
+    r"|Academic Free)"
 )
 
 

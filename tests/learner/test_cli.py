@@ -224,6 +224,10 @@ def test_no_server_is_one_line(command: list[str], tmp_path: Path, capsys: pytes
         (["demo", "--set", "optim.learning_rte=1"], "did you mean 'learning_rate'"),
         (["demo", "--url", "localhost:1"], "must look like"),
         (["train", "nothing.toml"], "cannot read nothing.toml"),
+        (["train", "grp0"], "grp0: no file and no preset has this name; did you mean 'grpo'?"),
+        (["export", "nowhere", "out"], "nowhere is no folder; name that of a run or of a model"),
+        (["serve", "learner/data"], "learner/data holds neither a run (checkpoints/) nor a model of transformers"),
+        (["evaluate", "nowhere"], "nowhere is no folder; name that of a run or of a model"),
         (["algorithms", "--show", "gsp0"], "did you mean 'gspo'"),
     ],
 )

@@ -101,7 +101,6 @@ def same_curve(alone_in: Path, shared_in: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("zero_stage", [1, 2, 3])
 def test_deepspeed_gives_the_curve_of_one_process(zero_stage: int, tmp_path: Path) -> None:
-    pytest.importorskip("deepspeed", reason="an engine of GPU machines: pip install deepspeed")
     alone = settings(*SMALL)
     chosen = ("parallel.kind=deepspeed", f"parallel.zero_stage={zero_stage}")
     preset = "vapo" if zero_stage == 2 else "demo"
