@@ -43,6 +43,7 @@ from reward_server.assembly.ports import Ports
 from reward_server.assembly.rehearsal import rehearse
 from reward_server.assembly.scoring import Scoring, load, scoring_of
 from reward_server.assembly.services import services_of
+from reward_server.compat import nemo_gym, openai, openenv, openrlhf, slime
 from reward_server.llm.budget import Prices
 from reward_server.settings import Settings
 from reward_server.telemetry.alerts.watch import alert_watch
@@ -73,6 +74,8 @@ ROUTES = (
     operations,
     sockets,
 )
+DOORS = (openrlhf, slime, nemo_gym, openenv, openai)
+"""For other stacks."""
 
 log = get_logger(__name__)
 
@@ -95,7 +98,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         dependencies=[Depends(require_json)],
     )
     errors.install(app)
-    for module in (*ROUTES, docs):
+    for module in (*ROUTES, *DOORS, docs):
         app.include_router(module.router)
     app.add_middleware(KnownHosts, names=settings.host_names)
     app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics, traces=traces)

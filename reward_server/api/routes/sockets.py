@@ -20,10 +20,10 @@ from starlette.websockets import WebSocketDisconnect
 from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
 from reward_server.api.context import API_PREFIX, Body, Services, address_of, services_of, within
 from reward_server.api.errors import error_response
-from reward_server.coordination.fair_threads import work_for
-from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
+from reward_server.api.socket_access import admitted, knock, turn_away
+from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
-from reward_server.errors import FieldProblem, InvalidRequest, LabsError, RateLimited, StoreUnavailable
+from reward_server.errors import FieldProblem, InvalidRequest, LabsError, StoreUnavailable
 from reward_server.ids import IdPrefix, is_id, new_request_id
 from reward_server.scoring.weight import weight
 from reward_server.telemetry.logs import get_logger
@@ -51,13 +51,9 @@ async def play_episodes(websocket: WebSocket) -> None:
     """Serve one socket."""
     try:
         services = services_of(websocket)
-        lab = await services.gatekeeper.identify(_key(websocket), address_of(websocket))
-        lab.require(Scope.TRAIN)
+        await knock(websocket, services, Scope.TRAIN)
     except LabsError as error:
-        request_id = new_request_id()
-        response = error_response(request_id, error)
-        response.headers["X-Request-ID"] = request_id
-        await websocket.send_denial_response(response)
+        await turn_away(websocket, error)
         return
     await websocket.accept()
     socket = _Socket(websocket, services)
@@ -179,33 +175,17 @@ class _Socket:
 
     async def _within_limits(self, content: dict[str, Any], noted: _Noted) -> Body:
         """The answer to one operation, under the limits that its HTTP call has."""
-        services = self.services
-        admission = await services.gatekeeper.admit(_key(self.websocket), address_of(self.websocket))
-        lab, decision = admission.lab, admission.decision
-        noted.trace["lab"] = lab.lab_id
-        work_for(lab.lab_id)
-        await services.reward_models.active.current()
-        if decision is not None and not decision.allowed:
-            services.metrics.rate_limited.inc()
-            raise RateLimited(retry_after_s=decision.retry_after_s)
-        lab.require(Scope.TRAIN)
-        op = content.pop("op", None)
-        if op not in OPS:
-            raise InvalidRequest(errors=[FieldProblem(("op",), f"Must be one of {', '.join(OPS)}.")])
-        noted.op = op
-        episode = content.get("episode_id")
-        if isinstance(episode, str) and is_id(episode, IdPrefix.EPISODE):
-            noted.trace["episode"] = episode
-        if op != "close":
-            await services.storage.require_room(lab)
-        if lab is DEVELOPMENT_LAB:
-            return await self._done_by(lab, op, content)
-        place = await services.places.enter(lab)
-        try:
-            services.usage.count(lab.lab_id, requests=1)
-            return await self._done_by(lab, op, content)
-        finally:
-            services.places.leave(place)
+        async with admitted(self.websocket, self.services, noted.trace) as caller:
+            caller.lab.require(Scope.TRAIN)
+            op = content.pop("op", None)
+            if op not in OPS:
+                raise InvalidRequest(errors=[FieldProblem(("op",), f"Must be one of {', '.join(OPS)}.")])
+            noted.op = op
+            episode = content.get("episode_id")
+            if isinstance(episode, str) and is_id(episode, IdPrefix.EPISODE):
+                noted.trace["episode"] = episode
+            await caller.enter(stores=op != "close")
+            return await self._done_by(caller.lab, op, content)
 
     async def _done_by(self, lab: Lab, op: str, content: dict[str, Any]) -> Body:
         services, key = self.services, _idempotency_key(content)
@@ -253,11 +233,6 @@ def _refusal(request_id: str, error: LabsError) -> Body:
     if "retry-after" in response.headers:
         told["retry_after_s"] = int(response.headers["retry-after"])
     return told
-
-
-def _key(websocket: WebSocket) -> str | None:
-    scheme, _, key = websocket.headers.get("authorization", "").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" and key else None
 
 
 def _idempotency_key(content: dict[str, Any]) -> str | None:

@@ -1,0 +1,82 @@
+"""Who may speak over a socket: the key before it is accepted, and each operation under the limits of a request."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import WebSocket
+
+from reward_server.api.context import Services, address_of
+from reward_server.api.errors import error_response
+from reward_server.coordination.fair_threads import work_for
+from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
+from reward_server.coordination.scopes import Scope
+from reward_server.errors import LabsError, RateLimited
+from reward_server.ids import new_request_id
+
+
+async def knock(websocket: WebSocket, services: Services, scope: Scope) -> None:
+    """Raise unless the key may open the socket."""
+    lab = await services.gatekeeper.identify(key_of(websocket), address_of(websocket))
+    lab.require(scope)
+
+
+async def turn_away(websocket: WebSocket, error: LabsError) -> None:
+    """Answer the handshake as HTTP would."""
+    request_id = new_request_id()
+    response = error_response(request_id, error)
+    response.headers["X-Request-ID"] = request_id
+    await websocket.send_denial_response(response)
+
+
+@dataclass
+class Operator:
+    """The lab behind one operation."""
+
+    lab: Lab
+    services: Services
+    leaving: AsyncExitStack
+
+    async def enter(self, *, stores: bool) -> None:
+        """Take one of the lab's places until the operation is done; there is room for what it stores."""
+        if stores:
+            await self.services.storage.require_room(self.lab)
+        if self.lab is DEVELOPMENT_LAB:
+            return
+        place = await self.services.places.enter(self.lab)
+        self.leaving.callback(self.services.places.leave, place)
+        self.services.usage.count(self.lab.lab_id, requests=1)
+
+
+@asynccontextmanager
+async def admitted(websocket: WebSocket, services: Services, trace: dict[str, Any]) -> AsyncIterator[Operator]:
+    """The lab of an operation, counted against its limit as a request is."""
+    async with AsyncExitStack() as leaving:
+        admission = await services.gatekeeper.admit(key_of(websocket), address_of(websocket))
+        lab, decision = admission.lab, admission.decision
+        trace["lab"] = lab.lab_id
+        work_for(lab.lab_id)
+        await services.reward_models.current()
+        if decision is not None and not decision.allowed:
+            services.metrics.rate_limited.inc()
+            raise RateLimited(retry_after_s=decision.retry_after_s)
+        yield Operator(lab, services, leaving)
+
+
+def key_of(websocket: WebSocket) -> str | None:
+    """The key of the handshake: `Bearer`, or `Basic` as of a client that takes nothing but `ws://labs:KEY@host`."""
+    scheme, _, given = websocket.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return given.strip() or None
+    if scheme.lower() != "basic":
+        return None
+    try:
+        _, _, password = base64.b64decode(given, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return password or None

@@ -1,0 +1,85 @@
+"""Examples of the doors, for the OpenAPI document. Everything here is made up: no scenario of ours is quoted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Example = dict[str, Any]
+
+_REQUEST_ID = "req_k3vmqz5x7yd2w4tnb6rj8fh2"
+_VERSION = "sv_0123456789ab"
+_WHERE = {"collection_slug": "front-desk", "scenario_slug": "lost-key"}
+_OPENING = {"role": "user", "content": "Good morning. I have lost my key."}
+_REPLY = "Good morning. Where did you last have it?"
+
+OPENRLHF_REQUEST: Example = {
+    "query": [f"<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n{_REPLY}<|im_end|>"],
+    "prompts": ["<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"],
+    "labels": [{**_WHERE, "messages": [_OPENING]}],
+}
+OPENRLHF_RESPONSE: Example = {
+    "rewards": [0.375],
+    "scores": [0.375],
+    "extra_logs": {"D1_InformationGathering": [0.5]},
+    "request_id": _REQUEST_ID,
+}
+SLIME_REQUEST: Example = {"prompt": [_OPENING], "response": _REPLY, "label": "front-desk/lost-key"}
+SLIME_RESPONSE: Example = {
+    "reward": 0.375,
+    "evaluation_id": "ev_m5qkz4wxv6tn3bjr8fhya7d2",
+    "scoring_version": _VERSION,
+    "request_id": _REQUEST_ID,
+}
+NEMO_ROW: Example = {**_WHERE, "seed": 7}
+NEMO_SEEDED: Example = {"observation": _OPENING["content"], "max_turns": 12, "request_id": _REQUEST_ID}
+NEMO_REPLY: Example = {"message": _REPLY}
+NEMO_REPLIED: Example = {"observation": "In the park.", "episode_complete": False, "request_id": _REQUEST_ID}
+NEMO_ROLLOUT: Example = {
+    **_WHERE,
+    "responses_create_params": {"input": [_OPENING]},
+    "response": {
+        "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": _REPLY}]}]
+    },
+}
+NEMO_VERIFIED: Example = {
+    **NEMO_ROLLOUT,
+    "D1_InformationGathering": 0.5,
+    "reward": 0.375,
+    "scoring_version": _VERSION,
+    "request_id": _REQUEST_ID,
+}
+OPENENV_SCHEMA: Example = {
+    "action": {"title": "AgentTurn", "type": "object"},
+    "observation": {"title": "PersonaLine", "type": "object"},
+    "state": {"title": "EpisodeState", "type": "object"},
+    "request_id": _REQUEST_ID,
+}
+OPENENV_METADATA: Example = {
+    "name": "labs",
+    "description": "Personas to talk to, and rewards by hidden rubrics.",
+    "version": "0.1.0",
+    "request_id": _REQUEST_ID,
+}
+OPENENV_HEALTH: Example = {"status": "healthy", "request_id": _REQUEST_ID}
+CHAT_REQUEST: Example = {
+    "model": "persona:front-desk/lost-key",
+    "messages": [{"role": "user", "content": _REPLY}],
+    "seed": 7,
+}
+CHAT_RESPONSE: Example = {
+    "id": "chatcmpl-req_k3vmqz5x7yd2w4tnb6rj8fh2",
+    "object": "chat.completion",
+    "created": 1767254400,
+    "model": "persona:front-desk/lost-key",
+    "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": "In the park."}, "finish_reason": "stop"},
+    ],
+    "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+    "labs": {"episode_id": "ep_k3vmqz5x7yd2w4tnb6rj8fh2", "turn": 1, "episode_complete": False},
+    "request_id": _REQUEST_ID,
+}
+MODELS: Example = {
+    "object": "list",
+    "data": [{"id": "persona:front-desk/lost-key", "object": "model", "created": 0, "owned_by": "labs"}],
+    "request_id": _REQUEST_ID,
+}

@@ -1,0 +1,231 @@
+"""NeMo Gym: a resources server at /compat/nemo-gym, for `resources_url`.
+
+`/seed_session` begins an episode and remembers it in a cookie; `/reply` is the policy's one tool, a turn with the
+persona; `/verify` gives the rollout its reward. A rollout that never called the tool is scored as it stands: the input
+messages and the outputs. NeMo Gym knows no answer without a reward, so what was not scored is an HTTP error.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import ConfigDict, Field, JsonValue
+
+from reward_server.api.body import CONVERSATION, FORM, validate
+from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, services_of, within
+from reward_server.api.operation import Operation, operation
+from reward_server.compat import examples
+from reward_server.compat.scoring import scored
+from reward_server.coordination.lab import Lab
+from reward_server.coordination.scopes import Scope
+from reward_server.errors import EpisodeNotFound, FieldProblem, InvalidRequest
+from reward_server.scoring.weight import weight
+from trainer_client.wire import (
+    MAX_CONTENT_CHARACTERS,
+    CreateEpisodeRequest,
+    EpisodeConfig,
+    EvaluateRequest,
+    Message,
+    RequestModel,
+    ResponseModel,
+    Reward,
+    SlugField,
+    TurnRequest,
+)
+
+PATH = f"{API_PREFIX}/compat/nemo-gym"
+router = APIRouter(prefix=PATH, tags=["doors"])
+COOKIE = "labs_episode"
+
+
+class Row(RequestModel):
+    """A row of the data set; what Labs does not know of it is the client's own."""
+
+    model_config = ConfigDict(extra="allow", hide_input_in_errors=True)
+
+    collection_slug: SlugField
+    scenario_slug: SlugField
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True)] | None = None
+
+
+class Seeded(ResponseModel):
+    """The episode has begun."""
+
+    observation: str
+    """The persona's first line."""
+    max_turns: int
+    request_id: str
+
+
+class ReplyCall(RequestModel):
+    """The input of the tool."""
+
+    message: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT_CHARACTERS)]
+
+
+class Replied(ResponseModel):
+    """The output of the tool."""
+
+    observation: str
+    episode_complete: bool
+    request_id: str
+
+
+class Rollout(Row):
+    """What is to be verified: the row, and the parameters and the answer of the Responses API."""
+
+    responses_create_params: dict[str, JsonValue]
+    response: dict[str, JsonValue]
+
+
+class Verified(ResponseModel):
+    """The rollout with its reward, and the dimensions as numbers of their own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    responses_create_params: dict[str, Any]
+    response: dict[str, Any]
+    reward: Reward
+    scoring_version: str
+    request_id: str
+
+
+@router.post("/seed_session")
+@operation(
+    Operation(
+        Seeded,
+        Row,
+        scopes=(Scope.TRAIN,),
+        errors=(403, 404, 502),
+        request_example=examples.NEMO_ROW,
+        response_example=examples.NEMO_SEEDED,
+    )
+)
+async def nemo_gym_seed_session(request: Request, lab: Caller) -> Response:
+    """Begin an episode for a rollout of NeMo Gym."""
+    services = services_of(request)
+    row = await body_as(Row, request, CONVERSATION)
+    wanted = CreateEpisodeRequest(
+        collection_slug=row.collection_slug,
+        scenario_slug=row.scenario_slug,
+        config=EpisodeConfig(seed=row.seed) if row.seed is not None else None,
+    )
+    begun = await within(services.settings.request_deadline_s, services.episodes.create(lab, wanted, None))
+    response = answer(
+        request, {"observation": begun["initial_observation"]["content"], "max_turns": begun["max_turns"]}
+    )
+    response.set_cookie(COOKIE, begun["episode_id"], path=PATH, httponly=True, samesite="lax")
+    return response
+
+
+@router.post("/reply")
+@operation(
+    Operation(
+        Replied,
+        ReplyCall,
+        scopes=(Scope.TRAIN,),
+        errors=(403, 404, 409, 502),
+        request_example=examples.NEMO_REPLY,
+        response_example=examples.NEMO_REPLIED,
+    )
+)
+async def nemo_gym_reply(request: Request, lab: Caller) -> Response:
+    """The tool of a rollout of NeMo Gym: say something to the persona."""
+    services = services_of(request)
+    message = Message(role="assistant", content=(await body_as(ReplyCall, request, FORM)).message)
+    await services.compute.charge(lab, weight(message), turns=1)
+    work = services.episodes.turn(lab, _episode(request), TurnRequest(messages=[message]), None)
+    turn = await within(services.settings.request_deadline_s, work)
+    return answer(
+        request, {"observation": turn["observation"]["content"], "episode_complete": turn["episode_complete"]}
+    )
+
+
+@router.post("/verify")
+@operation(
+    Operation(
+        Verified,
+        Rollout,
+        scopes=(Scope.TRAIN, Scope.SCORE),
+        errors=(403, 404, 502),
+        request_example=examples.NEMO_ROLLOUT,
+        response_example=examples.NEMO_VERIFIED,
+    )
+)
+async def nemo_gym_verify(request: Request, lab: Caller) -> Response:
+    """The reward of a rollout of NeMo Gym: that of its episode if it played one, else that of its messages."""
+    rollout = await body_as(Rollout, request, CONVERSATION)
+    result = await _of_the_episode(request, lab)
+    if result is None:
+        wanted = EvaluateRequest(
+            collection_slug=rollout.collection_slug, scenario_slug=rollout.scenario_slug, messages=messages_of(rollout)
+        )
+        result = await scored(request, lab, wanted)
+    numbers = {"reward": result["reward"], "scoring_version": result["scoring_version"]}
+    return answer(request, {**rollout.model_dump(exclude_unset=True), **(result.get("scores") or {}), **numbers})
+
+
+async def _of_the_episode(request: Request, lab: Lab) -> Body | None:
+    """What the session's episode has earned; None if the rollout never spoke in it."""
+    if COOKIE not in request.cookies:
+        return None
+    episode = await services_of(request).episodes.get(lab, _episode(request))
+    if not episode["rewards"]:
+        return None
+    return {"reward": episode["rewards"][-1], "scoring_version": episode["scoring_version"]}
+
+
+def _episode(request: Request) -> str:
+    found = request.cookies.get(COOKIE)
+    if found is None:
+        raise EpisodeNotFound
+    return found
+
+
+def messages_of(rollout: Rollout) -> list[Message]:
+    """The conversation: the input, and what the policy put out.
+
+    Raises:
+        InvalidRequest: an item is no message, or nothing in it was said by the agent.
+    """
+    given = rollout.responses_create_params.get("input")
+    before = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    outputs = rollout.response.get("output")
+    found: list[Message] = []
+    for place, items in ((("responses_create_params", "input"), before), (("response", "output"), outputs)):
+        if not isinstance(items, list):
+            raise InvalidRequest(errors=[FieldProblem(place, "Must be a list.")])
+        for i, item in enumerate(items):
+            try:
+                found += _messages(item)
+            except InvalidRequest as error:
+                problems = [FieldProblem((*place, i, *each.loc), each.msg) for each in error.errors]
+                raise InvalidRequest(errors=problems) from None
+    return found
+
+
+def _messages(item: JsonValue) -> list[Message]:
+    """An item of the Responses API as a message; reasoning is not said, so it is none."""
+    if not isinstance(item, dict):
+        raise InvalidRequest(errors=[FieldProblem((), "Must be an object.")])
+    kind = item.get("type", "message")
+    if kind == "reasoning":
+        return []
+    if kind == "function_call":
+        call = {"function": {"name": item.get("name"), "arguments": item.get("arguments")}}
+        return [validate(Message, {"role": "assistant", "content": "", "tool_calls": [call]})]
+    if kind == "function_call_output":
+        return [validate(Message, {"role": "tool", "content": item.get("output")})]
+    role = "system" if item.get("role") == "developer" else item.get("role")
+    return [validate(Message, {"role": role, "content": _text(item.get("content"))})]
+
+
+def _text(content: JsonValue) -> JsonValue:
+    """`input_text` and `output_text` parts as the text parts of chat messages."""
+    if not isinstance(content, list):
+        return content
+    return [
+        {**part, "type": "text"} if isinstance(part, dict) and str(part.get("type")).endswith("_text") else part
+        for part in content
+    ]

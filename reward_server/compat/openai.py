@@ -1,0 +1,250 @@
+"""OpenAI: POST /v1/chat/completions and GET /v1/models, for everything that takes a `base_url`.
+
+Two kinds of models stand for each scenario. `persona:collection/scenario` is the person: the client's `user` messages
+are what the agent says, and the completion is the answer. `judge:collection/scenario` is the rubric: `messages` are a
+finished conversation with the agent as `assistant`, and the completion is a JSON object with the reward.
+
+A persona remembers by episode. The answer names it in `labs.episode_id`; a request that names it in
+`metadata.episode_id` goes on there. Any other request is played from its beginning in a new episode of the same seed,
+whose lines have to be those of the history.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import ConfigDict, Field, JsonValue
+from pydantic_core import to_json
+
+from reward_server.access import scenario_for
+from reward_server.api.body import CONVERSATION, validate
+from reward_server.api.context import Body, Caller, answer, body_as, idempotency_key, services_of, within
+from reward_server.api.operation import Operation, operation
+from reward_server.compat import examples
+from reward_server.compat.scoring import scored
+from reward_server.coordination.lab import Lab
+from reward_server.coordination.scopes import ANY, Scope
+from reward_server.errors import FieldProblem, HistoryMismatch, InvalidRequest
+from reward_server.scoring.weight import weight
+from trainer_client.wire import (
+    CreateEpisodeRequest,
+    EpisodeConfig,
+    EvaluateRequest,
+    Message,
+    RequestModel,
+    ResponseModel,
+    TurnRequest,
+)
+from trainer_client.wire.base import Messages
+
+router = APIRouter(prefix="/v1", tags=["doors"])
+PERSONA, JUDGE = "persona", "judge"
+HOW = f"Must be `{PERSONA}:collection/scenario` or `{JUDGE}:collection/scenario`; GET /v1/models lists them."
+
+
+class ChatRequest(RequestModel):
+    """A chat completion. Settings of language models (`temperature`, `max_tokens`, ...) have no meaning here."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+    model: Annotated[str, Field(min_length=1, max_length=300)]
+    messages: Annotated[Messages, Field(min_length=1, max_length=512)]
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True)] | None = None
+    stream: bool = False
+    n: Literal[1] | None = None
+    metadata: dict[str, JsonValue] | None = None
+    """`episode_id` of an answer before goes on with that episode."""
+
+
+class Choice(ResponseModel):
+    """The one completion."""
+
+    index: int
+    message: Message
+    finish_reason: Literal["stop"]
+
+
+class ChatEpisode(ResponseModel):
+    """Where a persona is."""
+
+    episode_id: str
+    turn: int
+    episode_complete: bool
+
+
+class ChatResponse(ResponseModel):
+    """A chat completion. No language model was asked, so no tokens were used."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: dict[str, int]
+    labs: ChatEpisode | None = None
+    """Of personas."""
+    request_id: str
+
+
+class Model(ResponseModel):
+    """A model."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelList(ResponseModel):
+    """The models of the key."""
+
+    object: Literal["list"]
+    data: list[Model]
+    request_id: str
+
+
+@router.get("/models")
+@operation(Operation(ModelList, scopes=ANY, response_example=examples.MODELS))
+async def openai_models(request: Request, lab: Caller) -> Response:
+    """The scenarios of this key as OpenAI models: their personas and their judges."""
+    catalog = services_of(request).catalog
+    names = [
+        f"{kind}:{collection}/{scenario}"
+        for collection, found in catalog.collections.items()
+        if lab.may_use(collection)
+        for scenario in found.scenarios
+        for kind in (PERSONA, JUDGE)
+    ]
+    models = [{"id": name, "object": "model", "created": 0, "owned_by": "labs"} for name in names]
+    return answer(request, {"object": "list", "data": models})
+
+
+@router.post("/chat/completions")
+@operation(
+    Operation(
+        ChatResponse,
+        ChatRequest,
+        scopes=(Scope.TRAIN, Scope.SCORE),
+        errors=(403, 404, 409, 502),
+        request_example=examples.CHAT_REQUEST,
+        response_example=examples.CHAT_RESPONSE,
+        retryable=True,
+    )
+)
+async def openai_chat_completion(request: Request, lab: Caller) -> Response:
+    """A persona's next line, or a judge's reward, as a chat completion."""
+    chat = await body_as(ChatRequest, request, CONVERSATION)
+    kind, collection, scenario = _named(chat.model)
+    if kind == JUDGE:
+        lab.require(Scope.SCORE)
+        text, told = await _judged(request, lab, chat, collection, scenario), None
+    else:
+        lab.require(Scope.TRAIN)
+        scenario_for(lab, services_of(request).catalog, collection, scenario)
+        turn = await _played(request, lab, chat, collection, scenario)
+        text = turn["observation"]["content"]
+        told = {name: turn[name] for name in ("episode_id", "turn", "episode_complete")}
+    body: Body = {
+        "id": f"chatcmpl-{request.state.request_id}",
+        "object": "chat.completion",
+        "created": int(services_of(request).clock.now().timestamp()),
+        "model": chat.model,
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+    }
+    if told is not None:
+        body["labs"] = told
+    if chat.stream:
+        return StreamingResponse(_events(body, text), media_type="text/event-stream")
+    return answer(request, body)
+
+
+def _named(model: str) -> tuple[str, str, str]:
+    kind, _, name = model.partition(":")
+    collection, slash, scenario = name.partition("/")
+    if kind not in (PERSONA, JUDGE) or not (collection and slash and scenario):
+        raise InvalidRequest(errors=[FieldProblem(("model",), HOW)])
+    return kind, collection, scenario
+
+
+async def _judged(request: Request, lab: Lab, chat: ChatRequest, collection: str, scenario: str) -> str:
+    """The reward of a conversation, as JSON text."""
+    wanted = EvaluateRequest(collection_slug=collection, scenario_slug=scenario, messages=chat.messages)
+    result = await scored(request, lab, wanted)
+    kept = {name: result[name] for name in ("reward", "scores", "evaluation_id", "scoring_version") if name in result}
+    return json.dumps(kept)
+
+
+async def _played(request: Request, lab: Lab, chat: ChatRequest, collection: str, scenario: str) -> Body:
+    """The persona's answer to the last message, and where it is."""
+    services = services_of(request)
+    history = [message for message in chat.messages if message.role in ("user", "assistant")]
+    if not history or history[-1].role != "user":
+        raise InvalidRequest(errors=[FieldProblem(("messages",), "Must end with a message of role user.")])
+    key = idempotency_key(request)
+    given = (chat.metadata or {}).get("episode_id")
+    if isinstance(given, str):
+        turn = await _turn(request, lab, given, history[-1], key)
+        return {**turn, "episode_id": given}
+    config = EpisodeConfig(seed=_seed(chat, history) if chat.seed is None else chat.seed)
+    wanted = CreateEpisodeRequest(collection_slug=collection, scenario_slug=scenario, score_turns=False, config=config)
+    work = services.episodes.create(lab, wanted, None if key is None else _part(key, "create"))
+    episode = (await within(services.settings.request_deadline_s, work))["episode_id"]
+    turn = {}
+    for i, (said, heard) in enumerate(_exchanges(history)):
+        turn = await _turn(request, lab, episode, said, None if key is None else _part(key, str(i)))
+        if heard is not None and turn["observation"]["content"] != heard.content:
+            raise HistoryMismatch
+    return {**turn, "episode_id": episode}
+
+
+async def _turn(request: Request, lab: Lab, episode: str, said: Message, key: str | None) -> Body:
+    services = services_of(request)
+    message = validate(Message, {**said.model_dump(), "role": "assistant"})
+    await services.compute.charge(lab, weight(message), turns=1)
+    work = services.episodes.turn(lab, episode, TurnRequest(messages=[message]), key)
+    return await within(services.settings.request_deadline_s, work)
+
+
+def _exchanges(history: Sequence[Message]) -> Iterator[tuple[Message, Message | None]]:
+    """What the agent said, and what it was answered; a line of the persona before that is its opening."""
+    lines = history[1:] if history[0].role == "assistant" else history
+    for i in range(0, len(lines), 2):
+        said, heard = lines[i], lines[i + 1] if i + 1 < len(lines) else None
+        if said.role != "user" or (heard is not None and heard.role != "assistant"):
+            raise InvalidRequest(errors=[FieldProblem(("messages",), "Roles must alternate: user, assistant, user.")])
+        yield said, heard
+
+
+def _seed(chat: ChatRequest, history: Sequence[Message]) -> int:
+    """The same conversation meets the same person, whichever of its turns is asked for."""
+    first = next(message for message in history if message.role == "user")
+    digest = hashlib.blake2b(f"{chat.model}\n{first.content}".encode(), digest_size=6).digest()
+    return int.from_bytes(digest)
+
+
+def _part(key: str, name: str) -> str:
+    """An `Idempotency-Key` of a call that is part of this one."""
+    return hashlib.blake2b(f"{key}/{name}".encode(), digest_size=24).hexdigest()
+
+
+def _events(body: Body, text: str) -> Iterator[bytes]:
+    """The completion as OpenAI streams one: role, content, end."""
+    head: dict[str, Any] = {name: body[name] for name in ("id", "created", "model")}
+    head["object"] = "chat.completion.chunk"
+    deltas: tuple[tuple[Body, str | None], ...] = (
+        ({"role": "assistant", "content": ""}, None),
+        ({"content": text}, None),
+        ({}, "stop"),
+    )
+    for delta, reason in deltas:
+        chunk = {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+        if reason is not None and "labs" in body:
+            chunk["labs"] = body["labs"]
+        yield b"data: " + to_json(chunk) + b"\n\n"
+    yield b"data: [DONE]\n\n"

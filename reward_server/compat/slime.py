@@ -1,0 +1,93 @@
+"""slime and miles: POST /compat/slime, for `--rm-type remote_rm --rm-url`.
+
+`{"prompt", "response", "label"}` in. A JSON number comes back, or with `?format=dict` an object for `--reward-key
+reward`. slime asks again after an error, ten times, and then stops the run with it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic_core import to_json
+
+from reward_server.api.body import CONVERSATION
+from reward_server.api.context import API_PREFIX, Caller, body_as
+from reward_server.api.errors import json_response
+from reward_server.api.operation import Operation, operation
+from reward_server.compat import examples
+from reward_server.compat.scoring import scored
+from reward_server.compat.target import Label, Target, target_of, transcript, without_special_tokens
+from reward_server.coordination.scopes import Scope
+from trainer_client.wire import EvaluateRequest, Message, RequestModel, ResponseModel, Reward
+
+router = APIRouter(prefix=f"{API_PREFIX}/compat", tags=["doors"])
+
+
+class SlimeSample(RequestModel):
+    """What slime sends. Other fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+    prompt: Annotated[list[Message], Field(max_length=511)] | str = ""
+    """Messages are the conversation before the reply, unless the label has them; text is not read."""
+    response: str
+    label: Label
+
+
+class SlimeReward(ResponseModel):
+    """The reward with its receipt."""
+
+    reward: Reward
+    scores: dict[str, Reward] | None = None
+    evaluation_id: str
+    scoring_version: str
+    request_id: str
+
+
+class SlimeReply(RootModel[Reward | SlimeReward]):
+    """A number, or an object where `format` asks for it."""
+
+
+class SlimeQuery(BaseModel):
+    """Query of the call."""
+
+    format: Literal["number", "dict"] = "number"
+
+
+@router.post("/slime")
+@operation(
+    Operation(
+        SlimeReply,
+        SlimeSample,
+        scopes=(Scope.SCORE,),
+        errors=(403, 404, 502),
+        request_example=examples.SLIME_REQUEST,
+        response_example=examples.SLIME_RESPONSE,
+        retryable=True,
+    )
+)
+async def slime_reward(request: Request, lab: Caller, query: Annotated[SlimeQuery, Query()]) -> Response:
+    """Score a reply as slime and miles ask for it."""
+    sample = await body_as(SlimeSample, request, CONVERSATION)
+    target = _target(sample)
+    wanted = EvaluateRequest(
+        collection_slug=target.collection_slug,
+        scenario_slug=target.scenario_slug,
+        messages=transcript(target, without_special_tokens(sample.response), "response"),
+        reward_config=target.reward_config,
+    )
+    result = await scored(request, lab, wanted)
+    if query.format == "number":
+        return json_response(to_json(result["reward"]))
+    kept: dict[str, Any] = {name: result[name] for name in SlimeReward.model_fields if name in result}
+    return json_response(to_json({**kept, "request_id": request.state.request_id}))
+
+
+def _target(sample: SlimeSample) -> Target:
+    target = target_of(sample.label, "label")
+    if target.messages or isinstance(sample.prompt, str):
+        return target
+    before: list[Message] = sample.prompt
+    return target.model_copy(update={"messages": before})

@@ -1,0 +1,82 @@
+"""What a data set's label says: which scenario a reply is for, and what was said before it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from reward_server.api.body import read_json, validate
+from reward_server.errors import FieldProblem, InvalidRequest
+from trainer_client.wire import JsonObject, Message, RequestModel, RewardConfig, SlugField
+from trainer_client.wire.base import Messages
+
+HOW = 'Must be "collection/scenario", or an object with `collection_slug`, `scenario_slug` and perhaps `messages`.'
+_SPECIAL_TOKENS_AT_THE_END = re.compile(r"(?:\s*<[|/]?[^<>\s]{1,40}>)+\s*$")
+"""A tokenizer writes turn ends as `<|im_end|>`, `</s>`, `<end_of_turn>`: no person ends a line with one."""
+
+
+class Target(RequestModel):
+    """A label: the scenario, the conversation before the reply (agent lines as `assistant`), the reward asked for."""
+
+    collection_slug: SlugField
+    scenario_slug: SlugField
+    messages: Annotated[Messages, Field(max_length=511, default_factory=list)]
+    reward_config: RewardConfig | None = None
+
+
+Label = str | JsonObject
+"""`collection/scenario`, the JSON text of a `Target`, or a `Target`."""
+
+
+def target_of(label: object, *loc: str | int) -> Target:
+    """The target that a label names.
+
+    Raises:
+        InvalidRequest: it names none; `loc` says where it stands in the request.
+    """
+    try:
+        return validate(Target, _fields(label))
+    except InvalidRequest as error:
+        problems = [FieldProblem((*loc, *each.loc), each.msg) for each in error.errors]
+        raise InvalidRequest(errors=problems or [FieldProblem(loc, HOW)]) from None
+
+
+def _fields(label: object) -> object:
+    if not isinstance(label, str):
+        return label if isinstance(label, dict) else _refuse()
+    text = label.strip()
+    if text.startswith("{"):
+        return read_json(text.encode())
+    collection, slash, scenario = text.partition("/")
+    return {"collection_slug": collection, "scenario_slug": scenario} if slash else _refuse()
+
+
+def _refuse() -> Any:
+    raise InvalidRequest(errors=[FieldProblem((), HOW)])
+
+
+def reply_after(prompt: str, text: str, *loc: str | int) -> str:
+    """The reply in a decoded sequence: what follows the prompt, without special tokens at its end.
+
+    Raises:
+        InvalidRequest: the prompt does not occur in the text.
+    """
+    _, found, reply = text.partition(prompt) if prompt else ("", "", text)
+    if prompt and not found:
+        raise InvalidRequest(errors=[FieldProblem(loc, "Must contain its prompt, followed by the reply.")])
+    return without_special_tokens(reply)
+
+
+def without_special_tokens(reply: str) -> str:
+    """The reply without the turn end that its tokenizer wrote."""
+    return _SPECIAL_TOKENS_AT_THE_END.sub("", reply).strip()
+
+
+def transcript(target: Target, reply: str, *loc: str | int) -> list[Message]:
+    """The conversation of a target with this reply of the agent."""
+    try:
+        return [*target.messages, validate(Message, {"role": "assistant", "content": reply})]
+    except InvalidRequest as error:
+        raise InvalidRequest(errors=[FieldProblem(loc, each.msg) for each in error.errors]) from None

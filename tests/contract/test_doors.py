@@ -1,0 +1,316 @@
+"""Doors for other stacks: each speaks its client's words, and one transcript has one reward through all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+
+from reward_server.errors import JudgeFailed
+from tests.contract.house import OTHER, WHERE, Client, House, Json, assert_error
+from tests.contract.test_evaluate import BAD, GOOD
+from tests.contract.test_over_a_socket import listening
+
+NAME = f"{WHERE['collection_slug']}/{WHERE['scenario_slug']}"
+BEFORE, LAST = GOOD[:5], GOOD[5]["content"]
+PROMPT = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"
+
+
+def openrlhf(*replies: str, label: Any = None) -> Json:
+    label = {**WHERE, "messages": BEFORE} if label is None else label
+    query = [f"<s>{PROMPT}{reply}<|im_end|></s>" for reply in replies]
+    return {"query": query, "prompts": [PROMPT] * len(replies), "labels": [label] * len(replies)}
+
+
+def slime(reply: str) -> Json:
+    return {"prompt": BEFORE, "response": f"{reply}<|im_end|>", "label": NAME}
+
+
+def rollout(reply: str, **fields: Any) -> Json:
+    part = {"type": "output_text", "text": reply, "annotations": []}
+    output = [{"type": "reasoning", "summary": []}, {"type": "message", "role": "assistant", "content": [part]}]
+    return {**WHERE, "responses_create_params": {"input": BEFORE}, "response": {"output": output}, **fields}
+
+
+def judged(reply: str) -> Json:
+    return {"model": f"judge:{NAME}", "messages": [*BEFORE, {"role": "assistant", "content": reply}]}
+
+
+async def post(labs: Client, path: str, body: Json) -> Any:
+    response = await labs.http.post(path, json=body)
+    assert response.status_code == 200, response.text
+    labs._document.check(response)
+    return response.json()
+
+
+ONE_NUMBER: dict[str, Callable[[Client, str], Any]] = {
+    "openrlhf": lambda labs, reply: post(labs, "/api/v1/compat/openrlhf/get_reward", openrlhf(reply)),
+    "slime": lambda labs, reply: post(labs, "/api/v1/compat/slime?format=dict", slime(reply)),
+    "nemo-gym": lambda labs, reply: post(labs, "/api/v1/compat/nemo-gym/verify", rollout(reply)),
+    "openai": lambda labs, reply: post(labs, "/v1/chat/completions", judged(reply)),
+}
+
+
+def reward_of(door: str, body: Json) -> tuple[float, str | None]:
+    if door == "openrlhf":
+        assert body["scores"] == body["rewards"]
+        return body["rewards"][0], None
+    if door == "openai":
+        body = json.loads(body["choices"][0]["message"]["content"])
+    return body["reward"], body["scoring_version"]
+
+
+@pytest.mark.parametrize("door", ONE_NUMBER)
+@pytest.mark.parametrize("reply", [LAST, BAD[-1]["content"], "Banana."])
+async def test_a_transcript_has_one_reward_through_every_door(labs: Client, door: str, reply: str) -> None:
+    messages = [*BEFORE, {"role": "assistant", "content": reply}]
+    alone = await labs.ok("POST", "/evaluate", {**WHERE, "messages": messages})
+    reward, version = reward_of(door, await ONE_NUMBER[door](labs, reply))
+    assert reward == alone["reward"]
+    assert version in (None, alone["scoring_version"])
+
+
+@pytest.mark.parametrize("door", ONE_NUMBER)
+async def test_a_judge_that_failed_is_an_error_that_clients_try_again(house: House, labs: Client, door: str) -> None:
+    house.failure = lambda request: JudgeFailed()
+    with pytest.raises(AssertionError, match="judge_failed"):
+        await ONE_NUMBER[door](labs, LAST)
+
+
+# --- OpenRLHF ---------------------------------------------------------------------------------------
+
+
+async def test_openrlhf_gets_lists_of_the_length_it_sent(labs: Client) -> None:
+    path = "/compat/openrlhf/get_reward"
+    several = await labs.ok("POST", path, openrlhf(LAST, "Banana.", LAST))
+    assert len(several["rewards"]) == 3
+    assert several["rewards"][0] == several["rewards"][2] > several["rewards"][1]
+    assert several["extra_logs"]
+    assert all(len(values) == 3 for values in several["extra_logs"].values())
+    # Releases before 0.11.2 send empty shards.
+    assert (await labs.ok("POST", path, openrlhf()))["rewards"] == []
+
+
+@pytest.mark.parametrize("label", [NAME, json.dumps(WHERE), WHERE])
+async def test_a_label_names_the_scenario_in_three_ways(labs: Client, label: Any) -> None:
+    alone = await labs.ok("POST", "/evaluate", {**WHERE, "messages": [{"role": "assistant", "content": LAST}]})
+    body = await labs.ok("POST", "/compat/openrlhf/get_reward", openrlhf(LAST, label=label))
+    assert body["rewards"] == [alone["reward"]]
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"labels": []}, ["labels"]),
+        ({"labels": ["flat tyre"]}, ["labels", 0]),
+        ({"labels": ["{"]}, ["labels", 0]),
+        ({"labels": [{"scenario_slug": "flat-tyre"}]}, ["labels", 0, "collection_slug"]),
+        ({"prompts": ["something else"]}, ["query", 0]),
+        ({"query": [PROMPT + "a" * 10_001]}, ["query", 0]),
+    ],
+)
+async def test_openrlhf_is_told_what_is_wrong_where(labs: Client, change: Json, place: list[str]) -> None:
+    response = await labs.call("POST", "/compat/openrlhf/get_reward", openrlhf(LAST) | change)
+    assert assert_error(response, 400, "invalid_request")["errors"][0]["loc"] == place
+
+
+async def test_one_of_several_that_cannot_be_scored_refuses_the_request(labs: Client) -> None:
+    body = openrlhf(LAST, LAST)
+    body["labels"][1] = "bike-shop/unknown"
+    data = assert_error(await labs.call("POST", "/compat/openrlhf/get_reward", body), 400, "invalid_request")
+    assert data["errors"][0]["loc"] == ["query", 1]
+
+
+# --- slime ------------------------------------------------------------------------------------------
+
+
+async def test_slime_gets_a_bare_number(labs: Client) -> None:
+    alone = await labs.ok("POST", "/evaluate", {**WHERE, "messages": GOOD})
+    assert await post(labs, "/api/v1/compat/slime", slime(LAST)) == alone["reward"]
+
+
+# --- NeMo Gym ---------------------------------------------------------------------------------------
+
+
+async def test_nemo_gym_plays_by_its_tool_and_gets_the_reward_of_the_episode(labs: Client) -> None:
+    await labs.ok("POST", "/compat/nemo-gym/seed_session", {**WHERE, "seed": 7, "agent_ref": {"name": "any"}})
+    said = [message["content"] for message in GOOD if message["role"] == "assistant"]
+    for line in said:
+        assert (await labs.ok("POST", "/compat/nemo-gym/reply", {"message": line}))["observation"]
+    played = (await labs.ok("GET", "/episodes"))["data"][0]
+    verified = await labs.ok("POST", "/compat/nemo-gym/verify", rollout("Goodbye."))
+    assert verified["reward"] == played["rewards"][-1] > 0
+    assert verified["response"] == rollout("Goodbye.")["response"]
+
+
+async def test_nemo_gym_gets_its_row_back_with_numbers_beside(labs: Client) -> None:
+    sent = rollout(LAST, agent_ref={"name": "any"}, expected_answer="none")
+    verified = await labs.ok("POST", "/compat/nemo-gym/verify", sent)
+    assert {name: verified[name] for name in sent} == sent
+    assert [type(verified[name]) for name in verified if name.startswith("D")]
+
+
+async def test_a_tool_call_without_a_session_is_404(labs: Client) -> None:
+    assert_error(await labs.call("POST", "/compat/nemo-gym/reply", {"message": "Hello."}), 404, "episode_not_found")
+
+
+# --- OpenEnv ----------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def session(house: House, key: str | None = None) -> AsyncIterator[Callable[..., Any]]:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with (
+        listening(house) as port,
+        connect(f"ws://127.0.0.1:{port}/api/v1/compat/openenv/ws", additional_headers=headers) as socket,
+    ):
+
+        async def send(kind: str, **data: Any) -> Json:
+            return await exchanged(socket, {"type": kind, "data": data})
+
+        yield send
+
+
+async def exchanged(socket: ClientConnection, message: Any) -> Json:
+    await socket.send(message if isinstance(message, str | bytes) else json.dumps(message))
+    answer: Json = json.loads(await socket.recv())
+    return answer
+
+
+async def test_openenv_plays_an_episode_and_rewards_its_last_step_alone(house: House, labs: Client) -> None:
+    async with session(house) as send:
+        begun = await send("reset", **WHERE, seed=7, max_turns=3, episode_id="of the client")
+        assert begun["type"] == "observation"
+        assert begun["data"]["reward"] is None
+        steps = [await send("step", message=line) for line in ("How did it happen?", "Where?", "I will mend it.")]
+        state = await send("state")
+    assert [step["data"]["done"] for step in steps] == [False, False, True]
+    assert [step["data"]["reward"] is None for step in steps] == [True, True, False]
+    played = (await labs.ok("GET", "/episodes"))["data"][0]
+    assert steps[-1]["data"]["reward"] == played["rewards"][-1]
+    assert state == {"type": "state", "data": {"episode_id": played["episode_id"], "step_count": 3}}
+
+
+async def test_what_a_client_read_as_json_is_said_as_it_was_written(house: House, labs: Client) -> None:
+    async with session(house) as send:
+        await send("reset", **WHERE)
+        for value in (42, True, ["a"]):
+            assert (await send("step", message=value))["type"] == "observation"
+    lines = [m["content"] for m in (await labs.ok("GET", "/episodes"))["data"][0]["messages"] if m["role"] == "user"]
+    assert lines == ["42", "true", '["a"]']
+
+
+async def test_openenv_names_what_is_wrong(house: House) -> None:
+    async with session(house) as send:
+        for kind, data, code in (
+            ("step", {"message": "Hello."}, "VALIDATION_ERROR"),
+            ("reset", {}, "VALIDATION_ERROR"),
+            ("mcp", {}, "UNKNOWN_TYPE"),
+            ("reset", {**WHERE, "scenario_slug": "unknown"}, "VALIDATION_ERROR"),
+        ):
+            answer = await send(kind, **data)
+            assert (answer["type"], answer["data"]["code"]) == ("error", code), answer
+        await send("reset", **WHERE)
+        house.failure = lambda request: JudgeFailed()
+        failed = await send("step", message="How did it happen?")
+        assert (failed["data"]["code"], failed["data"]["labs_code"]) == ("EXECUTION_ERROR", "judge_failed")
+        house.failure = lambda request: None
+        assert (await send("step", message="How did it happen?"))["data"]["observation"]["message"]
+
+
+async def test_openenv_needs_the_key(house: House) -> None:
+    key = await house.key()
+    house.end_development_mode()
+    async with session(house, key) as send:
+        assert (await send("reset", **WHERE))["type"] == "observation"
+    async with listening(house) as port:
+        url = f"{port}/api/v1/compat/openenv/ws"
+        async with connect(f"ws://labs:{key}@127.0.0.1:{url}") as socket:
+            assert (await exchanged(socket, {"type": "state"}))["type"] == "state"
+        with pytest.raises(Exception, match="401"):
+            await connect(f"ws://127.0.0.1:{url}")
+
+
+async def test_the_action_has_one_required_field_and_a_title_of_its_own(labs: Client) -> None:
+    schema = await labs.ok("GET", "/compat/openenv/schema")
+    assert schema["action"]["required"] == ["message"]
+    assert schema["action"]["title"] not in ("Action", "CallToolAction", "ListToolsAction")
+
+
+# --- OpenAI -----------------------------------------------------------------------------------------
+
+
+def said(*lines: str, **fields: Any) -> Json:
+    roles = ("user", "assistant")
+    messages = [{"role": roles[i % 2], "content": line} for i, line in enumerate(lines)]
+    return {"model": f"persona:{NAME}", "messages": messages, "temperature": 1.0, **fields}
+
+
+def content(body: Json) -> str:
+    text: str = body["choices"][0]["message"]["content"]
+    return text
+
+
+async def test_a_persona_is_a_model_that_remembers(labs: Client) -> None:
+    first = await post(labs, "/v1/chat/completions", said("How did it happen?"))
+    lines = ["How did it happen?", content(first), "When do you need it back?"]
+    replayed = await post(labs, "/v1/chat/completions", said(*lines))
+    continued = await post(
+        labs, "/v1/chat/completions", said(*lines, metadata={"episode_id": first["labs"]["episode_id"]})
+    )
+    assert content(replayed) == content(continued) != content(first)
+    assert replayed["labs"]["turn"] == continued["labs"]["turn"] == 2
+    assert replayed["labs"]["episode_id"] != continued["labs"]["episode_id"] == first["labs"]["episode_id"]
+
+
+async def test_a_history_that_the_persona_did_not_say_is_a_conflict(labs: Client) -> None:
+    response = await labs.http.post("/v1/chat/completions", json=said("How did it happen?", "A moose.", "And?"))
+    assert_error(response, 409, "history_mismatch")
+
+
+async def test_a_chat_that_streams_says_the_same(labs: Client) -> None:
+    plain = await post(labs, "/v1/chat/completions", said("How did it happen?"))
+    response = await labs.http.post("/v1/chat/completions", json=said("How did it happen?", stream=True))
+    *chunks, end = [line.removeprefix("data: ") for line in response.text.splitlines() if line]
+    assert end == "[DONE]"
+    deltas = [json.loads(chunk)["choices"][0]["delta"].get("content", "") for chunk in chunks]
+    assert "".join(deltas) == content(plain)
+
+
+async def test_the_openai_client_talks_to_a_persona(house: House) -> None:
+    from openai import AsyncOpenAI
+
+    key = await house.key()
+    house.end_development_mode()
+    async with listening(house) as port:
+        client = AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=key, max_retries=0)
+        models = [model.id async for model in client.models.list()]
+        assert {f"persona:{NAME}", f"judge:{NAME}"} <= set(models)
+        found = await client.chat.completions.create(
+            model=f"persona:{NAME}", messages=[{"role": "user", "content": "How did it happen?"}], temperature=0.5
+        )
+        assert found.choices[0].message.content
+        await client.close()
+
+
+async def test_a_key_sees_and_opens_its_own_collections(house: House) -> None:
+    key = await house.key(collections=[OTHER["collection_slug"]])
+    house.end_development_mode()
+    async with house.client(key) as labs:
+        names = [model["id"] for model in (await labs.http.get("/v1/models")).json()["data"]]
+        assert names
+        assert not [name for name in names if WHERE["collection_slug"] in name]
+        assert_error(await labs.http.post("/v1/chat/completions", json=said("Hello.")), 403, "forbidden")
+        for path, body in (("openrlhf/get_reward", openrlhf(LAST)), ("slime", slime(LAST))):
+            assert_error(await labs.call("POST", f"/compat/{path}", body), 403, "forbidden")
+
+
+@pytest.mark.parametrize("model", ["gpt-4", "persona:", "persona:bike-shop", "judge:/x", "other:bike-shop/flat-tyre"])
+async def test_an_unknown_model_is_told_how_models_are_named(labs: Client, model: str) -> None:
+    response: httpx2.Response = await labs.http.post("/v1/chat/completions", json=said("Hello.") | {"model": model})
+    assert assert_error(response, 400, "invalid_request")["errors"][0]["loc"] == ["model"]
