@@ -60,6 +60,25 @@ OPENENV_METADATA: Example = {
     "version": "0.1.0",
     "request_id": _REQUEST_ID,
 }
+OPENENV_RESET: Example = {**_WHERE, "seed": 7}
+OPENENV_BEGUN: Example = {
+    "observation": {"message": _OPENING["content"]},
+    "reward": None,
+    "done": False,
+    "request_id": _REQUEST_ID,
+}
+OPENENV_STEP: Example = {"action": {"message": _REPLY}}
+OPENENV_STEPPED: Example = {
+    "observation": {"message": "In the park."},
+    "reward": 0.375,
+    "done": True,
+    "request_id": _REQUEST_ID,
+}
+OPENENV_STATE: Example = {
+    "episode_id": "ep_k3vmqz5x7yd2w4tnb6rj8fh2",
+    "step_count": 1,
+    "request_id": _REQUEST_ID,
+}
 OPENENV_HEALTH: Example = {"status": "healthy", "request_id": _REQUEST_ID}
 CHAT_REQUEST: Example = {
     "model": "persona:front-desk/lost-key",

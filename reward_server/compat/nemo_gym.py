@@ -17,9 +17,10 @@ from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as,
 from reward_server.api.operation import Operation, operation
 from reward_server.compat import examples
 from reward_server.compat.scoring import scored
+from reward_server.compat.session import COOKIE, episode_of, remember
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
-from reward_server.errors import EpisodeNotFound, FieldProblem, InvalidRequest
+from reward_server.errors import FieldProblem, InvalidRequest
 from reward_server.scoring.weight import weight
 from trainer_client.wire import (
     MAX_CONTENT_CHARACTERS,
@@ -36,7 +37,6 @@ from trainer_client.wire import (
 
 PATH = f"{API_PREFIX}/compat/nemo-gym"
 router = APIRouter(prefix=PATH, tags=["doors"])
-COOKIE = "labs_episode"
 
 
 class Row(RequestModel):
@@ -115,7 +115,7 @@ async def nemo_gym_seed_session(request: Request, lab: Caller) -> Response:
     response = answer(
         request, {"observation": begun["initial_observation"]["content"], "max_turns": begun["max_turns"]}
     )
-    response.set_cookie(COOKIE, begun["episode_id"], path=PATH, httponly=True, samesite="lax")
+    remember(response, begun["episode_id"], PATH)
     return response
 
 
@@ -135,7 +135,7 @@ async def nemo_gym_reply(request: Request, lab: Caller) -> Response:
     services = services_of(request)
     message = Message(role="assistant", content=(await body_as(ReplyCall, request, FORM)).message)
     await services.compute.charge(lab, weight(message), turns=1)
-    work = services.episodes.turn(lab, _episode(request), TurnRequest(messages=[message]), None)
+    work = services.episodes.turn(lab, episode_of(request), TurnRequest(messages=[message]), None)
     turn = await within(services.settings.request_deadline_s, work)
     return answer(
         request, {"observation": turn["observation"]["content"], "episode_complete": turn["episode_complete"]}
@@ -158,6 +158,7 @@ async def nemo_gym_verify(request: Request, lab: Caller) -> Response:
     rollout = await body_as(Rollout, request, CONVERSATION)
     result = await _of_the_episode(request, lab)
     if result is None:
+        lab.require(Scope.SCORE)
         wanted = EvaluateRequest(
             collection_slug=rollout.collection_slug, scenario_slug=rollout.scenario_slug, messages=messages_of(rollout)
         )
@@ -170,17 +171,11 @@ async def _of_the_episode(request: Request, lab: Lab) -> Body | None:
     """What the session's episode has earned; None if the rollout never spoke in it."""
     if COOKIE not in request.cookies:
         return None
-    episode = await services_of(request).episodes.get(lab, _episode(request))
+    lab.require(Scope.TRAIN)
+    episode = await services_of(request).episodes.get(lab, episode_of(request))
     if not episode["rewards"]:
         return None
     return {"reward": episode["rewards"][-1], "scoring_version": episode["scoring_version"]}
-
-
-def _episode(request: Request) -> str:
-    found = request.cookies.get(COOKIE)
-    if found is None:
-        raise EpisodeNotFound
-    return found
 
 
 def messages_of(rollout: Rollout) -> list[Message]:
@@ -190,7 +185,7 @@ def messages_of(rollout: Rollout) -> list[Message]:
         InvalidRequest: an item is no message, or nothing in it was said by the agent.
     """
     given = rollout.responses_create_params.get("input")
-    before = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    before: JsonValue = [{"role": "user", "content": given}] if isinstance(given, str) else given
     outputs = rollout.response.get("output")
     found: list[Message] = []
     for place, items in ((("responses_create_params", "input"), before), (("response", "output"), outputs)):

@@ -1,41 +1,28 @@
 """OpenEnv: an environment at /compat/openenv, for `GenericEnvClient(base_url)` and what is built on it.
 
-One socket is one session with one episode at a time. `reset` begins an episode, `step` is a turn. Clients add up the
-rewards of the steps, so only the last step has one: the reward of the whole conversation; the others have null. A step
-that could not be scored is an error, and may be sent again.
+`reset` begins an episode, `step` is a turn. Clients add up the rewards of the steps, so only the last step has one: the
+reward of the whole conversation; the others have null. Clients take null for 0 in that sum, so a step that could not
+be scored is an error, and may be sent again. Sessions are sockets (`openenv_socket`); over HTTP a cookie holds the
+episode.
 """
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response, WebSocket
+from fastapi import APIRouter, Request, Response
 from pydantic import ConfigDict, Field, JsonValue
 from pydantic_core import to_json
-from starlette.websockets import WebSocketDisconnect
 
 from reward_server import __version__
-from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
-from reward_server.api.context import API_PREFIX, Body, Caller, Services, address_of, answer, services_of, within
+from reward_server.api.body import CONVERSATION, validate
+from reward_server.api.context import API_PREFIX, Body, Caller, Services, answer, body_as, services_of, within
 from reward_server.api.operation import Operation, operation
-from reward_server.api.socket_access import Operator, admitted, knock, turn_away
 from reward_server.compat import examples
+from reward_server.compat.session import episode_of, remember
+from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import ANY, Scope
-from reward_server.errors import (
-    ClientError,
-    FieldProblem,
-    InvalidRequest,
-    LabsError,
-    Overloaded,
-    RateLimited,
-    in_a_line,
-)
-from reward_server.ids import new_request_id
 from reward_server.scoring.weight import weight
-from reward_server.telemetry.logs import get_logger
 from trainer_client.wire import (
     MAX_TURNS,
     CreateEpisodeRequest,
@@ -43,6 +30,7 @@ from trainer_client.wire import (
     Message,
     RequestModel,
     ResponseModel,
+    Reward,
     SlugField,
     ToolCall,
     TurnRequest,
@@ -50,12 +38,6 @@ from trainer_client.wire import (
 
 PATH = f"{API_PREFIX}/compat/openenv"
 router = APIRouter(prefix=PATH, tags=["doors"])
-IDLE_S = 3600.0
-"""A policy may think for long between two steps."""
-WRITE_S = 20.0
-KINDS = ("reset", "step", "state", "close")
-
-log = get_logger(__name__)
 
 
 class Reset(RequestModel):
@@ -77,6 +59,14 @@ class AgentTurn(RequestModel):
     tool_calls: Annotated[list[ToolCall], Field(max_length=16)] | None = None
 
 
+class StepCall(RequestModel):
+    """A step over HTTP. Other fields, such as `timeout_s`, are ignored."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+    action: AgentTurn
+
+
 class PersonaLine(ResponseModel):
     """What the agent sees."""
 
@@ -84,11 +74,27 @@ class PersonaLine(ResponseModel):
     """What the persona said."""
 
 
+class Observed(ResponseModel):
+    """Answer to a reset or a step."""
+
+    observation: PersonaLine
+    reward: Reward | None
+    """Of the whole conversation, with the last step; null before."""
+    done: bool
+    request_id: str
+
+
 class EpisodeState(ResponseModel):
     """Where the session is."""
 
     episode_id: str | None
     step_count: int
+
+
+class StateReply(EpisodeState):
+    """Where the session is, over HTTP."""
+
+    request_id: str
 
 
 class Schemas(ResponseModel):
@@ -160,134 +166,73 @@ async def openenv_health(request: Request, lab: Caller) -> Response:
     return answer(request, {"status": "healthy"})
 
 
-@router.websocket("/ws")
-async def openenv_session(websocket: WebSocket) -> None:
-    """Serve one session."""
-    try:
-        services = services_of(websocket)
-        await knock(websocket, services, Scope.TRAIN)
-    except LabsError as error:
-        await turn_away(websocket, error)
-        return
-    await websocket.accept()
-    services.metrics.sockets_open.inc()
-    try:
-        await _Session(websocket, services).serve()
-    finally:
-        services.metrics.sockets_open.dec()
-        with suppress(RuntimeError, WebSocketDisconnect):
-            await websocket.close(1000)
+@router.post("/reset")
+@operation(
+    Operation(
+        Observed,
+        Reset,
+        scopes=(Scope.TRAIN,),
+        errors=(403, 404, 502),
+        request_example=examples.OPENENV_RESET,
+        response_example=examples.OPENENV_BEGUN,
+    )
+)
+async def openenv_reset(request: Request, lab: Caller) -> Response:
+    """Begin an episode; a cookie names it to the steps."""
+    reset = await body_as(Reset, request, CONVERSATION)
+    episode, observed = await begun(services_of(request), lab, reset)
+    response = answer(request, observed)
+    remember(response, episode, PATH)
+    return response
 
 
-@dataclass
-class _Session:
-    """One socket, whose messages are worked on one after the other."""
+@router.post("/step")
+@operation(
+    Operation(
+        Observed,
+        StepCall,
+        scopes=(Scope.TRAIN,),
+        errors=(403, 404, 409, 502),
+        request_example=examples.OPENENV_STEP,
+        response_example=examples.OPENENV_STEPPED,
+    )
+)
+async def openenv_step(request: Request, lab: Caller) -> Response:
+    """Say something to the persona."""
+    call = await body_as(StepCall, request, CONVERSATION)
+    _, observed = await stepped(services_of(request), lab, episode_of(request), call.action)
+    return answer(request, observed)
 
-    websocket: WebSocket
-    services: Services
-    episode: str | None = None
-    steps: int = 0
 
-    async def serve(self) -> None:
-        """Until the client leaves or closes, or says nothing for long."""
-        with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
-            while True:
-                async with asyncio.timeout(IDLE_S):
-                    message = await self.websocket.receive()
-                if message["type"] == "websocket.disconnect":
-                    return
-                text: str | None = message.get("text")
-                reply = await self._answered((message.get("bytes") or b"") if text is None else text.encode())
-                if reply is None:
-                    return
-                async with asyncio.timeout(WRITE_S):
-                    await self.websocket.send_text(to_json(reply).decode())
+@router.get("/state")
+@operation(Operation(StateReply, scopes=(Scope.TRAIN,), errors=(403, 404), response_example=examples.OPENENV_STATE))
+async def openenv_state(request: Request, lab: Caller) -> Response:
+    """Where the episode is."""
+    episode = await services_of(request).episodes.get(lab, episode_of(request))
+    return answer(request, {"episode_id": episode["episode_id"], "step_count": episode["turn"]})
 
-    async def _answered(self, data: bytes) -> Body | None:
-        """The answer to a message; None for the last one. It leaves a line in the log, as a request does."""
-        trace: dict[str, Any] = {}
-        request_id = new_request_id()
-        kind = "unknown"
-        try:
-            content = await off_the_loop(_message, data, CONVERSATION)
-            kind = content["type"]
-            if kind == "close":
-                return None
-            return {"type": "state" if kind == "state" else "observation", "data": await self._done(content, trace)}
-        except LabsError as error:
-            trace["code"] = error.code
-            return _refusal(error)
-        except Exception as error:  # noqa: BLE001 (the boundary of a request)
-            # The message of an unforeseen error may quote anything.
-            log.error("operation_failed", request_id=request_id, error=type(error).__name__)  # noqa: TRY400
-            return _refusal(LabsError())
-        finally:
-            log.info("operation", request_id=request_id, op=kind, address=address_of(self.websocket), **trace)
 
-    async def _done(self, content: dict[str, Any], trace: dict[str, Any]) -> Body:
-        async with admitted(self.websocket, self.services, trace) as caller:
-            caller.lab.require(Scope.TRAIN)
-            kind, data = content["type"], content.get("data", {})
-            await caller.enter(stores=kind != "state")
-            if kind == "state":
-                return {"episode_id": self.episode, "step_count": self.steps}
-            return await (self._reset(caller, data) if kind == "reset" else self._step(caller, data))
+async def begun(services: Services, lab: Lab, reset: Reset) -> tuple[str, Body]:
+    """The id of a new episode, and what is observed."""
+    wanted = CreateEpisodeRequest(
+        collection_slug=reset.collection_slug,
+        scenario_slug=reset.scenario_slug,
+        config=EpisodeConfig(seed=reset.seed, max_turns=reset.max_turns),
+    )
+    made = await within(services.settings.request_deadline_s, services.episodes.create(lab, wanted, None))
+    return made["episode_id"], _observation(made["initial_observation"]["content"], None, done=False)
 
-    async def _reset(self, caller: Operator, data: object) -> Body:
-        reset = validate(Reset, data)
-        config = EpisodeConfig(seed=reset.seed, max_turns=reset.max_turns)
-        wanted = CreateEpisodeRequest(
-            collection_slug=reset.collection_slug, scenario_slug=reset.scenario_slug, config=config
-        )
-        work = self.services.episodes.create(caller.lab, wanted, None)
-        begun = await within(self.services.settings.request_deadline_s, work)
-        self.episode, self.steps = begun["episode_id"], 0
-        return _observation(begun["initial_observation"]["content"], None, done=False)
 
-    async def _step(self, caller: Operator, data: object) -> Body:
-        if self.episode is None:
-            raise InvalidRequest("There is no episode yet: send a reset first.")
-        action = validate(AgentTurn, data)
-        said = action.message if isinstance(action.message, str) else to_json(action.message).decode()
-        message = validate(Message, {"role": "assistant", "content": said, "tool_calls": action.tool_calls})
-        await self.services.compute.charge(caller.lab, weight(message), turns=1)
-        work = self.services.episodes.turn(caller.lab, self.episode, TurnRequest(messages=[message]), None)
-        turn = await within(self.services.settings.request_deadline_s, work)
-        self.steps = turn["turn"]
-        done: bool = turn["episode_complete"]
-        return _observation(turn["observation"]["content"], turn["reward"] if done else None, done=done)
+async def stepped(services: Services, lab: Lab, episode: str, action: AgentTurn) -> tuple[int, Body]:
+    """How many steps there are now, and what is observed."""
+    said = action.message if isinstance(action.message, str) else to_json(action.message).decode()
+    message = validate(Message, {"role": "assistant", "content": said, "tool_calls": action.tool_calls})
+    await services.compute.charge(lab, weight(message), turns=1)
+    work = services.episodes.turn(lab, episode, TurnRequest(messages=[message]), None)
+    turn = await within(services.settings.request_deadline_s, work)
+    done: bool = turn["episode_complete"]
+    return turn["turn"], _observation(turn["observation"]["content"], turn["reward"] if done else None, done=done)
 
 
 def _observation(line: str, reward: float | None, *, done: bool) -> Body:
     return {"observation": {"message": line}, "reward": reward, "done": done}
-
-
-def _message(data: bytes) -> dict[str, Any]:
-    try:
-        content = read_json(data)
-    except InvalidRequest as error:
-        raise _NotJson(error.message) from None
-    if not isinstance(content, dict) or content.get("type") not in KINDS:
-        raise _UnknownType(errors=[FieldProblem(("type",), f"Must be one of {', '.join(KINDS)}.")])
-    return content
-
-
-class _NotJson(InvalidRequest):
-    """The message is not JSON."""
-
-
-class _UnknownType(InvalidRequest):
-    """The message is of no known type."""
-
-
-def _refusal(error: LabsError) -> Body:
-    """An error in OpenEnv's words."""
-    codes: tuple[tuple[type[LabsError], str], ...] = (
-        (_NotJson, "INVALID_JSON"),
-        (_UnknownType, "UNKNOWN_TYPE"),
-        (RateLimited, "CAPACITY_REACHED"),
-        (Overloaded, "CAPACITY_REACHED"),
-        (ClientError, "VALIDATION_ERROR"),
-    )
-    code = next((code for kind, code in codes if isinstance(error, kind)), "EXECUTION_ERROR")
-    return {"type": "error", "data": {"message": in_a_line(error), "code": code, "labs_code": error.code}}

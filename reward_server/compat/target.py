@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -13,8 +12,8 @@ from trainer_client.wire import JsonObject, Message, RequestModel, RewardConfig,
 from trainer_client.wire.base import Messages
 
 HOW = 'Must be "collection/scenario", or an object with `collection_slug`, `scenario_slug` and perhaps `messages`.'
-_SPECIAL_TOKENS_AT_THE_END = re.compile(r"(?:\s*<[|/]?[^<>\s]{1,40}>)+\s*$")
-"""A tokenizer writes turn ends as `<|im_end|>`, `</s>`, `<end_of_turn>`: no person ends a line with one."""
+LONGEST_TOKEN = 40
+"""Characters between the brackets of a special token."""
 
 
 class Target(RequestModel):
@@ -70,8 +69,16 @@ def reply_after(prompt: str, text: str, *loc: str | int) -> str:
 
 
 def without_special_tokens(reply: str) -> str:
-    """The reply without the turn end that its tokenizer wrote."""
-    return _SPECIAL_TOKENS_AT_THE_END.sub("", reply).strip()
+    """The reply without the special tokens at its very end, such as `<|im_end|>`, `</s>` or `<end_of_turn>`."""
+    end = len(reply.rstrip())
+    while end and reply[end - 1] == ">":
+        start = reply.rfind("<", max(0, end - LONGEST_TOKEN - 2), end)
+        if start < 0 or any(character.isspace() for character in reply[start:end]):
+            break
+        end = start
+        while end and reply[end - 1].isspace():
+            end -= 1
+    return reply[:end].strip()
 
 
 def transcript(target: Target, reply: str, *loc: str | int) -> list[Message]:

@@ -11,6 +11,8 @@ import httpx2
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
+from reward_server.compat.target import without_special_tokens
+from reward_server.coordination.scopes import Scope
 from reward_server.errors import JudgeFailed
 from tests.contract.house import OTHER, WHERE, Client, House, Json, assert_error
 from tests.contract.test_evaluate import BAD, GOOD
@@ -126,6 +128,20 @@ async def test_one_of_several_that_cannot_be_scored_refuses_the_request(labs: Cl
     assert data["errors"][0]["loc"] == ["query", 1]
 
 
+def test_special_tokens_are_taken_off_the_end_alone() -> None:
+    assert without_special_tokens(" Is <b>it</b> old? <|im_end|>\n</s> ") == "Is <b>it</b> old?"
+    assert without_special_tokens("Is 3 > 2 > 1 >") == "Is 3 > 2 > 1 >"
+    assert without_special_tokens("<|im_end|>") == ""
+
+
+@pytest.mark.timeout(20)
+def test_special_tokens_are_found_in_linear_time() -> None:
+    """Texts of a door are as long as its body may be."""
+    assert without_special_tokens(" " * 3_000_000 + "x") == "x"
+    assert without_special_tokens("x" + " " * 3_000_000 + "<a>" * 1_000_000) == "x"
+    assert without_special_tokens("a " * 1_000_000 + "x") == "a " * 1_000_000 + "x"
+
+
 # --- slime ------------------------------------------------------------------------------------------
 
 
@@ -153,6 +169,28 @@ async def test_nemo_gym_gets_its_row_back_with_numbers_beside(labs: Client) -> N
     verified = await labs.ok("POST", "/compat/nemo-gym/verify", sent)
     assert {name: verified[name] for name in sent} == sent
     assert [type(verified[name]) for name in verified if name.startswith("D")]
+
+
+async def test_a_rollout_is_scored_for_keys_that_may_score_and_an_episode_for_keys_that_may_train(house: House) -> None:
+    train, score = [await house.key(scopes=[scope]) for scope in (Scope.TRAIN, Scope.SCORE)]
+    house.end_development_mode()
+    async with house.client(train) as trainer, house.client(score) as judge:
+        path = "/compat/nemo-gym/verify"
+        assert_error(await trainer.call("POST", path, rollout(LAST)), 403, "insufficient_scope")
+        assert (await judge.ok("POST", path, rollout(LAST)))["reward"] > 0
+        await trainer.ok("POST", "/compat/nemo-gym/seed_session", WHERE)
+        await trainer.ok("POST", "/compat/nemo-gym/reply", {"message": LAST})
+        assert "reward" in await trainer.ok("POST", path, rollout(LAST))
+
+
+async def test_another_labs_session_is_not_found(house: House) -> None:
+    async with house.client(await house.key("acme")) as owner, house.client(await house.key("rival")) as rival:
+        house.end_development_mode()
+        await owner.ok("POST", "/compat/nemo-gym/seed_session", WHERE)
+        rival.http.cookies = owner.http.cookies
+        assert_error(
+            await rival.call("POST", "/compat/nemo-gym/reply", {"message": "Hello."}), 404, "episode_not_found"
+        )
 
 
 async def test_a_tool_call_without_a_session_is_404(labs: Client) -> None:

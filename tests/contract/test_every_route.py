@@ -22,8 +22,9 @@ from tests.contract.house import Client, House, Json
 
 APP = create_app(Settings())
 DOCUMENT = build(APP)
-UNDOCUMENTED = {"/docs", "/docs/assets/{name}", "/openapi.json", "/metrics", "/api/v1/episodes/ws"}
-"""Routes that OpenAPI does not describe: pages, what is for Prometheus, and the socket (`tests/cli`)."""
+SOCKETS = {"/api/v1/episodes/ws", "/api/v1/compat/openenv/ws"}
+UNDOCUMENTED = {"/docs", "/docs/assets/{name}", "/openapi.json", "/metrics", *SOCKETS}
+"""Routes that OpenAPI does not describe: pages, what is for Prometheus, and sockets (`tests/cli`, `test_openenv`)."""
 NO_LAB_KNOWS = re.compile(r"^(request_id|total_time_ms|evaluation_time_ms)$")
 
 

@@ -1,0 +1,152 @@
+"""The socket of OpenEnv: one is one session with one episode at a time, whose messages are answered in order.
+
+A step that could not be scored is an error, which leaves the session as it was: the step may be sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, WebSocket
+from pydantic_core import to_json
+from starlette.websockets import WebSocketDisconnect
+
+from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
+from reward_server.api.context import Body, Services, address_of, services_of
+from reward_server.api.socket_access import admitted, knock, turn_away
+from reward_server.compat.openenv import PATH, AgentTurn, Reset, begun, stepped
+from reward_server.coordination.scopes import Scope
+from reward_server.errors import (
+    ClientError,
+    FieldProblem,
+    InvalidRequest,
+    LabsError,
+    Overloaded,
+    RateLimited,
+    in_a_line,
+)
+from reward_server.ids import new_request_id
+from reward_server.telemetry.logs import get_logger
+
+router = APIRouter(prefix=PATH)
+IDLE_S = 3600.0
+"""A policy may think for long between two steps."""
+WRITE_S = 20.0
+KINDS = ("reset", "step", "state", "close")
+
+log = get_logger(__name__)
+
+
+@router.websocket("/ws")
+async def openenv_session(websocket: WebSocket) -> None:
+    """Serve one session."""
+    try:
+        services = services_of(websocket)
+        await knock(websocket, services, Scope.TRAIN)
+    except LabsError as error:
+        await turn_away(websocket, error)
+        return
+    await websocket.accept()
+    services.metrics.sockets_open.inc()
+    try:
+        await _Session(websocket, services).serve()
+    finally:
+        services.metrics.sockets_open.dec()
+        with suppress(RuntimeError, WebSocketDisconnect):
+            await websocket.close(1000)
+
+
+@dataclass
+class _Session:
+    """One socket, whose messages are worked on one after the other."""
+
+    websocket: WebSocket
+    services: Services
+    episode: str | None = None
+    steps: int = 0
+
+    async def serve(self) -> None:
+        """Until the client leaves or closes, or says nothing for long."""
+        with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
+            while True:
+                async with asyncio.timeout(IDLE_S):
+                    message = await self.websocket.receive()
+                if message["type"] == "websocket.disconnect":
+                    return
+                text: str | None = message.get("text")
+                reply = await self._answered((message.get("bytes") or b"") if text is None else text.encode())
+                if reply is None:
+                    return
+                async with asyncio.timeout(WRITE_S):
+                    await self.websocket.send_text(to_json(reply).decode())
+
+    async def _answered(self, data: bytes) -> Body | None:
+        """The answer to a message; None for the last one. It leaves a line in the log, as a request does."""
+        trace: dict[str, Any] = {}
+        request_id = new_request_id()
+        kind = "unknown"
+        try:
+            content = await off_the_loop(_message, data, CONVERSATION)
+            kind = content["type"]
+            if kind == "close":
+                return None
+            return {"type": "state" if kind == "state" else "observation", "data": await self._done(content, trace)}
+        except LabsError as error:
+            trace["code"] = error.code
+            return _refusal(error)
+        except Exception as error:  # noqa: BLE001 (the boundary of a request)
+            # The message of an unforeseen error may quote anything.
+            log.error("operation_failed", request_id=request_id, error=type(error).__name__)  # noqa: TRY400
+            return _refusal(LabsError())
+        finally:
+            log.info("operation", request_id=request_id, op=kind, address=address_of(self.websocket), **trace)
+
+    async def _done(self, content: dict[str, Any], trace: dict[str, Any]) -> Body:
+        async with admitted(self.websocket, self.services, trace) as caller:
+            caller.lab.require(Scope.TRAIN)
+            kind, data = content["type"], content.get("data", {})
+            await caller.enter(stores=kind != "state")
+            if kind == "state":
+                return {"episode_id": self.episode, "step_count": self.steps}
+            if kind == "reset":
+                self.episode, answer = await begun(self.services, caller.lab, validate(Reset, data))
+                self.steps = 0
+                return answer
+            if self.episode is None:
+                raise InvalidRequest("There is no episode yet: send a reset first.")
+            self.steps, answer = await stepped(self.services, caller.lab, self.episode, validate(AgentTurn, data))
+            return answer
+
+
+def _message(data: bytes) -> dict[str, Any]:
+    try:
+        content = read_json(data)
+    except InvalidRequest as error:
+        raise _NotJson(error.message) from None
+    if not isinstance(content, dict) or content.get("type") not in KINDS:
+        raise _UnknownType(errors=[FieldProblem(("type",), f"Must be one of {', '.join(KINDS)}.")])
+    return content
+
+
+class _NotJson(InvalidRequest):
+    """The message is not JSON."""
+
+
+class _UnknownType(InvalidRequest):
+    """The message is of no known type."""
+
+
+def _refusal(error: LabsError) -> Body:
+    """An error in OpenEnv's words."""
+    codes: tuple[tuple[type[LabsError], str], ...] = (
+        (_NotJson, "INVALID_JSON"),
+        (_UnknownType, "UNKNOWN_TYPE"),
+        (RateLimited, "CAPACITY_REACHED"),
+        (Overloaded, "CAPACITY_REACHED"),
+        (ClientError, "VALIDATION_ERROR"),
+    )
+    code = next((code for kind, code in codes if isinstance(error, kind)), "EXECUTION_ERROR")
+    return {"type": "error", "data": {"message": in_a_line(error), "code": code, "labs_code": error.code}}

@@ -1,0 +1,86 @@
+"""OpenEnv at /compat/openenv, over its socket and over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import websockets
+
+from reward_server.errors import JudgeFailed
+from tests.contract.house import WHERE, Client, House, Json, assert_error
+from tests.contract.test_over_a_socket import listening
+from tests.contract.test_secrecy import leaks
+
+PATH = "/compat/openenv"
+ASKS = ("How did the flat tyre happen, if I may ask?", "How old is the tyre?")
+
+
+class Session:
+    """One socket."""
+
+    def __init__(self, socket: websockets.ClientConnection) -> None:
+        self.socket = socket
+        self.received: list[str] = []
+
+    async def ask(self, kind: str, data: Any = None) -> Json:
+        await self.socket.send(json.dumps({"type": kind} if data is None else {"type": kind, "data": data}))
+        text = str(await self.socket.recv())
+        self.received.append(text)
+        answer: Json = json.loads(text)
+        return answer
+
+
+@asynccontextmanager
+async def session(house: House, **options: Any) -> AsyncIterator[Session]:
+    async with (
+        listening(house) as port,
+        websockets.connect(f"ws://127.0.0.1:{port}/api/v1{PATH}/ws", **options) as socket,
+    ):
+        yield Session(socket)
+
+
+async def test_the_last_step_has_the_reward_of_evaluate(house: House, labs: Client) -> None:
+    async with session(house) as played:
+        begun = await played.ask("reset", {**WHERE, "seed": 7, "max_turns": 2, "row": 3})
+        assert (begun["type"], begun["data"]["reward"], begun["data"]["done"]) == ("observation", None, False)
+        first = await played.ask("step", {"message": ASKS[0]})
+        assert (first["data"]["reward"], first["data"]["done"]) == (None, False)
+        last = await played.ask("step", {"message": ASKS[1]})
+        state = (await played.ask("state"))["data"]
+        assert leaks("".join(played.received)) == []
+    assert state["step_count"] == 2
+    episode = await labs.ok("GET", f"/episodes/{state['episode_id']}")
+    evaluated = await labs.ok("POST", "/evaluate", {**WHERE, "messages": episode["messages"], "agent_role": "user"})
+    assert (last["data"]["done"], last["data"]["reward"]) == (True, evaluated["reward"])
+    assert evaluated["reward"] > 0
+
+
+async def test_a_step_that_was_not_scored_is_an_error_and_may_be_sent_again(house: House) -> None:
+    async with session(house) as played:
+        await played.ask("reset", {**WHERE, "seed": 7, "max_turns": 1})
+        house.failure = lambda request: JudgeFailed()
+        failed = await played.ask("step", {"message": ASKS[0]})
+        assert (failed["type"], failed["data"]["code"]) == ("error", "EXECUTION_ERROR")
+        house.failure = lambda request: None
+        again = await played.ask("step", {"message": ASKS[0]})
+        assert again["data"]["done"] is True
+        assert again["data"]["reward"] is not None
+
+
+async def test_it_says_that_it_is_well_and_what_it_is(labs: Client) -> None:
+    assert (await labs.ok("GET", f"{PATH}/health"))["status"] == "healthy"
+    assert (await labs.ok("GET", f"{PATH}/metadata"))["name"] == "labs"
+
+
+async def test_over_http_a_cookie_holds_the_episode(labs: Client) -> None:
+    assert_error(await labs.call("POST", f"{PATH}/step", {"action": {"message": "Hello."}}), 404, "episode_not_found")
+    begun = await labs.ok("POST", f"{PATH}/reset", {**WHERE, "seed": 7, "max_turns": 1})
+    assert (begun["reward"], begun["done"]) == (None, False)
+    last = await labs.ok("POST", f"{PATH}/step", {"action": {"message": ASKS[0]}, "timeout_s": 30})
+    assert last["done"] is True
+    state = await labs.ok("GET", f"{PATH}/state")
+    episode = await labs.ok("GET", f"/episodes/{state['episode_id']}")
+    assert (state["step_count"], last["reward"]) == (1, episode["rewards"][-1])
