@@ -10,13 +10,14 @@ from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request, Response, Security
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPAuthorizationCredentials
 from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.requests import ClientDisconnect, HTTPConnection
 
 from reward_server.api.auth import Gatekeeper
 from reward_server.api.body import FORM, Limit, off_the_loop, parse, read_body
+from reward_server.api.credentials import ApiKey
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.errors import json_response
 from reward_server.api.operation import SCHEME, operation_of
@@ -59,7 +60,7 @@ ADMITTED = "admitted"
 ON_LEAVING = "on_leaving"
 """In the state of a request: to be called when it leaves its place."""
 
-_bearer = HTTPBearer(auto_error=False, scheme_name=SCHEME, description="An API key: `lab_…`.")
+_api_key = ApiKey(auto_error=False, scheme_name=SCHEME, description="An API key: `lab_…`.")
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def services_of(request: HTTPConnection) -> Services:
 
 
 async def admit(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_api_key)]
 ) -> Lab:
     """The lab that is asking, with a key for this call; counted against its limit."""
     services = services_of(request)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -12,12 +10,19 @@ from typing import Any
 from fastapi import WebSocket
 
 from reward_server.api.context import Services, address_of
+from reward_server.api.credentials import key_of
 from reward_server.api.errors import error_response
 from reward_server.coordination.fair_threads import work_for
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
 from reward_server.coordination.scopes import Scope
-from reward_server.errors import LabsError, RateLimited
+from reward_server.errors import LabsError, RateLimited, StoreUnavailable
 from reward_server.ids import new_request_id
+from reward_server.telemetry.logs import get_logger
+
+BUSY = "socket_operations"
+"""In the state of a socket: how many operations are in work."""
+
+log = get_logger(__name__)
 
 
 async def knock(websocket: WebSocket, services: Services, scope: Scope) -> None:
@@ -68,15 +73,21 @@ async def admitted(websocket: WebSocket, services: Services, trace: dict[str, An
         yield Operator(lab, services, leaving)
 
 
-def key_of(websocket: WebSocket) -> str | None:
-    """The key of the handshake: `Bearer`, or `Basic` as of a client that takes nothing but `ws://labs:KEY@host`."""
-    scheme, _, given = websocket.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return given.strip() or None
-    if scheme.lower() != "basic":
-        return None
-    try:
-        _, _, password = base64.b64decode(given, validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
-        return None
-    return password or None
+def leave_trace(
+    websocket: WebSocket,
+    services: Services,
+    *,
+    request_id: str,
+    op: str,
+    status: int,
+    duration_s: float,
+    trace: dict[str, Any],
+) -> None:
+    """Count an operation, and leave its line in the log, as for a request."""
+    services.metrics.socket_operations.labels(op, str(status)).inc()
+    services.metrics.socket_operation_seconds.labels(op).observe(duration_s)
+    if trace.get("code") == StoreUnavailable.code:
+        services.metrics.store_errors.inc()
+    ms = round(duration_s * 1000, 1)
+    address = address_of(websocket)
+    log.info("operation", request_id=request_id, op=op, status=status, ms=ms, address=address, **trace)

@@ -1,4 +1,4 @@
-"""The server's HTTP/1.1 connection: uvicorn's, with bounds, an envelope for what is not HTTP, WebSockets on one path.
+"""The server's HTTP/1.1 connection: uvicorn's, with bounds, an envelope for what is not HTTP, and WebSockets.
 
 The parser would read a request line and headers without end, and slower with every packet, before any code of
 ours sees the request or its key. A head that is too long is refused, one that does not come is hung up on. So is a
@@ -15,17 +15,18 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from reward_server.api.context import ADMITTED
 from reward_server.api.errors import envelope
-from reward_server.api.routes.sockets import PATH
+from reward_server.api.routes import sockets
 from reward_server.cli.connections import Connections
 from reward_server.cli.deaf_parser import DeafParser
 from reward_server.cli.socket_protocol import BoundedSocketProtocol
+from reward_server.compat import openenv_socket
 from reward_server.errors import InvalidRequest, LabsError, Overloaded
 from reward_server.ids import new_request_id
 
 MAX_HEAD_BYTES = 64 * 1024
 """Of a request line and headers; what arrives in their first packet is not counted."""
 HEAD_DEADLINE_S = 30.0
-SOCKETS = PATH.encode()
+SOCKETS = frozenset(path.encode() for path in (sockets.PATH, openenv_socket.SOCKET_PATH))
 MAX_AHEAD = 16
 """Requests that wait on one connection for the answers of earlier ones."""
 UNKNOWN_ADDRESS = "-"
@@ -132,8 +133,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._refuse(400, InvalidRequest(msg))
 
     def _should_upgrade(self) -> bool:
-        """Whether this is a handshake for the one path that has WebSockets."""
-        if self.ws_protocol_class is None or self.url.partition(b"?")[0] != SOCKETS:
+        """Whether this is a handshake for a path that has WebSockets."""
+        if self.ws_protocol_class is None or self.url.partition(b"?")[0] not in SOCKETS:
             return False
         return self.scope["method"] == "GET" and self._get_upgrade() == b"websocket"
 

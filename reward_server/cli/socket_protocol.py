@@ -6,7 +6,7 @@ from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from reward_server.api.routes.sockets import BUSY
+from reward_server.api.socket_access import BUSY
 from reward_server.cli.connections import Connections
 
 MAX_MESSAGE_BYTES = 4_000_000

@@ -6,6 +6,7 @@ A step that could not be scored is an error, which leaves the session as it was:
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,9 @@ from pydantic_core import to_json
 from starlette.websockets import WebSocketDisconnect
 
 from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
-from reward_server.api.context import Body, Services, address_of, services_of
-from reward_server.api.socket_access import admitted, knock, turn_away
+from reward_server.api.context import Body, Services, services_of
+from reward_server.api.errors import status_of
+from reward_server.api.socket_access import BUSY, admitted, knock, leave_trace, turn_away
 from reward_server.compat.openenv import PATH, AgentTurn, Reset, begun, stepped
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import (
@@ -32,6 +34,7 @@ from reward_server.ids import new_request_id
 from reward_server.telemetry.logs import get_logger
 
 router = APIRouter(prefix=PATH)
+SOCKET_PATH = f"{PATH}/ws"
 IDLE_S = 3600.0
 """A policy may think for long between two steps."""
 WRITE_S = 20.0
@@ -87,7 +90,8 @@ class _Session:
         """The answer to a message; None for the last one. It leaves a line in the log, as a request does."""
         trace: dict[str, Any] = {}
         request_id = new_request_id()
-        kind = "unknown"
+        kind, status, started = "unknown", 200, time.perf_counter()
+        self.websocket.scope["state"][BUSY] = 1
         try:
             content = await off_the_loop(_message, data, CONVERSATION)
             kind = content["type"]
@@ -95,14 +99,25 @@ class _Session:
                 return None
             return {"type": "state" if kind == "state" else "observation", "data": await self._done(content, trace)}
         except LabsError as error:
-            trace["code"] = error.code
+            trace["code"], status = error.code, status_of(error)
             return _refusal(error)
         except Exception as error:  # noqa: BLE001 (the boundary of a request)
             # The message of an unforeseen error may quote anything.
             log.error("operation_failed", request_id=request_id, error=type(error).__name__)  # noqa: TRY400
+            status = status_of(LabsError())
             return _refusal(LabsError())
         finally:
-            log.info("operation", request_id=request_id, op=kind, address=address_of(self.websocket), **trace)
+            self.websocket.scope["state"][BUSY] = 0
+            duration_s = time.perf_counter() - started
+            leave_trace(
+                self.websocket,
+                self.services,
+                request_id=request_id,
+                op=kind,
+                status=status,
+                duration_s=duration_s,
+                trace=trace,
+            )
 
     async def _done(self, content: dict[str, Any], trace: dict[str, Any]) -> Body:
         async with admitted(self.websocket, self.services, trace) as caller:

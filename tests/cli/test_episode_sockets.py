@@ -1,4 +1,4 @@
-"""WS /episodes/ws of a real server process, with a client library: the same numbers, limits and refusals as HTTP."""
+"""The WebSockets of a real server process, with a client library: the same numbers, limits and refusals as HTTP."""
 
 from __future__ import annotations
 
@@ -123,6 +123,17 @@ async def test_without_a_key_there_is_no_socket(server: ServerProcess, lab: str 
     levels = [json.loads(line)["level"] for line in (server.data.parent / "server.log").read_text().splitlines()]
     assert levels
     assert "error" not in levels
+
+
+async def test_the_socket_of_openenv_is_there_for_a_key_in_the_address(server: ServerProcess) -> None:
+    path = "/api/v1/compat/openenv/ws"
+    with pytest.raises(InvalidStatus) as refused:
+        await socket(server, None, path)
+    assert refused.value.response.status_code == 401
+    async with connect(f"ws://labs:{server.keys['acme']}@127.0.0.1:{server.port}{path}", compression=None) as ws:
+        assert (await asked(ws, type="reset", data={**WHERE, "seed": 7, "max_turns": 1}))["type"] == "observation"
+        last = (await asked(ws, type="step", data={"message": ASK}))["data"]
+    assert (last["done"], type(last["reward"])) == (True, float)
 
 
 async def test_other_paths_have_no_sockets(server: ServerProcess) -> None:

@@ -104,6 +104,9 @@ BAD_AUTHORIZATION = [
     "Bearer",
     "Bearer ",
     "Basic dXNlcjpwYXNz",
+    "Basic bGFicw==",
+    "Basic /w==",
+    "Basic no base64",
     "Bearer lab_",
     "Bearer nonsense",
     "Bearer lab_aaaaaaaaaaaaaaaa_" + "a" * 40,
@@ -147,6 +150,17 @@ async def test_every_call_needs_the_key(house: House, method: str, path: str, bo
 async def test_a_good_key_opens(house: House) -> None:
     async with house.client(await house.key()) as client:
         assert (await client.call("GET", "/catalog")).status_code == 200
+
+
+async def test_a_key_may_be_the_password_of_the_address(house: House) -> None:
+    """For clients that take nothing but an address: `http://labs:KEY@host`."""
+    key = await house.key()
+    house.end_development_mode()
+    async with house.client() as client:
+        assert_error(await client.call("GET", "/catalog"), 401, "unauthenticated")
+        for auth in (("labs", key), ("", key)):
+            assert (await client.call("GET", "/catalog", auth=auth)).status_code == 200
+        assert_error(await client.call("GET", "/catalog", auth=(key, "")), 401, "unauthenticated")
 
 
 async def test_one_changed_character_closes(house: House) -> None:

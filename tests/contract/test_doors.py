@@ -11,36 +11,51 @@ import httpx2
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
+from reward_server.api.openapi import build
+from reward_server.app import create_app
 from reward_server.compat.target import without_special_tokens
+from reward_server.coordination.lab import Plan
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import JudgeFailed
-from tests.contract.house import OTHER, WHERE, Client, House, Json, assert_error
+from reward_server.settings import Settings
+from tests.contract.house import OTHER, WHERE, Client, House, Json, agent, assert_error
 from tests.contract.test_evaluate import BAD, GOOD
 from tests.contract.test_over_a_socket import listening
+from tests.contract.test_secrecy import leaks
 
 NAME = f"{WHERE['collection_slug']}/{WHERE['scenario_slug']}"
 BEFORE, LAST = GOOD[:5], GOOD[5]["content"]
 PROMPT = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"
 
 
-def openrlhf(*replies: str, label: Any = None) -> Json:
-    label = {**WHERE, "messages": BEFORE} if label is None else label
+SAYS = {"user": "assistant", "assistant": "user"}
+"""The role in an evaluation of who has this one in an episode."""
+CALLS = [
+    (method.upper(), path)
+    for path, methods in build(create_app(Settings()))["paths"].items()
+    for method, operation in methods.items()
+    if operation["tags"] == ["doors"]
+]
+
+
+def openrlhf(*replies: str, label: Any = None, before: list[Json] = BEFORE) -> Json:
+    label = {**WHERE, "messages": before} if label is None else label
     query = [f"<s>{PROMPT}{reply}<|im_end|></s>" for reply in replies]
     return {"query": query, "prompts": [PROMPT] * len(replies), "labels": [label] * len(replies)}
 
 
-def slime(reply: str) -> Json:
-    return {"prompt": BEFORE, "response": f"{reply}<|im_end|>", "label": NAME}
+def slime(reply: str, before: list[Json] = BEFORE) -> Json:
+    return {"prompt": before, "response": f"{reply}<|im_end|>", "label": NAME}
 
 
-def rollout(reply: str, **fields: Any) -> Json:
+def rollout(reply: str, before: list[Json] = BEFORE, **fields: Any) -> Json:
     part = {"type": "output_text", "text": reply, "annotations": []}
     output = [{"type": "reasoning", "summary": []}, {"type": "message", "role": "assistant", "content": [part]}]
-    return {**WHERE, "responses_create_params": {"input": BEFORE}, "response": {"output": output}, **fields}
+    return {**WHERE, "responses_create_params": {"input": before}, "response": {"output": output}, **fields}
 
 
-def judged(reply: str) -> Json:
-    return {"model": f"judge:{NAME}", "messages": [*BEFORE, {"role": "assistant", "content": reply}]}
+def judged(reply: str, before: list[Json] = BEFORE) -> Json:
+    return {"model": f"judge:{NAME}", "messages": [*before, {"role": "assistant", "content": reply}]}
 
 
 async def post(labs: Client, path: str, body: Json) -> Any:
@@ -50,12 +65,19 @@ async def post(labs: Client, path: str, body: Json) -> Any:
     return response.json()
 
 
-ONE_NUMBER: dict[str, Callable[[Client, str], Any]] = {
-    "openrlhf": lambda labs, reply: post(labs, "/api/v1/compat/openrlhf/get_reward", openrlhf(reply)),
-    "slime": lambda labs, reply: post(labs, "/api/v1/compat/slime?format=dict", slime(reply)),
-    "nemo-gym": lambda labs, reply: post(labs, "/api/v1/compat/nemo-gym/verify", rollout(reply)),
-    "openai": lambda labs, reply: post(labs, "/v1/chat/completions", judged(reply)),
+ONE_NUMBER: dict[str, tuple[str, Callable[..., Json]]] = {
+    "openrlhf": ("/api/v1/compat/openrlhf/get_reward", openrlhf),
+    "slime": ("/api/v1/compat/slime?format=dict", slime),
+    "nemo-gym": ("/api/v1/compat/nemo-gym/verify", rollout),
+    "openai": ("/v1/chat/completions", judged),
 }
+"""Doors that are shown a conversation: where, and how it is told there."""
+
+
+async def asked(labs: Client, door: str, reply: str, before: list[Json] = BEFORE) -> Json:
+    path, told = ONE_NUMBER[door]
+    body: Json = await post(labs, path, told(reply, before=before))
+    return body
 
 
 def reward_of(door: str, body: Json) -> tuple[float, str | None]:
@@ -72,7 +94,7 @@ def reward_of(door: str, body: Json) -> tuple[float, str | None]:
 async def test_a_transcript_has_one_reward_through_every_door(labs: Client, door: str, reply: str) -> None:
     messages = [*BEFORE, {"role": "assistant", "content": reply}]
     alone = await labs.ok("POST", "/evaluate", {**WHERE, "messages": messages})
-    reward, version = reward_of(door, await ONE_NUMBER[door](labs, reply))
+    reward, version = reward_of(door, await asked(labs, door, reply))
     assert reward == alone["reward"]
     assert version in (None, alone["scoring_version"])
 
@@ -81,7 +103,66 @@ async def test_a_transcript_has_one_reward_through_every_door(labs: Client, door
 async def test_a_judge_that_failed_is_an_error_that_clients_try_again(house: House, labs: Client, door: str) -> None:
     house.failure = lambda request: JudgeFailed()
     with pytest.raises(AssertionError, match="judge_failed"):
-        await ONE_NUMBER[door](labs, LAST)
+        await asked(labs, door, LAST)
+
+
+async def test_an_episode_played_at_any_door_has_the_number_that_every_door_gives_its_transcript(
+    house: House, labs: Client
+) -> None:
+    """The same words to the same person, said over three doors, and what was said then shown to all others."""
+    where, asks = {**WHERE, "seed": 7}, ("How did the flat tyre happen, if I may ask?", "How old is the tyre?")
+    begun = await labs.ok("POST", "/episodes", {**WHERE, "config": {"seed": 7, "max_turns": 2}})
+    for line in asks:
+        turn = await labs.say(begun, agent(line))
+    numbers = {"episodes": turn["reward"]}
+
+    async with session(house) as send:
+        await send("reset", **where, max_turns=2)
+        steps = [await send("step", message=line) for line in asks]
+    numbers["openenv, socket"] = steps[-1]["data"]["reward"]
+    await labs.ok("POST", "/compat/openenv/reset", {**where, "max_turns": 2})
+    for line in asks:
+        step = await labs.ok("POST", "/compat/openenv/step", {"action": {"message": line}})
+    numbers["openenv, HTTP"] = step["reward"]
+    await labs.ok("POST", "/compat/nemo-gym/seed_session", where)
+    for line in asks:
+        await labs.ok("POST", "/compat/nemo-gym/reply", {"message": line})
+    numbers["nemo-gym, episode"] = (await labs.ok("POST", "/compat/nemo-gym/verify", rollout("Goodbye.")))["reward"]
+    labs.http.cookies.clear()
+
+    transcript = (await labs.read(begun))["messages"]
+    said = [{"role": SAYS[each["role"]], "content": each["content"]} for each in transcript]
+    last = max(i for i, each in enumerate(said) if each["role"] == "assistant")
+    before, reply = said[:last], said[last]["content"]
+    numbers["evaluate"] = (await labs.ok("POST", "/evaluate", {**WHERE, "messages": [*before, said[last]]}))["reward"]
+    for door in ONE_NUMBER:
+        numbers[door], _ = reward_of(door, await asked(labs, door, reply, before))
+    assert set(numbers.values()) == {numbers["evaluate"]}, numbers
+    assert numbers["evaluate"] > 0
+
+
+@pytest.mark.parametrize("door", ONE_NUMBER)
+async def test_no_door_shows_a_rubric(labs: Client, door: str) -> None:
+    assert leaks(json.dumps(await asked(labs, door, LAST))) == []
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+async def test_a_door_counts_against_the_limit_of_the_key(house: House, method: str, path: str) -> None:
+    key = await house.key(plan=Plan.CUSTOM, rate_per_minute=1)
+    house.end_development_mode()
+    async with house.client(key) as labs:
+        body = {} if method == "GET" else {"json": {}}
+        answers = [await labs.http.request(method, path, **body) for _ in range(3)]
+    # A new minute may begin between two of them.
+    [refused, *_] = [each for each in answers if each.status_code == 429]
+    assert_error(refused, 429, "rate_limited")
+
+
+@pytest.mark.parametrize("path", [path for method, path in CALLS if method == "POST"])
+async def test_a_door_reads_no_more_than_its_calls_do(labs: Client, path: str) -> None:
+    content = b'{"prompt": "' + b"a" * 8_000_001 + b'"}'
+    response = await labs.http.post(path, content=content, headers={"Content-Type": "application/json"})
+    assert_error(response, 413, "body_too_large")
 
 
 # --- OpenRLHF ---------------------------------------------------------------------------------------
@@ -261,6 +342,15 @@ async def test_openenv_names_what_is_wrong(house: House) -> None:
         assert (await send("step", message="How did it happen?"))["data"]["observation"]["message"]
 
 
+async def test_what_is_no_json_is_said_to_be_none(house: House) -> None:
+    async with (
+        listening(house) as port,
+        connect(f"ws://127.0.0.1:{port}/api/v1/compat/openenv/ws") as socket,
+    ):
+        for message, code in (("{", "INVALID_JSON"), ("[]", "UNKNOWN_TYPE"), ('{"type": "state"}', None)):
+            assert (await exchanged(socket, message))["data"].get("code") == code
+
+
 async def test_openenv_needs_the_key(house: House) -> None:
     key = await house.key()
     house.end_development_mode()
@@ -346,6 +436,15 @@ async def test_a_key_sees_and_opens_its_own_collections(house: House) -> None:
         assert_error(await labs.http.post("/v1/chat/completions", json=said("Hello.")), 403, "forbidden")
         for path, body in (("openrlhf/get_reward", openrlhf(LAST)), ("slime", slime(LAST))):
             assert_error(await labs.call("POST", f"/compat/{path}", body), 403, "forbidden")
+
+
+async def test_another_labs_episode_is_no_model_to_talk_to(house: House) -> None:
+    async with house.client(await house.key("acme")) as owner, house.client(await house.key("rival")) as rival:
+        house.end_development_mode()
+        begun = await post(owner, "/v1/chat/completions", said("How did it happen?"))
+        more = said("And when?", metadata={"episode_id": begun["labs"]["episode_id"]})
+        assert_error(await rival.http.post("/v1/chat/completions", json=more), 404, "episode_not_found")
+        assert (await post(owner, "/v1/chat/completions", more))["labs"]["turn"] == 2
 
 
 @pytest.mark.parametrize("model", ["gpt-4", "persona:", "persona:bike-shop", "judge:/x", "other:bike-shop/flat-tyre"])

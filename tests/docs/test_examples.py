@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.processes import ROOT, ServerProcess, labs_server
 
-PAGES = ("README.md", "docs/quickstart.md", "docs/api.md")
+PAGES = ("README.md", "docs/quickstart.md", "docs/api.md", "docs/doors.md")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response, Security
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPAuthorizationCredentials
 from pydantic import BaseModel
 
 from reward_server.api.context import address_of, answer, services_of
+from reward_server.api.credentials import ApiKey
 from reward_server.api.errors import envelope, json_response, status_of
 from reward_server.api.operation import Operation, operation
 from reward_server.coordination.scopes import NOBODY, Scope
@@ -16,7 +17,7 @@ from reward_server.errors import FieldProblem, NotReady
 from reward_server.telemetry.metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["operations"])
-_BEARER = HTTPBearer(auto_error=False)
+_API_KEY = ApiKey(auto_error=False)
 
 
 class Health(BaseModel):
@@ -56,7 +57,7 @@ async def readyz(request: Request) -> Response:
 
 @router.get("/metrics", include_in_schema=False)
 async def metrics(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
+    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_API_KEY)]
 ) -> Response:
     """Prometheus metrics, for everybody or for operators' keys, as the settings say."""
     services = services_of(request)

@@ -18,12 +18,12 @@ from pydantic_core import from_json, to_json
 from starlette.websockets import WebSocketDisconnect
 
 from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
-from reward_server.api.context import API_PREFIX, Body, Services, address_of, services_of, within
+from reward_server.api.context import API_PREFIX, Body, Services, services_of, within
 from reward_server.api.errors import error_response
-from reward_server.api.socket_access import admitted, knock, turn_away
+from reward_server.api.socket_access import BUSY, admitted, knock, leave_trace, turn_away
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
-from reward_server.errors import FieldProblem, InvalidRequest, LabsError, StoreUnavailable
+from reward_server.errors import FieldProblem, InvalidRequest, LabsError
 from reward_server.ids import IdPrefix, is_id, new_request_id
 from reward_server.scoring.weight import weight
 from reward_server.telemetry.logs import get_logger
@@ -35,8 +35,6 @@ AT_ONCE = 64
 """Operations of one socket in work; what comes beyond waits unread."""
 IDLE_S = 300.0
 WRITE_S = 20.0
-BUSY = "socket_operations"
-"""In the state of a socket: how many operations are in work."""
 OPS = ("create", "turn", "close")
 UNKNOWN_OP = "unknown"
 GONE = 499
@@ -135,7 +133,15 @@ class _Socket:
                 reply = await self._replied(data, noted)
             finally:
                 span.tell(f"WS {noted.op}", PATH, noted.status, noted.request_id, noted.trace)
-                self._leave_trace(noted, time.perf_counter() - started)
+                leave_trace(
+                    self.websocket,
+                    self.services,
+                    request_id=noted.request_id,
+                    op=noted.op,
+                    status=noted.status,
+                    duration_s=time.perf_counter() - started,
+                    trace=noted.trace,
+                )
         await self._send(to_json(reply if noted.ref is None else {"ref": noted.ref, **reply}))
 
     async def _replied(self, data: bytes, noted: _Noted) -> Body:
@@ -156,22 +162,6 @@ class _Socket:
             reply = _refusal(noted.request_id, LabsError())
             noted.status = reply["status"]
         return reply
-
-    def _leave_trace(self, noted: _Noted, duration_s: float) -> None:
-        metrics = self.services.metrics
-        metrics.socket_operations.labels(noted.op, str(noted.status)).inc()
-        metrics.socket_operation_seconds.labels(noted.op).observe(duration_s)
-        if noted.trace.get("code") == StoreUnavailable.code:
-            metrics.store_errors.inc()
-        log.info(
-            "operation",
-            request_id=noted.request_id,
-            op=noted.op,
-            status=noted.status,
-            ms=round(duration_s * 1000, 1),
-            address=address_of(self.websocket),
-            **noted.trace,
-        )
 
     async def _within_limits(self, content: dict[str, Any], noted: _Noted) -> Body:
         """The answer to one operation, under the limits that its HTTP call has."""

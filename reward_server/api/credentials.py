@@ -1,0 +1,35 @@
+"""The key that a request or a handshake brings, as `Bearer` or as the password of `Basic`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.requests import HTTPConnection
+
+
+def key_of(connection: HTTPConnection) -> str | None:
+    """The key of the header `Authorization`; None without one.
+
+    `Basic` is what clients send that are told nothing but an address: `http://labs:KEY@host`.
+    """
+    scheme, _, given = connection.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return given.strip() or None
+    if scheme.lower() != "basic":
+        return None
+    try:
+        _, _, password = base64.b64decode(given.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return password or None
+
+
+class ApiKey(HTTPBearer):
+    """A security scheme whose credentials are the key, whichever way it came."""
+
+    async def __call__(self, request: HTTPConnection) -> HTTPAuthorizationCredentials | None:
+        """The key, or None; whether it is a good one is for the gatekeeper."""
+        key = key_of(request)
+        return None if key is None else HTTPAuthorizationCredentials(scheme="Bearer", credentials=key)
