@@ -175,10 +175,17 @@ def _complete(
     ok = {"description": "Success", "headers": headers}
     shown = _content(refs[operation.response, "serialization"], operation.response_example)
     body = shown["application/json"]
-    ok["content"] = {operation.response_media: _event(body, operation.events) if operation.events else body}
+    content = {operation.response_media: _event(body, operation.events) if operation.events else body}
+    if operation.stream_media:
+        content[operation.stream_media] = {"schema": _UNNAMED_EVENT}
+    ok["content"] = content
     described["responses"] = {"200": ok} | {
         str(status): {"$ref": f"#/components/responses/Error{status}"} for status in sorted(statuses)
     }
+
+
+_UNNAMED_EVENT = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
+"""A server-sent event of which only the data counts."""
 
 
 def _content(ref: str, example: Any) -> dict[str, Any]:

@@ -33,6 +33,8 @@ class Operation:
     """The media type of a body that is no JSON, such as an upload."""
     response_media: str = "application/json"
     """The media type of a success; of anything but JSON, `response` describes one line or event."""
+    stream_media: str = ""
+    """The media type of the same success where the request asks for a stream."""
     events: tuple[str, ...] = ()
     """The names of a stream's server-sent events; `response` is what their data says."""
     retryable: bool = False

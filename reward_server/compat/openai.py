@@ -44,6 +44,7 @@ from trainer_client.wire.base import Messages
 
 router = APIRouter(prefix="/v1", tags=["doors"])
 PERSONA, JUDGE = "persona", "judge"
+STREAM = "text/event-stream"
 HOW = f"Must be `{PERSONA}:collection/scenario` or `{JUDGE}:collection/scenario`; GET /v1/models lists them."
 
 
@@ -133,6 +134,7 @@ async def openai_models(request: Request, lab: Caller) -> Response:
         errors=(403, 404, 409, 502),
         request_example=examples.CHAT_REQUEST,
         response_example=examples.CHAT_RESPONSE,
+        stream_media=STREAM,
         retryable=True,
     )
 )
@@ -160,7 +162,7 @@ async def openai_chat_completion(request: Request, lab: Caller) -> Response:
     if told is not None:
         body["labs"] = told
     if chat.stream:
-        return StreamingResponse(_events(body, text), media_type="text/event-stream")
+        return StreamingResponse(_events(body, text), media_type=STREAM)
     return answer(request, body)
 
 
