@@ -38,8 +38,9 @@ class Documented:
         for name, header in declared["headers"].items():
             if not name.startswith("X-RateLimit") and not header["$ref"].endswith("IfKnown"):
                 assert name.lower() in response.headers, name
-        [(media, content)] = declared["content"].items()
-        assert response.headers["content-type"].startswith(media)
+        media, _, _ = response.headers["content-type"].partition(";")
+        assert media in declared["content"]
+        content = declared["content"][media]
         if media == "application/json":
             self._validator(content["schema"]["$ref"]).validate(response.json())
         elif media == "application/jsonl" and "$ref" in content["schema"]:
