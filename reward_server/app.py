@@ -43,7 +43,7 @@ from reward_server.assembly.ports import Ports
 from reward_server.assembly.rehearsal import rehearse
 from reward_server.assembly.scoring import Scoring, load, scoring_of
 from reward_server.assembly.services import services_of
-from reward_server.compat import nemo_gym, openai, openenv, openenv_socket, openrlhf, slime
+from reward_server.compat import nemo_gym, openai, openenv, openenv_socket, openrlhf, slime, vllm
 from reward_server.llm.budget import Prices
 from reward_server.settings import Settings
 from reward_server.telemetry.alerts.watch import alert_watch
@@ -74,7 +74,7 @@ ROUTES = (
     operations,
     sockets,
 )
-DOORS = (openrlhf, slime, nemo_gym, openenv, openenv_socket, openai)
+DOORS = (openrlhf, slime, nemo_gym, openenv, openenv_socket, openai, vllm)
 """For other stacks."""
 
 log = get_logger(__name__)

@@ -102,3 +102,19 @@ MODELS: Example = {
     "data": [{"id": "persona:front-desk/lost-key", "object": "model", "created": 0, "owned_by": "labs"}],
     "request_id": _REQUEST_ID,
 }
+_SPOKEN = '[{"role": "user", "content": "I have lost my key."}, {"role": "assistant", "content": "Where?"}]'
+_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+_POOL: Example = {"object": "list", "created": 1767254400, "model": "judge:front-desk/lost-key", "usage": _USAGE}
+POOLED: Example = {"model": "judge:front-desk/lost-key", "input": _SPOKEN}
+CLASSIFIED: Example = {
+    **_POOL,
+    "id": f"classify-{_REQUEST_ID}",
+    "data": [{"index": 0, "label": "reward", "probs": [0.375], "num_classes": 1}],
+    "request_id": _REQUEST_ID,
+}
+EMBEDDED: Example = {
+    **_POOL,
+    "id": f"embd-{_REQUEST_ID}",
+    "data": [{"index": 0, "object": "embedding", "embedding": [0.375]}],
+    "request_id": _REQUEST_ID,
+}

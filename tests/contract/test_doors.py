@@ -19,6 +19,7 @@ from reward_server.coordination.scopes import Scope
 from reward_server.errors import JudgeFailed
 from reward_server.settings import Settings
 from tests.contract.house import OTHER, WHERE, Client, House, Json, agent, assert_error
+from tests.contract.model_shop import COMPOSITE, Shop
 from tests.contract.test_evaluate import BAD, GOOD
 from tests.contract.test_over_a_socket import listening
 from tests.contract.test_secrecy import leaks
@@ -58,6 +59,11 @@ def judged(reply: str, before: list[Json] = BEFORE) -> Json:
     return {"model": f"judge:{NAME}", "messages": [*before, {"role": "assistant", "content": reply}]}
 
 
+def pooled(reply: str, before: list[Json] = BEFORE) -> Json:
+    told = judged(reply, before)
+    return {"model": told["model"], "input": json.dumps(told["messages"]), "use_activation": False}
+
+
 async def post(labs: Client, path: str, body: Json) -> Any:
     response = await labs.http.post(path, json=body)
     assert response.status_code == 200, response.text
@@ -70,6 +76,8 @@ ONE_NUMBER: dict[str, tuple[str, Callable[..., Json]]] = {
     "slime": ("/api/v1/compat/slime?format=dict", slime),
     "nemo-gym": ("/api/v1/compat/nemo-gym/verify", rollout),
     "openai": ("/v1/chat/completions", judged),
+    "vllm": ("/classify", pooled),
+    "sglang": ("/v1/embeddings", pooled),
 }
 """Doors that are shown a conversation: where, and how it is told there."""
 
@@ -84,6 +92,8 @@ def reward_of(door: str, body: Json) -> tuple[float, str | None]:
     if door == "openrlhf":
         assert body["scores"] == body["rewards"]
         return body["rewards"][0], None
+    if door in ("vllm", "sglang"):
+        return body["data"][-1]["probs" if door == "vllm" else "embedding"][-1], None
     if door == "openai":
         body = json.loads(body["choices"][0]["message"]["content"])
     return body["reward"], body["scoring_version"]
@@ -451,3 +461,40 @@ async def test_another_labs_episode_is_no_model_to_talk_to(house: House) -> None
 async def test_an_unknown_model_is_told_how_models_are_named(labs: Client, model: str) -> None:
     response: httpx2.Response = await labs.http.post("/v1/chat/completions", json=said("Hello.") | {"model": model})
     assert assert_error(response, 400, "invalid_request")["errors"][0]["loc"] == ["model"]
+
+
+# --- vLLM, SGLang -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/classify", "/v1/embeddings"])
+async def test_several_inputs_are_scored_in_their_order(labs: Client, path: str) -> None:
+    texts = [pooled(reply)["input"] for reply in ("Banana.", LAST)]
+    both = await post(labs, path, pooled(LAST) | {"input": texts})
+    numbers = [(each.get("probs") or each["embedding"])[-1] for each in both["data"]]
+    assert [each["index"] for each in both["data"]] == [0, 1]
+    assert numbers[0] < numbers[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"model": NAME}, ["model"]),
+        ({"model": f"persona:{NAME}"}, ["model"]),
+        ({"input": "<|im_start|>user\nHello<|im_end|>"}, ["input", 0]),
+        ({"input": '{"messages": []}'}, ["input", 0, "messages"]),
+        ({"input": ["[]"]}, ["input", 0, "messages"]),
+    ],
+)
+async def test_an_input_that_is_no_conversation_is_refused(labs: Client, change: Json, place: list[Any]) -> None:
+    response = await labs.http.post("/classify", json=pooled(LAST) | change)
+    assert assert_error(response, 400, "invalid_request")["errors"][0]["loc"] == place
+
+
+async def test_the_learned_model_that_serves_may_be_asked_alone(labs: Client, shop: Shop) -> None:
+    learned = pooled(LAST) | {"model": f"reward_model:{NAME}"}
+    refused = await labs.http.post("/classify", json=learned)
+    assert refused.status_code == 400, refused.text
+    await labs.ok("POST", f"/reward-models/{shop.add(0.25)}/activate", {})
+    alone = await labs.ok("POST", "/evaluate", {**WHERE, "messages": GOOD, "reward_config": COMPOSITE})
+    answered = await post(labs, "/classify", learned)
+    assert answered["data"][-1]["probs"] == [alone["reward"]] == [0.25]
