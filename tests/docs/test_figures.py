@@ -459,6 +459,14 @@ def test_a_command_that_is_named_explains_itself_and_has_the_options_it_is_named
     assert [option for option in commands()[module] if option not in helped] == []
 
 
+def test_real_clients_got_what_the_page_of_the_doors_says() -> None:
+    page = (ROOT / "docs" / "doors.md").read_text()
+    found = rows("door_clients", "the reward of one conversation of 3 turns")
+    assert [row for row in found if f"| {' | '.join(row.values())} |" not in page] == []
+    assert len({row["reward"] for row in found}) == 1
+    assert len(found) > 1
+
+
 def test_every_command_that_writes_a_result_is_named_in_the_docs() -> None:
     makers = {
         f"benchmarks.{path.stem}"
