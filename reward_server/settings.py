@@ -254,8 +254,11 @@ class Settings(BaseSettings):
 
     @property
     def learning(self) -> Path:
-        """Directory of what trainings of jobs have begun, by lab and job."""
-        return (self.cache or self.data / "cache") / "jobs"
+        """Directory of what trainings of jobs have begun, by lab and job.
+
+        Not in the cache: servers with databases of their own may share that, and would forget each other's.
+        """
+        return self.data / "trainings"
 
     @property
     def reward_models(self) -> Path:

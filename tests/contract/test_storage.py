@@ -55,9 +55,9 @@ async def purge(house: House, learning: Path) -> None:
 
 
 @pytest.fixture
-def learning(tmp_path: Path) -> Path:
-    """The folder of trainings, this test's own: servers of other tests share theirs, and purge it."""
-    return tmp_path / "learning"
+def learning(house: House) -> Path:
+    """The server's folder of what trainings have begun."""
+    return house.settings.learning
 
 
 def begun(house: House, learning: Path, lab_id: str, job_id: str, days: int) -> Path:

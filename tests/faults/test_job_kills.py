@@ -202,15 +202,15 @@ async def test_a_training_goes_on_where_its_killed_worker_stopped(database: str,
     store = await Store.open(database)
     try:
         job = await submitted(store, 0, rows=talks(60), job_type="train_reward_model")
-        begun = tmp_path / "cache" / "jobs" / "labs" / LAB
-        with worker(tmp_path, database, LABS_CACHE=str(tmp_path / "cache")) as process:
+        begun = tmp_path / "trainings" / "labs" / LAB
+        with worker(tmp_path, database) as process:
             await stage(store, job, "encoding")
             [errand] = errands_of(process)
             process.send_signal(signal.SIGKILL)
             process.wait()
         assert await asyncio.to_thread(soon, lambda: not runs(errand))
         assert names_in(begun / job.job_id / "features")
-        with worker(tmp_path, database, LABS_CACHE=str(tmp_path / "cache")):
+        with worker(tmp_path, database):
             over = await reaches(store, job, 1)
             assert (over.status, over.done) == (JobStatus.COMPLETED, 1)
             assert await asyncio.to_thread(soon, lambda: names_in(begun) == [])

@@ -55,6 +55,8 @@ async def filled(settings: Settings) -> str:
     (settings.data / "calibrations" / "cal_1.json").write_text("{}")
     (settings.data / "cache").mkdir()
     (settings.data / "cache" / "vectors").write_text("made again")
+    settings.learning.mkdir()
+    (settings.learning / "rows.jsonl").write_text("begun again")
     return key
 
 
@@ -86,6 +88,7 @@ async def test_everything_comes_back_and_the_keys_are_good(
     assert await is_all_there(after, key)
     assert (after.data / "calibrations" / "cal_1.json").exists()
     assert not (after.data / "cache").exists()
+    assert not after.learning.exists()
     assert sorted(os.listdir(tmp_path)) == ["after", "before", "labs.tar.gz"]
 
 
