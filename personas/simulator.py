@@ -72,7 +72,7 @@ class Simulator:
         moves = decide(case, self._temperament, state, turn, hearing, after=heard)
         told = disclosed(moves)
         after = advance(case, state, turn, hearing, told)
-        text = self._speak(moves, seed, after)
+        text, answers = self._speak(moves, seed, after)
         check_reply(case, after, text)
         ended = ends(moves)
         after = replace(
@@ -80,20 +80,24 @@ class Simulator:
             worded=counted(after.worded, worded(moves)),
             held_back=counted(after.held_back, held_back(moves)),
             ended=ended,
-            lines=(*after.lines, digest_of(text)),
+            lines=(*after.lines, *map(digest_of, answers), digest_of(text)),
         )
         return Reply(text, after, told, "completed" if ended else None, hearing)
 
-    def _speak(self, moves: tuple[Move, ...], seed: int, after: PersonaState) -> str:
-        """The words of the moves, in a wording not used before, or else the one used longest ago."""
+    def _speak(self, moves: tuple[Move, ...], seed: int, after: PersonaState) -> tuple[str, tuple[str, ...]]:
+        """The words of the moves, in a wording not used before, or else the one used longest ago.
+
+        And the answers to commitments in it, each of which is given once.
+        """
         phrases = self._temperament.phrases
         last_use = {mark: i for i, mark in enumerate(after.lines)}
-        oldest: tuple[int, str] | None = None
+        oldest: tuple[int, str, tuple[str, ...]] | None = None
         for attempt in range(_ATTEMPTS):
-            text = Voice(self._case, phrases, seed, after.turn, attempt).speak(moves)
+            voice = Voice(self._case, phrases, seed, after.turn, attempt, last_use.keys())
+            text, answers = voice.speak(moves), voice.answers(moves)
             used = last_use.get(digest_of(text), -1)
             if used < 0:
-                return text
+                return text, answers
             if oldest is None or used < oldest[0]:
-                oldest = (used, text)
-        return oldest[1] if oldest else ""
+                oldest = (used, text, answers)
+        return oldest[1:] if oldest else ("", ())

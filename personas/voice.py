@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Container
 
 from personas.compiled import CompiledCase, CompiledTopic
 from personas.move import Kind, Move
@@ -49,12 +50,22 @@ def digest_of(line: str) -> str:
 class Voice:
     """Speaks for one persona of one seed in one turn."""
 
-    def __init__(self, case: CompiledCase, phrases: Phrases, seed: int, turn: int, attempt: int = 0) -> None:
+    def __init__(  # noqa: PLR0917 (what a line depends on)
+        self,
+        case: CompiledCase,
+        phrases: Phrases,
+        seed: int,
+        turn: int,
+        attempt: int = 0,
+        said: Container[str] = frozenset(),
+    ) -> None:
+        """`said` are digests of what was said before; see `answers`."""
         self._case = case
         self._phrases = phrases
         self._seed = seed
         self._attempt = attempt
         self._step = turn + attempt
+        self._said = said
 
     def speak(self, moves: tuple[Move, ...]) -> str:
         """The reply in one line."""
@@ -67,6 +78,10 @@ class Voice:
                 text = self._led(text)
             parts.append(text)
         return " ".join(parts)
+
+    def answers(self, moves: tuple[Move, ...]) -> tuple[str, ...]:
+        """The answers to commitments among the moves, which are given once each."""
+        return tuple(self._reply(move) for move in moves if move.kind in (Kind.REPLY, Kind.REPLY_EARLY))
 
     def _pick(self, lines: tuple[str, ...], slot: str) -> str:
         """Rotates with the turn from a start of the seed's: the same line comes back as late as possible."""
@@ -103,7 +118,8 @@ class Voice:
         size = len(topic.says)
         first = draw(self._seed, f"says|{topic.id}", size)
         wordings = [topic.says[(first + i) % size] for i in range(size)]
-        rest = [wording for wording in wordings[max(1, move.nth - bool(topic.again)) :] if not _ACTION.match(wording)]
+        others = [wording for wording in wordings[1:] if not _ACTION.match(wording)]
+        rest = others[max(0, move.nth - 1 - bool(topic.again)) :]
         if move.plain:
             return rest[0] if rest else self._pick(self._phrases.no_more, "no_more")
         old = [wording for wording in wordings if not _ACTION.match(wording)]
@@ -120,12 +136,14 @@ class Voice:
         return _capital(self._pick(self._phrases.which, "which").format(one=one.label, other=other.label))
 
     def _reply(self, move: Move) -> str:
-        """Each answer to a commitment once, in an order of the seed's; first those that fit what was said."""
+        """Each answer to a commitment once, in an order of the seed's; of those that are left, one that fits."""
         commitment = next(c for c in self._case.commitments if c.id == move.about)
         lines = commitment.reply_early if move.kind is Kind.REPLY_EARLY else commitment.reply
-        start = draw(self._seed, f"{move.kind}|{move.about}", len(lines)) + move.nth + self._attempt
+        start = draw(self._seed, f"{move.kind}|{move.about}", len(lines))
         order = [lines[(start + i) % len(lines)] for i in range(len(lines))]
-        return next((line for line in order if not mishears(line, move.heard)), order[0])
+        left = [line for line in order if digest_of(line) not in self._said] or order
+        fitting = [line for line in left if not mishears(line, move.heard)] or left
+        return fitting[self._attempt % len(fitting)]
 
     def _continues(self, text: str) -> bool:
         """Whether a sentence can go on after a comma without changing a name."""

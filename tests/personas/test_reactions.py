@@ -126,3 +126,31 @@ def test_a_doubtful_promise_whose_answers_all_echo_what_was_not_said_gets_none()
         play = Play(case=case, reader=Script(sentence))
         play.say("Hello there.")
         assert (LONG_REPLY in play.say(sentence.text).text) is answered
+
+
+def test_each_answer_to_a_promise_is_given_once_whatever_others_echo() -> None:
+    echo, plain, last = "To the drawer? Very well.", "As you wish.", "If it has to be."
+    scan, stop = CASE.commitments
+    lines = (echo, plain, last)
+    case = compiled(CASE.model_copy(update={"commitments": (scan, stop.model_copy(update={"reply": lines}))}))
+    drawer = line("Put the tablets into the drawer.", Act.PROPOSE, stance=Stance.ASSERTED, makes={stop.id: 0.9})
+    for seed in range(12):
+        play = Play(seed=seed, case=case, reader=Script(drawer))
+        play.say("Hello there.")
+        heard = [play.say(text).text for text in (STOP, drawer.text, STOP)]
+        given = [each for text in heard for each in lines if each in text]
+        assert len(given) == len(set(given)) >= 2
+
+
+def test_every_other_wording_of_a_fact_comes_before_one_is_told_again() -> None:
+    says = ("It cracked.", "Let me see, it cracked loudly.", "A crack, like a twig.", "One loud crack, that was all.")
+    spoken = [says[0], *says[2:]]
+    questions = [f"{verb} the noise?" for verb in ("Describe", "Recall", "Compare", "Explain")]
+    reader = Script(*(line(text, Act.ASK, asks={"noise": 0.7}) for text in questions))
+    for seed in range(12):
+        play = Play(seed=seed, case=case_with(says), reader=reader)
+        play.say("Hello there.")
+        heard = [play.say(text).text.lower() for text in questions]
+        told = [each for text in heard for each in says if each.lower() in text]
+        assert len(told) == len(set(told))
+        assert set(spoken) <= set(told)
