@@ -57,6 +57,7 @@ def advance(
         puzzled=state.puzzled + (hearing.unclear or hearing.off_topic),
         farewells=state.farewells + hearing.farewell,
         stories=state.stories + hearing.invites,
+        wondered=hearing.wonders,
         ended=state.ended,
         lines=state.lines,
     )

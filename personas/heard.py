@@ -65,6 +65,8 @@ class Hearing:
     commitments: tuple[Heard, ...] = ()
     unsure: tuple[str, str] | None = None
     """Two topics between which the persona cannot tell what is asked."""
+    wonders: tuple[str, ...] = ()
+    """What its likeliest question may be about, where nothing is understood."""
     unmatched: tuple[str, ...] = ()
     """Questions about things the case does not hold."""
     off_topic: bool = False

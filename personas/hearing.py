@@ -17,7 +17,7 @@ from personas.compiled import CompiledCase, CompiledCommitment, CompiledTopic
 from personas.heard import AgentTurn, Asked, Heard, Hearing, gist_of
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.state import PersonaState
-from personas.wording import overlap
+from personas.wording import content_stems, overlap
 
 __all__ = ["gate_open", "hear", "is_new"]
 
@@ -35,12 +35,16 @@ UNSURE = 0.12
 BY_NAME = 0.80
 """Only so clear a question is taken for one that was asked before: others may be about something next to it."""
 TOLD_ALREADY = 0.25
-"""A told topic gives way to an untold one of at least this probability: people go on, they rarely ask again."""
+"""A told topic gives way to an untold one of at least this probability: people go on, they rarely ask again.
+
+One that is asked for clearly (`BY_NAME`) gives way only to one that is likely in itself (`ASKED`)."""
 MADE = 0.25
 LIKELY_MADE = 0.05
 """Enough for the likeliest commitment of a sentence that proposes something and consoles nobody."""
 SURELY_MADE = 0.5
 """The persona answers a commitment that is as likely as this."""
+CLEARLY_MADE = 0.7
+"""Beside an answer, or another promise that the sentence may make, only so likely a promise gets an answer, too."""
 BINDING = 0.993
 """A commitment that costs the agent has to be this clear, and asserted."""
 TOPICS_A_SENTENCE = 2
@@ -74,19 +78,19 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     if unclear:
         return Hearing(reading, rapport=_rapport(state, None, rude=rude, interrogation=False), unclear=True, rude=rude)
     empathy = None if rude else next((p for p in map(gist_of, _consoling(spoken)) if is_new(p, state.empathy)), None)
-    found = dict(_asked_about(spoken, state))
-    interrogation = _new_questions(found.values()) > QUESTIONS_A_TURN
+    found = [(sentence, _meant(sentence, topics, state)) for sentence, topics in _asked_about(spoken, state)]
+    interrogation = _new_questions(topics for _, topics in found) > QUESTIONS_A_TURN
     rapport = _rapport(state, empathy, rude=rude, interrogation=interrogation)
     asked: dict[str, Asked] = {}
     restated = {s.text for s in spoken if s.does(Act.RECAP, Act.CHECK)}
-    for sentence, topics in found.items():
+    for sentence, topics in found:
         for each in topics:
             if each.id not in asked:
                 topic = case.by_id[each.id]
-                again = each.confidence >= BY_NAME and sentence not in restated and topic.id in state.said
-                repeated = again and _was_asked(gist_of(sentence), state.asked_as.get(topic.id, ()))
+                again = each.confidence >= BY_NAME and sentence.text not in restated and topic.id in state.said
+                repeated = again and _was_asked(gist_of(sentence.text), state.asked_as.get(topic.id, ()))
                 is_open = gate_open(topic, state, rapport, reserve)
-                asked[topic.id] = Asked(topic.id, sentence, each.confidence, is_open, repeated)
+                asked[topic.id] = Asked(topic.id, sentence.text, each.confidence, is_open, repeated)
     heard = tuple(_commitments(case, state, spoken))
     settled = _settled(case, state, turn, heard)
     invites = any(s.does(Act.INVITE) for s in spoken)
@@ -102,13 +106,14 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         # After what is asked now: a question that gets no answer is a worse reply than a confession that waits.
         freed = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)}
         asked |= {name: each for name, each in freed.items() if name not in asked}
-    strays = tuple(s.text for s in spoken if _is_stray(s, found[s.text]))
-    unsure = next((pair for s in reversed(spoken) if (pair := _between(s, found[s.text])) is not None), None)
+    strays = tuple(s.text for s, topics in found if _is_stray(s, topics))
+    unsure = next((pair for s, topics in reversed(found) if (pair := _between(s, topics)) is not None), None)
     return Hearing(
         reading,
         asked=tuple(asked.values()),
         commitments=heard,
         unsure=None if asked else unsure,
+        wonders=() if asked else _wondered(spoken),
         unmatched=strays,
         off_topic=_off_topic(reading, asked=bool(asked), heard=bool(heard), invites=invites or unsure is not None),
         invites=invites,
@@ -132,7 +137,7 @@ def _settled(case: CompiledCase, state: PersonaState, turn: AgentTurn, heard: It
     return bool(case.goals) and (state.goals_met is not None or goals_hold(case, made, (*state.tools, *turn.tools)))
 
 
-def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tuple[str, list[Candidate]]]:
+def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tuple[Sentence, list[Candidate]]]:
     """Per sentence what it asks about. A question may be about what was proposed just before it."""
     task: Candidate | None = None
     offered = False
@@ -140,9 +145,10 @@ def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tu
         topics = list(_topics(sentence, state, offered=offered))
         if task is not None and sentence.does(Act.ASK) and not sentence.does(Act.CHECK):
             # "Try this one: …. What do you get?" asks for the new one, not for what was worked out before.
-            known = all(each.id in state.said for each in topics)
-            topics = [task] if known and (topics or task.id not in state.said) else topics
-        yield sentence.text, topics
+            known = bool(topics) and all(each.id in state.said for each in topics)
+            fits = not topics and task.id not in state.said and task.confidence >= ASKED and _is_bare(sentence)
+            topics = [task] if known or fits else topics
+        yield sentence, topics
         if sentence.does(Act.PROPOSE):
             task = next((each for each in sentence.topics[:1] if each.confidence >= INVITED), task)
             offered = offered or any(each.confidence >= SURELY_MADE for each in sentence.commitments[:1])
@@ -156,18 +162,41 @@ def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -
     if sentence.does(Act.RUDE) and not sentence.does(Act.ASK):
         return
     least = ASKED if _asks(sentence) else INVITED if sentence.does(Act.INVITE) else UNASKED
+    if offered and _is_bare(sentence):
+        # "Add a line and run it. What do you see?" is about what was proposed, whatever was said before.
+        least = UNASKED
     if least == ASKED and _stands_alone(sentence.topics) and not offered:
         least = ALONE
     likely = [each for each in sentence.topics if each.confidence >= min(least, ALSO_ASKED)]
     if not likely or likely[0].confidence < least:
         return
-    fresh = [each for each in sentence.topics if each.id not in state.said and each.confidence >= TOLD_ALREADY]
+    enough = ASKED if likely[0].confidence >= BY_NAME else TOLD_ALREADY
+    fresh = [each for each in sentence.topics if each.id not in state.said and each.confidence >= enough]
     if least == INVITED and all(each.id in state.said for each in likely):
         # "Would you tell me about it?" behind something that was told invites to go on.
         return
     if fresh and any(each.id in state.said for each in likely):
         likely = fresh
     yield from likely[:TOPICS_A_SENTENCE]
+
+
+def _is_bare(sentence: Sentence) -> bool:
+    """Whether it says nothing of its own ("What do you get?"): what it is about was said just before it."""
+    return not content_stems(sentence.text)
+
+
+def _meant(sentence: Sentence, topics: list[Candidate], state: PersonaState) -> list[Candidate]:
+    """What a sentence asks about; one that asks again about what the persona did not understand is taken to mean it."""
+    if topics or not sentence.does(Act.ASK, Act.INVITE) or sentence.does(Act.RUDE):
+        return topics
+    return [each for each in sentence.topics if each.id in state.wondered and each.confidence >= UNSURE][:1]
+
+
+def _wondered(spoken: Sequence[Sentence]) -> tuple[str, ...]:
+    """The topics that the likeliest of its questions may be about, where none is clear."""
+    vague = [s for s in spoken if _nearly_asks(s)]
+    best = max(vague, key=lambda s: s.topics[0].confidence, default=None)
+    return () if best is None else tuple(each.id for each in best.topics[:2] if each.confidence >= UNSURE)
 
 
 def _stands_alone(topics: Sequence[Candidate]) -> bool:
@@ -272,8 +301,14 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
     for name, (each, sentence) in best.items():
         early = not all_hold(by_id[name].after, state.said)
         binding = _binds(by_id[name], each, sentence)
-        sure = each.confidence >= SURELY_MADE
+        sure = each.confidence >= SURELY_MADE and not _is_rivalled(each, sentence)
         yield Heard(name, sentence.text, early, binding, sure=sure, confidence=each.confidence)
+
+
+def _is_rivalled(found: Candidate, sentence: Sentence) -> bool:
+    """Whether the sentence may as well say something else: an answer to what was not said would be a wrong one."""
+    rivals = (each.confidence for each in sentence.commitments if each.id != found.id)
+    return found.confidence < CLEARLY_MADE and 2 * max(rivals, default=0.0) >= found.confidence
 
 
 def _only_proposes(sentence: Sentence) -> bool:

@@ -90,6 +90,7 @@ def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, 
     asked_for = [a for a in hearing.asked if a.topic_id not in told_first and not _is_offered(state, hearing, a)]
     # What it has told is told again only to who clearly asks for it.
     asked_for = [a for a in asked_for if a.topic_id not in state.said or a.confidence >= ASKED] or asked_for
+    asked_for = [a for a in asked_for if a.open or not _is_guess(case, hearing, a)]
     kept = sorted(((asked, _answer(case, state, hearing, asked)) for asked in asked_for), key=_urgency)[:limit]
     moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
     if hearing.unsure is not None and not hearing.answered:
@@ -110,6 +111,13 @@ def _urgency(answer: tuple[Asked, Move]) -> tuple[bool, bool, bool, float]:
     """Smallest first: what is clearly asked, then what can be told, then the likelier."""
     asked, move = answer
     return asked.invited, asked.confidence < ASKED, move.kind is not Kind.TELL, -asked.confidence
+
+
+def _is_guess(case: CompiledCase, hearing: Hearing, asked: Asked) -> bool:
+    """Whether it was hardly asked for: to evade that would give away that there is something, and answer nothing."""
+    if asked.confidence >= BY_NAME or case.by_id[asked.topic_id].tier is Tier.UNKNOWN:
+        return False
+    return not any(s.topics and s.topics[0].id == asked.topic_id for s in hearing.saying(asked.question))
 
 
 def _is_offered(state: PersonaState, hearing: Hearing, asked: Asked) -> bool:

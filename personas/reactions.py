@@ -6,21 +6,26 @@ from personas.amounts import amounts
 from personas.case import named_in
 from personas.compiled import CompiledCase
 from personas.heard import AgentTurn, Hearing
-from personas.hearing import UNSURE, gate_open
+from personas.hearing import CLEARLY_MADE, LIKELY_MADE, UNSURE, gate_open
 from personas.move import FACTUAL, Kind, Move, disclosed
 from personas.reading.acts import Act, Stance
+from personas.reading.features import is_elliptic
 from personas.state import PersonaState
 from personas.temperament import Temperament
 from personas.voice import mishears
 
-CLEARLY_MADE = 0.7
-"""Beside an answer, or an answer to another promise, only so likely a promise gets one, too."""
+NAMED = 0.3
+"""The persona names the one thing that a question may be about from here on: a wrong guess is worse than none."""
 
 
 def asks_back(case: CompiledCase, temperament: Temperament, state: PersonaState, rapport: float, *ids: str) -> Move:
-    """Names what it may be about, unless a name would give away that there is something to find out."""
+    """Names what it may be about, unless a name would give away that there is something to find out.
+
+    Nor does anybody ask whether that is meant which was just told.
+    """
     topics = [case.by_id[name] for name in ids]
-    named = all(t.label and gate_open(t, state, rapport, temperament.reserve) for t in topics)
+    fresh = any(name not in state.said for name in ids)
+    named = fresh and all(t.label and gate_open(t, state, rapport, temperament.reserve) for t in topics)
     about, other = (*ids, "", "")[:2] if named else ("", "")
     return Move(Kind.ASKS_BACK, about, other)
 
@@ -65,7 +70,7 @@ def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tupl
         return (Move(Kind.AGREES),)
     if hearing.proposal and not _asks_after_proposing(hearing):
         return (Move(Kind.HESITATES if _calls_for_thought(case, hearing) else Kind.AGREES),)
-    if any(s.commitments for s in hearing.strays):
+    if any(each.confidence >= LIKELY_MADE for s in hearing.strays for each in s.commitments[:1]):
         # "What if you kept it for another week?" is half an offer.
         return (Move(Kind.HESITATES),)
     return (Move(Kind.FOLLOWING),) if turn.tools and not hearing.reading.sentences else ()
@@ -115,6 +120,8 @@ def closing_of(
         or hearing.empathy is not None
         or hearing.reading.any(Act.PROCESS)
         or hearing.rude
+        # "Is there anything else?" lets it go; a question of some length waits for an answer.
+        or any(not is_elliptic(s.text) for s in (*hearing.vague, *hearing.strays))
     )
     return None if busy else Kind.FAREWELL
 
@@ -152,7 +159,11 @@ def small_talk(case: CompiledCase, temperament: Temperament, state: PersonaState
 def _vaguely_asked(
     case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing
 ) -> tuple[Move, ...]:
-    """Asks back what the last question is about that may be about something."""
-    vague = hearing.vague
-    likely = vague[-1].topics[0].id if vague else None
-    return () if likely is None else (asks_back(case, temperament, state, hearing.rapport, likely),)
+    """Asks back what the likeliest question is about, once; whom it did not understand twice, it cannot answer."""
+    if not hearing.vague:
+        return ()
+    likely = max((s.topics[0] for s in hearing.vague), key=lambda each: each.confidence)
+    if likely.confidence < UNSURE or state.wondered:
+        return (Move(Kind.UNKNOWN),)
+    named = (likely.id,) if likely.confidence >= NAMED else ()
+    return (asks_back(case, temperament, state, hearing.rapport, *named),)

@@ -47,9 +47,11 @@ class PersonaState:
     farewells: int = 0
     stories: int = 0
     """Open invitations so far."""
+    wondered: tuple[str, ...] = ()
+    """What the last turn may have asked about, where the persona did not understand it."""
     ended: bool = False
     lines: tuple[str, ...] = ()
-    """Digests of the persona's own lines, so that it does not repeat one."""
+    """Digests of the persona's own lines, and of its answers to commitments, so that it does not repeat one."""
 
     def __repr__(self) -> str:
         return f"<PersonaState: turn {self.turn}>"
@@ -75,6 +77,7 @@ class PersonaState:
             "puzzled": self.puzzled,
             "farewells": self.farewells,
             "stories": self.stories,
+            "wondered": list(self.wondered),
             "ended": self.ended,
             "lines": list(self.lines),
         }
@@ -82,6 +85,6 @@ class PersonaState:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PersonaState:
         """The state that `to_json` wrote."""
-        sequences = {key: tuple(data[key]) for key in ("empathy", "tools", "lines")}
+        sequences = {key: tuple(data.get(key, ())) for key in ("empathy", "tools", "lines", "wondered")}
         gists = {topic: tuple(each) for topic, each in data.get("asked_as", {}).items()}
         return cls(**{**data, **sequences, "asked_as": gists})

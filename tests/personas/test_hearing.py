@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from personas.reading.acts import Act
+from personas.reading.acts import Act, Stance
 from personas.reading.sentences import sentences
-from tests.personas.cast import Play, Script, asking, line
+from tests.personas.cast import SCAN, Play, Script, asking, line
 
 NOISE = "What about the popping noise?"
 ALCOHOL = "What about the alcohol?"
@@ -53,3 +53,55 @@ def test_an_answer_comes_before_what_sympathy_brings_out() -> None:
     play = Play()
     assert play.say(ALCOHOL).disclosed == ()
     assert play.say(f"That must be frightening. {NOISE}").disclosed == ("noise", "drinking")
+
+
+def test_of_two_equal_questions_around_a_task_each_is_about_its_own() -> None:
+    task = line("Now try the fever.", Act.PROPOSE, stance=Stance.ASSERTED, asks={"no_fever": 0.6})
+    ask = asking("What do you get?", "noise", 0.7)
+    play = Play(reader=Script(task, ask))
+    play.say(NOISE)
+    asked = play.say(f"{ask.text} {task.text} {ask.text}").hearing.asked
+    assert {each.topic_id for each in asked} == {"noise", "no_fever"}
+
+
+@pytest.mark.parametrize(
+    ("question", "likely", "told"),
+    [("Which colour was it?", 0.6, ()), ("What do you get?", 0.4, ()), ("What do you get?", 0.6, ("no_fever",))],
+)
+def test_a_question_is_about_a_likely_task_only_if_it_says_nothing_of_its_own(
+    question: str, likely: float, told: tuple[str, ...]
+) -> None:
+    task = line("Think of a fever.", Act.PROPOSE, stance=Stance.ASSERTED, asks={"no_fever": likely})
+    play = Play(reader=Script(task, line(question, Act.ASK)))
+    play.say("Hello there.")
+    assert play.say(f"{task.text} {question}").disclosed == told
+
+
+def test_a_bare_question_behind_an_offer_is_not_about_what_was_said_before() -> None:
+    bare = asking("What do you see?", "noise", 0.5)
+    play = Play(reader=Script(bare))
+    play.say("Hello there.")
+    assert "noise" not in play.say(f"{SCAN} {bare.text}").disclosed
+    assert "noise" in play.say(bare.text).disclosed
+
+
+def test_what_is_clearly_asked_for_again_gives_way_only_to_something_likely() -> None:
+    for fresh, told in ((0.28, ()), (0.5, ("tablets",))):
+        again = line("What was that noise again?", Act.ASK, asks={"noise": 0.9, "tablets": fresh})
+        play = Play(reader=Script(again))
+        play.say(NOISE)
+        assert play.say(again.text).disclosed == told
+
+
+def test_who_asks_again_about_what_was_not_understood_is_taken_to_mean_it() -> None:
+    first, second = asking("And the crack?", "noise", 0.3), asking("I mean, was there a bang?", "noise", 0.2)
+    first = line(first.text, Act.ASK, asks={"noise": 0.3, "tablets": 0.05, "no_fever": 0.14})
+    second = line(second.text, Act.ASK, asks={"tablets": 0.21, "noise": 0.2})
+    play = Play(reader=Script(first, second))
+    play.say("Hello there.")
+    assert play.say(first.text).disclosed == ()
+    assert play.say(second.text).disclosed == ("noise",)
+    assert play.record().elicited.keys() == {"noise"}
+    other = Play(reader=Script(first, second))
+    other.say("Hello there.")
+    assert other.say(second.text).disclosed == ()

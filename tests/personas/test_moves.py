@@ -283,3 +283,32 @@ def test_what_comes_late_beside_another_answer_says_so() -> None:
     leads = tuple(lead.rstrip(",:") for lead in PLAIN.comes_back)
     assert "drinking" in play.state.said
     assert any(lead in text for lead in leads)
+
+
+def test_nobody_evades_what_was_hardly_asked() -> None:
+    for private in (0.6, 0.9):
+        both = line("Did it crack, or was there wine?", Act.ASK, asks={"noise": 0.95, "drinking": private})
+        play = Play(reader=Script(both))
+        play.say("Hello there.")
+        reply = play.say(both.text)
+        assert (reply.state.held_back.get("drinking", 0) > 0) is (private > 0.8)
+
+
+def test_what_was_told_is_not_asked_back_about_and_a_weak_guess_is_not_named() -> None:
+    label = next(f.label for f in CASE.facts if f.id == "tablets")
+    for likely, told, named in ((0.35, False, True), (0.35, True, False), (0.2, False, False)):
+        vague = line("Is it about that, or so?", Act.ASK, asks={"tablets": likely, "noise": 0.05})
+        play = Play(reader=Script(vague))
+        play.say("Hello there.")
+        if told:
+            play.say(TABLETS)
+        assert (str(label) in play.say(vague.text).text) is named
+
+
+def test_who_did_not_understand_twice_does_not_ask_back_twice() -> None:
+    asked = (("Is it that one?", "noise"), ("Or is it this?", "dose"))
+    first, second = (line(text, Act.ASK, asks={topic: 0.2}) for text, topic in asked)
+    play = Play(reader=Script(first, second))
+    play.say("Hello there.")
+    assert play.say(first.text).text in PLAIN.asks_back
+    assert play.say(second.text).text in CASE.unknown

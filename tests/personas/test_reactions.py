@@ -7,7 +7,7 @@ import pytest
 from personas.case import Commitment, Fact
 from personas.compiled import CompiledCase
 from personas.reading.acts import Act, Stance
-from tests.personas.cast import CASE, Play, Script, compiled, line
+from tests.personas.cast import CASE, SCAN, Play, Script, compiled, line
 
 NOISE = "What about the popping noise?"
 STOP = "You should stop taking the tablets."
@@ -154,3 +154,26 @@ def test_every_other_wording_of_a_fact_comes_before_one_is_told_again() -> None:
         told = [each for text in heard for each in says if each.lower() in text]
         assert len(told) == len(set(told))
         assert set(spoken) <= set(told)
+
+
+def test_a_promise_that_may_as_well_be_another_gets_no_answer() -> None:
+    for rival, answered in ((0.4, False), (0.1, True)):
+        torn = line(
+            "Stop them, and leave it all be.",
+            Act.PROPOSE,
+            stance=Stance.ASSERTED,
+            makes={"stop_tablets": 0.6, "scan": rival},
+        )
+        play = Play(case=case_with(), reader=Script(torn))
+        play.say("Hello there.")
+        assert (LONG_REPLY in play.say(torn.text).text) is answered
+
+
+def test_a_full_question_is_not_answered_with_a_goodbye() -> None:
+    farewells = CASE.ending.farewell
+    full = "Do you want my colleague to write a report about the stairs in the meantime?"
+    for question, goes in ((full, False), ("Is there anything else?", True)):
+        play = Play(reader=Script(line(question, Act.ASK)))
+        for text in ("Hello there.", NOISE, SCAN, STOP):
+            play.say(text)
+        assert any(each in play.say(question).text for each in farewells) is goes
