@@ -67,6 +67,8 @@ class Hearing:
     """Two topics between which the persona cannot tell what is asked."""
     wonders: tuple[str, ...] = ()
     """What its likeliest question may be about, where nothing is understood."""
+    haggles: str | None = None
+    """A sentence that offers a figure for which the case has no commitment."""
     unmatched: tuple[str, ...] = ()
     """Questions about things the case does not hold."""
     off_topic: bool = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from personas.advance import goals_hold
-from personas.amounts import within
+from personas.amounts import amounts, within
 from personas.case import Tier, all_hold
 from personas.compiled import CompiledCase, CompiledCommitment, CompiledTopic
 from personas.heard import AgentTurn, Asked, Heard, Hearing, gist_of
@@ -98,6 +98,9 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     if invites and all(each.question in vague and each.confidence < UNASKED for each in asked.values()):
         # What an invitation may be about comes first; the persona goes on with its story from there.
         story = [e for e in _invited(case, state, spoken, rapport, reserve, bool(empathy)) if e.topic_id not in asked]
+        if any(not each.open and each.confidence >= ASKED for each in asked.values()):
+            # Who is asked for what it does not tell yet does not speak of something else instead.
+            story = []
         if settled:
             # Who has what it came for adds what it is asked about, and does not begin its story.
             story = [each for each in story if each.confidence >= TOLD_ALREADY]
@@ -113,6 +116,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         asked=tuple(asked.values()),
         commitments=heard,
         unsure=None if asked else unsure,
+        haggles=_haggling(case, spoken, heard),
         wonders=() if asked else _wondered(spoken),
         unmatched=strays,
         off_topic=_off_topic(reading, asked=bool(asked), heard=bool(heard), invites=invites or unsure is not None),
@@ -162,8 +166,8 @@ def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -
     if sentence.does(Act.RUDE) and not sentence.does(Act.ASK):
         return
     least = ASKED if _asks(sentence) else INVITED if sentence.does(Act.INVITE) else UNASKED
-    if offered and _is_bare(sentence):
-        # "Add a line and run it. What do you see?" is about what was proposed, whatever was said before.
+    if offered and (_is_bare(sentence) or not sentence.does(Act.ASK, Act.INVITE)):
+        # "Add a line and run it. What do you see?" is about what was proposed, not about what was said before.
         least = UNASKED
     if least == ASKED and _stands_alone(sentence.topics) and not offered:
         least = ALONE
@@ -309,6 +313,17 @@ def _is_rivalled(found: Candidate, sentence: Sentence) -> bool:
     """Whether the sentence may as well say something else: an answer to what was not said would be a wrong one."""
     rivals = (each.confidence for each in sentence.commitments if each.id != found.id)
     return found.confidence < CLEARLY_MADE and 2 * max(rivals, default=0.0) >= found.confidence
+
+
+def _haggling(case: CompiledCase, spoken: Iterable[Sentence], heard: Iterable[Heard]) -> str | None:
+    """A sentence that surely makes an offer, but with a figure outside the bounds of all that it may be."""
+    bounded = {each.id: each for each in case.commitments if each.amount is not None}
+    made = {each.quote for each in heard if each.commitment_id in bounded}
+    for sentence in spoken:
+        surely = any(each.id in bounded and each.confidence >= SURELY_MADE for each in sentence.commitments)
+        if surely and sentence.text not in made and amounts(sentence.text):
+            return sentence.text
+    return None
 
 
 def _only_proposes(sentence: Sentence) -> bool:

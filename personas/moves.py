@@ -40,6 +40,9 @@ def decide(
         return (Move(Kind.HURT if hearing.rude else Kind.NOT_UNDERSTOOD),)
     told_first = _volunteered(case, state)
     answers = _answers(case, temperament, state, hearing)
+    if hearing.empathy and answers == (Move(Kind.UNKNOWN),):
+        # Sympathy is not passed over for a question that it cannot answer.
+        answers = (Move(Kind.WARMED), *answers)
     reactions = reactions_to(case, state, turn, hearing, answers)
     if any(move.kind in (Kind.REPLY, Kind.REPLY_EARLY) for move in reactions):
         # An offer names again what the persona has told: that is no question, unless it clearly is one.
@@ -122,6 +125,8 @@ def _is_guess(case: CompiledCase, hearing: Hearing, asked: Asked) -> bool:
 
 def _is_offered(state: PersonaState, hearing: Hearing, asked: Asked) -> bool:
     """Whether a question about something told is an offer: "Shall I take the old address out?" wants a yes."""
+    if asked.topic_id in state.said and asked.question == hearing.haggles:
+        return True
     return asked.topic_id in state.said and any(s.does(Act.PROPOSE) for s in hearing.saying(asked.question))
 
 

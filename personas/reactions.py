@@ -39,6 +39,7 @@ def reactions_to(
     """What the persona says to commitments, proposals and tool calls: one thing for each kind."""
     by_id = {commitment.id: commitment for commitment in case.commitments}
     telling = disclosed(answers)
+    haggles = (Move(Kind.HESITATES),) if hearing.haggles is not None and not answers else ()
     likeliest = max((heard.confidence for heard in hearing.answered), default=0.0)
     # What was not answered before comes first: a figure in a proposal that repeats the rest of it.
     for heard in sorted(
@@ -51,17 +52,20 @@ def reactions_to(
         if heard.early and not set(telling).isdisjoint(named_in(commitment.after)):
             # It was asked in the same breath: nobody can say that it was not.
             continue
+        if heard.early and haggles:
+            # The figure is what it has to answer.
+            continue
         kind, lines = (Kind.REPLY_EARLY, commitment.reply_early) if heard.early else (Kind.REPLY, commitment.reply)
         if heard.confidence < CLEARLY_MADE and all(mishears(line, turn.text) for line in lines):
             # Every answer takes up words that were not said: then the promise was hardly made.
             continue
         times = (state.early if heard.early else state.heard).get(commitment.id, 0)
         if times < len(lines):
-            return (Move(kind, commitment.id, nth=times, heard=turn.text),)
+            return (Move(kind, commitment.id, nth=times, heard=turn.text), *haggles)
     tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
     if tool is not None:
         return (Move(Kind.TOOL_REPLY, tool),)
-    return () if answers else _to_proposals(case, turn, hearing)
+    return haggles or (() if answers else _to_proposals(case, turn, hearing))
 
 
 def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:

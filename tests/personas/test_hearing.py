@@ -105,3 +105,19 @@ def test_who_asks_again_about_what_was_not_understood_is_taken_to_mean_it() -> N
     other = Play(reader=Script(first, second))
     other.say("Hello there.")
     assert other.say(second.text).disclosed == ()
+
+
+@pytest.mark.parametrize(("text", "told"), [("Agreed?", ()), ("Did it crack, then?", ("noise",))])
+def test_behind_an_offer_only_a_question_asks_for_a_fact(text: str, told: tuple[str, ...]) -> None:
+    acts = () if text == "Agreed?" else (Act.ASK,)
+    play = Play(reader=Script(line(text, *acts, asks={"noise": 0.5, "tablets": 0.1})))
+    play.say("Hello there.")
+    assert play.say(f"{SCAN} {text}").disclosed == told
+
+
+@pytest.mark.parametrize(("topic", "goes_on"), [("drinking", False), ("tablets", True)])
+def test_who_is_invited_to_say_what_is_closed_does_not_tell_something_else(topic: str, goes_on: bool) -> None:
+    invitation = line("What exactly happened there?", Act.INVITE, asks={topic: 0.7, "noise": 0.2})
+    play = Play(reader=Script(invitation))
+    play.say("Hello there.")
+    assert ("noise" in play.say(invitation.text).disclosed) is goes_on

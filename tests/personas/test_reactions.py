@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from personas.case import Commitment, Fact
+from personas.case import Amount, Commitment, Fact
 from personas.compiled import CompiledCase
+from personas.library import load_temperaments
 from personas.reading.acts import Act, Stance
 from tests.personas.cast import CASE, SCAN, Play, Script, compiled, line
 
+PLAIN = load_temperaments()["plainspoken"].phrases
 NOISE = "What about the popping noise?"
 STOP = "You should stop taking the tablets."
 LONG_REPLY = "Stop them? Really? Fine. I'll leave them in the drawer."
@@ -177,3 +179,45 @@ def test_a_full_question_is_not_answered_with_a_goodbye() -> None:
         for text in ("Hello there.", NOISE, SCAN, STOP):
             play.say(text)
         assert any(each in play.say(question).text for each in farewells) is goes
+
+
+def haggling() -> CompiledCase:
+    """The scan is an offer of 100 at most, and may come too early."""
+    scan, stop = CASE.commitments
+    return compiled(
+        CASE.model_copy(update={"commitments": (scan.model_copy(update={"amount": Amount(at_most=100)}), stop)})
+    )
+
+
+@pytest.mark.parametrize(("figure", "hesitates"), [("90", False), ("150", True)])
+def test_a_figure_that_no_offer_of_the_case_allows_is_thought_over(figure: str, hesitates: bool) -> None:
+    text = f"What would you say to a scan for {figure}?"
+    offer = line(text, Act.ASK, asks={"noise": 0.7}, makes={"scan": 0.9})
+    play = Play(case=haggling(), reader=Script(offer))
+    play.say("Hello there.")
+    play.say(NOISE)
+    reply = play.say(text)
+    assert (reply.text in PLAIN.hesitates) is hesitates
+    assert bool(reply.hearing.commitments) is not hesitates
+
+
+def test_a_figure_is_answered_before_a_promise_that_comes_too_early() -> None:
+    case = haggling()
+    early = case.commitments[0].reply_early
+    offer = line("Or a scan for 150?", Act.ASK, makes={"scan": 0.9})
+    scan = line("A scan for 50 is on its way.", Act.PROPOSE, stance=Stance.ASSERTED, makes={"scan": 0.9})
+    play = Play(case=case, reader=Script(offer, scan))
+    play.say("Hello there.")
+    assert any(each in play.say(scan.text).text for each in early)
+    other = Play(case=case, reader=Script(offer, scan))
+    other.say("Hello there.")
+    assert other.say(f"{scan.text} {offer.text}").text in PLAIN.hesitates
+
+
+def test_sympathy_is_not_passed_over_for_a_question_without_an_answer() -> None:
+    sorry, odd = line("That must hurt.", Act.EMPATHY), line("How do you cook now?", Act.ASK)
+    play = Play(reader=Script(sorry, odd))
+    play.say("Hello there.")
+    text = play.say(f"{sorry.text} {odd.text}").text
+    assert any(text.startswith(each) for each in PLAIN.warmed)
+    assert any(text.endswith(each) for each in CASE.unknown)
