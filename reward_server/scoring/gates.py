@@ -37,6 +37,8 @@ TURNS_TO_JUDGE_BY = 3
 """A greeting is no offence: scope, stuffing, echoes and repetition are judged from this many agent turns on."""
 TURNS_TO_ASK = 4
 """A good talk may begin with three turns of questions alone."""
+INTERROGATIONS = 2
+"""So many turns of question upon question ask as much as four turns do."""
 WORDS_OF_A_SCRAP = 3
 RECITED = 2
 """So many sentences of the rubric are no accident."""
@@ -161,7 +163,8 @@ def _only_asks(record: Record, criteria: Sequence[Criterion], verdicts: Mapping[
     An interview may be questions alone. What is worth nothing is no deed: a promise that only costs, a call of no use.
     """
     deeds = [c for c in criteria if c.points > 0 and (c.check.committed or c.check.tool)]
-    if not deeds or len(record.turns) < TURNS_TO_ASK:
+    interrogations = sum(turn.hearing.interrogation for turn in record.turns)
+    if not deeds or (len(record.turns) < TURNS_TO_ASK and interrogations < INTERROGATIONS):
         return False
     wanted = {name for c in deeds if c.check.committed for name in c.check.committed.any_of}
     if any(c.check.tool and (found := verdicts.get(c.id)) and found.value for c in deeds):

@@ -14,7 +14,7 @@ from functools import cache
 
 REVISIONS: Mapping[str, int] = {
     "personas.reading": 7,
-    "personas.hearing": 13,
+    "personas.hearing": 14,
     "personas.telling": 1,
     "personas.borrowed": 2,
     "personas.replay": 4,
@@ -23,7 +23,7 @@ REVISIONS: Mapping[str, int] = {
     "judges.answer": 1,
     "scoring.transcript": 1,
     "scoring.echoes": 1,
-    "scoring.gates": 3,
+    "scoring.gates": 4,
     "scoring.aggregate": 1,
     "scoring.compose": 1,
     "reward_models.segments": 1,

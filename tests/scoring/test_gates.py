@@ -199,6 +199,15 @@ def test_who_only_asks_where_something_can_be_done_has_done_little() -> None:
     assert gates(*thrice, rubric=True) == {}
 
 
+def test_question_upon_question_is_asking_alone_from_the_second_turn_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("personas.hearing.QUESTIONS_A_TURN", 1)
+    twice: tuple[Said, ...] = (f"{ASK_PLACE} {ASK_START}", f"{TELL_PLACE} {TELL_START}", ASK_BUDGET, TELL_BUDGET)
+    assert gates(*twice, rubric=True) == {}
+    monkeypatch.setattr("personas.hearing.QUESTIONS_A_TURN", 0)
+    assert gates(*twice, rubric=True) == {"only_asks": 0.15}
+    assert gates(*twice[:2], rubric=True) == {}
+
+
 @pytest.mark.parametrize("deed", [SEND, KIND, ("One moment.", [call("urgency", value="today")])])
 def test_a_promise_a_kind_word_or_a_tool_is_something_done(deed: Said) -> None:
     asked: tuple[Said, ...] = (ASK_PLACE, TELL_PLACE, ASK_START, TELL_START, ASK_BUDGET, TELL_BUDGET)
