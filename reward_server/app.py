@@ -20,6 +20,7 @@ from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.edge import KnownHosts, require_json
 from reward_server.api.routes import (
+    agents,
     batches,
     calibrations,
     catalog,
@@ -57,6 +58,7 @@ from reward_server.webhooks.sender import Sender
 __all__ = ["Ports", "create_app"]
 
 ROUTES = (
+    agents,
     batches,
     calibrations,
     catalog,

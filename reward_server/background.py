@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from reward_server.agents.play import Player
 from reward_server.api.body import read_json, validate
 from reward_server.clock import Clock
 from reward_server.coordination.usage import UsageMeter
 from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.durable.compare import CompareItems
 from reward_server.jobs.durable.evaluate import EvaluateItems
+from reward_server.jobs.durable.evaluate_agent import EvaluateAgentItems
 from reward_server.jobs.durable.files import FileLimits
 from reward_server.jobs.durable.kinds import Kind, LineReader
 from reward_server.jobs.durable.learning import (
@@ -27,11 +29,13 @@ from reward_server.store.store import Store, UnitOfWork
 from reward_server.telemetry.metrics import Metrics
 from reward_server.webhooks.events import Event, announce
 from scenarios.library import Catalog
+from trainer_client.wire import MAX_TURNS
 
 
 def job_kinds(
     *,
     evaluations: EvaluationService,
+    player: Player,
     scorer: MeteredScorer,
     catalog: Catalog,
     store: Store,
@@ -46,6 +50,7 @@ def job_kinds(
         **{each.errand: LearningItem(each, store, settings, clock) for each in (training, fitting)},
         "evaluate": EvaluateItems(evaluations, catalog, lines),
         "compare": CompareItems(evaluations, catalog, lines, store),
+        "evaluate_agent": EvaluateAgentItems(player, catalog, lines, store, clock),
         "rescore": RescoreItems(scorer, catalog, lines, store),
     }
 
@@ -58,20 +63,24 @@ def file_limits(settings: Settings) -> FileLimits:
 def workers_of(
     *, store: Store, kinds: Mapping[str, Kind], clock: Clock, metrics: Metrics, settings: Settings, usage: UsageMeter
 ) -> list[Worker]:
-    """The workers of this process: those for trainings keep nobody else's items waiting."""
+    """The workers of this process: those for trainings, and those that wait for agents, keep no other items waiting."""
     pace = Pace(lease_s=settings.job_lease_s, slice_deadline_s=settings.batch_deadline_s)
+    of_a_game = Pace(lease_s=settings.job_lease_s, slice_deadline_s=MAX_TURNS * settings.agent_deadline_s)
 
     async def tell(unit: UnitOfWork, job: JobRow) -> None:
         told = {"job_id": job.job_id, "type": job.type, "status": job.status.value, "total": job.total}
         told |= {"done": job.done, "failed": job.failed, "dead": job.dead}
         await announce(unit, job.lab_id, Event.JOB_FINISHED, told, clock.now())
 
-    of_lines = {name: kind for name, kind in kinds.items() if kind.whole is None}
+    of_agents = {name: kind for name, kind in kinds.items() if isinstance(kind, EvaluateAgentItems)}
     of_files = {name: kind for name, kind in kinds.items() if kind.whole is not None}
-    known = [of_lines] * settings.job_workers + [of_files] * (settings.training_workers if settings.job_workers else 0)
+    of_lines = {name: kind for name, kind in kinds.items() if name not in of_agents and name not in of_files}
+    known: list[tuple[Mapping[str, Kind], Pace]] = [(of_lines, pace)] * settings.job_workers
+    if settings.job_workers:
+        known += [(of_files, pace)] * settings.training_workers + [(of_agents, of_a_game)] * settings.agent_workers
     return [
-        Worker(store=store, kinds=each, clock=clock, metrics=metrics, pace=pace, usage=usage, finished=[tell])
-        for each in known
+        Worker(store=store, kinds=each, clock=clock, metrics=metrics, pace=its, usage=usage, finished=[tell])
+        for each, its in known
     ]
 
 

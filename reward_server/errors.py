@@ -24,6 +24,7 @@
     │   │   ├── LabNotFound             lab_not_found
     │   │   ├── KeyNotFound             key_not_found
     │   │   ├── ComparisonNotFound      comparison_not_found
+    │   │   ├── AgentNotFound           agent_not_found
     │   │   └── WebhookNotFound         webhook_not_found
     │   ├── Conflict                conflict
     │   │   ├── HistoryMismatch         history_mismatch
@@ -45,7 +46,8 @@
     │       └── TooManyFailedKeys       too_many_failed_keys: keys of this address that are no good
     ├── ProviderFailed              provider_failed: something we asked did not answer usefully
     │   ├── JudgeFailed                 judge_failed (+ retry_after_s, where known)
-    │   └── PersonaFailed               persona_failed
+    │   ├── PersonaFailed               persona_failed
+    │   └── AgentFailed                 agent_failed: the endpoint of a lab's agent
     ├── Unavailable                 unavailable (+ retry_after_s): the same request may work later
     │   ├── StoreUnavailable            store_unavailable
     │   ├── NotReady                    not_ready
@@ -253,6 +255,13 @@ class WebhookNotFound(NotFound):
     default_message = "There is no such webhook or message."
 
 
+class AgentNotFound(NotFound):
+    """Unknown, deleted, or another lab's: the caller cannot tell which."""
+
+    code = "agent_not_found"
+    default_message = "There is no such agent; GET /agents lists those there are."
+
+
 class RewardModelNotFound(NotFound):
     """Unknown id of a reward model."""
 
@@ -450,6 +459,16 @@ class PersonaFailed(ProviderFailed):
 
     code = "persona_failed"
     default_message = "The persona failed. Nothing was recorded; the same request may be sent again."
+
+
+class AgentFailed(ProviderFailed):
+    """An agent gave no turn: its endpoint failed. That is no reward of 0."""
+
+    code = "agent_failed"
+    default_message = "The agent's endpoint failed. Nothing was recorded; the same request may be sent again."
+
+    def __init__(self, cause: str | None = None) -> None:
+        super().__init__(None if cause is None else f"The agent's endpoint failed: {cause}. Nothing was recorded.")
 
 
 class Unavailable(LabsError):

@@ -27,6 +27,7 @@ class IdPrefix(StrEnum):
     PREFERENCE = "pref"
     WEBHOOK = "wh"
     MESSAGE = "msg"
+    AGENT = "agent"
 
 
 _PATTERN = re.compile(rf"({'|'.join(IdPrefix)})_[a-z2-7]{{24}}")

@@ -140,6 +140,9 @@ class Settings(BaseSettings):
     training_deadline_s: float = Field(
         default=21_600.0, ge=1.0, le=604_800.0, allow_inf_nan=False, description="Time for an attempt at a training."
     )
+    agent_workers: int = Field(
+        default=1, ge=0, le=64, description="Workers for evaluations of agents, 8 episodes at a time each; 0 for none."
+    )
     job_lease_s: Seconds = Field(default=15.0, description="Time after which others take the items of a lost worker.")
     max_file_mb: float = Field(default=256.0, gt=0.0, le=10_000.0, description="Largest uploaded file, in megabytes.")
     max_stored_files_mb: float = Field(default=2000.0, gt=0.0, description="Uploaded files that a lab may keep.")
@@ -154,6 +157,10 @@ class Settings(BaseSettings):
     webhook_private_addresses: bool = Field(
         default=False, description="Whether webhooks may point to http URLs and to private and loopback addresses."
     )
+    agent_private_addresses: bool = Field(
+        default=False, description="Whether agents may be at http URLs and at private and loopback addresses."
+    )
+    agent_deadline_s: Seconds = Field(default=60.0, description="Time an agent's endpoint has for one turn.")
     metrics_access: Literal["auto", "open", "operator"] = Field(
         default="auto",
         description="Who may read /metrics; `auto` is everybody on loopback, else operators' keys. While no key exists "

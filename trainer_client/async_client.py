@@ -18,6 +18,7 @@ from typing import Any, Self
 import httpx2
 
 from trainer_client import batch, calls, operator_calls, preferences, webhooks
+from trainer_client.async_agents import AsyncAgents
 from trainer_client.async_jobs import AsyncJobs
 from trainer_client.async_operators import AsyncOperator
 from trainer_client.async_raw import AsyncRawCalls
@@ -188,6 +189,11 @@ class AsyncLabsClient:
     def jobs(self) -> AsyncJobs:
         """Work in the background of the server."""
         return AsyncJobs(self._send, self._wire.sleep)
+
+    @property
+    def agents(self) -> AsyncAgents:
+        """Policies that the server talks to, and how they stand beside each other."""
+        return AsyncAgents(self._send)
 
     # --- the catalog ---------------------------------------------------------------------------
 

@@ -365,7 +365,7 @@ def _encoded(content: Mapping[str, Any]) -> bytes:
         raise BadRequest(f"The request cannot be written as JSON: {error}", code="invalid_request") from error
 
 
-def checked(model: type[RequestT], **fields: object) -> RequestT:
+def checked(model: type[RequestT], /, **fields: object) -> RequestT:
     """The request, or a `BadRequest` that was never sent."""
     try:
         return model.model_validate({name: value for name, value in fields.items() if value is not None})

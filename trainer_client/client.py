@@ -18,6 +18,7 @@ from typing import Any, Self
 import httpx2
 
 from trainer_client import batch, calls, operator_calls, preferences, webhooks
+from trainer_client.agents import Agents
 from trainer_client.calls import AnswerT, Call, ItemLike, MessageLike, RewardConfigLike, TurnLike
 from trainer_client.connection import Connection, resolve_connection
 from trainer_client.errors import LabsError, PayloadTooLarge
@@ -188,6 +189,11 @@ class LabsClient:
     def jobs(self) -> Jobs:
         """Work in the background of the server."""
         return Jobs(self._send, self._wire.sleep)
+
+    @property
+    def agents(self) -> Agents:
+        """Policies that the server talks to, and how they stand beside each other."""
+        return Agents(self._send)
 
     # --- the catalog ---------------------------------------------------------------------------
 

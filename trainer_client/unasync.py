@@ -15,6 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 FILES = {
+    "async_agents.py": "agents.py",
     "async_client.py": "client.py",
     "async_jobs.py": "jobs.py",
     "async_operators.py": "operators.py",
@@ -35,8 +36,8 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"\bhttpx2\.AsyncBaseTransport\b", "httpx2.BaseTransport"),
     (r"\bAsyncPages\b", "Page"),
     (r"\bAsync(Wire|Sleep)\b", r"Sync\1"),
-    (r"\bAsync(LabsClient|RawCalls|Exchange|Jobs|Operator|Send|Iterator)\b", r"\1"),
-    (r"\basync_(raw|jobs|operators)\b", r"\1"),
+    (r"\bAsync(Agents|LabsClient|RawCalls|Exchange|Jobs|Operator|Send|Iterator)\b", r"\1"),
+    (r"\basync_(agents|raw|jobs|operators)\b", r"\1"),
     # Last: it brings in the name of the source.
     (
         r"(?s)\n`\w+\.py`, (the|for the) synchronous .*?\n\"\"\"",

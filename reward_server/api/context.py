@@ -15,6 +15,8 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.requests import ClientDisconnect, HTTPConnection
 
+from reward_server.agents.leaderboard import Leaderboard
+from reward_server.agents.service import AgentService
 from reward_server.api.auth import Gatekeeper
 from reward_server.api.body import FORM, Limit, off_the_loop, parse, read_body
 from reward_server.api.credentials import ApiKey
@@ -78,6 +80,8 @@ class Services:
     rankings: RankingService
     preferences: PreferenceService
     webhooks: WebhookService
+    agents: AgentService
+    leaderboard: Leaderboard
     calibrations: CalibrationShelf
     drift: DriftService
     reward_models: RewardModelService

@@ -394,6 +394,49 @@ _DELIVERY: Example = {
 }
 DELIVERY: Example = {**_DELIVERY, "request_id": _REQUEST_ID}
 DELIVERIES: Example = {"data": [_DELIVERY], "request_id": _REQUEST_ID}
+_AGENT_ID = "agent_k3vmqz5x7yd2w4tnb6rjafh2"
+AGENT_REQUEST: Example = {
+    "name": "Qwen3 8B, step 400",
+    "base_url": "https://vllm.lab.example/v1",
+    "model": "qwen3-8b-step-400",
+    "temperature": 0.7,
+    "max_tokens": 256,
+}
+_AGENT: Example = {
+    "agent_id": _AGENT_ID,
+    "kind": "endpoint",
+    "has_api_key": False,
+    **AGENT_REQUEST,
+    "created_at": "2026-01-01T12:00:00.000Z",
+}
+AGENT: Example = {**_AGENT, "request_id": _REQUEST_ID}
+AGENTS: Example = {"data": [_AGENT], "request_id": _REQUEST_ID}
+AGENT_CHAT_REQUEST: Example = {"messages": [{"role": "user", "content": "Hello, I feel tired all the time."}], **_WHERE}
+AGENT_CHAT: Example = {
+    "agent_id": _AGENT_ID,
+    "message": {"role": "assistant", "content": "That sounds hard. Since when do you feel so?"},
+    "usage": {"input_tokens": 120, "output_tokens": 14},
+    "request_id": _REQUEST_ID,
+}
+LEADERBOARD: Example = {
+    "collection_slug": _WHERE["collection_slug"],
+    "scoring_version": _SCORING_VERSION,
+    "scenarios": [_WHERE["scenario_slug"]],
+    "confidence": 0.95,
+    "data": [
+        {
+            "rank": 1,
+            "agent_id": _AGENT_ID,
+            "name": "Qwen3 8B, step 400",
+            "mean": 0.4312,
+            "interval": {"low": 0.3921, "high": 0.4703},
+            "episodes": 32,
+            "scenarios": {_WHERE["scenario_slug"]: {"mean": 0.4312, "seeds": 32}},
+        }
+    ],
+    "other_versions": {},
+    "request_id": _REQUEST_ID,
+}
 AGREEMENT: Example = {
     "labels": 120,
     "left_out": 4,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from personas.library import load_temperaments
+from reward_server.agents.endpoint import Endpoints
+from reward_server.agents.leaderboard import Leaderboard
+from reward_server.agents.play import Player
+from reward_server.agents.sealing import Sealer
+from reward_server.agents.service import AgentService
 from reward_server.api.auth import Gatekeeper
 from reward_server.api.context import Services
 from reward_server.api.cursor import CursorCodec
@@ -26,6 +32,7 @@ from reward_server.evaluations.drift import DriftService
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.durable.files import FileService
+from reward_server.jobs.durable.kinds import Kind
 from reward_server.jobs.durable.service import JobService
 from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.ruler import Ruler
@@ -56,7 +63,18 @@ async def services_of(
         calibrator=Calibrator(shelf, scoring.lineage),
         tie_breaker=_tie_breaker(scoring, metrics),
     )
-    files_, jobs_ = await _jobs(stack, given, ground, scoring, evaluations)
+    episodes = _episodes(given, ground, scoring)
+    agents = _agents(stack, given, ground, scoring)
+    kinds = job_kinds(
+        evaluations=evaluations,
+        player=Player(agents, episodes, catalog),
+        scorer=scoring.scorer,
+        catalog=catalog,
+        store=store,
+        settings=settings,
+        clock=clock,
+    )
+    files_, jobs_ = await _jobs(stack, given, ground, kinds)
     return Services(
         settings=settings,
         clock=clock,
@@ -71,7 +89,7 @@ async def services_of(
             failed=ground.shared.failed_keys,
         ),
         cursors=CursorCodec(ground.pepper),
-        episodes=_episodes(given, ground, scoring),
+        episodes=episodes,
         evaluations=evaluations,
         files=files_,
         jobs=jobs_,
@@ -86,6 +104,8 @@ async def services_of(
             pepper=ground.pepper,
             private=settings.webhook_private_addresses,
         ),
+        agents=agents,
+        leaderboard=Leaderboard(store, catalog, TurnScorer(scoring.scorer)),
         reward_models=scoring.learned,
         metrics=metrics,
         traces=given.traces,
@@ -116,6 +136,21 @@ def _episodes(given: Given, ground: Ground, scoring: Scoring) -> EpisodeBatches:
     )
 
 
+def _agents(stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scoring) -> AgentService:
+    settings = given.settings
+    endpoints = Endpoints(private=settings.agent_private_addresses, timeout_s=settings.agent_deadline_s)
+    stack.push_async_callback(endpoints.close)
+    return AgentService(
+        store=ground.store,
+        catalog=scoring.library.catalog,
+        idempotency=ground.idempotency,
+        clock=given.ports.clock,
+        sealer=Sealer(ground.pepper),
+        endpoints=endpoints,
+        private=settings.agent_private_addresses,
+    )
+
+
 def _tie_breaker(scoring: Scoring, metrics: Metrics) -> TieBreaker | None:
     """A language model decides ties, where there is one."""
     if scoring.model is None:
@@ -136,18 +171,10 @@ def _rankings(given: Given, ground: Ground, scoring: Scoring) -> RankingService:
 
 
 async def _jobs(
-    stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scoring, evaluations: EvaluationService
+    stack: AsyncExitStack, given: Given, ground: Ground, kinds: Mapping[str, Kind]
 ) -> tuple[FileService, JobService]:
     """Uploads and jobs, with the workers of this process."""
     settings, clock, store = given.settings, given.ports.clock, ground.store
-    kinds = job_kinds(
-        evaluations=evaluations,
-        scorer=scoring.scorer,
-        catalog=scoring.library.catalog,
-        store=store,
-        settings=settings,
-        clock=clock,
-    )
     workers = Workers(
         workers_of(store=store, kinds=kinds, clock=clock, metrics=given.metrics, settings=settings, usage=ground.usage)
     )

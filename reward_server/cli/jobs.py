@@ -43,7 +43,7 @@ def submit(
 ) -> None:
     """Upload a file and queue a job over it; prints the job's id."""
     given = _given(job_type, options)
-    with _client(url) as client:
+    with connected(url) as client:
         uploaded = client.jobs.upload(file)
         job = client.jobs.submit(
             job_type,
@@ -55,13 +55,13 @@ def submit(
         )
         typer.echo(job.job_id)
         if wait:
-            _follow(client, job.job_id)
+            follow(client, job.job_id)
 
 
 @app.command("list")
 def list_jobs(url: Url = None) -> None:
     """List the jobs, one a line, the newest first."""
-    with _client(url) as client:
+    with connected(url) as client:
         for job in client.jobs.list(limit=100):
             typer.echo(_line(job))
 
@@ -73,8 +73,8 @@ def show(
     url: Url = None,
 ) -> None:
     """Show how a job stands; what it came to, once it is over."""
-    with _client(url) as client:
-        job = _follow(client, job_id) if wait else client.jobs.get(job_id)
+    with connected(url) as client:
+        job = follow(client, job_id) if wait else client.jobs.get(job_id)
         if not wait:
             typer.echo(_line(job))
         if job.counts.done:
@@ -89,7 +89,7 @@ def results(
     url: Url = None,
 ) -> None:
     """Write a line of JSON for every finished item."""
-    with _client(url) as client:
+    with connected(url) as client:
         lines = (line.model_dump_json(exclude_none=True) + "\n" for line in client.jobs.results(job_id))
         if out is None:
             for line in lines:
@@ -102,21 +102,21 @@ def results(
 @app.command()
 def cancel(job_id: JobArgument, url: Url = None) -> None:
     """Stop a job; what it has finished stays."""
-    with _client(url) as client:
+    with connected(url) as client:
         typer.echo(_line(client.jobs.cancel(job_id)))
 
 
 @app.command()
 def resume(job_id: JobArgument, url: Url = None) -> None:
     """Go on with a cancelled job."""
-    with _client(url) as client:
+    with connected(url) as client:
         typer.echo(_line(client.jobs.resume(job_id)))
 
 
 @app.command()
 def retry(job_id: JobArgument, url: Url = None) -> None:
     """Take the dead items of a job again."""
-    with _client(url) as client:
+    with connected(url) as client:
         typer.echo(_line(client.jobs.retry(job_id)))
 
 
@@ -136,7 +136,7 @@ def _given(job_type: str, options: str | None) -> dict[str, Any] | None:
 
 
 @contextmanager
-def _client(url: str | None) -> Iterator[LabsClient]:
+def connected(url: str | None) -> Iterator[LabsClient]:
     """A client with the address and key of the environment; its errors are told in a line."""
     from trainer_client import errors
     from trainer_client.client import LabsClient
@@ -148,7 +148,8 @@ def _client(url: str | None) -> Iterator[LabsClient]:
         raise LabsError(str(error)) from None
 
 
-def _follow(client: LabsClient, job_id: str) -> JobResponse:
+def follow(client: LabsClient, job_id: str) -> JobResponse:
+    """Show how far a job is until it is over."""
     with shown(Console(stderr=True)) as report:
         job = client.jobs.wait(job_id, on_progress=lambda job: _report(report, job))
     typer.echo(_line(job))

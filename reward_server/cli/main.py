@@ -15,6 +15,7 @@ import typer
 
 from reward_server import __version__
 from reward_server.cli import (
+    agents,
     backup,
     calibrate,
     doctor,
@@ -63,6 +64,8 @@ app.command("calibrate")(calibrate.calibrate)
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(agents.app, name="agents")
+app.command("leaderboard")(agents.leaderboard)
 app.add_typer(judges.app, name="judges")
 app.add_typer(preferences.app, name="preferences")
 app.add_typer(scenarios.app, name="scenarios")

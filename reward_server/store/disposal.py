@@ -18,8 +18,8 @@ from reward_server.store.job_records import OPEN
 from reward_server.store.session import Session
 from reward_server.store.tables import metadata
 
-KEPT = frozenset(("lab", "api_key", "audit_event", "usage_day", "llm_spending", "llm_bookings", "webhook"))
-"""Of labs, but no conversations: who they are, what they used and did."""
+KEPT = frozenset(("lab", "api_key", "audit_event", "usage_day", "llm_spending", "llm_bookings", "webhook", "agent"))
+"""Of labs, but no conversations: who they are, what they used and did, where their agents are."""
 
 
 def of_conversations() -> list[Table]:

@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.store import postgres
+from reward_server.store.agents import Agents
 from reward_server.store.answers import Answers
 from reward_server.store.audit import Audit
 from reward_server.store.comparisons import Comparisons
@@ -71,6 +72,7 @@ class UnitOfWork:
         self.comparisons = Comparisons(session)
         self.preferences = Preferences(session)
         self.webhooks = Webhooks(session)
+        self.agents = Agents(session)
         self.answers = Answers(session)
         self.files = Files(session)
         self.jobs = Jobs(session)

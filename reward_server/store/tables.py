@@ -419,6 +419,45 @@ class JobItem(Row, table=True):
     result: dict[str, Any] | None = _json(nullable=True)
 
 
+class Agent(Row, table=True):
+    """`AgentRow`."""
+
+    __tablename__ = "agent"
+    __table_args__ = (Index("ix_agent_lab", "lab_id", "created_at", "agent_id"),)
+
+    agent_id: str = Field(primary_key=True, max_length=40)
+    lab_id: str = Field(max_length=64)
+    kind: str = Field(max_length=16)
+    name: str = Field(max_length=100)
+    settings: dict[str, Any] = _json()
+    sealed_key: str | None = Field(sa_column=Column(Text(), nullable=True))
+    created_at: datetime = _moment()
+
+
+class AgentEpisode(Row, table=True):
+    """`AgentEpisodeRow`. The primary key is what makes an item that counts twice impossible."""
+
+    __tablename__ = "agent_episode"
+    __table_args__ = (
+        Index("ix_agent_episode_standing", "lab_id", "collection", "scoring_version", "agent_id"),
+        Index("ix_agent_episode_agent", "agent_id"),
+    )
+
+    job_id: str = Field(primary_key=True, max_length=40)
+    item_index: int = Field(primary_key=True)
+    lab_id: str = Field(max_length=64)
+    agent_id: str = Field(
+        sa_column=Column(String(40), ForeignKey("agent.agent_id", ondelete="CASCADE"), nullable=False)
+    )
+    episode_id: str = Field(max_length=40)
+    collection: str = Field(max_length=128)
+    scenario: str = Field(max_length=128)
+    seed: int = _number()
+    reward: float
+    scoring_version: str = Field(max_length=64)
+    created_at: datetime = _moment()
+
+
 def table_of(row: type[Row]) -> Table:
     """The Core table of a class above."""
     return metadata.tables[str(row.__tablename__)]

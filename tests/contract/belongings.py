@@ -32,6 +32,8 @@ BODIES: dict[str, Callable[[Json], Json]] = {
         "items": [{"episode_id": ids["episode_id"], "messages": [{"role": "user", "content": "Hello."}]}]
     },
     "POST /api/v1/preferences": lambda ids: {"comparison_id": ids["comparison_id"], "winner": "a"},
+    "POST /api/v1/jobs": lambda ids: {"type": "evaluate_agent", "agent": {"agent_id": ids["agent_id"]}, **WHERE},
+    "POST /api/v1/agents/{agent_id}/chat": lambda _: {"messages": [{"role": "user", "content": "Hello."}]},
     "POST /api/v1/episodes/{episode_id}/turns": lambda _: {"messages": [{"role": "user", "content": "Hello."}]},
 }
 """Bodies that get as far as looking up what they name, of calls that have one."""
@@ -41,6 +43,7 @@ UNKNOWN: dict[str, Callable[[], str]] = {
     "file_id": lambda: new_id(IdPrefix.FILE),
     "job_id": lambda: new_id(IdPrefix.JOB),
     "webhook_id": partial(new_id, IdPrefix.WEBHOOK),
+    "agent_id": partial(new_id, IdPrefix.AGENT),
     "message_id": partial(new_id, IdPrefix.MESSAGE),
     "comparison_id": new_comparison_id,
 }
@@ -88,6 +91,12 @@ async def a_comparison(client: Client) -> str:
 @owned("webhook_id")
 async def a_webhook(client: Client) -> str:
     return str((await client.ok("POST", "/webhooks", {"url": "https://8.8.8.8/labs"}))["webhook_id"])
+
+
+@owned("agent_id")
+async def an_agent(client: Client) -> str:
+    body = {"name": "Anna", "base_url": "https://8.8.8.8/v1", "model": "m", "api_key": "sk-canary-of-an-agent"}
+    return str((await client.ok("POST", "/agents", body))["agent_id"])
 
 
 @owned("message_id")

@@ -109,3 +109,18 @@ async def test_a_webhook_from_its_secret_to_a_message_that_is_sent_again(client:
     await client.delete_webhook(hook.webhook_id)
     with pytest.raises(NotFound):
         await client.get_webhook(hook.webhook_id)
+
+
+async def test_an_agent_from_its_endpoint_to_the_leaderboard(client: AsyncLabsClient) -> None:
+    agent = await client.agents.add("Anna", "https://8.8.8.8/v1", "anna-8b", api_key="sk-anna", max_tokens=64)
+    assert (agent.has_api_key, agent.max_tokens) == (True, 64)
+    assert [each.agent_id async for each in client.agents.list()] == [agent.agent_id]
+    assert (await client.agents.get(agent.agent_id)).name == "Anna"
+    job = await client.agents.evaluate(agent.agent_id, COLLECTION, seeds=[1, 2])
+    assert (job.type, job.counts.total) == ("evaluate_agent", 2)
+    await client.jobs.cancel(job.job_id)
+    board = await client.agents.leaderboard(COLLECTION)
+    assert (board.data, board.confidence) == ([], 0.95)
+    await client.agents.delete(agent.agent_id)
+    with pytest.raises(NotFound):
+        await client.agents.chat(agent.agent_id, [{"role": "user", "content": "Hello."}])

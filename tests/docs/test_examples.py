@@ -74,7 +74,7 @@ def test_the_curl_lines_answer(page: str, server: ServerProcess, episode: str) -
         assert "request_id" in answer, answer
 
 
-@pytest.mark.parametrize("page", [*PAGES, "docs/jobs.md", "docs/preferences.md", "docs/webhooks.md"])
+@pytest.mark.parametrize("page", [*PAGES, "docs/jobs.md", "docs/preferences.md", "docs/webhooks.md", "docs/agents.md"])
 def test_the_python_blocks_run(page: str, server: ServerProcess, tmp_path: Path) -> None:
     for block in blocks(page, "python"):
         done = run_python(block, server.url, tmp_path)

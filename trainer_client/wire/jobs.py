@@ -6,12 +6,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
+from trainer_client.wire.agents import AgentOptions
 from trainer_client.wire.base import RequestModel, ResponseModel, Role, SlugField
 from trainer_client.wire.reward import RewardConfig
 
 MAX_INLINE_ITEMS = 1000
-JobType = Literal["evaluate", "compare", "rescore", "train_reward_model", "calibrate"]
+JobType = Literal["evaluate", "compare", "rescore", "train_reward_model", "calibrate", "evaluate_agent"]
 OWNER = r"^(sv_[0-9a-f]{12}(_[0-9a-f]{8})?|rm_[0-9a-f]{12})$"
+OPTIONS = {"training": "train_reward_model", "calibration": "calibrate", "agent": "evaluate_agent"}
+"""Fields of a job that go with one type."""
 JobStatus = Literal["queued", "running", "completed", "cancelled", "failed"]
 
 
@@ -91,14 +94,21 @@ class JobRequest(RequestModel):
     """Of `train_reward_model`."""
     calibration: CalibrationOptions | None = None
     """Of `calibrate`, which needs them."""
+    agent: AgentOptions | None = None
+    """Of `evaluate_agent`, which needs them: who plays, with which seeds."""
 
     @model_validator(mode="after")
     def _of_its_type(self) -> Self:
-        for name, of in (("training", "train_reward_model"), ("calibration", "calibrate")):
+        for name, of in OPTIONS.items():
             if getattr(self, name) is not None and self.type != of:
                 raise ValueError(f"`{name}` goes with jobs of type {of}")
         if self.type == "calibrate" and self.calibration is None:
             raise ValueError("`calibration` with a `method` is needed")
+        if self.type == "evaluate_agent":
+            if self.agent is None:
+                raise ValueError("`agent` with an `agent_id` is needed")
+            if self.reward_config is not None or self.agent_role is not None:
+                raise ValueError("agents are evaluated under the scenario's own reward, and speak as `assistant`")
         return self
 
 
@@ -168,7 +178,7 @@ class ChangedReward(ResponseModel):
 
 
 class JobReport(ResponseModel):
-    """Answer of GET /jobs/{id}/report: of an `evaluate` job means, of `compare` winners, of `rescore` changes."""
+    """Answer of GET /jobs/{id}/report: means of `evaluate` and `evaluate_agent`, winners of `compare`, and so on."""
 
     job_id: str
     type: str

@@ -29,7 +29,7 @@ class CompareItems:
         self._lines = lines
         self._store = store
 
-    def check(self, lab: Lab, params: JsonObject) -> None:
+    async def check(self, lab: Lab, params: JsonObject) -> None:
         """Refuse a scenario that the lines could not use."""
         check_scenario(lab, self._catalog, params)
 

@@ -31,7 +31,7 @@ class EvaluateItems:
         self._catalog = catalog
         self._lines = lines
 
-    def check(self, lab: Lab, params: JsonObject) -> None:
+    async def check(self, lab: Lab, params: JsonObject) -> None:
         """Refuse a scenario that the lines could not use."""
         check_scenario(lab, self._catalog, params)
 

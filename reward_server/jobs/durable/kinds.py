@@ -6,9 +6,9 @@ durable, so that an item has its effect once however often its workers are kille
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -106,11 +106,22 @@ class Kind(Protocol):
     def whole(self) -> WholeFile | None:
         """None: each line is an item."""
 
-    def check(self, lab: Lab, params: JsonObject) -> None:
+    async def check(self, lab: Lab, params: JsonObject) -> None:
         """Refuse, before any work, what cannot be done; `LabsError` says why."""
 
     async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
         """Do these items and record all of them."""
+
+
+@runtime_checkable
+class Collector(Protocol):
+    """A kind that finds its items itself, where none are given."""
+
+    def check_input(self, params: JsonObject) -> None:
+        """Refuse a job whose items are given and asked for as well; `InvalidRequest`."""
+
+    def collect(self, lab: Lab, params: JsonObject) -> AsyncIterator[bytes]:
+        """The items, as lines; `InvalidRequest` where nothing says which."""
 
 
 def in_passing(error: type[LabsError]) -> bool:

@@ -57,7 +57,7 @@ class LearningItem:
         self._clock = clock
         self.whole = WholeFile(learning.most_lines, settings.training_deadline_s)
 
-    def check(self, lab: Lab, _params: JsonObject) -> None:
+    async def check(self, lab: Lab, _params: JsonObject) -> None:
         """`StorageExhausted` where the lab keeps as many as it may."""
         own = _own(self._learning.folder, lab)
         if len(list(own.glob(self._learning.kept_as))) >= MOST_KEPT:

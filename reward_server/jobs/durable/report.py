@@ -112,6 +112,7 @@ def _made(good: list[JsonObject]) -> JsonObject:
 
 _FIGURES = {
     "evaluate": _rewards,
+    "evaluate_agent": _rewards,
     "compare": _winners,
     "rescore": _changes,
     "train_reward_model": _made,

@@ -58,9 +58,12 @@ class RescoreItems:
         self._lines = lines
         self._store = store
 
-    def check(self, lab: Lab, params: JsonObject) -> None:
+    async def check(self, lab: Lab, params: JsonObject) -> None:
         """Refuse a scenario that is not there."""
         check_scenario(lab, self._catalog, params)
+
+    def check_input(self, _params: JsonObject) -> None:
+        """Items may come beside a source, which is ignored then."""
 
     async def collect(self, lab: Lab, params: JsonObject) -> AsyncIterator[bytes]:
         """The lab's evaluations or episodes to score again, as lines; `InvalidRequest` without a source."""

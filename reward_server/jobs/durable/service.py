@@ -15,9 +15,8 @@ from reward_server.coordination.scopes import in_order
 from reward_server.errors import Conflict, FieldProblem, InvalidRequest, JobNotFound, TooManyAtOnce
 from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.jobs.durable.files import FileService
-from reward_server.jobs.durable.kinds import Kind
+from reward_server.jobs.durable.kinds import Collector, Kind
 from reward_server.jobs.durable.report import report
-from reward_server.jobs.durable.rescore import RescoreItems
 from reward_server.store.job_records import FileRow, JobRow, JobStatus
 from reward_server.store.records import EpisodeCursor, JsonObject
 from reward_server.store.store import Store
@@ -65,7 +64,7 @@ class JobService:
         if kind is None:
             raise InvalidRequest(errors=[FieldProblem(("type",), "This server does no such jobs.")])
         params = request.model_dump(exclude={"type", "file_id", "items"}, exclude_unset=True, exclude_none=True)
-        kind.check(lab, params)
+        await kind.check(lab, params)
 
         async def work(keep: Keep) -> Body:
             found = await self._input(lab, request, params)
@@ -163,13 +162,15 @@ class JobService:
 
     async def _input(self, lab: Lab, request: JobRequest, params: JsonObject) -> Submission:
         kind = self._kinds[request.type]
+        if isinstance(kind, Collector) and (request.items is not None or request.file_id is not None):
+            kind.check_input(params)
         if request.items is not None and request.file_id is not None:
             raise InvalidRequest(errors=[FieldProblem(("items",), ONE_INPUT)])
         if request.file_id is not None:
             file = await self._files.find(lab, request.file_id)
         elif request.items is not None:
             file = await self._files.store(lab, GIVEN, _lines(request.items))
-        elif isinstance(kind, RescoreItems):
+        elif isinstance(kind, Collector):
             file = await self._files.store(lab, GIVEN, kind.collect(lab, params))
         else:
             raise InvalidRequest(errors=[FieldProblem(("items",), ONE_INPUT)])

@@ -46,7 +46,7 @@ LONGEST_WAIT_S = 60.0
 REST = timedelta(minutes=5)
 """The longest until a job is looked at again whose lab has used up its day."""
 
-CONVERSATIONS = {"evaluate": 1, "compare": 2, "rescore": 1}
+CONVERSATIONS = {"evaluate": 1, "compare": 2, "rescore": 1, "evaluate_agent": 1}
 """That are scored for an item."""
 log = get_logger(__name__)
 Finished = Callable[[UnitOfWork, JobRow], Awaitable[None]]

@@ -1,0 +1,90 @@
+"""`labs agents` and `labs leaderboard`: policies behind endpoints, evaluated by a server and compared."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from reward_server.cli.jobs import Url, connected, follow
+
+app = typer.Typer(help="Evaluate policies behind OpenAI-compatible endpoints.", no_args_is_help=True)
+
+AgentArgument = Annotated[str, typer.Argument(help="The agent's id.")]
+
+
+@app.command()
+def add(
+    name: Annotated[str, typer.Argument(help="What the leaderboard calls it.")],
+    base_url: Annotated[str, typer.Argument(help="What comes before /chat/completions.")],
+    model: Annotated[str, typer.Argument(help="The name under which the endpoint has it.")],
+    api_key: Annotated[
+        str | None, typer.Option(envvar="LABS_AGENT_API_KEY", help="Key of the endpoint.", show_envvar=False)
+    ] = None,
+    system_prompt: Annotated[
+        str | None, typer.Option(help="Instead of the scenario's name and description; empty for none.")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="Sent with every request.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Of a turn.")] = None,
+    url: Url = None,
+) -> None:
+    """Add an agent; prints its id. Its key is read from LABS_AGENT_API_KEY."""
+    with connected(url) as client:
+        agent = client.agents.add(
+            name,
+            base_url,
+            model,
+            api_key=api_key,
+            system_prompt=system_prompt,
+            temperature=temperature,
+            max_tokens=max_tokens,
+        )
+        typer.echo(agent.agent_id)
+
+
+@app.command("list")
+def list_agents(url: Url = None) -> None:
+    """List the agents, one a line, the newest first."""
+    with connected(url) as client:
+        for agent in client.agents.list(limit=100):
+            typer.echo(f"{agent.agent_id}  {agent.kind}  {agent.name}")
+
+
+@app.command()
+def evaluate(
+    agent_id: AgentArgument,
+    collection: Annotated[str, typer.Argument(help="Collection to play.")],
+    scenario: Annotated[str | None, typer.Option(help="One scenario of it; without it, all.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=256, help="How many seeds, from 0 on.")] = 8,
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is over.")] = False,
+    url: Url = None,
+) -> None:
+    """Have an agent play every scenario with every seed; prints the id of the job."""
+    with connected(url) as client:
+        job = client.agents.evaluate(agent_id, collection, scenario, seeds=range(seeds))
+        typer.echo(job.job_id)
+        if wait:
+            follow(client, job.job_id)
+
+
+@app.command()
+def delete(agent_id: AgentArgument, url: Url = None) -> None:
+    """Forget an agent, its key and its place on the leaderboard."""
+    with connected(url) as client:
+        client.agents.delete(agent_id)
+
+
+def leaderboard(
+    collection: Annotated[str, typer.Argument(help="Collection.")],
+    scenario: Annotated[str | None, typer.Option(help="One scenario of it; without it, all.")] = None,
+    url: Url = None,
+) -> None:
+    """Show the lab's agents by mean reward, with 95 % intervals."""
+    with connected(url) as client:
+        board = client.agents.leaderboard(collection, scenario)
+    typer.echo(f"{board.collection_slug}, {len(board.scenarios)} scenarios, {board.scoring_version}")
+    for row in board.data:
+        place = "-" if row.rank is None else str(row.rank)
+        interval = "no interval" if row.interval is None else f"{row.interval.low:.3f} to {row.interval.high:.3f}"
+        played = f"{len(row.scenarios)} scenarios, {row.episodes} episodes"
+        typer.echo(f"{place:>3}  {row.mean:.3f}  {interval}  {row.name}  ({row.agent_id}; {played})")
