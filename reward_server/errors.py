@@ -467,8 +467,10 @@ class AgentFailed(ProviderFailed):
     code = "agent_failed"
     default_message = "The agent's endpoint failed. Nothing was recorded; the same request may be sent again."
 
-    def __init__(self, cause: str | None = None) -> None:
-        super().__init__(None if cause is None else f"The agent's endpoint failed: {cause}. Nothing was recorded.")
+    @classmethod
+    def because(cls, cause: str) -> AgentFailed:
+        """The error of an endpoint whose fault is known: `cause` is a clause without a full stop."""
+        return cls(f"The agent's endpoint failed: {cause}. Nothing was recorded.")
 
 
 class Unavailable(LabsError):

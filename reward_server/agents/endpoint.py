@@ -6,12 +6,13 @@ what it was asked nor what it answered is in an error or a log.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import httpx2
-import openai
 from pydantic import ValidationError
 
 from reward_server.agents.pinned import PinnedTransport
@@ -30,6 +31,9 @@ from reward_server.llm.transport import (
 )
 from reward_server.webhooks.addresses import RefusedAddress, Unresolved, resolve
 from trainer_client.wire import Message, ToolCall
+
+if TYPE_CHECKING:
+    import openai
 
 MAX_ANSWER_BYTES = 1_048_576
 NO_KEY = "none"
@@ -96,6 +100,8 @@ class Endpoints:
         Raises:
             AgentFailed: it gave none; the message names the cause.
         """
+        # The SDK takes a second to load: only a server with agents loads it, and never on the event loop.
+        await asyncio.to_thread(import_module, "openai")
         client = await self._client(place, private=private or self._private)
         request: dict[str, Any] = {"model": place.model, "messages": list(messages)}
         options = {"temperature": place.temperature, "max_tokens": place.max_tokens, "tools": list(tools) or None}
@@ -113,15 +119,17 @@ class Endpoints:
             return _turn(await attempt(send, self._timeout_s, refusal_of=_refusal, who={"provider": "agent"}))
         except LlmFailed as failed:
             cause = CAUSES.get(failed.kind, failed.kind.value)
-        raise AgentFailed(cause)
+        raise AgentFailed.because(cause)
 
     async def _client(self, place: Place, *, private: bool) -> openai.AsyncOpenAI:
+        import openai
+
         try:
             target = await resolve(place.base_url, private=private)
         except Unresolved:
-            raise AgentFailed("its name has no address") from None
+            raise AgentFailed.because("its name has no address") from None
         except RefusedAddress:
-            raise AgentFailed("its address is not allowed here") from None
+            raise AgentFailed.because("its address is not allowed here") from None
         # Made for each turn: the address is a part of it. The pool is not, and the environment's proxies play no part.
         http = httpx2.AsyncClient(
             transport=PinnedTransport(self._pool, target),
@@ -162,6 +170,8 @@ def _message(said: Mapping[str, Any]) -> Message:
 
 
 def _refusal(error: Exception) -> Refusal | None:
+    import openai
+
     if not isinstance(error, openai.APIStatusError):
         return None
     # It is the lab that is told of it, so operators' logs need no hint.

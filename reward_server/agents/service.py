@@ -104,7 +104,7 @@ class AgentService:
         try:
             key = None if row.sealed_key is None else self._sealer.open(row.sealed_key, row.lab_id, row.agent_id)
         except Unsealable:
-            raise AgentFailed("the server cannot read its key any more; add the agent again") from None
+            raise AgentFailed.because("the server cannot read its key any more; add the agent again") from None
         return Place(row.settings["base_url"], row.settings["model"], key, **options)
 
     async def _check(self, url: str) -> None:
