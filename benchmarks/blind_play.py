@@ -1,10 +1,13 @@
 """Fresh play by hand: how many of a persona's replies are wrong or beside the point.
 
-`blind_play.jsonl` holds conversations that were led from the public card and the persona's replies. The play was not
-fully blind: the player had read parts of the rubrics of several of these scenarios before. Each reply has a verdict
-given by hand: `apt`, `vague` (asks back or says little, where more was due) or `wrong` (a wrong fact, or beside the
-point). This command plays the lines again. A reply that has changed since it was judged is listed and counted as not
-judged.
+`blind_play.jsonl` holds conversations that were led from the public card and the persona's replies. Each reply has a
+verdict given by hand: `apt`, `vague` (asks back or says little, where more was due) or `wrong` (a wrong fact, or beside
+the point). This command plays the lines again. A reply that has changed since it was judged is listed and counted as
+not judged.
+
+A conversation with a `round` was led blind, against a server, by a player who saw no file of the project. Its judge was
+stricter, too: a good answer with a stray sentence beside it is wrong. `persona` and `seed` say what it was played
+against. The other conversations were not fully blind: their player had read parts of some of the rubrics.
 
     python -m benchmarks.blind_play            # the table; --write puts it into benchmarks/results
     python -m benchmarks.blind_play --new      # also the conversations, with the replies that are to be judged
@@ -17,6 +20,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -36,14 +40,29 @@ TALKS = Path(__file__).parent / "blind_play.jsonl"
 SEED = 1
 VERDICTS = ("apt", "vague", "wrong")
 Talk = Mapping[str, Any]
+EARLIER = "Not fully blind, most not led to their end"
+
+
+@dataclass(slots=True)
+class Round:
+    """The talks that one player led."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    rewards: list[float] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        of = sum(self.verdicts[verdict] for verdict in VERDICTS)
+        shares = ", ".join(f"{verdict} {self.verdicts[verdict] / of:.0%}" for verdict in VERDICTS) if of else "none"
+        judged = f"{of} replies judged ({self.verdicts['not judged']} not): {shares}"
+        return f"{len(self.rewards)} conversations, {judged}; mean reward {fmean(self.rewards):.2f}."
 
 
 def played(library: Library, engine: OfflineEngine, talk: Talk) -> Play:
     """A conversation, played again."""
     scenario = library.vault.open(*talk["scenario"].split("/"))
-    temperament = load_temperaments()[scenario.secrets.persona.temperaments[0]]
+    temperament = load_temperaments()[talk.get("persona", scenario.secrets.persona.temperaments[0])]
     script = tuple(Act(turn["say"], tuple(turn.get("tools", ()))) for turn in talk["turns"])
-    return play(scenario, temperament, ScriptedAgent("by hand", script), engine.reader, SEED)
+    return play(scenario, temperament, ScriptedAgent("by hand", script), engine.reader, talk.get("seed", SEED))
 
 
 async def reward_of(engine: OfflineEngine, talk: Talk, one: Play) -> float:
@@ -62,7 +81,7 @@ def judged(talk: Talk, replies: Sequence[str]) -> list[str]:
 
 async def measured(talks: Sequence[Talk], *, show: bool) -> str:
     """The table of all conversations in Markdown; `show` prints them while they are played."""
-    library, rewards, total = load_scenarios(None), [], Counter[str]()
+    library, rounds = load_scenarios(None), dict[str, Round]()
     lines = [
         f"| conversation | replies | {' | '.join(VERDICTS)} | reward |",
         f"|---|---|{'---|' * (len(VERDICTS) + 1)}",
@@ -73,18 +92,16 @@ async def measured(talks: Sequence[Talk], *, show: bool) -> str:
             opening, *replies = [message["content"] for message in one.messages if message["role"] == "user"]
             verdicts, reward = judged(talk, replies), await reward_of(engine, talk, one)
             count = Counter(verdicts)
-            total += count
-            rewards.append(reward)
+            whole = rounds.setdefault(talk.get("round", EARLIER), Round())
+            whole.verdicts += count
+            whole.rewards.append(reward)
             cells = " | ".join(str(count[verdict]) for verdict in VERDICTS)
             lines.append(f"| {talk['scenario']} | {len(replies)} | {cells} | {reward:.2f} |")
             if show:
                 print(f"{talk['scenario']}\n  P: {opening}")
                 for turn, reply, verdict in zip(talk["turns"], replies, verdicts, strict=False):
                     print(f"  A: {turn['say']}\n  P: {reply}  [{verdict}]")
-    of = sum(total[verdict] for verdict in VERDICTS)
-    shares = ", ".join(f"{verdict} {total[verdict] / of:.0%}" for verdict in VERDICTS) if of else "none"
-    lines += ["", f"{len(talks)} conversations, {of} replies judged ({total['not judged']} not): {shares}."]
-    return "\n".join([*lines, f"Mean reward {fmean(rewards):.2f}; most conversations were not led to their end.", ""])
+    return "\n".join([*lines, "", *(f"- {name}: {each}" for name, each in rounds.items()), ""])
 
 
 def main() -> None:
