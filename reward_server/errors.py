@@ -86,7 +86,7 @@ class LabsError(Exception):
     """Root of the tree; raised itself only for a defect of ours."""
 
     code: ClassVar[str] = "internal_error"
-    default_message: ClassVar[str] = "The server made a mistake. It was recorded; please try again."
+    default_message: ClassVar[str] = "Internal server error. It was logged; please try again."
 
     def __init__(self, message: str | None = None) -> None:
         self.message = as_called(self.default_message if message is None else message)
@@ -134,7 +134,7 @@ class InvalidCursor(InvalidRequest):
     """A cursor that this server did not make."""
 
     code = "invalid_cursor"
-    default_message = "The cursor is not one that this server gave out."
+    default_message = "The cursor is invalid: it does not come from this server."
 
 
 class NothingToScore(InvalidRequest):
@@ -155,7 +155,7 @@ class NoNewMessage(InvalidRequest):
     """The history ends with the persona's last line."""
 
     code = "no_new_message"
-    default_message = "The messages hold no new agent message."
+    default_message = "The messages contain no new agent message."
 
 
 class EpisodeComplete(InvalidRequest):
@@ -169,26 +169,26 @@ class Unauthenticated(ClientError):
     """No key, or one that is malformed, unknown or revoked: the caller is not told which."""
 
     code = "unauthenticated"
-    default_message = "A valid API key is needed: Authorization: Bearer lab_…"
+    default_message = "A valid API key is required: Authorization: Bearer lab_…"
 
 
 class Forbidden(ClientError):
     """A good key without access to what it asks for."""
 
     code = "forbidden"
-    default_message = "This API key has no access to what was asked for."
+    default_message = "This API key has no access to this resource."
 
 
 class ScopeMissing(Forbidden):
     """A good key that may not be used for this call."""
 
     code = "insufficient_scope"
-    default_message = "This API key has none of the scopes that open this call."
+    default_message = "This API key has none of the scopes that this call needs."
 
     def __init__(self, message: str | None = None, *, scopes: Sequence[str] = ()) -> None:
         if message is None and scopes:
             named = " or ".join(f"`{scope}`" for scope in scopes)
-            message = f"This call takes an API key with the scope {named}; this one lacks it."
+            message = f"This call needs an API key with the scope {named}."
         super().__init__(message)
 
 
@@ -245,7 +245,7 @@ class ComparisonNotFound(NotFound):
     """Unknown id of a comparison, or another lab's."""
 
     code = "comparison_not_found"
-    default_message = "There is no such comparison; POST /compare answers with the ids of those there are."
+    default_message = "There is no such comparison; POST /compare returns a comparison_id."
 
 
 class WebhookNotFound(NotFound):
@@ -259,49 +259,49 @@ class AgentNotFound(NotFound):
     """Unknown, deleted, or another lab's: the caller cannot tell which."""
 
     code = "agent_not_found"
-    default_message = "There is no such agent; GET /agents lists those there are."
+    default_message = "There is no such agent; GET /agents lists your agents."
 
 
 class RewardModelNotFound(NotFound):
     """Unknown id of a reward model."""
 
     code = "reward_model_not_found"
-    default_message = "There is no such reward model; ./labs reward-model list shows those there are."
+    default_message = "There is no such reward model; ./labs reward-model list shows all models."
 
 
 class CalibrationNotFound(NotFound):
     """The lab has no such calibration of its own."""
 
     code = "calibration_not_found"
-    default_message = "There is no such calibration of this lab."
+    default_message = "This lab has no such calibration."
 
 
 class LabNotFound(NotFound):
     """Unknown id of a lab; told to operators alone."""
 
     code = "lab_not_found"
-    default_message = "There is no such lab; ./labs tenants list shows those there are."
+    default_message = "There is no such lab; ./labs tenants list shows all labs."
 
 
 class KeyNotFound(NotFound):
     """Unknown id of a key; told to operators alone."""
 
     code = "key_not_found"
-    default_message = "There is no such API key; ./labs keys list shows those there are."
+    default_message = "There is no such API key; ./labs keys list shows all keys."
 
 
 class Conflict(ClientError):
     """The request is well formed but does not fit the present state."""
 
     code = "conflict"
-    default_message = "The request conflicts with the present state."
+    default_message = "The request conflicts with the current state."
 
 
 class HistoryMismatch(Conflict):
     """The messages sent before the new one are not the episode's log."""
 
     code = "history_mismatch"
-    default_message = "The history that was sent differs from the episode's own log."
+    default_message = "The history in the request differs from the episode's log."
 
 
 class IdempotencyMismatch(Conflict):
@@ -350,16 +350,16 @@ class NotJson(ClientError):
     """A request that changes something and does not say that its body is JSON, as every page of the web could send."""
 
     code = "unsupported_media_type"
-    default_message = (
-        "Say that the body is JSON with the header Content-Type: application/json (a JSONL file: application/jsonl)."
-    )
+    default_message = "Set the header Content-Type: application/json (for a JSONL file: application/jsonl)."
 
 
 class UnknownHost(ClientError):
     """The request was meant for a server of another name."""
 
     code = "unknown_host"
-    default_message = "This server does not go by the name in the Host header; its operator lists names in LABS_HOSTS."
+    default_message = (
+        "This server does not accept the name in the Host header; the operator sets accepted names in LABS_HOSTS."
+    )
 
 
 class BodyTooSlow(ClientError):
@@ -384,7 +384,7 @@ class BudgetExhausted(RateLimited):
     """The lab has spent what it may on language models for now."""
 
     code = "budget_exhausted"
-    default_message = "This lab has used up its budget for language-model judges for today."
+    default_message = "This lab has used up its daily budget for language models."
 
 
 class BudgetTooSmall(BudgetExhausted):
@@ -392,7 +392,7 @@ class BudgetTooSmall(BudgetExhausted):
 
     code = "budget_too_small"
     default_message = (
-        "One question to a language model costs more here than this lab may use in a whole day. "
+        "One question to a language model costs more than this lab's budget for a whole day. "
         "Send less text, or have the operator raise the limit."
     )
 
@@ -401,21 +401,21 @@ class ComputeExhausted(RateLimited):
     """The lab had more read than its plan allows in a minute."""
 
     code = "compute_exhausted"
-    default_message = "This lab has had more text read than its plan allows in a minute."
+    default_message = "This lab has sent more text than its plan allows per minute."
 
 
 class TooManyAtOnce(RateLimited):
     """The lab has as many requests in work as it may."""
 
     code = "too_many_at_once"
-    default_message = "This lab, or this key, has too many requests in work at once."
+    default_message = "This lab or key has too many requests in progress."
 
 
 class StorageExhausted(RateLimited):
     """The lab has stored what it may."""
 
     code = "storage_exhausted"
-    default_message = "This lab has stored as much as it may; delete conversations or ask the operator for more."
+    default_message = "This lab has reached its storage limit; delete conversations or ask the operator to raise it."
 
     def __init__(self, message: str | None = None, *, retry_after_s: int = 60) -> None:
         super().__init__(message, retry_after_s=retry_after_s)
@@ -435,14 +435,14 @@ class ProviderFailed(LabsError):
     """Something this service asked gave no usable answer; nothing was recorded."""
 
     code = "provider_failed"
-    default_message = "A provider failed. Nothing was recorded; the same request may be sent again."
+    default_message = "A provider failed. Nothing was recorded; you can send the same request again."
 
 
 class JudgeFailed(ProviderFailed):
     """A judge failed, so there is no reward: a failure never becomes a number."""
 
     code = "judge_failed"
-    default_message = "A judge failed. Nothing was recorded; the same request may be sent again."
+    default_message = "A judge failed. Nothing was recorded; you can send the same request again."
 
     def __init__(self, message: str | None = None, *, kind: str = "unsound", retry_after_s: int | None = None) -> None:
         if message is None and retry_after_s is not None:
@@ -458,14 +458,14 @@ class PersonaFailed(ProviderFailed):
     """The persona gave no reply that may be shown."""
 
     code = "persona_failed"
-    default_message = "The persona failed. Nothing was recorded; the same request may be sent again."
+    default_message = "The persona failed. Nothing was recorded; you can send the same request again."
 
 
 class AgentFailed(ProviderFailed):
     """An agent gave no turn: its endpoint failed. That is no reward of 0."""
 
     code = "agent_failed"
-    default_message = "The agent's endpoint failed. Nothing was recorded; the same request may be sent again."
+    default_message = "The agent's endpoint failed. Nothing was recorded; you can send the same request again."
 
     @classmethod
     def because(cls, cause: str) -> AgentFailed:

@@ -55,7 +55,7 @@ class AsyncAgents:
         return await self._send(agent_calls.agent(agent_id))
 
     async def delete(self, agent_id: str) -> AgentResponse:
-        """Forget an agent, its key and its place on the leaderboard."""
+        """Delete an agent with its key and its row on the leaderboard."""
         return await self._send(agent_calls.delete(agent_id))
 
     async def chat(

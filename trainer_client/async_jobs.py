@@ -116,13 +116,13 @@ class AsyncJobs:
         return await self._send(job_calls.report(job_id))
 
     async def cancel(self, job_id: str) -> JobResponse:
-        """Stop a job; what it has finished stays."""
+        """Cancel a job; finished items stay."""
         return await self._send(job_calls.moved(job_id, "cancel"))
 
     async def resume(self, job_id: str) -> JobResponse:
-        """Go on with a cancelled job."""
+        """Resume a cancelled job."""
         return await self._send(job_calls.moved(job_id, "resume"))
 
     async def retry(self, job_id: str) -> JobResponse:
-        """Take the dead items of a job again."""
+        """Retry the dead items of a job."""
         return await self._send(job_calls.moved(job_id, "retry"))

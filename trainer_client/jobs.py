@@ -116,13 +116,13 @@ class Jobs:
         return self._send(job_calls.report(job_id))
 
     def cancel(self, job_id: str) -> JobResponse:
-        """Stop a job; what it has finished stays."""
+        """Cancel a job; finished items stay."""
         return self._send(job_calls.moved(job_id, "cancel"))
 
     def resume(self, job_id: str) -> JobResponse:
-        """Go on with a cancelled job."""
+        """Resume a cancelled job."""
         return self._send(job_calls.moved(job_id, "resume"))
 
     def retry(self, job_id: str) -> JobResponse:
-        """Take the dead items of a job again."""
+        """Retry the dead items of a job."""
         return self._send(job_calls.moved(job_id, "retry"))

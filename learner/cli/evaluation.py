@@ -15,11 +15,15 @@ def evaluate(
     ],
     scenario: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLLECTION/SCENARIO", help="May be repeated; a collection stands for all of it."),
+        typer.Option(
+            metavar="COLLECTION/SCENARIO", help="Scenario, or collection for all of its scenarios; may be repeated."
+        ),
     ] = None,
-    episodes: Annotated[int, typer.Option(min=2, help="How many, spread over the scenarios.")] = 64,
-    max_turns: Annotated[int | None, typer.Option(min=1, help="Of an episode.", show_default="the scenario's")] = None,
-    model: Annotated[str, typer.Option(help="Name of the model, for an endpoint.")] = "default",
+    episodes: Annotated[int, typer.Option(min=2, help="Number of episodes, spread over the scenarios.")] = 64,
+    max_turns: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of turns per episode.", show_default="the scenario's")
+    ] = None,
+    model: Annotated[str, typer.Option(help="Name of the model at the endpoint.")] = "default",
     temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
     which: Which = "best",
     url: Url = None,

@@ -11,7 +11,9 @@ from learner.cli.options import RunFolder
 
 
 def algorithms(
-    show: Annotated[str | None, typer.Option(metavar="NAME", help="All choices of one, with its paper.")] = None,
+    show: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show all settings of one objective, with its paper.")
+    ] = None,
 ) -> None:
     """List the objectives."""
     from learner.algorithms import ALGORITHMS, PAPERS
@@ -29,9 +31,11 @@ def algorithms(
 
 
 def presets(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Print one, to begin an own file with.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Print a preset, as a start for your own file.")
+    ] = None,
 ) -> None:
-    """List the configurations that come with the package: `train NAME` runs one."""
+    """List the packaged configurations; `train NAME` runs one."""
     from learner.presets import about, preset_file, preset_names
 
     if name is not None:

@@ -12,7 +12,7 @@ from learner.cli.options import RunFolder, Which
 
 def export(
     folder: RunFolder,
-    to: Annotated[Path, typer.Argument(metavar="TO", help="A folder that is not there yet.")],
+    to: Annotated[Path, typer.Argument(metavar="TO", help="New folder to write.")],
     which: Which = "best",
 ) -> None:
     """Write a checkpoint as a plain folder that transformers and vLLM load; adapters are merged in."""
@@ -20,7 +20,7 @@ def export(
     from learner.stored import open_stored
 
     if to.exists() and any(to.iterdir()):
-        raise ValueError(f"{to} is not empty; name a folder that is not there yet")
+        raise ValueError(f"{to} is not empty; choose a new folder")
     stored = open_stored(folder, which)
     merged(stored.model).save_pretrained(to)
     stored.tokenizer.save_pretrained(to)
@@ -28,12 +28,13 @@ def export(
 
 
 def serve(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Of a run, or of a transformers model.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of a run or of a transformers model.")],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for a free one.")] = 8400,
     which: Which = "best",
     api_key: Annotated[
-        str | None, typer.Option(envvar="LEARNER_API_KEY", help="Asked of every caller; needed beyond loopback.")
+        str | None,
+        typer.Option(envvar="LEARNER_API_KEY", help="Key that every caller must send; required beyond loopback."),
     ] = None,
 ) -> None:
     """Serve a small policy as an OpenAI-compatible endpoint; for a large one, export it and use vLLM."""

@@ -22,9 +22,7 @@ Changes = Annotated[
         help="Change a setting of the file, such as optim.learning_rate=1e-5 or run.updates=50; may be repeated.",
     ),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print what would be done and the memory it takes, and end there.")
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and the memory it needs, then exit.")]
 ConfigFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A TOML file such as run.toml, or the name of a preset.")
 ]

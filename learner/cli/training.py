@@ -31,8 +31,8 @@ class ServerUnfitError(RuntimeError):
 
 
 def demo(
-    seed: Annotated[int, typer.Option(help="Of the weights and all sampling.")] = 0,
-    updates: Annotated[int | None, typer.Option(help="How many updates.", show_default="the preset's")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the weights and all sampling.")] = 0,
+    updates: Annotated[int | None, typer.Option(help="Number of updates.", show_default="the preset's")] = None,
     url: Url = None,
     out: Annotated[
         Path | None, typer.Option(help=_OUT_HELP, show_default="runs/demo-seed-SEED", metavar="FOLDER")
@@ -60,7 +60,7 @@ def train(
     change: Changes = None,
     dry_run: DryRun = False,
 ) -> int:
-    """Train as a TOML file or a preset says."""
+    """Train with a TOML file or a preset."""
     from learner import config
 
     chosen = config.load(file_or_preset(file), change or [])
@@ -135,7 +135,7 @@ def train_in(config: Config, folder: Path, url: str | None) -> int:
     if not run.ranks.first:
         return 0
     if run.saved < config.run.updates and not loop.is_over(run):
-        typer.echo(f"interrupted; the same command will go on from update {run.saved}", err=True)
+        typer.echo(f"interrupted; the same command will continue from update {run.saved}", err=True)
         return INTERRUPTED
     _say_what_came(run, time.monotonic() - started)
     return 0
@@ -153,14 +153,18 @@ def _opened(config: Config, folder: Path, display: Display) -> Run:
         kept = checkpoint.newest(folder / "checkpoints")
         told = " before there was a checkpoint: nothing is kept, and the same command starts again"
         if kept is not None:
-            told = f"; the same command will go on from update {kept.step}"
+            told = f"; the same command will continue from update {kept.step}"
         raise interrupted(told) from None
     finally:
         display.clear()
 
 
 def _say_it_will_end() -> None:
-    print("\nending after this update, with a checkpoint; Ctrl-C again ends at once", file=sys.stderr, flush=True)
+    print(
+        "\nstopping after this update, with a checkpoint; press Ctrl-C again to stop immediately",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _look(config: Config, url: str | None) -> None:

@@ -21,19 +21,17 @@ def tune(
             help="LOW..HIGH, LOW..HIGH:log, or a,b,c; such as optim.learning_rate=1e-5..1e-2:log. May be repeated.",
         ),
     ],
-    trials: Annotated[int, typer.Option(min=1, help="How many runs.")] = 10,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Runs at the same time; more than one are handed out by Ray Tune.")
-    ] = 1,
-    seed: Annotated[int, typer.Option(help="Of the search; the runs' own is run.seed.")] = 0,
+    trials: Annotated[int, typer.Option(min=1, help="Number of runs.")] = 10,
+    workers: Annotated[int, typer.Option(min=1, help="Runs at the same time; more than one use Ray Tune.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the search; the seed of the runs is run.seed.")] = 0,
     url: Url = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of the search; one that exists goes on.", show_default="runs/tune-FILE"),
+        typer.Option(help="Folder of the search; an existing search is continued.", show_default="runs/tune-FILE"),
     ] = None,
     change: Changes = None,
 ) -> int:
-    """Search for settings: each trial is a run of its own, judged by its best held-out reward."""
+    """Search for settings: each trial is a separate run, judged by its best held-out reward."""
     from learner import config
     from learner.tuning import Search
 
@@ -41,7 +39,7 @@ def tune(
 
     def play(chosen: config.Config, folder: Path) -> None:
         if train_in(chosen, folder, url) != 0:
-            raise interrupted("; the same command goes on with the search")
+            raise interrupted("; the same command continues the search")
 
     best = study.go(trials, play, typer.echo) if workers == 1 else study.go_on_ray(trials, workers, url, typer.echo)
     typer.echo(f"best held-out reward {best.value:.3f}: " + " ".join(f"--set {each}" for each in best.changes))

@@ -45,7 +45,7 @@ CAUSES: Mapping[FailureKind, str] = {
     FailureKind.HANG: "it did not finish its answer in time",
     FailureKind.RESET: "the connection could not be made, or broke",
     FailureKind.UNAUTHORISED: "it refuses the API key",
-    FailureKind.NOT_FOUND: "nothing is there under that path, or no such model",
+    FailureKind.NOT_FOUND: "the path or the model does not exist",
     FailureKind.MALFORMED: "its answer is no chat completion, or holds a message that the contract does not allow",
     FailureKind.EMPTY: "its answer is empty",
     FailureKind.TOO_LARGE: "its answer, or the conversation, is too long",

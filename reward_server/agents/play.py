@@ -59,7 +59,7 @@ class Player:
             try:
                 await self._episodes.turn(lab, episode_id, request, None)
             except (TurnInProgress, HistoryMismatch):
-                raise Unavailable("Another turn of this episode was played meanwhile.") from None
+                raise Unavailable("Another turn of this episode was played in the meantime.") from None
 
     async def _begun(self, lab: Lab, agent: AgentRow, item: AgentItem, name: str) -> str:
         config = EpisodeConfig(seed=item.seed, observation_role="user", metadata={"agent_id": agent.agent_id})

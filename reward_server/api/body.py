@@ -120,7 +120,7 @@ def _refuse_nul(value: object) -> None:
         elif isinstance(item, list):
             pending.extend(item)
         elif isinstance(item, str) and "\x00" in item:
-            raise InvalidRequest("Text may not hold NUL characters.")
+            raise InvalidRequest("Text must not contain NUL characters.")
 
 
 def _require_plain(request: Request) -> None:
@@ -136,4 +136,4 @@ def _require_few_values(body: bytes, most: int) -> None:
     for match in _TEXT_OR_SEPARATOR.finditer(body):
         found += match[0][:1] != b'"'
         if found > most:
-            raise InvalidRequest("The body holds more values than any request of this kind.")
+            raise InvalidRequest("The body contains too many values.")

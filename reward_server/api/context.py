@@ -188,7 +188,7 @@ async def within(deadline_s: float, work: Coroutine[Any, Any, T]) -> T:
         async with asyncio.timeout(deadline_s):
             return await work
     except TimeoutError:
-        raise Unavailable("The answer takes longer than allowed; send the same request again.") from None
+        raise Unavailable("The response takes longer than allowed; send the same request again.") from None
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:

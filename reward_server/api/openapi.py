@@ -31,16 +31,16 @@ _IF_BODY = (400, 408, 413)
 _IF_CHANGING = (415,)
 _IF_LIMITED = (401, 429)
 _ERRORS = {
-    400: "Bad input; `data.errors` names the places.",
+    400: "Invalid input; `data.errors` lists the fields.",
     401: "The key is missing, malformed, unknown or revoked.",
     403: "The key has no access to the collection, or lacks the scope of the call.",
-    404: "Unknown thing, expired episode, or another lab's episode.",
+    404: "Unknown or expired resource, or one of another lab.",
     408: "The body did not arrive in time.",
-    409: "The request conflicts with the present state.",
+    409: "The request conflicts with the current state.",
     413: "The body is too large.",
-    415: "The request does not say that its body is JSON.",
+    415: "The request has no JSON content type.",
     429: "The rate limit of the key is used up.",
-    500: "A mistake of the server.",
+    500: "Internal server error.",
     502: "A judge or a persona failed; nothing was recorded.",
     503: "Not ready or overloaded.",
 }
@@ -62,15 +62,15 @@ _HEADERS = {
     "RequestId": ("Identifier of the request; the same as `request_id`.", {"type": "string"}),
     "RateLimitLimit": ("Requests per minute of the key.", {"type": "integer"}),
     "RateLimitRemaining": ("Requests left.", {"type": "integer"}),
-    "RateLimitReset": ("Unix seconds at which the window is fresh again.", {"type": "integer"}),
-    "RetryAfter": ("Seconds to wait before the next try.", {"type": "integer"}),
-    "RetryAfterIfKnown": ("Seconds to wait before the next try; absent where nobody knows.", {"type": "integer"}),
+    "RateLimitReset": ("Unix time in seconds at which the window is reset.", {"type": "integer"}),
+    "RetryAfter": ("Seconds to wait before the next attempt.", {"type": "integer"}),
+    "RetryAfterIfKnown": ("Seconds to wait before the next attempt; absent if unknown.", {"type": "integer"}),
 }
 _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "Makes a retry safe: the same key and body return the stored answer for 24 hours.",
+    "description": "Makes a retry safe: the same key and body return the stored response for 24 hours.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
 

@@ -28,7 +28,7 @@ def _digits(text: object) -> object:
 def plain_text(text: str) -> str:
     """Refuse what no database takes, or what came as bytes that are no text."""
     if "\x00" in text:
-        raise ValueError("text may not hold NUL characters")
+        raise ValueError("text must not contain NUL characters")
     if "\ufffd" in text:  # the framework's substitute for such bytes, as of a lone surrogate
         raise ValueError("must be valid Unicode text")
     return text
@@ -41,7 +41,7 @@ PageLimit = Annotated[int, Field(ge=1, le=100), BeforeValidator(_digits)]
 class PageQuery(BaseModel):
     """Query of such a list."""
 
-    limit: PageLimit | None = Field(default=None, description="Entries of a page; without it, all that follow.")
+    limit: PageLimit | None = Field(default=None, description="Entries per page; without it, all that follow.")
     cursor: str | None = Field(default=None, description="`next_cursor` of the page before.")
 
 

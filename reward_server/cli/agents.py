@@ -15,17 +15,17 @@ AgentArgument = Annotated[str, typer.Argument(help="The agent's id.")]
 
 @app.command()
 def add(
-    name: Annotated[str, typer.Argument(help="What the leaderboard calls it.")],
-    base_url: Annotated[str, typer.Argument(help="What comes before /chat/completions.")],
-    model: Annotated[str, typer.Argument(help="The name under which the endpoint has it.")],
+    name: Annotated[str, typer.Argument(help="Name of the agent on the leaderboard.")],
+    base_url: Annotated[str, typer.Argument(help="URL of the endpoint, without /chat/completions.")],
+    model: Annotated[str, typer.Argument(help="Name of the model at the endpoint.")],
     api_key: Annotated[
         str | None, typer.Option(envvar="LABS_AGENT_API_KEY", help="Key of the endpoint.", show_envvar=False)
     ] = None,
     system_prompt: Annotated[
-        str | None, typer.Option(help="Instead of the scenario's name and description; empty for none.")
+        str | None, typer.Option(help="System prompt instead of the scenario's name and description; empty for none.")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="Sent with every request.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Of a turn.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Temperature, sent with every request.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Maximum number of tokens for a turn.")] = None,
     url: Url = None,
 ) -> None:
     """Add an agent; prints its id. Its key is read from LABS_AGENT_API_KEY."""
@@ -44,7 +44,7 @@ def add(
 
 @app.command("list")
 def list_agents(url: Url = None) -> None:
-    """List the agents, one a line, the newest first."""
+    """List the agents, one per line, newest first."""
     with connected(url) as client:
         for agent in client.agents.list(limit=100):
             typer.echo(f"{agent.agent_id}  {agent.kind}  {agent.name}")
@@ -54,12 +54,12 @@ def list_agents(url: Url = None) -> None:
 def evaluate(
     agent_id: AgentArgument,
     collection: Annotated[str, typer.Argument(help="Collection to play.")],
-    scenario: Annotated[str | None, typer.Option(help="One scenario of it; without it, all.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=256, help="How many seeds, from 0 on.")] = 8,
-    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is over.")] = False,
+    scenario: Annotated[str | None, typer.Option(help="Only this scenario of the collection.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=256, help="Number of seeds, starting at 0.")] = 8,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
     url: Url = None,
 ) -> None:
-    """Have an agent play every scenario with every seed; prints the id of the job."""
+    """Play an agent against every scenario with every seed; prints the id of the job."""
     with connected(url) as client:
         job = client.agents.evaluate(agent_id, collection, scenario, seeds=range(seeds))
         typer.echo(job.job_id)
@@ -69,14 +69,14 @@ def evaluate(
 
 @app.command()
 def delete(agent_id: AgentArgument, url: Url = None) -> None:
-    """Forget an agent, its key and its place on the leaderboard."""
+    """Delete an agent with its key and its row on the leaderboard."""
     with connected(url) as client:
         client.agents.delete(agent_id)
 
 
 def leaderboard(
     collection: Annotated[str, typer.Argument(help="Collection.")],
-    scenario: Annotated[str | None, typer.Option(help="One scenario of it; without it, all.")] = None,
+    scenario: Annotated[str | None, typer.Option(help="Only this scenario of the collection.")] = None,
     url: Url = None,
 ) -> None:
     """Show the lab's agents by mean reward, with 95 % intervals."""

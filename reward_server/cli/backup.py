@@ -15,29 +15,31 @@ from reward_server.settings import load_settings
 
 
 def backup(
-    archive: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it, such as labs.tar.gz.")],
+    archive: Annotated[Path, typer.Argument(metavar="FILE", help="File to write, for example labs.tar.gz.")],
     data: Data = None,
 ) -> None:
-    """Write database, pepper, models and calibrations into one file. The server may run meanwhile.
+    """Back up the database, pepper, models and calibrations to one file. The server can keep running.
 
-    Whoever has the file has the secret of the API keys and all conversations: keep it as safe as the server.
+    The file contains the secret of the API keys and all conversations: keep it as safe as the server.
     """
     from reward_server.jobs.backup.run import back_up
 
     if archive.exists():
-        raise ConfigurationError(f"{archive} exists: name another file")
+        raise ConfigurationError(f"{archive} exists: choose another file")
     done = asyncio.run(back_up(load_settings({"data": data}), archive))
     typer.echo(f"{archive}: {done.engine} at revision {done.revision}, {done.files} files, {done.size_bytes:,} bytes")
 
 
 def restore(
-    archive: Annotated[Path, typer.Argument(metavar="FILE", help="What backup wrote.", dir_okay=False)],
+    archive: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File written by the backup command.", dir_okay=False)
+    ],
     data: Data = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a database that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing database.")] = False,
 ) -> None:
-    """Make database, pepper, models and calibrations what a backup says. Servers have to be stopped.
+    """Restore the database, pepper, models and calibrations from a backup. Stop all servers first.
 
-    The next start brings an older backup to the present schema.
+    The next start migrates an older backup to the current schema.
     """
     from reward_server.jobs.backup.run import restore as bring_back
 

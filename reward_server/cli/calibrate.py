@@ -40,12 +40,12 @@ Method = Annotated[
     typer.Option(help="temperature (pairs), isotonic (labels), or without labels z_score, min_max, percentile."),
 ]
 Labels = Annotated[
-    Path | None, typer.Option(help="Labels for results of an evaluation, by key, id or row.", exists=True)
+    Path | None, typer.Option(help="Labels for the results of an evaluation, by key, id or row.", exists=True)
 ]
 Scale = Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")]
 Owner = Annotated[
     str | None,
-    typer.Option("--for", help="Scoring version or reward model of the rewards, if rows do not say."),
+    typer.Option("--for", help="Scoring version or reward model of the rewards, if the rows do not name it."),
 ]
 Combine = Annotated[
     bool, typer.Option("--combine", help="Also fit one non-negative combination of several named rewards.")
@@ -54,22 +54,22 @@ FromStore = Annotated[
     bool,
     typer.Option(
         "--from-store",
-        help="Rescale the server's own plain rewards: of the newest scoring version, or the one --for names.",
+        help="Fit to the server's own plain rewards: of the newest scoring version, or of the one in --for.",
     ),
 ]
 OfLab = Annotated[
     str | None,
     typer.Option(
         "--lab",
-        help="Of the store, this lab's rewards alone; the calibration is its own. \\[default: the only one]",
+        help="With --from-store, the rewards of this lab only; the calibration is its own. \\[default: the only lab]",
     ),
 ]
-AllLabs = Annotated[bool, typer.Option("--all-labs", help="The rewards of all labs together.")]
+AllLabs = Annotated[bool, typer.Option("--all-labs", help="Use the rewards of all labs together.")]
 Out = Annotated[
     Path | None, typer.Option(help="Folder to write to. \\[default: where the server looks]", file_okay=False)
 ]
 Remove = Annotated[
-    str | None, typer.Option(metavar="ID", help="Take a calibration away, with its diagram; nothing is fitted.")
+    str | None, typer.Option(metavar="ID", help="Delete a calibration and its diagram; nothing is fitted.")
 ]
 Data = Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)]
 
@@ -103,7 +103,7 @@ def calibrate(
     folder = out or _folder(settings, lab)
     if remove is not None:
         if source is not None or method is not None or from_store:
-            raise InvalidRequest("--remove goes with --out and --data alone")
+            raise InvalidRequest("--remove can be combined with --out and --data only")
         _take_away(remove, folder)
         return
     chosen = _known(method)
@@ -112,7 +112,7 @@ def calibrate(
     if lab is not None and all_labs:
         raise InvalidRequest("give --lab or --all-labs, not both")
     if all_labs and not from_store:
-        raise InvalidRequest("--all-labs has no effect without --from-store: leave it out, or add that")
+        raise InvalidRequest("--all-labs has no effect without --from-store: leave it out, or add --from-store")
     if source is None:
         found = asyncio.run(_stored(settings, owner, chosen, lab, all_labs=all_labs))
     else:
@@ -131,7 +131,7 @@ def _folder(settings: Settings, lab: str | None) -> Path:
 
     found = settings.calibrations if lab is None else of_lab(settings.calibrations, lab)
     if found is None:
-        raise InvalidRequest("--lab must be lower-case letters, digits and hyphens, 64 at most")
+        raise InvalidRequest("--lab must be at most 64 lower-case letters, digits and hyphens")
     return found
 
 
@@ -139,7 +139,7 @@ def _take_away(calibration_id: str, folder: Path) -> None:
     from reward_server.reward_models.calibration import take_away
 
     take_away(calibration_id, folder)
-    typer.echo(f"{calibration_id} is removed from {folder}")
+    typer.echo(f"{calibration_id} was deleted from {folder}")
 
 
 def _known(method: str | None) -> str:
@@ -159,8 +159,8 @@ def _stranger(calibration: Calibration, settings: Settings) -> str | None:
     try:
         reason = refused([calibration], settings).get(calibration.id)
     except LabsError as error:
-        return f"warning: whether it fits the server of {settings.data} is not known: {error.message}"
-    return reason and as_called(f"warning: the server of {settings.data} will refuse it (409): {reason}")
+        return f"warning: cannot check whether it matches the server of {settings.data}: {error.message}"
+    return reason and as_called(f"warning: the server of {settings.data} will reject it (409): {reason}")
 
 
 def _print(console: Console, kept: Kept, left_out: int) -> None:

@@ -39,9 +39,9 @@ def doctor(
     folder: Data = None,
     ask: Annotated[bool, typer.Option("--ask", help="Ask the provider of LLM judges one tiny question.")] = False,
 ) -> None:
-    """Check all that a start needs: settings, encoder, scenarios, judges, data folder, keys, port, LLM provider.
+    """Check the set-up: settings, encoder, scenarios, judges, data folder, keys, port, LLM provider.
 
-    The exit code is 1 where `serve` would not start, or would start with something broken.
+    The exit code is 1 if `serve` would not start, or would start with something broken.
     """
     from reward_server.telemetry.logs import configure_logging
 
@@ -171,8 +171,8 @@ def _calibrations(settings: Settings) -> Finding:
         mend = f"damaged: {damaged}; ./labs calibrate --remove takes one away"
         return Finding("calibrations", f"{len(usable)} of {len(there)} can be read", mend)
     strangers = sorted(refused(usable.values(), settings)) if usable else []
-    named = f"; of other versions or models: {', '.join(strangers)}" if strangers else ""
-    fitting = f", {len(usable) - len(strangers)} for what makes rewards now{named}" if usable else ""
+    named = f"; for other versions or models: {', '.join(strangers)}" if strangers else ""
+    fitting = f", {len(usable) - len(strangers)} for the current rewards{named}" if usable else ""
     return Finding("calibrations", f"{len(usable)}{fitting}")
 
 
@@ -186,7 +186,7 @@ def _port(settings: Settings) -> Finding:
         if _is_labs(settings):
             return Finding("port", f"Labs is running on {settings.port}")
         return Finding("port", f"{settings.host}:{settings.port}", error.message)
-    return Finding("port", f"{settings.port} is free" if settings.port else "any that is free")
+    return Finding("port", f"{settings.port} is free" if settings.port else "any free port")
 
 
 def _is_labs(settings: Settings) -> bool:
@@ -218,9 +218,9 @@ def _asked_llm(settings: Settings) -> Finding:
     try:
         answered = asyncio.run(ping(settings))
     except LlmFailed as failed:
-        return Finding("llm", f"{named} gave no answer: {failed.kind}", MENDS.get(failed.kind, "try again later"))
+        return Finding("llm", f"{named} did not answer: {failed.kind}", MENDS.get(failed.kind, "try again later"))
     if answered is None:
-        mend = "name who is to be asked with LABS_LLM_PROVIDER and LABS_LLM_MODEL; docs/providers.md says how"
+        mend = "set the provider and the model with LABS_LLM_PROVIDER and LABS_LLM_MODEL; see docs/providers.md"
         return Finding("llm", "none to ask", mend, is_advice=True)
     return Finding("llm", f"{named} answered as {answered}")
 

@@ -32,23 +32,24 @@ FORMAT_NAMES = (
 
 def evaluate(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="JSONL, JSON or CSV, also gzipped.", exists=True)],
-    collection: Annotated[str | None, typer.Option(help="Collection, for rows that name none.")] = None,
-    scenario: Annotated[str | None, typer.Option(help="Scenario, for rows that name none.")] = None,
+    collection: Annotated[str | None, typer.Option(help="Collection of rows that name none.")] = None,
+    scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
     format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {FORMAT_NAMES}.")] = "auto",
     agent_role: Annotated[str, typer.Option(help="Role of the agent in `messages`: assistant or user.")] = "assistant",
     agent_speaker: Annotated[
-        list[str] | None, typer.Option(help="Name of the agent where rows name speakers; may be repeated.")
+        list[str] | None, typer.Option(help="Name of the agent, if rows name speakers; may be repeated.")
     ] = None,
     persona_answers: Annotated[
         bool,
-        typer.Option("--persona-answers", help="Let the scenario's persona answer instead of the recorded partner."),
+        typer.Option("--persona-answers", help="Let the scenario's persona answer instead of the recorded party."),
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for results and report.", file_okay=False)] = Path("evaluation"),
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this number of rows.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     root: Annotated[Path | None, typer.Option("--dir", help="Folder of collections.", file_okay=False)] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder of the server whose reward model counts; LABS_DATA.", file_okay=False)
+        Path | None,
+        typer.Option(help="Data folder of the server whose reward model to use; LABS_DATA.", file_okay=False),
     ] = None,
 ) -> None:
     """Score a file of conversations and write results.jsonl, summary.json, report.md and plots."""
@@ -87,7 +88,7 @@ def task_of(
     from reward_server.jobs.evaluation.run import Task
 
     if format_name != "auto" and format_name not in FORMATS:
-        raise InvalidRequest(f"there is no format {format_name}: use one of auto, {', '.join(FORMATS)}")
+        raise InvalidRequest(f"unknown format {format_name}: use one of auto, {', '.join(FORMATS)}")
     if agent_role not in ("assistant", "user"):
         raise InvalidRequest("--agent-role must be assistant or user")
     speakers = tuple(agent_speaker or (("user",) if agent_role == "user" else ()))

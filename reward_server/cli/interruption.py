@@ -18,8 +18,8 @@ def interruption_told(out: Path, is_kept: Callable[[], bool]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        told = "interrupted before anything was worth keeping; the same command starts again"
+        told = "interrupted; nothing was kept yet, so the same command starts from the beginning"
         if is_kept():
-            told = f"interrupted; the same command with --resume goes on (--out {out})"
+            told = f"interrupted; the same command with --resume continues (--out {out})"
         typer.echo(f"labs: {told}", err=True)
         raise

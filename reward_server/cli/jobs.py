@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from trainer_client.client import LabsClient
     from trainer_client.wire import JobResponse
 
-app = typer.Typer(help="Score files in the background of a server, and follow the jobs.", no_args_is_help=True)
+app = typer.Typer(help="Run jobs on a server, such as scoring files, and follow them.", no_args_is_help=True)
 
-Url = Annotated[str | None, typer.Option(help="The server; LABS_URL. \\[default: http://127.0.0.1:8321]")]
+Url = Annotated[str | None, typer.Option(help="URL of the server; LABS_URL. \\[default: http://127.0.0.1:8321]")]
 JobArgument = Annotated[str, typer.Argument(help="The job's id.")]
 
 
@@ -29,19 +29,20 @@ TRAINING, CALIBRATION = "train_reward_model", "calibrate"
 
 @app.command()
 def submit(
-    file: Annotated[Path, typer.Argument(help="JSONL: one item in each line.", exists=True, dir_okay=False)],
+    file: Annotated[Path, typer.Argument(help="JSONL file with one item per line.", exists=True, dir_okay=False)],
     job_type: Annotated[
         str, typer.Option("--type", help="evaluate, compare, rescore, train_reward_model or calibrate.")
     ] = "evaluate",
-    collection: Annotated[str | None, typer.Option(help="Collection, for items that name none.")] = None,
-    scenario: Annotated[str | None, typer.Option(help="Scenario, for items that name none.")] = None,
+    collection: Annotated[str | None, typer.Option(help="Collection of items that name none.")] = None,
+    scenario: Annotated[str | None, typer.Option(help="Scenario of items that name none.")] = None,
     options: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Of train_reward_model and calibrate, as docs/jobs.md has them.")
+        str | None,
+        typer.Option(metavar="JSON", help="Options of train_reward_model or calibrate as JSON; see docs/jobs.md."),
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is over.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
     url: Url = None,
 ) -> None:
-    """Upload a file and queue a job over it; prints the job's id."""
+    """Upload a file and submit a job for it; prints the job's id."""
     given = _given(job_type, options)
     with connected(url) as client:
         uploaded = client.jobs.upload(file)
@@ -60,7 +61,7 @@ def submit(
 
 @app.command("list")
 def list_jobs(url: Url = None) -> None:
-    """List the jobs, one a line, the newest first."""
+    """List the jobs, one per line, newest first."""
     with connected(url) as client:
         for job in client.jobs.list(limit=100):
             typer.echo(_line(job))
@@ -69,10 +70,10 @@ def list_jobs(url: Url = None) -> None:
 @app.command()
 def show(
     job_id: JobArgument,
-    wait: Annotated[bool, typer.Option("--wait", help="Stay until it is over.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the job has ended.")] = False,
     url: Url = None,
 ) -> None:
-    """Show how a job stands; what it came to, once it is over."""
+    """Show the progress of a job, or its summary once it has ended."""
     with connected(url) as client:
         job = follow(client, job_id) if wait else client.jobs.get(job_id)
         if not wait:
@@ -85,10 +86,10 @@ def show(
 @app.command()
 def results(
     job_id: JobArgument,
-    out: Annotated[Path | None, typer.Option(help="File to write; standard output without it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write. \\[default: standard output]")] = None,
     url: Url = None,
 ) -> None:
-    """Write a line of JSON for every finished item."""
+    """Write one line of JSON for every finished item."""
     with connected(url) as client:
         lines = (line.model_dump_json(exclude_none=True) + "\n" for line in client.jobs.results(job_id))
         if out is None:
@@ -101,21 +102,21 @@ def results(
 
 @app.command()
 def cancel(job_id: JobArgument, url: Url = None) -> None:
-    """Stop a job; what it has finished stays."""
+    """Cancel a job; finished items stay."""
     with connected(url) as client:
         typer.echo(_line(client.jobs.cancel(job_id)))
 
 
 @app.command()
 def resume(job_id: JobArgument, url: Url = None) -> None:
-    """Go on with a cancelled job."""
+    """Resume a cancelled job."""
     with connected(url) as client:
         typer.echo(_line(client.jobs.resume(job_id)))
 
 
 @app.command()
 def retry(job_id: JobArgument, url: Url = None) -> None:
-    """Take the dead items of a job again."""
+    """Retry the dead items of a job."""
     with connected(url) as client:
         typer.echo(_line(client.jobs.retry(job_id)))
 

@@ -30,7 +30,7 @@ Root = Annotated[Path | None, typer.Option("--dir", help="Folder of collections.
 
 @app.command("list")
 def list_judges(root: Root = None, data: Data = None) -> None:
-    """Show the judges of this machine: names, versions, what they decide, whether they know how sure they are."""
+    """Show the judges of this server: names, versions, what they decide, whether they report uncertainty."""
     from reward_server.engine import load_scenarios, offline_engine
     from reward_server.jobs.agreement.roster import PER_ANSWER, seats
     from reward_server.llm.build import language_model
@@ -47,7 +47,7 @@ def list_judges(root: Root = None, data: Data = None) -> None:
         finally:
             if model is not None:
                 await model.close()
-        legend = f"{PER_ANSWER}: some answers say how sure they are, others do not"
+        legend = f"{PER_ANSWER}: some answers report uncertainty, others do not"
         table = Table(caption=legend if any(seat.uncertainty == PER_ANSWER for seat in found) else None)
         name_columns(table, "judge", "version")
         for heading in ("decides", "states uncertainty"):
@@ -65,21 +65,21 @@ def agree(
         Path, typer.Argument(metavar="DATA", help="Conversations or scores with labels, or pairs with a winner.")
     ],
     judge: Annotated[
-        list[str] | None, typer.Option(help="A judge to measure; repeat it for more. \\[default: rubric]")
+        list[str] | None, typer.Option(help="A judge to measure; may be repeated. \\[default: rubric]")
     ] = None,
-    collection: Annotated[str | None, typer.Option(help="Collection, for rows that name none.")] = None,
-    scenario: Annotated[str | None, typer.Option(help="Scenario, for rows that name none.")] = None,
+    collection: Annotated[str | None, typer.Option(help="Collection of rows that name none.")] = None,
+    scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
     scale: Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")] = (
         0.0,
         1.0,
     ),
     attacked: Annotated[
-        int, typer.Option(min=0, help="Conversations to attack and to read again; 0 leaves attacks out.")
+        int, typer.Option(min=0, help="Number of conversations to attack and to read again; 0 for no attacks.")
     ] = 50,
     out: Annotated[Path, typer.Option(help="Folder for report, figures and plot.", file_okay=False)] = Path(
         "agreement"
     ),
-    force: Annotated[bool, typer.Option("--force", help="Write over the files of an earlier report.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the files of an earlier report.")] = False,
     root: Root = None,
     data: Data = None,
 ) -> None:
@@ -101,7 +101,7 @@ def agree(
     console = Console()
     if entries[0].sides[0].scores:
         if judge:
-            raise InvalidRequest("The rows hold scores already: leave out --judge.")
+            raise InvalidRequest("The rows already contain scores: leave out --judge.")
         found = of_scores(entries)
     else:
         settings = load_settings({"data": data})

@@ -19,7 +19,7 @@ def data(settings: Settings) -> Finding:
     if not os.access(existing, os.W_OK):
         return Finding("data", str(settings.data), f"{existing} is not writable; choose another folder with --data")
     free = shutil.disk_usage(existing).free
-    mend = "make room: writes fail when the disk is full" if free < LOW_DISK_BYTES else None
+    mend = "free some disk space: writes fail if the disk is full" if free < LOW_DISK_BYTES else None
     return Finding("data", f"{settings.data}, {free / 1e9:.1f} GB free", mend)
 
 
@@ -29,10 +29,10 @@ def database(settings: Settings) -> Finding:
     from reward_server.store.migrate import require_known
 
     if not _has_database(settings):
-        return Finding("database", "none yet; the first start makes it")
+        return Finding("database", "none yet; the first start creates it")
     asyncio.run(require_known(settings.database))
     if broken := asyncio.run(damage(settings.database)):
-        mend = f"{'; '.join(broken)}: stop the server, and bring a backup back with ./labs restore"
+        mend = f"{'; '.join(broken)}: stop the server and restore a backup with ./labs restore"
         return Finding("database", "is damaged", mend)
     return Finding("database", f"whole, schema is current, {counted(_count_keys(settings), 'API key')}")
 
@@ -48,7 +48,7 @@ def keys(settings: Settings) -> Finding:
     if _has_database(settings) and _count_keys(settings):
         asyncio.run(_check_pepper(settings, pepper_of(settings) if pepper else b""))
     if may_be_open(settings, keyless=not (_has_database(settings) and _count_keys(settings))):
-        return Finding("keys", f"none: on {settings.host} calls need none")
+        return Finding("keys", f"none; calls on {settings.host} do not need one")
     return Finding("keys", "calls need one")
 
 
@@ -60,11 +60,11 @@ def security(settings: Settings) -> Finding:
         keyless = not (_has_database(settings) and _count_keys(settings))
         if weak := weaknesses(settings, keyless=keyless):
             return Finding("security", f"{counted(len(weak), 'setting')} too weak for production", "; ".join(weak))
-        return Finding("security", "fit for production")
+        return Finding("security", "ready for production")
     open_ = [f"chmod {mode} {path}" for path, mode in readable_by_others(settings)]
     if open_:
-        return Finding("security", "others can read what the server keeps", " && ".join(open_), is_advice=True)
-    return Finding("security", "what the server keeps is for its user alone")
+        return Finding("security", "other users can read the server's files", " && ".join(open_), is_advice=True)
+    return Finding("security", "only the server's user can read the server's files")
 
 
 async def _check_pepper(settings: Settings, pepper: bytes) -> None:

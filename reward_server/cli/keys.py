@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from reward_server.store.records import KeyRow
     from reward_server.store.store import Store
 
-app = typer.Typer(help="Make, list and revoke API keys.", no_args_is_help=True)
+app = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
 
 ARGUMENTS = {"lab_id": "--lab", "name": "NAME", "rate_per_minute": "--rate"}
 """What the caller wrote, by what it is called further in."""
@@ -39,29 +39,29 @@ Data = Annotated[Path | None, typer.Option(help="The server's data folder; LABS_
 @app.command()
 def create(
     name: Annotated[str, typer.Argument(help="What the key is for, for example ci or production.")],
-    lab: Annotated[str, typer.Option(help="Whose key it is: labs do not see each other's episodes.")],
+    lab: Annotated[str, typer.Option(help="Lab that owns the key; labs do not see each other's episodes.")],
     plan: Annotated[
-        Plan | None, typer.Option(help="standard: 60 requests a minute, premium: 300, custom: --rate.")
+        Plan | None, typer.Option(help="standard (60 requests per minute), premium (300) or custom (--rate).")
     ] = None,
-    rate: Annotated[int | None, typer.Option(min=1, help="Requests a minute; makes the plan custom.")] = None,
+    rate: Annotated[int | None, typer.Option(min=1, help="Requests per minute; makes the plan custom.")] = None,
     collection: Annotated[
-        list[str] | None, typer.Option(help="A collection the key may use; repeat it for more. \\[default: all]")
+        list[str] | None, typer.Option(help="A collection the key may use; may be repeated. \\[default: all]")
     ] = None,
-    full_scores: Annotated[bool, typer.Option(help="Adds score_breakdown to this key's answers.")] = False,
+    full_scores: Annotated[bool, typer.Option(help="Add score_breakdown to this key's responses.")] = False,
     scope: Annotated[
         list[Scope] | None,
-        typer.Option(help="What the key may be used for; repeat it for more. \\[default: all but operate]"),
+        typer.Option(help="A scope of the key; may be repeated. \\[default: all but operate]"),
     ] = None,
     operator: Annotated[
-        bool, typer.Option("--operator", help="Adds the scope operate: reward models, labs and keys, metrics.")
+        bool, typer.Option("--operator", help="Add the scope operate: reward models, labs and keys, metrics.")
     ] = False,
     expires_days: Annotated[int | None, typer.Option(min=1, max=3650, help="Days until the key stops working.")] = None,
-    concurrency: Annotated[int | None, typer.Option(min=1, help="Requests of this key in work at once.")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Limit of requests in progress of this key.")] = None,
     data: Data = None,
 ) -> None:
-    """Make a key and print it, once."""
+    """Create a key and print it. It is shown only once."""
     if rate is not None and plan not in (None, Plan.CUSTOM):
-        raise typer.BadParameter("--rate goes with --plan custom alone")
+        raise typer.BadParameter("--rate needs --plan custom")
     chosen = Plan.CUSTOM if rate is not None else plan or Plan.STANDARD
     _refuse_unknown(collection or [])
 
@@ -90,7 +90,7 @@ def create(
 
 @app.command("list")
 def list_keys(data: Data = None) -> None:
-    """List the keys, one a line, without their secrets."""
+    """List the keys, one per line, without their secrets."""
 
     async def work(ring: KeyRing) -> list[KeyRow]:
         return await ring.list()
@@ -100,7 +100,7 @@ def list_keys(data: Data = None) -> None:
         typer.echo(_line(row))
     if not rows:
         where = f" --data {shlex.quote(str(data))}" if data else ""
-        typer.echo(as_called(f"There are no keys; make one: ./labs keys create NAME --lab LAB{where}"), err=True)
+        typer.echo(as_called(f"There are no keys; create one: ./labs keys create NAME --lab LAB{where}"), err=True)
 
 
 def _line(row: KeyRow) -> str:
@@ -124,10 +124,10 @@ def _line(row: KeyRow) -> str:
 
 @app.command()
 def revoke(
-    key_id: Annotated[str, typer.Argument(help="The key's id, as `keys list` shows it behind `id=`.")],
+    key_id: Annotated[str, typer.Argument(help="Id of the key, as `keys list` shows it after `id=`.")],
     data: Data = None,
 ) -> None:
-    """End a key; running servers notice within a second."""
+    """Revoke a key; running servers notice within a second."""
 
     async def work(ring: KeyRing) -> None:
         await ring.revoke(key_id)

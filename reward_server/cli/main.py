@@ -105,7 +105,7 @@ if called() == IN_A_CHECKOUT:
     # `deploy/bootstrap.py` runs these before it comes to this program: they are here for the help alone.
     for name, about in {
         "learner": "Train an agent with the bundled learner.",
-        "test": "Run all checks of the checkout, or the tests that are named.",
+        "test": "Run all checks of the checkout, or the given tests.",
     }.items():
         app.command(name, help=about, rich_help_panel="In a checkout", context_settings=ANYTHING)(
             _of_the_checkout(name)

@@ -23,8 +23,10 @@ Data = Annotated[Path | None, typer.Option("--data", help="The server's data fol
 Encoder = Annotated[
     str | None, typer.Option(help="Text encoder: the packaged one, a folder or a hub name; LABS_ENCODER.")
 ]
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model's id, as `list` shows it, or its folder.")]
-Lab = Annotated[str | None, typer.Option(help="Of this lab's own models. \\[default: those that all labs share]")]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="Id of a model, as `list` shows it, or its folder.")]
+Lab = Annotated[
+    str | None, typer.Option(help="One of this lab's own models. \\[default: the models that all labs share]")
+]
 Scale = Annotated[tuple[float, float], typer.Option(metavar="LOW HIGH", help="The labels that mean 0 and 1.")]
 Ties = Annotated[
     Literal["drop", "half"], typer.Option(help="Pairs without a winner: drop, or half (learned as a tie).")
@@ -33,7 +35,7 @@ Ties = Annotated[
 
 SkipBad = Annotated[
     int,
-    typer.Option("--skip-bad", min=0, metavar="N", help="Leave out up to N rows that cannot be read, and say which."),
+    typer.Option("--skip-bad", min=0, metavar="N", help="Leave out up to N invalid rows, and list them."),
 ]
 
 
@@ -51,7 +53,7 @@ def registry_of(settings: Settings, lab: str | None = None) -> Registry:
     shared = Registry(settings.reward_models)
     found = shared if lab is None else shared.of(lab)
     if found is None:
-        raise InvalidRequest("--lab must be lower-case letters, digits and hyphens, 64 at most")
+        raise InvalidRequest("--lab must be at most 64 lower-case letters, digits and hyphens")
     return found
 
 

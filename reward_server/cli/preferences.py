@@ -16,7 +16,7 @@ from reward_server.settings import Settings, load_settings
 if TYPE_CHECKING:
     from reward_server.preferences.export import Manifest, Query
 
-app = typer.Typer(help="Preference pairs of a lab, for DPO and reward models.", no_args_is_help=True)
+app = typer.Typer(help="Export preference pairs of a lab, for DPO and reward models.", no_args_is_help=True)
 
 
 @app.callback()
@@ -26,20 +26,20 @@ def _group() -> None:
 
 @app.command()
 def export(
-    lab: Annotated[str, typer.Option(help="Whose pairs; `development` is the lab of a server without keys.")],
+    lab: Annotated[str, typer.Option(help="Lab that owns the pairs; `development` on a server without keys.")],
     format_name: Annotated[
         str, typer.Option("--format", help="trl (also for `learner train`), openrlhf or openai.")
     ] = "trl",
-    out: Annotated[Path, typer.Option(help="The file; its manifest is written beside it.", dir_okay=False)] = Path(
-        "preferences.jsonl"
-    ),
-    min_margin: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least difference of the rewards.")] = 0.0,
-    collection: Annotated[str | None, typer.Option(help="One collection alone.")] = None,
-    source: Annotated[str | None, typer.Option(help="One source alone: label, compare or episodes.")] = None,
+    out: Annotated[
+        Path, typer.Option(help="File to write; the manifest is written next to it.", dir_okay=False)
+    ] = Path("preferences.jsonl"),
+    min_margin: Annotated[float, typer.Option(min=0.0, max=1.0, help="Minimum difference of the rewards.")] = 0.0,
+    collection: Annotated[str | None, typer.Option(help="Only this collection.")] = None,
+    source: Annotated[str | None, typer.Option(help="Only this source: label, compare or episodes.")] = None,
     until: Annotated[
-        datetime | None, typer.Option(help="Leave out what was stored later (UTC).", formats=["%Y-%m-%dT%H:%M:%S"])
+        datetime | None, typer.Option(help="Leave out pairs stored later (UTC).", formats=["%Y-%m-%dT%H:%M:%S"])
     ] = None,
-    provenance: Annotated[bool, typer.Option(help="Whether lines say where they come from.")] = True,
+    provenance: Annotated[bool, typer.Option(help="Whether lines include their provenance.")] = True,
     data: Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)] = None,
 ) -> None:
     """Write a lab's preference pairs: from human labels, comparisons and groups of episodes."""

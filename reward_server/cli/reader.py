@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reward_server.reader.evaluate import Prediction
 
 app = typer.Typer(
-    help="Train and measure the reader: what tells which facts an agent turn asks for and what it promises.",
+    help="Train and measure the reader, which decides what an agent turn asks for and promises.",
     no_args_is_help=True,
 )
 
@@ -25,7 +25,7 @@ Files = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="FILES",
-        help="Labelled turns, JSONL named <collection>__<scenario>.jsonl. \\[default: the packaged turns kept aside]",
+        help="Labelled turns, JSONL named <collection>__<scenario>.jsonl. \\[default: the packaged held-out turns]",
     ),
 ]
 Scenarios = Annotated[
@@ -36,14 +36,14 @@ Scenarios = Annotated[
 @app.command()
 def evaluate(
     files: Files = None,
-    predictions: Annotated[Path | None, typer.Option(help="Write one row a turn to this JSONL file.")] = None,
+    predictions: Annotated[Path | None, typer.Option(help="Write one row per turn to this JSONL file.")] = None,
     scenarios: Scenarios = None,
     artefact: Annotated[
         Path | None, typer.Option(help="Measure this artefact instead of the packaged one.", dir_okay=False)
     ] = None,
     opened: Annotated[
         bool,
-        typer.Option("--after-opening", help="Read turns that name no line before them after the persona's opening."),
+        typer.Option("--after-opening", help="Read turns without a `before` after the persona's opening."),
     ] = False,
 ) -> None:
     """Print, per collection, how many labelled turns are understood, with 95 % intervals.
@@ -64,7 +64,7 @@ def evaluate(
         else:
             rows = [row for row in packaged_turns(scenarios or COLLECTIONS, library) if row.turn.kept_aside]
         if not rows:
-            raise InvalidRequest("no labelled turns: name files, or keep scenarios with .turns.jsonl files")
+            raise InvalidRequest("no labelled turns: name files, or use scenarios with .turns.jsonl files")
         rows = after_opening(library, rows) if opened else rows
         raw = _existing(artefact).read_bytes() if artefact else None
         found = predict(library, local_reader(load_settings().anchors, raw=raw), rows)
@@ -82,7 +82,7 @@ def train(
     leave_out: Annotated[
         list[str] | None,
         typer.Option(
-            help="Train without this collection, and measure on it as a scenario of your own would be; may be repeated."
+            help="Train without this collection and measure on it, as on a scenario of your own; may be repeated."
         ),
     ] = None,
     epochs: Annotated[
@@ -94,7 +94,7 @@ def train(
             "--from", help="Train the encoder of this artefact further (3 passes are enough).", dir_okay=False
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Decides samples and initial weights.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples and initial weights.")] = 0,
 ) -> None:
     """Train the reader on the labelled turns of the scenarios and write its artefact (safetensors).
 

@@ -38,10 +38,10 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 """What each check looks at: where that is wrong it would tell of a server that nobody asked for."""
 MENDS: Mapping[str, str] = {
     **{kind.value: hint for kind, hint in HINTS.items()},
-    "timeout": "check LABS_LLM_BASE_URL, or give more time with LABS_LLM_DEADLINE_S",
+    "timeout": "check LABS_LLM_BASE_URL, or raise LABS_LLM_DEADLINE_S",
     "reset": "nothing answers at LABS_LLM_BASE_URL",
-    "malformed": "the model does not hold to JSON schemas; choose another",
-    "rejected": "the model does not take JSON schemas; choose another (or LABS_LLM_LOGPROBS=false, if it is those)",
+    "malformed": "the model does not follow JSON schemas; choose another",
+    "rejected": "the model rejects JSON schemas (choose another) or log-probabilities (set LABS_LLM_LOGPROBS=false)",
     "no_logprobs": NO_LOGPROBS_HINT,
 }
 """By the kind of the failure; against any other kind there is nothing to set."""

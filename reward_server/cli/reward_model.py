@@ -88,7 +88,8 @@ def train(
 def evaluate(
     model: Model,
     source: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Rows as for `train`, which it was not trained on.", dir_okay=False)
+        Path,
+        typer.Argument(metavar="DATA", help="Rows as for `train`, but not the ones it was trained on.", dir_okay=False),
     ],
     out: Annotated[Path | None, typer.Option(help="Folder for report.md and plots.", file_okay=False)] = None,
     scale: Scale = (0.0, 1.0),
@@ -97,7 +98,7 @@ def evaluate(
     encoder: Encoder = None,
     data: Data = None,
 ) -> None:
-    """Measure a model on other data, beside the simple baselines that were fitted with it."""
+    """Measure a model on other data, next to the simple baselines that were fitted with it."""
     console = Console()
     with shown(console) as report:
         report("reading", 0, 1)
@@ -134,7 +135,7 @@ def evaluate(
 
 @app.command("list")
 def list_models(lab: Lab = None, data: Data = None) -> None:
-    """List the models of the server, newest first, one a line; the active one is marked."""
+    """List the models of the server, one per line, newest first; the active one is marked."""
     from reward_server.settings import load_settings
 
     registry = registry_of(load_settings({"data": data}), lab)
@@ -150,15 +151,15 @@ def list_models(lab: Lab = None, data: Data = None) -> None:
 @app.command()
 def activate(
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A model's id, or its folder.")] = None,
-    off: Annotated[bool, typer.Option("--off", help="Let no model serve.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Deactivate the active model.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Even one below a simple baseline, or that judges style.")
+        bool, typer.Option("--force", help="Activate it even if it is below a simple baseline or judges style.")
     ] = False,
     lab: Lab = None,
     encoder: Encoder = None,
     data: Data = None,
 ) -> None:
-    """Let a model serve as `reward_model`, for all labs or for one; running servers notice at once."""
+    """Activate a model as `reward_model`, for all labs or for one; running servers notice immediately."""
     from reward_server.reward_models.dataset import NOT_FOR_SCENARIOS
     from reward_server.reward_models.fitness import unfit
     from reward_server.settings import load_settings
@@ -174,7 +175,7 @@ def activate(
     found = registry.open(model) if registry.has(model) else _open(model, settings)
     featurisers_of(settings).of(found)  # the server could not serve what does not fit its encoder
     if (why := unfit(found.card)) and not force:
-        raise InvalidRequest(f"{found.id} is not activated: {why}; --force activates it all the same")
+        raise InvalidRequest(f"{found.id} is not activated: {why}; --force activates it anyway")
     registry.activate(registry.add(found).id)
     typer.echo(f"Reward model {found.id} is active.", err=True)
     for note in found.card.data.notes:
@@ -188,13 +189,13 @@ def export(
     out: Annotated[Path, typer.Option(help="Folder to write.", file_okay=False)],
     data: Data = None,
 ) -> None:
-    """Write a model with its encoder and a README to a folder that can be used elsewhere."""
+    """Export a model with its encoder and a README to a folder that can be used elsewhere."""
     from reward_server.reward_models.portable import export as write
     from reward_server.settings import load_settings
 
     found = _open(model, load_settings({"data": data}))
     write(found, out)
-    typer.echo(f"{found.id} is exported to {out}.", err=True)
+    typer.echo(f"{found.id} was exported to {out}.", err=True)
 
 
 # --- reading and showing --------------------------------------------------------------------------

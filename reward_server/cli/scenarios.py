@@ -55,7 +55,7 @@ def list_scenarios(root: Root = None) -> None:
 
 @app.command()
 def new(name: Annotated[str, typer.Argument(metavar="COLLECTION/SLUG")], root: Root = None) -> None:
-    """Begin a scenario from a commented example that passes the check; also its collection if there is none."""
+    """Create a scenario from a commented example that passes the check, and its collection if necessary."""
     from scenarios.template import begin
 
     try:
@@ -70,15 +70,18 @@ def new(name: Annotated[str, typer.Argument(metavar="COLLECTION/SLUG")], root: R
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[COLLECTION[/SCENARIO]]…", help="What to check. \\[default: all]")
+        list[str] | None,
+        typer.Argument(metavar="[COLLECTION[/SCENARIO]]…", help="Collection or scenario to check. \\[default: all]"),
     ] = None,
     root: Root = None,
-    seeds: Annotated[int, typer.Option(min=1, max=20, help="Plays of each agent with each temperament.")] = 2,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="Episodes of each agent with each temperament.")] = 2,
     probing: Annotated[int, typer.Option(min=0, max=2000, help="Probing turns per scenario.")] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    markdown_file: Annotated[Path | None, typer.Option("--markdown", help="Write the public table here.")] = None,
+    markdown_file: Annotated[
+        Path | None, typer.Option("--markdown", help="Write the public table to this Markdown file.")
+    ] = None,
 ) -> None:
-    """Lint scenarios, then play natural agents and bad policies against them with the real simulator and scorer."""
+    """Lint scenarios, then play natural agents and bad policies against them in the real simulator and scorer."""
     from reward_server.jobs.exam.report import markdown
 
     root = _root(root)
@@ -157,7 +160,7 @@ def _run(examiner: Examiner, library: Library, console: Console) -> list[Scenari
 
 _LEGEND = (
     "oracle to poor: mean rewards; best bad policy: the highest mean reward of a policy that understands nothing; "
-    "understood, wrong, opened, heard: on labelled turns kept aside; leaks: facts told while they were closed"
+    "understood, wrong, opened, heard: on held-out labelled turns; leaks: facts told while they were closed"
 )
 """What the columns mean."""
 

@@ -29,25 +29,26 @@ def score(
             help="A Parquet, JSONL, JSON or CSV file, a folder of Parquet files or of a saved data set, or hf:NAME.",
         ),
     ],
-    collection: Annotated[str | None, typer.Option(help="Collection, for rows that name none.")] = None,
-    scenario: Annotated[str | None, typer.Option(help="Scenario, for rows that name none.")] = None,
-    out: Annotated[Path, typer.Option(help="The results: .jsonl or .parquet.", dir_okay=False)] = Path("scores.jsonl"),
+    collection: Annotated[str | None, typer.Option(help="Collection of rows that name none.")] = None,
+    scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
+    out: Annotated[Path, typer.Option(help="Results file: .jsonl or .parquet.", dir_okay=False)] = Path("scores.jsonl"),
     engine: Annotated[str, typer.Option(help="local: this process; ray: workers on Ray (extra `ray`).")] = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Workers on Ray. \\[default: processors]")] = None,
     split: Annotated[str, typer.Option(help="Split of a data set.")] = "train",
     format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {FORMAT_NAMES}.")] = "auto",
     agent_role: Annotated[str, typer.Option(help="Role of the agent in `messages`: assistant or user.")] = "assistant",
     agent_speaker: Annotated[
-        list[str] | None, typer.Option(help="Name of the agent where rows name speakers; may be repeated.")
+        list[str] | None, typer.Option(help="Name of the agent, if rows name speakers; may be repeated.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this number of rows.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     root: Annotated[Path | None, typer.Option("--dir", help="Folder of collections.", file_okay=False)] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Folder of the server whose reward model counts; LABS_DATA.", file_okay=False)
+        Path | None,
+        typer.Option(help="Data folder of the server whose reward model to use; LABS_DATA.", file_okay=False),
     ] = None,
 ) -> None:
-    """Score a data set into a file; the numbers are those of the server, whichever engine makes them."""
+    """Score a data set into a file; rewards equal the server's with every engine."""
     from reward_server.jobs.evaluation.results import holds_results
     from reward_server.jobs.scoring.output import check_out
     from reward_server.jobs.scoring.run import journal_of, score_into
@@ -80,7 +81,7 @@ def _engine(name: str, setup: Setup, workers: int | None) -> Engine:
     if name != "local":
         raise InvalidRequest("--engine must be local or ray")
     if workers is not None:
-        raise InvalidRequest("--workers goes with --engine ray")
+        raise InvalidRequest("--workers needs --engine ray")
     return LocalEngine(setup)
 
 

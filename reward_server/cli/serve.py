@@ -42,7 +42,8 @@ def serve(
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error; LABS_LOG_LEVEL.")] = None,
     standby: Annotated[
-        bool, typer.Option("--standby", help="Load everything, then wait until the server on this data has ended.")
+        bool,
+        typer.Option("--standby", help="Load everything, then wait until the server on this data folder has ended."),
     ] = False,
 ) -> None:
     """Start the reward server (SQLite, no key needed on loopback) and print a curl line to try it."""
@@ -140,7 +141,7 @@ def banner(settings: Settings, port: int, services: Services) -> str:
     open_access = services.gatekeeper.open_access
     development = "Development mode: no API key exists, so calls need none."
     if settings.metrics_access == "operator":
-        development += " That goes for /metrics, too: LABS_METRICS_ACCESS=operator takes effect with the first key."
+        development += " This includes /metrics: LABS_METRICS_ACCESS=operator takes effect with the first key."
     auth = "" if open_access else " -H 'Authorization: Bearer lab_YOUR_KEY'"
     collection, scenario = example(services.catalog)
     body = f'{{"collection_slug": "{collection}", "scenario_slug": "{scenario}"}}'

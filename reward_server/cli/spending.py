@@ -21,13 +21,13 @@ NONE = "none"
 
 
 def spending(
-    days: Annotated[int, typer.Option(min=1, max=366, help="So many days (UTC), today included.")] = 7,
-    lab: Annotated[str | None, typer.Option(help="One lab alone.")] = None,
+    days: Annotated[int, typer.Option(min=1, max=366, help="Number of days (UTC), including today.")] = 7,
+    lab: Annotated[str | None, typer.Option(help="Only this lab.")] = None,
     data: Annotated[
         Path | None, typer.Option("--data", help="The server's data folder; LABS_DATA.", file_okay=False)
     ] = None,
 ) -> None:
-    """Show what labs spent on language models: calls, tokens and money by day, the budget, and what is left of it."""
+    """Show the spending on language models by lab and day: calls, tokens, money, budget, and the rest of it."""
     from reward_server.llm.build import ceiling_of
     from reward_server.settings import load_settings
 

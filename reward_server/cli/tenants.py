@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reward_server.store.records import LabRow
     from reward_server.store.store import Store
 
-app = typer.Typer(help="List labs, limit what they use, delete what they stored.", no_args_is_help=True)
+app = typer.Typer(help="List labs, set their limits, delete their data.", no_args_is_help=True)
 
 NANO = 1_000_000_000
 MEGA = 1_000_000
@@ -30,36 +30,34 @@ Data = Annotated[Path | None, typer.Option(help="The server's data folder; LABS_
 
 @app.command("list")
 def list_tenants(data: Data = None) -> None:
-    """List the labs, one a line, with their limits."""
+    """List the labs, one per line, with their limits."""
     rows = with_store(data, lambda store: _tenants(store).list())
     for row in rows:
         typer.echo(_line(row))
     if not rows:
-        typer.echo("There are no labs; making a key makes its lab.", err=True)
+        typer.echo("There are no labs; creating a key creates its lab.", err=True)
 
 
 @app.command()
 def limit(
     lab: LabArgument,
-    characters_per_day: Annotated[int | None, typer.Option(min=0, help="Text read for it a day; 0: no limit.")] = None,
-    tokens_per_day: Annotated[int | None, typer.Option(min=0, help="Tokens of language models a day.")] = None,
-    usd_per_day: Annotated[float | None, typer.Option(min=0, help="Money for language models a day.")] = None,
-    concurrency: Annotated[int | None, typer.Option(min=0, help="Requests in work at once.")] = None,
+    characters_per_day: Annotated[int | None, typer.Option(min=0, help="Characters of text read per day.")] = None,
+    tokens_per_day: Annotated[int | None, typer.Option(min=0, help="Language model tokens per day.")] = None,
+    usd_per_day: Annotated[float | None, typer.Option(min=0, help="USD for language models per day.")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=0, help="Requests in progress at once.")] = None,
     storage_mb: Annotated[
         float | None,
-        typer.Option(
-            min=0, help="All that is stored, in megabytes: conversations, files, results of jobs, models, calibrations."
-        ),
+        typer.Option(min=0, help="Megabytes stored: conversations, files, results of jobs, models, calibrations."),
     ] = None,
     retention_days: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Days until conversations, files, jobs that are over and rows of broken trainings are deleted."
+            min=0, help="Days until conversations, files, ended jobs and rows of interrupted trainings are deleted."
         ),
     ] = None,
     data: Data = None,
 ) -> None:
-    """Limit what a lab uses; what is not given stays, and 0 takes a limit away."""
+    """Set limits of a lab. Limits that you leave out stay; 0 removes a limit."""
     given = {
         "characters_per_day": characters_per_day,
         "tokens_per_day": tokens_per_day,
@@ -80,15 +78,15 @@ def limit(
 @app.command("delete-data")
 def delete_data(
     lab: LabArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     data: Data = None,
 ) -> None:
-    """Delete all conversations of a lab, its reward models and calibrations, for good.
+    """Permanently delete a lab's conversations, reward models and calibrations.
 
     Its keys, its usage and the audit log stay.
     """
     if not yes:
-        typer.confirm(f"Delete all conversations, reward models and calibrations of {lab}, for good?", abort=True)
+        typer.confirm(f"Permanently delete all conversations, reward models and calibrations of {lab}?", abort=True)
     from reward_server.settings import load_settings
 
     folders = load_settings({"data": data}).folders_of

@@ -19,13 +19,13 @@ SHARES = (0.5, 0.95, 0.99)
 
 def top(
     url: Annotated[
-        str, typer.Option(envvar="LABS_URL", help="The server, as in http://127.0.0.1:8321.")
+        str, typer.Option(envvar="LABS_URL", help="URL of the server, for example http://127.0.0.1:8321.")
     ] = "http://127.0.0.1:8321",
     key: Annotated[
-        str | None, typer.Option(envvar="LABS_API_KEY", help="An operator's key, where /metrics takes one.")
+        str | None, typer.Option(envvar="LABS_API_KEY", help="An operator's key, if /metrics needs one.")
     ] = None,
-    every: Annotated[float, typer.Option(min=0.5, max=60.0, help="Seconds between two looks.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Look once, and print.")] = False,
+    every: Annotated[float, typer.Option(min=0.5, max=60.0, help="Seconds between updates.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print once and exit.")] = False,
 ) -> None:
     """Watch a running server: requests, latencies, turns, rewards, judges, cost, queues. Ctrl-C ends it."""
     console = Console()
@@ -51,9 +51,9 @@ def scraped(url: str, key: str | None) -> Page:
     try:
         answered = httpx2.get(f"{url.rstrip('/')}/metrics", headers=headers, timeout=5.0)
     except (httpx2.HTTPError, httpx2.InvalidURL):
-        raise ConfigurationError(f"No server answers at {url}: name it with --url") from None
+        raise ConfigurationError(f"No server answers at {url}: set the address with --url") from None
     if answered.status_code in (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN):
-        raise ConfigurationError("/metrics takes an operator's key: give it in LABS_API_KEY")
+        raise ConfigurationError("/metrics needs an operator's key: set it in LABS_API_KEY")
     if not answered.is_success:
         raise ConfigurationError(f"{url}/metrics answered HTTP {answered.status_code}")
     page: dict[str, dict[frozenset[tuple[str, str]], float]] = {}

@@ -34,11 +34,11 @@ Out = Annotated[Path, typer.Option(help="Folder for the model.", file_okay=False
 FromStore = Annotated[bool, typer.Option("--from-store", help="Train on the server's own evaluations and comparisons.")]
 OfLab = Annotated[
     str | None,
-    typer.Option(
-        help="This lab's rows of the store alone; the model is its own. \\[default: the only lab that has some]"
-    ),
+    typer.Option(help="With --from-store, the rows of this lab only; the model is its own. \\[default: the only lab]"),
 ]
-AllLabs = Annotated[bool, typer.Option("--all-labs", help="The rows of all labs together; all share the model.")]
+AllLabs = Annotated[
+    bool, typer.Option("--all-labs", help="Use the rows of all labs together; all labs share the model.")
+]
 Version = Annotated[
     str | None,
     typer.Option(
@@ -47,14 +47,15 @@ Version = Annotated[
     ),
 ]
 HeldOut = Annotated[float, typer.Option(min=0.05, max=0.5, help="Share of the rows to measure on.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Decides the split and the order of rows.")]
-Epochs = Annotated[int, typer.Option(min=1, max=10_000, help="Most epochs of one run.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of the split and the order of rows.")]
+Epochs = Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of epochs.")]
 Uncertainty = Annotated[
     Literal["bayesian", "ensemble"],
-    typer.Option(help="Where its doubt comes from: bayesian (last-layer posterior) or ensemble."),
+    typer.Option(help="Source of the uncertainty: bayesian (last-layer posterior) or ensemble."),
 ]
 Members = Annotated[
-    int | None, typer.Option(min=2, max=32, help="Heads of an ensemble, on resampled dialogues. \\[default: 8]")
+    int | None,
+    typer.Option(min=2, max=32, help="Number of heads of an ensemble, on resampled dialogues. \\[default: 8]"),
 ]
 ReadsOption = Annotated[
     Literal["answers", "words"],
@@ -98,7 +99,9 @@ StyleData = Annotated[
 ]
 Unfreeze = Annotated[
     bool,
-    typer.Option("--unfreeze", help="Fine-tune the encoder, too; kept only if it surely wins on held-out dialogues."),
+    typer.Option(
+        "--unfreeze", help="Fine-tune the encoder, too; kept only if it wins beyond chance on held-out dialogues."
+    ),
 ]
 KeepBy = Annotated[
     Literal["r2", "spearman", "pairwise"] | None,
@@ -107,7 +110,7 @@ KeepBy = Annotated[
         "are no labels]"
     ),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on where an interrupted training stopped.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted training.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +162,7 @@ class Wanted:
             (self.members, "--members", "--uncertainty ensemble", self.uncertainty == "ensemble"),
         ):
             if given is not None and not has:
-                raise InvalidRequest(f"{option} has no effect without {needs}: leave it out, or add that")
+                raise InvalidRequest(f"{option} has no effect without {needs}: leave it out, or add {needs}")
 
     def rows(self, settings: Settings) -> Dataset:
         """The data, if it is enough to learn from."""
@@ -282,7 +285,7 @@ def announce(trained: Trained, settings: Settings, out: Path, lab: str | None) -
     whose = "" if lab is None else f" --lab {lab}"
     command = f"./labs reward-model activate {trained.card.id}{whose}"
     if why := unfit(trained.card):
-        told = f"it should not serve: {why}; {command} --force does it all the same"
+        told = f"it should not serve: {why}; {command} --force activates it anyway"
     else:
         told = f"{command} lets it serve"
     console.print(as_called(told), highlight=False)
@@ -301,7 +304,7 @@ def _refuse_finished(out: Path) -> None:
     with suppress(UnusableModel):
         card = read_card(out)
         raise InvalidRequest(
-            f"nothing to go on with: the model in {out} is finished ({card.id}); leave out --resume and give another "
+            f"nothing to resume: the model in {out} is finished ({card.id}); leave out --resume and give another "
             "--out to train another one"
         )
 
@@ -312,7 +315,7 @@ def _trained(dataset: Dataset, task: Task, settings: Settings, report: Report) -
     from reward_server.jobs.reward_model.train import train
 
     if task.resume and not is_interrupted(task.out):
-        typer.echo(f"labs: nothing to go on with for {task.out}: training from the start", err=True)
+        typer.echo(f"labs: nothing to resume for {task.out}: training from the start", err=True)
     report("loading the encoder", 0, 1)
     tools = tools_on(featurisers_of(settings), task.reads, shelf_of(settings))
     report("loading the encoder", 1, 1)

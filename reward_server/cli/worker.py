@@ -19,14 +19,17 @@ from reward_server.settings import Settings, load_settings
 
 def worker(
     workers: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Slices of items at a time; LABS_JOB_WORKERS. \\[default: 1]")
+        int | None,
+        typer.Option(
+            min=1, max=64, help="Slices of items processed at the same time; LABS_JOB_WORKERS. \\[default: 1]"
+        ),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder for the database and the key pepper; LABS_DATA.", file_okay=False)
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error; LABS_LOG_LEVEL.")] = None,
 ) -> None:
-    """Do jobs that were submitted to a server of the same database."""
+    """Run jobs that were submitted to a server on the same database."""
     settings = load_settings({"job_workers": workers, "data": data, "log_level": log_level})
     if settings.job_workers == 0:
         settings = settings.model_copy(update={"job_workers": 1})

@@ -30,5 +30,5 @@ class ComputeBudget:
     def _require_some_of_the_day(self, lab: Lab) -> None:
         most = lab.limits.characters_per_day
         if most is not None and self._usage is not None and self._usage.characters_today(lab.lab_id) >= most:
-            told = "This lab has had as much text read today as it may."
+            told = "This lab has reached its daily limit of text."
             raise ComputeExhausted(told, retry_after_s=self._usage.until_tomorrow_s())

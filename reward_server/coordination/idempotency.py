@@ -77,7 +77,7 @@ class Outliving:
             async with asyncio.timeout(self._limit_s):
                 return await work
         except TimeoutError:
-            raise Unavailable("The answer took longer than allowed; nothing was recorded.") from None
+            raise Unavailable("The response took longer than allowed; nothing was recorded.") from None
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

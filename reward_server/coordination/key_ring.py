@@ -219,7 +219,7 @@ def _lab(row: KeyRow, limits: Limits) -> Lab:
 def require_lab_id(lab_id: str) -> None:
     """`InvalidRequest` unless a lab may be called so."""
     if not is_lab_id(lab_id):
-        problem = FieldProblem(("lab_id",), "must be lower-case letters, digits and hyphens, 64 at most")
+        problem = FieldProblem(("lab_id",), "must be at most 64 lower-case letters, digits and hyphens")
         raise InvalidRequest(f"{problem.loc[0]}: {problem.msg}", [problem])
 
 
@@ -232,7 +232,7 @@ def _check(lab_id: str, name: str, plan: Plan, rate_per_minute: int | None) -> N
     if len(name) > MAX_NAME_CHARACTERS:
         problems.append(FieldProblem(("name",), f"must have {MAX_NAME_CHARACTERS} characters at most"))
     if (plan is Plan.CUSTOM) != (rate_per_minute is not None):
-        problems.append(FieldProblem(("rate_per_minute",), "belongs to the custom plan, and to no other"))
+        problems.append(FieldProblem(("rate_per_minute",), "is allowed with the custom plan only"))
     elif rate_per_minute is not None and rate_per_minute < 1:
         problems.append(FieldProblem(("rate_per_minute",), "must be at least 1"))
     if problems:

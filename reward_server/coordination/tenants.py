@@ -45,7 +45,7 @@ class Tenants:
         row = LabRow(lab_id=lab_id, name=name, created_at=now, limits=limits)
         async with self._store.transaction() as work:
             if not await work.labs.add(row):
-                raise Conflict("There is a lab of this id.")
+                raise Conflict("A lab with this id already exists.")
             await work.audit.add(by.did(now, "lab.created", lab_id))
         return row
 

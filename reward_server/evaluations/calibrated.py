@@ -30,13 +30,13 @@ from trainer_client import wire
 log = get_logger(__name__)
 
 UNKNOWN = "There is no such calibration; GET /calibrations lists them."
-NOT_PLAIN = "A calibration goes with the plain reward: leave out everything else of reward_config."
+NOT_PLAIN = "A calibration applies to the plain reward: leave out all other fields of reward_config."
 NOT_THE_MODEL = (
-    "This calibration is of a learned model: ask for the reward of reward_model alone, with reward_config.composite "
+    "This calibration is for a learned model: ask for the reward of reward_model alone, with reward_config.composite "
     "and nothing else."
 )
 NOT_THE_PARTS = (
-    "This calibration is of the parts of a composite: leave out everything else of reward_config but the composite."
+    "This calibration is for the parts of a composite: leave out all fields of reward_config except composite."
 )
 
 

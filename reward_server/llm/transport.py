@@ -30,7 +30,7 @@ MAX_BODY_BYTES_WITH_LOGPROBS = 16_777_216
 MAX_RETRY_AFTER_S = 86_400.0
 HINTS: Mapping[FailureKind, str] = {
     FailureKind.UNAUTHORISED: "check LABS_LLM_API_KEY and the account's balance",
-    FailureKind.NOT_FOUND: "nothing is there under that path, or no such model: check LABS_LLM_BASE_URL (most servers "
+    FailureKind.NOT_FOUND: "the path or the model does not exist: check LABS_LLM_BASE_URL (most servers "
     "want it to end in /v1) and LABS_LLM_MODEL",
 }
 """What an operator can do against a refusal of all questions."""

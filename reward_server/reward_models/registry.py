@@ -59,7 +59,7 @@ class Registry:
             known = (card.id for card in self.cards())
             told = RewardModelNotFound.default_message
             if _ID.fullmatch(model_id):
-                told = f"There is no reward model {model_id}; ./labs reward-model list shows those there are."
+                told = f"There is no reward model {model_id}; ./labs reward-model list shows all models."
             raise RewardModelNotFound(told + meant(model_id, known, OF_IDS))
         return artefact.read(self.folder / model_id)
 
@@ -99,7 +99,7 @@ class Registry:
         return found
 
     def deactivate(self) -> None:
-        """Let no model serve."""
+        """Deactivate the active model."""
         (self.folder / ACTIVE).unlink(missing_ok=True)
 
     def remove(self, model_id: str) -> Card:

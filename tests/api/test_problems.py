@@ -104,7 +104,7 @@ def test_whatever_an_entry_lacks_there_is_a_sentence_for_it(kind: str) -> None:
         ({"status": "quokka"}, "Must be 'active', 'complete' or 'expired'."),
         ({"limit": "quokka"}, "Must be a whole number."),
         ({"limit": "9" * 5000}, "Must be a smaller whole number."),
-        ({"collection_slug": "quokka\0"}, "Text may not hold NUL characters."),
+        ({"collection_slug": "quokka\0"}, "Text must not contain NUL characters."),
     ],
 )
 def test_a_problem_of_the_query_in_words(sent: dict[str, str], told: str) -> None:

@@ -101,7 +101,7 @@ def test_rescaling_prints_where_rewards_lie_before_and_after(tmp_path: Path, met
 def test_a_version_that_the_server_does_not_have_is_told_with_the_present_one(tmp_path: Path, labelled: str) -> None:
     present = asyncio.run(present_version(Settings(data=tmp_path)))
     output = run(tmp_path, labelled, "--method", "min_max", "--for", VERSION)
-    refused = f"warning: the server of {tmp_path} will refuse it (409): This calibration was fitted for"
+    refused = f"warning: the server of {tmp_path} will reject it (409): This calibration was fitted for"
     assert f"{refused} {VERSION}, and rewards are now made by {present}" in output
     assert "warning" not in run(tmp_path, labelled, "--method", "min_max", "--for", present)
     rows = "".join(json.dumps({"reward": n / 40}) + "\n" for n in range(40))
@@ -111,7 +111,7 @@ def test_a_version_that_the_server_does_not_have_is_told_with_the_present_one(tm
     (tmp_path / "reward-models").mkdir()
     (tmp_path / "reward-models" / "active.json").write_text("damaged")
     model = run(tmp_path, str(tmp_path / "plain.jsonl"), "--method", "min_max", "--for", "rm_0123456789ab")
-    assert f"whether it fits the server of {tmp_path} is not known" in model
+    assert f"cannot check whether it matches the server of {tmp_path}" in model
 
 
 def test_rewards_of_several_judges_need_all_digits_of_the_version(
@@ -141,9 +141,9 @@ def test_a_calibration_is_taken_away_with_its_diagram(tmp_path: Path, labelled: 
         run(tmp_path, "--remove", "cal_0123456789ab")
     with pytest.raises(InvalidRequest, match="no calibration"):
         run(tmp_path, "--remove", f"../calibrations/{path.stem}")
-    with pytest.raises(InvalidRequest, match="--remove goes with"):
+    with pytest.raises(InvalidRequest, match="--remove can be combined"):
         run(tmp_path, labelled, "--remove", path.stem)
-    assert f"{path.stem} is removed" in run(tmp_path, "--remove", path.stem)
+    assert f"{path.stem} was deleted" in run(tmp_path, "--remove", path.stem)
     assert list((tmp_path / "calibrations").iterdir()) == []
     assert "give --method, one of temperature" in run(tmp_path, labelled)
 
@@ -218,7 +218,7 @@ def test_of_several_versions_in_the_store_the_choice_is_named(tmp_path: Path) ->
     assert f"z_score on 40 rows for {VERSION}" in newest
     chosen = run(tmp_path, "--from-store", "--method", "z_score", "--for", older)
     assert f"z_score on 35 rows for {older}" in chosen
-    assert "--for names" in " ".join(run(tmp_path, "--help").replace("│", "").split())
+    assert "the one in --for" in " ".join(run(tmp_path, "--help").replace("│", "").split())
 
 
 def test_beside_the_plain_reward_other_names_do_not_serve_and_that_is_said(tmp_path: Path, labelled: str) -> None:

@@ -52,7 +52,7 @@ def test_the_commands_of_a_checkout_are_listed_there_alone(labs: Labs) -> None:
             "Did you mean customer-support?",
         ),
         (["keys", "create", "x", "--lab", "a", "--plan", "premium", "--rate", "3"], {}, 2, "--plan custom"),
-        (["keys", "create", "x", "--lab", ""], {}, 2, "--lab must be lower-case letters"),
+        (["keys", "create", "x", "--lab", ""], {}, 2, "--lab must be at most 64 lower-case letters"),
         (["learner", "--port", "1"], {}, 1, "learner is a command of ./labs in a checkout"),
         (["serve", "--host", "0.0.0.0", "--port", "0"], {}, 1, "labs keys create"),
     ],
@@ -123,7 +123,7 @@ def test_labs_are_listed_limited_and_emptied(labs: Labs, tmp_path: Path) -> None
 def test_where_no_key_is_it_says_how_to_make_one(labs: Labs, tmp_path: Path) -> None:
     listed = labs("keys", "list", "--data", str(tmp_path))
     assert (listed.returncode, listed.stdout) == (0, "")
-    assert listed.stderr == f"There are no keys; make one: ./labs keys create NAME --lab LAB --data {tmp_path}\n"
+    assert listed.stderr == f"There are no keys; create one: ./labs keys create NAME --lab LAB --data {tmp_path}\n"
 
 
 @pytest.mark.slow

@@ -90,8 +90,7 @@ def test_a_model_and_a_calibration_that_cannot_be_used_are_named_with_the_way_ou
     assert done.returncode == 1
     assert "rm_0123456789ab is active, and cannot be used" in done.stdout
     assert (
-        "There is no reward model rm_0123456789ab; ./labs reward-model list shows those there are: activate"
-        in done.stdout
+        "There is no reward model rm_0123456789ab; ./labs reward-model list shows all models: activate" in done.stdout
     )
     assert "damaged: cal_0123456789ab" in done.stdout
 
@@ -136,7 +135,7 @@ def test_calibrations_that_the_present_version_does_not_use_are_counted(labs: La
         assert fitted.returncode == 0, fitted.stderr
     done = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0")
     assert done.returncode == 0, done.stdout
-    assert "3, 1 for what makes rewards now; of other versions or models: cal_" in done.stdout
+    assert "3, 1 for the current rewards; for other versions or models: cal_" in done.stdout
 
 
 def test_a_misspelt_setting_is_named_and_stops_nothing(labs: Labs, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_ctrl_c_says_how_to_go_on(
         patch.setattr(running, "BATCH", 2)
         patch.setattr(ResultsFile, "append", one_batch)
         interrupted(work, patch)
-    told = f"labs: interrupted; the same command with --resume goes on (--out {work / 'out'})\n"
+    told = f"labs: interrupted; the same command with --resume continues (--out {work / 'out'})\n"
     assert capsys.readouterr().err == told
     assert len((work / "out" / "results.jsonl").read_text().splitlines()) == 2
     assert "5 of 6" in run(work, *HERE, "--resume")
@@ -102,7 +102,7 @@ def test_ctrl_c_before_the_first_results_says_that_nothing_was_kept(
         with monkeypatch.context() as patch:
             patch.setattr(command, slow, at_once)
             interrupted(work, patch)
-        told = "labs: interrupted before anything was worth keeping; the same command starts again\n"
+        told = "labs: interrupted; nothing was kept yet, so the same command starts from the beginning\n"
         assert capsys.readouterr().err == told
     assert "5 of 6" in run(work, *HERE)
 

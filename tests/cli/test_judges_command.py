@@ -63,7 +63,7 @@ def test_what_per_answer_means_is_said_where_a_row_says_it(monkeypatch: pytest.M
     for name, value in asked.items():
         monkeypatch.setenv(f"LABS_LLM_{name}", value)
     said = " ".join(run("list", "--dir", str(COLLECTIONS)).split())
-    assert "per answer: some answers say how sure they are, others do not" in said
+    assert "per answer: some answers report uncertainty, others do not" in said
 
 
 def test_judges_are_measured_and_reported(talks: str, tmp_path: Path) -> None:

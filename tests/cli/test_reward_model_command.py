@@ -123,7 +123,7 @@ def test_a_model_below_a_simple_baseline_is_not_activated_unless_forced(
     assert labs(monkeypatch, "activate", model) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f"labs: {model} is not activated: ")
-    assert line.endswith("--force activates it all the same")
+    assert line.endswith("--force activates it anyway")
     assert Registry(home / "data" / "reward-models").active_id() is None
     assert labs(monkeypatch, "activate", model, "--force") == 0
 
@@ -227,7 +227,7 @@ def test_nothing_to_resume_is_said(
 ) -> None:
     arguments = ("train", data_file(home), "--out", home / "model", "--epochs", 3)
     assert labs(monkeypatch, *arguments, "--resume") == 0
-    assert "nothing to go on with" in capsys.readouterr().err
+    assert "nothing to resume" in capsys.readouterr().err
 
 
 def test_a_finished_model_has_nothing_to_resume(
@@ -237,7 +237,7 @@ def test_a_finished_model_has_nothing_to_resume(
     capsys.readouterr()
     assert labs(monkeypatch, "train", home / "talks.jsonl", "--out", home / "model", "--resume") == 1
     said = capsys.readouterr().err
-    assert f"nothing to go on with: the model in {home / 'model'} is finished ({model})" in said
+    assert f"nothing to resume: the model in {home / 'model'} is finished ({model})" in said
     assert said.count("\n") == 1
 
 
@@ -253,14 +253,14 @@ def test_ctrl_c_before_the_training_says_that_nothing_was_kept(
             patched.setattr(module, slow, interrupted)
             assert labs(patched, *arguments) == 130
         assert capsys.readouterr().err == (
-            "labs: interrupted before anything was worth keeping; the same command starts again\n"
+            "labs: interrupted; nothing was kept yet, so the same command starts from the beginning\n"
         )
     kept = home / "model.training"
     kept.mkdir()
     (kept / "state.json").write_text("{}")
     monkeypatch.setattr(training, "read", interrupted)
     assert labs(monkeypatch, *arguments) == 130
-    assert "interrupted; the same command with --resume goes on" in capsys.readouterr().err
+    assert "interrupted; the same command with --resume continues" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate"])
@@ -501,7 +501,7 @@ def test_ctrl_c_says_how_to_go_on_and_going_on_ends_the_same(home: Path, monkeyp
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command with --resume goes on" in said
+    assert "the same command with --resume continues" in said
     assert not out.exists()
     assert labs(monkeypatch, *arguments, "--resume") == 0
     assert not place.exists()

@@ -75,7 +75,7 @@ def test_check_says_what_its_columns_mean(root: Path) -> None:
     said = " ".join(output.split())
     columns = ("oracle to poor", "best bad policy", "understood, wrong, opened, heard")
     assert all(f"{column}: " in said for column in columns)
-    assert "on labelled turns kept aside; leaks: facts told while they were closed" in said
+    assert "on held-out labelled turns; leaks: facts told while they were closed" in said
 
 
 def test_check_of_nothing_usable_is_one_clear_error(root: Path) -> None:

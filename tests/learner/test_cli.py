@@ -78,8 +78,8 @@ def test_ctrl_c_says_where_the_same_command_will_go_on(
         command = ["demo", "--out", str(tmp_path), "--updates", "4", "--url", url, *CHANGES]
         assert main(command) == 130
         error = capsys.readouterr().err
-        assert "ending after this update, with a checkpoint; Ctrl-C again ends at once" in error
-        assert error.endswith(f"interrupted; the same command will go on from update {saved}\n")
+        assert "stopping after this update, with a checkpoint; press Ctrl-C again to stop immediately" in error
+        assert error.endswith(f"interrupted; the same command will continue from update {saved}\n")
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         assert (tmp_path / "curve.png").exists()
         assert main(command) == 0

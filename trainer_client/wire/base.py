@@ -107,7 +107,7 @@ def _arguments(given: object) -> object:
     if len(given) > MAX_OBJECT_CHARACTERS:
         raise ValueError("the arguments are too long")
     if "\\u0000" in given:
-        raise ValueError("text may not hold NUL characters")
+        raise ValueError("text must not contain NUL characters")
     try:
         read = from_json(given, allow_inf_nan=False)
     except ValueError:

@@ -25,7 +25,7 @@ class LabLimits(RequestModel):
     usd_per_day: Annotated[float, Field(ge=0.0, le=1e9)] | None = None
     """Money for language models in a day; in the place of LABS_LLM_DAILY_USD."""
     concurrency: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Requests in work at once."""
+    """Requests in progress at once."""
     storage_mb: Annotated[float, Field(ge=0.0, le=1e9)] | None = None
     """All that is stored, in megabytes: conversations, uploaded files, results of jobs, reward models, calibrations."""
     retention_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
@@ -103,7 +103,7 @@ class CreateKeyRequest(RequestModel):
     full_scores: bool = False
     expires_days: Annotated[int, Field(ge=1, le=3650)] | None = None
     concurrency: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """Requests of this key in work at once."""
+    """Limit of requests in progress of this key."""
 
 
 class KeySummary(ResponseModel):

@@ -99,7 +99,7 @@ class LeaderboardQuery(BaseModel):
         default=None, min_length=1, max_length=128, description="One scenario of the collection; without it, all."
     )
     scoring_version: Annotated[str, AfterValidator(plain_text)] | None = Field(
-        default=None, min_length=1, max_length=64, description="`sv_…`; without it, the one that scores now."
+        default=None, min_length=1, max_length=64, description="`sv_…`; without it, the current version."
     )
 
 

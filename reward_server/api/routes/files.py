@@ -34,7 +34,7 @@ class PagedQuery(BaseModel):
 class UploadQuery(BaseModel):
     """Query of an upload."""
 
-    name: str = Field(default="upload.jsonl", max_length=200, description="What to call the file.")
+    name: str = Field(default="upload.jsonl", max_length=200, description="Name of the file.")
 
 
 @router.post("/files")

@@ -74,7 +74,7 @@ async def read_job(request: Request, lab: Caller, job_id: JobId) -> Response:
 @router.post("/jobs/{job_id}/cancel")
 @operation(_ONE)
 async def cancel_job(request: Request, lab: Caller, job_id: JobId) -> Response:
-    """Stop a job; what it has finished stays. One that is over stays as it is."""
+    """Cancel a job; finished items stay. One that is over stays as it is."""
     return answer(request, await services_of(request).jobs.cancel(lab, job_id))
 
 
@@ -88,7 +88,7 @@ async def resume_job(request: Request, lab: Caller, job_id: JobId) -> Response:
 @router.post("/jobs/{job_id}/retry")
 @operation(_MOVED)
 async def retry_job(request: Request, lab: Caller, job_id: JobId) -> Response:
-    """Take the dead items of a job again."""
+    """Retry the dead items of a job."""
     return answer(request, await services_of(request).jobs.retry(lab, job_id))
 
 
@@ -104,8 +104,10 @@ async def read_report(request: Request, lab: Caller, job_id: JobId) -> Response:
 class ResultsQuery(BaseModel):
     """Query of results."""
 
-    after: int = Field(default=-1, ge=-1, le=10**9, description="Begin after the item of this index.")
-    limit: int | None = Field(default=None, ge=1, le=10_000, description="So many lines; without it, all that follow.")
+    after: int = Field(default=-1, ge=-1, le=10**9, description="Start after the item with this index.")
+    limit: int | None = Field(
+        default=None, ge=1, le=10_000, description="Maximum number of lines; without it, all that follow."
+    )
 
 
 @router.get("/jobs/{job_id}/results")

@@ -86,7 +86,7 @@ async def change_lab(request: Request, lab: Caller, lab_id: str) -> Response:
 @router.delete("/labs/{lab_id}/data")
 @operation(Operation(DeletedData, scopes=_OPERATE, errors=(404,), response_example=examples.DELETED_DATA))
 async def delete_lab_data(request: Request, lab: Caller, lab_id: str) -> Response:
-    """Delete all conversations of a lab, its reward models and calibrations, for good.
+    """Permanently delete a lab's conversations, reward models and calibrations.
 
     Its keys, its usage and the audit log stay.
     """
@@ -97,7 +97,7 @@ async def delete_lab_data(request: Request, lab: Caller, lab_id: str) -> Respons
 class UsageQuery(BaseModel):
     """Query of GET /usage."""
 
-    days: int = Field(default=30, ge=1, le=366, description="So many days (UTC), today included.")
+    days: int = Field(default=30, ge=1, le=366, description="Number of days (UTC), including today.")
 
 
 @router.get("/usage")

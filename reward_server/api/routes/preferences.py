@@ -43,7 +43,7 @@ class PreferenceQuery(BaseModel):
     limit: PageLimit = 20
     cursor: str | None = None
     collection_slug: CollectionSlug | None = Field(default=None, max_length=128)
-    source: Source | None = Field(default=None, description="`label` or `compare`; `episodes` are in exports alone.")
+    source: Source | None = Field(default=None, description="`label` or `compare`; `episodes` exist in exports only.")
 
 
 class ExportQuery(BaseModel):
@@ -51,12 +51,12 @@ class ExportQuery(BaseModel):
 
     format: Format = Format.TRL
     min_margin: float = Field(
-        default=0.0, ge=0.0, le=1.0, description="Least margin; labels for which nobody gave one are always in."
+        default=0.0, ge=0.0, le=1.0, description="Minimum margin; labels without a margin are always included."
     )
     collection_slug: CollectionSlug | None = Field(default=None, max_length=128)
     source: Source | None = None
-    until: AwareDatetime | None = Field(default=None, description="Leave out what was stored later.")
-    provenance: bool = Field(default=True, description="Whether lines say where they come from.")
+    until: AwareDatetime | None = Field(default=None, description="Leave out pairs stored later.")
+    provenance: bool = Field(default=True, description="Whether lines include their provenance.")
 
 
 @router.post("/preferences")

@@ -94,7 +94,7 @@ class RescoreItems:
             return await self._episode(work, content["episode_id"])
         if isinstance(content.get("evaluation_id"), str):
             return await self._evaluation(work, content["evaluation_id"])
-        raise InvalidRequest("An item has an episode_id or an evaluation_id.")
+        raise InvalidRequest("An item needs an episode_id or an evaluation_id.")
 
     async def _evaluation(self, work: Work, evaluation_id: str) -> _Pair:
         lab = work.lab
@@ -128,7 +128,7 @@ class RescoreItems:
             raise EpisodeNotFound
         scenario_for(lab, self._catalog, row.collection, row.scenario)
         if not turns or not row.score_turns:
-            raise NothingToScore("Nothing of this episode was scored.")
+            raise NothingToScore("No turn of this episode was scored.")
         last = turns[-1]
         log = machine.log_of(row, turns)
         score = await self._turns.score(row, log, None)

@@ -62,7 +62,7 @@ class JobService:
         """Queue a job."""
         kind = self._kinds.get(request.type)
         if kind is None:
-            raise InvalidRequest(errors=[FieldProblem(("type",), "This server does no such jobs.")])
+            raise InvalidRequest(errors=[FieldProblem(("type",), "This server does not run jobs of this type.")])
         params = request.model_dump(exclude={"type", "file_id", "items"}, exclude_unset=True, exclude_none=True)
         await kind.check(lab, params)
 
@@ -72,7 +72,7 @@ class JobService:
             body = document(row, self._clock.now())
             async with self._store.transaction() as unit:
                 if await unit.jobs.count_open(lab.lab_id) >= OPEN_JOBS:
-                    told = f"This lab has {OPEN_JOBS} jobs that are not over; wait for one, or cancel one."
+                    told = f"This lab has {OPEN_JOBS} unfinished jobs; wait for one, or cancel one."
                     raise TooManyAtOnce(told, retry_after_s=60)
                 await unit.jobs.add(row)
                 await keep(unit, body)
@@ -133,14 +133,14 @@ class JobService:
         return await self.get(lab, job_id)
 
     async def retry(self, lab: Lab, job_id: str) -> Body:
-        """Take the dead items of a job again."""
+        """Retry the dead items of a job."""
         row = await self.find(lab, job_id)
         if row.dead == 0:
             raise Conflict("This job has no dead items.")
         async with self._store.transaction() as unit:
             moved = await unit.jobs.retry_dead(lab.lab_id, job_id, self._clock.now())
         if not moved:
-            raise Conflict("The job is not over yet.")
+            raise Conflict("The job has not ended yet.")
         self._wake()
         return await self.get(lab, job_id)
 

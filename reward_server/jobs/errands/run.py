@@ -73,4 +73,4 @@ async def _answer(
         else:
             result: JsonObject = said["result"]
             return result
-    raise Unavailable("The process that did it was ended.")
+    raise Unavailable("Its process was killed.")

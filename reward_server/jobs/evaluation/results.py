@@ -43,7 +43,7 @@ class ResultsFile:
         self._path = folder / RESULTS
         folder.mkdir(parents=True, exist_ok=True)
         if holds_results(folder) and not resume:
-            raise InvalidRequest(f"{self._path} exists already: use --resume to go on, or another --out")
+            raise InvalidRequest(f"{self._path} already exists: use --resume to continue, or another --out")
         self._mend()
         self.done = frozenset(result["key"] for result in self.read())
         if scoring_version is not None:
@@ -65,7 +65,7 @@ class ResultsFile:
         if versions - {scoring_version}:
             raise InvalidRequest(
                 f"{self._path} was scored under {', '.join(sorted(versions))}, this is {scoring_version}: "
-                "numbers of two versions do not mix, use another --out"
+                "rewards of two versions cannot be mixed, use another --out"
             )
 
     def read(self) -> Iterator[Result]:

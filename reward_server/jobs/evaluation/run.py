@@ -154,7 +154,7 @@ def _own_id(data: Any) -> Result:
 def _messages(talk: Conversation) -> list[Message]:
     """The messages as the API would accept them, or `InvalidRequest`."""
     if any("\x00" in message["content"] for message in talk.messages):
-        raise InvalidRequest("Text may not hold NUL characters.")
+        raise InvalidRequest("Text must not contain NUL characters.")
     try:
         return [Message.model_validate(message) for message in talk.messages]
     except ValidationError as error:

@@ -135,7 +135,7 @@ def _criteria(never: Sequence[str], always: Sequence[str]) -> Iterator[Advice]:
         yield Advice(f"no scripted agent met {names}: let the oracle show that it can be met")
     if always:
         names = ", ".join(f"`{name}`" for name in always)
-        yield Advice(f"every scripted agent met {names}: it tells nobody apart")
+        yield Advice(f"every scripted agent met {names}: it does not distinguish agents")
 
 
 def notes(found: Findings) -> Iterator[str]:
@@ -147,7 +147,7 @@ def notes(found: Findings) -> Iterator[str]:
     yield from _levels(found)
     for agent in BAD:
         if LIMITS.bad_aim < (mean := found.figures.mean(agent)) <= found.figures.bad_at_most:
-            yield f"the {agent} policy got {mean:.2f}, expected is at most {LIMITS.bad_aim:.2f}"
+            yield f"the {agent} policy got {mean:.2f}, expected at most {LIMITS.bad_aim:.2f}"
             yield from (f"  {line}" for line in _earned(found.scenario, agent, found.pairs))
     yield from (f"probing drew out {told}" for told in found.drawn_out[:_SHOWN])
     yield from found.heard.misses
@@ -163,7 +163,7 @@ def _levels(found: Findings) -> Iterator[str]:
         mean = found.figures.mean(agent)
         if low <= mean <= high:
             continue
-        yield f"the {agent} agent got {mean:.2f}, expected is {low:.2f} to {high:.2f}"
+        yield f"the {agent} agent got {mean:.2f}, expected {low:.2f} to {high:.2f}"
         plays = [pair for pair in found.pairs if pair[0].agent == agent]
         if mean < low:
             _, mark = min(plays, key=lambda pair: pair[1].reward)

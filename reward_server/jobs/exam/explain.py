@@ -94,7 +94,7 @@ def _closest(topic: str, record: Record) -> str:
             if found is not None and (best is None or found.confidence > best[0]):
                 best = found.confidence, turn.turn, sentence
     if best is None:
-        return "no sentence came near it"
+        return "no sentence came close to it"
     confidence, number, sentence = best
     return f"closest was turn {number} (“{sentence.text}”) at {confidence:.2f}, {_likeliest(sentence.topics)}"
 
@@ -118,7 +118,7 @@ def _committed(check: CommittedCheck, record: Record) -> Iterator[str]:
 
 
 def _closest_statement(name: str, record: Record) -> str:
-    best = (0.0, "no sentence came near it")
+    best = (0.0, "no sentence came close to it")
     for turn in record.turns:
         for sentence in turn.hearing.reading.readable:
             for each in sentence.commitments:

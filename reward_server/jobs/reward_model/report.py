@@ -102,7 +102,7 @@ def in_words(measured: Measured) -> list[str]:
             told = f"but their order holds (Spearman {own['spearman']['value']:.2f})"
             lines.append(f"This model ranks, it does not measure: {worse}, {told}. Compare its values with each other.")
         else:
-            lines.append(f"This model should not be activated: {worse}, and their order is not surely good.")
+            lines.append(f"This model should not be activated: {worse}, and their order is not reliably good.")
     mean = measured.baselines.get(MEAN, {})
     if "r2" in mean and mean["r2"]["value"] < _ANOTHER_MEAN:
         lines.append(
