@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ WATCHED = (
 )
 
 
-def draw_watched(runs: Mapping[str, Records], path: Path) -> None:
-    """One panel per figure, one line per run."""
+def draw_watched(runs: Mapping[str, Sequence[Records]], path: Path) -> None:
+    """One panel per figure, one line per run, one colour per name."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -28,10 +29,14 @@ def draw_watched(runs: Mapping[str, Records], path: Path) -> None:
 
     figure, axes = pyplot.subplots(2, 3, figsize=(13, 7), constrained_layout=True)
     for place, (kind, name, title) in zip(axes.flat, WATCHED, strict=True):
-        for run, records in runs.items():
-            points = [(record["step"], record[name]) for record in records if record["kind"] == kind and name in record]
-            if points:
-                place.plot(*zip(*points, strict=True), marker="o", markersize=3, label=run)
+        for colour, (run, repeats) in zip(
+            itertools.cycle(f"C{number}" for number in range(10)), runs.items(), strict=False
+        ):
+            for number, records in enumerate(repeats):
+                points = [(each["step"], each[name]) for each in records if each["kind"] == kind and name in each]
+                if points:
+                    label = None if number else run
+                    place.plot(*zip(*points, strict=True), marker="o", markersize=3, color=colour, label=label)
         place.set(title=title, xlabel="update")
         place.set_ylim(bottom=0)
         place.xaxis.set_major_locator(MaxNLocator(integer=True))

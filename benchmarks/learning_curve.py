@@ -51,7 +51,7 @@ def main() -> None:
             write("learning_curve", f"{text}\n\n{pictures}")
             curves = {f"seed {seed}": records for seed, records in runs.items()}
             plot_curve(curves, RESULTS / "learning_curve.png", "learner demo: held-out reward")
-            draw_watched(curves, RESULTS / "learning_curve_watched.png")
+            draw_watched({name: [records] for name, records in curves.items()}, RESULTS / "learning_curve_watched.png")
 
 
 def is_finished(folder: Path, updates: int) -> bool:

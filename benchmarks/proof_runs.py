@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from statistics import fmean
 
 from benchmarks.curves import draw_watched
 from benchmarks.processes import labs_server, running
-from benchmarks.proofs import ALONE, KINDS, Proof, Resumed, proof_of
+from benchmarks.proofs import ALONE, DPO_UPDATES, KINDS, PAIRS_GROUP, PAIRS_SEEDS, Proof, Resumed, proof_of
 from benchmarks.report import RESULTS, Table, environment, write
+from learner.fluency import Fluency
+from learner.warmup import load_script
 
 BROKEN_LIMIT = 0.05
 
@@ -35,27 +37,31 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(KINDS), default=[kind for kind in KINDS if kind not in ALONE])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--updates", type=int, default=10)
+    parser.add_argument("--finished", action="store_true", help="play nothing; show what is there")
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/proof_runs.*")
     arguments = parser.parse_args()
     folder: Path = arguments.runs
     folder.mkdir(parents=True, exist_ok=True)
     # Seed by seed, so that after a third of the time every algorithm has been seen once.
     proofs = [proof_of(kind, seed, arguments.updates) for seed in arguments.seeds for kind in arguments.only]
-    missing = [proof for proof in proofs if not proof.is_finished(folder)]
+    missing = [] if arguments.finished else [proof for proof in proofs if not proof.is_finished(folder)]
     if missing:
         with tempfile.TemporaryDirectory() as name:
             server = labs_server(Path(name))
             with running(server):
                 for proof in missing:
                     proof.play(server.url, folder)
-                    print(" | ".join(cells(proof, proof.records(folder))), flush=True)
-    done = [proof for proof in proofs if proof.is_finished(folder)]
+                    print(" | ".join(cells(proof, folder)), flush=True)
+    done = sorted((each for each in proofs if each.is_finished(folder)), key=lambda each: list(KINDS).index(each.kind))
     told = [table(done, folder).text(), *compared(done, folder), method(arguments.updates), environment()]
     text = "\n\n".join(told)
     print(f"\n{text}")
     if arguments.write:
         write("proof_runs", text + "\n\n![what was watched](proof_runs.png)")
-        draw_watched({proof.name: proof.records(folder) for proof in done}, RESULTS / "proof_runs.png")
+        # Updates of the others are of other things: of one reply, of pairs.
+        kinds = {proof.kind: None for proof in done if proof.kind not in (*ALONE, "single-turn")}
+        curves = {kind: [proof.records(folder) for proof in done if proof.kind == kind] for kind in kinds}
+        draw_watched(curves, RESULTS / "proof_runs.png")
 
 
 def table(proofs: Sequence[Proof], folder: Path) -> Table:
@@ -69,6 +75,7 @@ def table(proofs: Sequence[Proof], folder: Path) -> Table:
             "after",
             "learned",
             "broken turns",
+            "turns not all of the script",
             "repeated turns",
             "nats per token under the first weights",
             "KL",
@@ -77,12 +84,13 @@ def table(proofs: Sequence[Proof], folder: Path) -> Table:
         ],
     )
     for proof in proofs:
-        found.add(*cells(proof, proof.records(folder)))
+        found.add(*cells(proof, folder))
     return found
 
 
-def cells(proof: Proof, records: Sequence[Mapping[str, Any]]) -> list[str]:
+def cells(proof: Proof, folder: Path) -> list[str]:
     """What a row says."""
+    records = proof.records(folder)
     held_out = [record for record in records if record["kind"] == "eval" and "reward/mean" in record]
     training = [record for record in records if record["kind"] == "train"]
     first, last = held_out[0], held_out[-1]
@@ -97,12 +105,25 @@ def cells(proof: Proof, records: Sequence[Mapping[str, Any]]) -> list[str]:
         *(f"{each['reward/mean']:.3f} ± {each['reward/standard_error']:.3f}" for each in (first, last)),
         "yes" if learned else "no",
         f"{first['fluency/broken']:.1%} → {last['fluency/broken']:.1%}{'' if fluent else ' (too many)'}",
+        " → ".join(map(share_beside_script, proof.samples(folder))),
         f"{first['fluency/repeated']:.1%} → {last['fluency/repeated']:.1%}",
         f"{first['fluency/reference_nll']:.2f} → {last['fluency/reference_nll']:.2f}",
         f"{kl[-1]:.3f}" if kl else "",
         str(sum(record.get("episodes/errored", 0) for record in records)),
         f"{seconds / 60:.1f}",
     ]
+
+
+def share_beside_script(samples: Path) -> str:
+    """Of the policy's turns in the dialogues that a run keeps, those with a pair of words that the script never has.
+
+    Of single replies there are no dialogues.
+    """
+    known = Fluency.pairs_of(load_script("tired-and-dizzy").texts())
+    said = [line.removeprefix("policy :") for line in samples.read_text().splitlines() if line.startswith("policy :")]
+    turns = [line.rpartition("   [")[0].strip() for line in said]
+    strange = [not known.issuperset(Fluency.pairs_of([turn])) for turn in turns]
+    return f"{fmean(strange):.0%}" if strange else "-"
 
 
 def compared(proofs: Sequence[Proof], folder: Path) -> list[str]:
@@ -115,9 +136,14 @@ def method(updates: int) -> str:
     return (
         f"`./labs learner train PRESET` with {updates} updates of 8 groups of 8 episodes each, on"
         " `clinical-intake/tired-and-dizzy`; `qwen` and `gemma` are the preset `grpo` with a tiny model of that"
-        " family's shape. Every algorithm has a KL term (k3, beta 0.2). Reward and language are those of 64 seeds that"
-        " are never trained on. Learned: a rise beyond two standard errors of the difference. Minutes are those of"
-        " rollouts and updates, server and learner sharing the cores."
+        " family's shape, `gemma` at half the learning rate. Every algorithm has a KL term (k3, beta 0.2; GSPO 0.4)."
+        f" `dpo` makes {DPO_UPDATES} updates on pairs that the server exports of {PAIRS_SEEDS * PAIRS_GROUP} episodes"
+        " of the first policy; pairs that the tiny model's words cannot spell are left out. `single-turn` is scored"
+        " after one reply, so its rewards are small. Reward and language are those of 64 seeds never trained on."
+        " Learned: a rise beyond two standard errors of the difference. Broken: three or more pairs of words that the"
+        " script of the warm-up never has. Turns not all of the script have one or more; they are counted in the three"
+        " dialogues that each run keeps. Minutes are those of rollouts and updates, server and learner sharing the"
+        " cores."
     )
 
 

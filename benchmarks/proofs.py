@@ -19,6 +19,7 @@ import torch
 
 from benchmarks.processes import ROOT
 from learner import checkpoint, config, loop, offline
+from learner.conversations import RowError, pair_of
 from learner.metrics import read_metrics
 from learner.models import load
 from learner.presets import preset_file
@@ -32,7 +33,7 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "vapo": ("vapo", ()),
     "ppo": ("ppo", ()),
     "qwen": ("grpo", ("model.family=qwen",)),
-    "gemma": ("grpo", ("model.family=gemma",)),
+    "gemma": ("grpo", ("model.family=gemma", "optim.learning_rate=5e-4")),
     "single-turn": ("single-turn", ()),
     "dpo": (
         "grpo",
@@ -88,6 +89,11 @@ class Proof:
     def records(self, folder: Path) -> list[dict[str, Any]]:
         """Its metrics so far."""
         return read_metrics(folder / self.name / "metrics.jsonl")
+
+    def samples(self, folder: Path) -> list[Path]:
+        """The dialogues that it keeps, of the first and of the last evaluation."""
+        found = sorted((folder / self.name / "samples").glob("update-*.txt"))
+        return [found[0], found[-1]]
 
     def is_finished(self, folder: Path) -> bool:
         """Whether the last evaluation by reward is there."""
@@ -146,8 +152,9 @@ class Preferences(Proof):
         run = open_run(config.load(preset_file("grpo"), beside), folder / self.name, print)
         asyncio.run(self._evaluate(url, run))
         lines = asyncio.run(self._pairs(url, run))
-        pairs.write_text("".join(f"{line}\n" for line in lines))
-        print(f"{len(lines)} pairs of {PAIRS_SEEDS * PAIRS_GROUP} episodes", flush=True)
+        usable = [line for line in lines if _can_be_written(line, run)]
+        pairs.write_text("".join(f"{line}\n" for line in usable))
+        print(f"{len(usable)} of {len(lines)} pairs of {PAIRS_SEEDS * PAIRS_GROUP} episodes", flush=True)
         offline.train(run, print)
         asyncio.run(self._evaluate(url, run))
         run.metrics.close()
@@ -180,6 +187,15 @@ def proof_of(kind: str, seed: int, updates: int) -> Proof:
 def _seed_of(line: str) -> int:
     seed: int = json.loads(line)["provenance"]["seed"]
     return seed
+
+
+def _can_be_written(line: str, run: Run) -> bool:
+    """Whether the tiny model's words spell both sides: two of them, said without a space, make one it does not have."""
+    try:
+        pair_of(json.loads(line), run.renderer, run.tokenizer)
+    except RowError:
+        return False
+    return True
 
 
 def _plain(record: Mapping[str, Any]) -> dict[str, Any]:

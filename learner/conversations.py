@@ -54,7 +54,7 @@ def read_messages(path: Path, key: str, read: Callable[[list[dict[str, str]]], T
 
 def read_pairs(path: Path, renderer: Renderer, tokenizer: Tokenizer) -> list[Pair]:
     """All rows of a preference file; ties (a margin of 0) say nothing and are left out."""
-    pairs = [_numbered(path, number, lambda row=row: _pair(row, renderer, tokenizer)) for number, row in _rows(path)]
+    pairs = [_numbered(path, number, lambda row=row: pair_of(row, renderer, tokenizer)) for number, row in _rows(path)]
     kept = [pair for pair in pairs if pair.margin > 0]
     if not kept:
         raise RowError(f"{path}: all pairs are ties")
@@ -99,7 +99,8 @@ def as_segments(
     return tuple(segments)
 
 
-def _pair(row: Mapping[str, Any], renderer: Renderer, tokenizer: Tokenizer) -> Pair:
+def pair_of(row: Mapping[str, Any], renderer: Renderer, tokenizer: Tokenizer) -> Pair:
+    """One row of a preference file; raises RowError where it cannot be learned from."""
     better, worse = _messages(row, "chosen", "assistant"), _messages(row, "rejected", "assistant")
     if "prompt" in row:
         prompt = _messages(row, "prompt", "user")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from learner.config import Config, ConfigError
 from learner.metric_names import units
@@ -22,18 +24,43 @@ def where_it_goes_on(step: int, config: Config, folder: Path) -> str:
 def settle_config(config: Config, folder: Path, *, is_begun: bool) -> None:
     """Write down what was asked for; raises ConfigError where the folder holds a run of another configuration."""
     resolved = config.resolved()
-    # Where the server listens and how far to go are not what a policy is made of.
-    shape = {
-        name: value for name, value in resolved.items() if name not in ("server", "run", "log", "generator", "parallel")
-    }
-    server = config.server
-    shape |= {"stage": [server.collection, server.scenario, *server.scenarios], "seed": config.run.seed}
-    if config.optim.schedule != "constant":
-        shape["updates"] = config.run.updates
+    shape = _shape(config, resolved)
     path = folder / "config.json"
     # Where no checkpoint came of it, nothing hangs on what was asked for: a setting may be mended.
-    if is_begun and path.exists() and json.loads(path.read_text()).get("shape") != shape:
-        raise ConfigError(f"{folder} holds a run with another configuration; choose another folder with --out")
+    if is_begun and path.exists():
+        stored = json.loads(path.read_text()).get("shape", {})
+        if stored != shape:
+            changed = ", ".join(_differences(stored, shape)) or "settings of another version"
+            raise ConfigError(
+                f"{folder} holds a run with another configuration ({changed}); choose another folder with --out"
+            )
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"resolved": resolved, "shape": shape}, indent=1) + "\n")
     (folder / "units.json").write_text(json.dumps(units(), indent=1) + "\n")
+
+
+def _shape(config: Config, resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """What a policy is made of: not where the server listens, and not how far to go."""
+    shape = {name: value for name, value in resolved.items() if name not in _BESIDE}
+    shape["server"] = {name: value for name, value in resolved["server"].items() if name in _PLAYED}
+    shape["run"] = {"seed": config.run.seed}
+    if config.optim.schedule != "constant":
+        shape["run"]["updates"] = config.run.updates
+    return shape
+
+
+_BESIDE = ("server", "run", "log", "generator", "parallel")
+_SHORT = 40
+_PLAYED = ("collection", "scenario", "scenarios", "max_turns", "system", "reward_config")
+
+
+def _differences(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+    """`section.key` of what is not alike, with what it was where that is short."""
+    for section in sorted(stored.keys() & wanted.keys()):
+        before, after = stored[section], wanted[section]
+        if not (isinstance(before, dict) and isinstance(after, dict)):
+            continue
+        for key in sorted(before.keys() | after.keys()):
+            if before.get(key) != after.get(key):
+                was = repr(before.get(key))
+                yield f"{section}.{key}" + (f" was {was}" if len(was) <= _SHORT else "")

@@ -184,18 +184,26 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | 
         values["generator/gap"] = gap
     run.step = step
     run.metrics.write("train", step, values)
+    learned = [
+        f"  {title} {values[name]:{form}}"
+        for title, name, form in (("KL", "update/kl_reference", ".3f"), ("entropy", "update/entropy", ".2f"))
+        if name in values
+    ]
     say(
         f"update {step:>4}  reward {values['reward/mean']:.3f}  turns {values['turns/mean']:.1f}"
         f"  groups {values['groups/used']:.0f}/{values['groups/all']:.0f}  errored {collected.errored}"
-        f"  KL {values.get('update/kl_reference', 0.0):.3f}  entropy {values.get('update/entropy', 0.0):.2f}"
-        f"  {values['seconds/rollout']:.1f}s + {values['seconds/update']:.1f}s"
+        f"{''.join(learned)}  {values['seconds/rollout']:.1f}s + {values['seconds/update']:.1f}s"
     )
     if not values["groups/used"]:
-        say(
-            f"update {step:>4}  every group has the same reward, so nothing was learned. If this goes on: raise"
-            " model.temperature or rollout.group_size, choose an easier scenario, or credit turns"
-            " (algorithm.credit = 'to_go')"
-        )
+        say(f"update {step:>4}  {_nothing_learned(run)}")
+
+
+def _nothing_learned(run: Run) -> str:
+    """What to do where no group has a difference."""
+    told = "every group has the same reward, so nothing was learned. If this goes on: raise model.temperature"
+    told += " or rollout.group_size, or choose an easier scenario"
+    is_per_turn = run.objective.credit == "to_go" or run.config.rollout.single_turn
+    return told if is_per_turn else f"{told}, or credit turns (algorithm.credit = 'to_go')"
 
 
 async def _groups(run: Run, rollouts: Collector, stages: Stages, now: Now, step: int) -> tuple[Collected, int]:

@@ -35,8 +35,9 @@ def check_device(name: str) -> None:
 
 def load(path: str) -> tuple[Any, Any]:
     """Model and tokenizer of a folder or a name of the hub."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer, logging
 
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32), AutoTokenizer.from_pretrained(path)
 
 

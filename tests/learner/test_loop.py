@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -146,8 +147,25 @@ def test_another_seed_is_another_run(tmp_path: Path) -> None:
     first = run(config(tmp_path, 1), tmp_path / "a")
     second = run(config(tmp_path, 1, run={"seed": 1}), tmp_path / "b")
     assert digest(first) != digest(second)
-    with pytest.raises(ConfigError, match="another configuration"):
+    with pytest.raises(ConfigError, match=r"another configuration \(run\.seed was 0\)"):
         open_run(config(tmp_path, 1, run={"seed": 1}), tmp_path / "a", lambda line: None)
+
+
+@pytest.mark.parametrize(
+    ("sections", "named"),
+    [
+        ({"server": {"reward_config": {"skip_safety_gate": True}}}, "server.reward_config was {}"),
+        ({"server": {"max_turns": 1}}, "server.max_turns was 2"),
+        ({"server": {"system": "Be kind."}}, "server.system was 'auto'"),
+        ({"optim": {"learning_rate": 1e-4}}, "optim.learning_rate was 0.005"),
+    ],
+)
+def test_a_run_does_not_go_on_with_what_would_train_something_else(
+    sections: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    run(config(tmp_path, 1), tmp_path / "run")
+    with pytest.raises(ConfigError, match=re.escape(named)):
+        open_run(config(tmp_path, 2, **sections), tmp_path / "run", lambda line: None)
 
 
 def test_held_out_seeds_are_never_trained_on(tmp_path: Path) -> None:

@@ -42,13 +42,18 @@ def test_a_run_with_adapters_goes_on_as_if_it_had_not_been_interrupted(tmp_path:
     assert all(torch.equal(value, before[name]) for name, value in base_weights(resumed).items())
 
 
-def test_an_exported_run_with_adapters_is_a_plain_model_that_says_the_same(tmp_path: Path) -> None:
-    from transformers import AutoModelForCausalLM
+def test_an_exported_run_with_adapters_is_a_plain_model_that_says_the_same(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from transformers import AutoModelForCausalLM, logging
 
     from learner.cli import main
 
     opened = run(config(tmp_path, 2, **LORA, optim={"learning_rate": 0.1}), tmp_path / "run")
+    logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+    capfd.readouterr()
     assert main(["export", str(tmp_path / "run"), str(tmp_path / "plain"), "--which", "last"]) == 0
+    assert "it/s" not in capfd.readouterr().err
     plain = AutoModelForCausalLM.from_pretrained(tmp_path / "plain").eval()
     ids = torch.tensor([[5, 9, 12, 7]])
     with torch.no_grad():

@@ -173,7 +173,26 @@ def test_dynamic_sampling_replaces_groups_without_a_difference_and_ends(tmp_path
     asyncio.run(go())
     [record] = records(tmp_path / "solved", "train")
     assert (record["groups/refills"], record["groups/used"], record["groups/all"]) == (3, 0, 8)
-    assert any("every group has the same reward, so nothing was learned" in line for line in told)
+    [line] = [line for line in told if "every group has the same reward, so nothing was learned" in line]
+    assert "credit turns" in line
+    [line] = [line for line in told if "groups 0/8" in line]
+    assert "entropy" not in line, "there was no update to measure it in"
+
+
+def test_whoever_credits_turns_is_not_told_to(tmp_path: Path) -> None:
+    told: list[str] = []
+    opened = open_run(
+        config(tmp_path, 1, algorithm={"name": "grpo", "credit": "to_go"}), tmp_path / "run", lambda line: None
+    )
+
+    async def go() -> None:
+        async with client_of(StageServer(turns=2, score=lambda said: 0.5)) as client:
+            await loop.train(opened, client, told.append)
+
+    asyncio.run(go())
+    [line] = [line for line in told if "every group has the same reward" in line]
+    assert "rollout.group_size" in line
+    assert "credit turns" not in line
 
 
 def test_the_best_checkpoint_is_kept_and_the_run_ends_when_it_gets_no_better(tmp_path: Path) -> None:
