@@ -135,7 +135,7 @@ def test_ctrl_c_in_the_warm_up_says_that_nothing_is_kept(
         with monkeypatch.context() as patched:
             patched.setattr(run, "load_checkpoint", interrupted)
             assert main([*command, "--url", url, "--set", "warmup.steps=2", "--updates", "2"]) == 130
-        assert capsys.readouterr().err.endswith("interrupted; the same command will go on from update 1\n")
+        assert capsys.readouterr().err.endswith("interrupted; the same command will continue from update 1\n")
 
 
 def test_the_file_of_the_docs_is_refused_for_its_path_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
