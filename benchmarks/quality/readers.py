@@ -113,17 +113,7 @@ class Readers:
         )
         if any(map(systems_of, self._pairs)):
             caption = f"{name}: neither the dialogue nor the tutors of a pair learned from"
-            yield self._table(caption, list(self._apart(by_dialogue)), 0)
-
-    def _apart(self, folds: Sequence[tuple[Indices, Indices]]) -> Iterator[tuple[Indices, Indices]]:
-        names = sorted({name for pair in self._pairs for name in systems_of(pair)})
-        for train, test in folds:
-            for part in range(PARTS):
-                left_out = frozenset(names[part::PARTS])
-                learned = [row for row in train if not systems_of(self._pairs[row]) & left_out]
-                asked = [row for row in test if systems_of(self._pairs[row]) <= left_out]
-                if asked:
-                    yield np.array(learned), np.array(asked)
+            yield self._table(caption, list(apart(self._pairs, by_dialogue)), 0)
 
     def _table(self, caption: str, folds: Sequence[tuple[Indices, Indices]], tuned_folds: int) -> str:
         noted = Noted()
@@ -183,6 +173,18 @@ class Readers:
         related = self._bench.differences(pairs)[:, list(self._featuriser.relations.values())].astype(np.float64)
         tokens = self._likeness([pair.chosen for pair in pairs]) - self._likeness([pair.rejected for pair in pairs])
         return np.column_stack([related, tokens, self._bench.shared_words(pairs)])
+
+
+def apart(pairs: Pairs, folds: Sequence[tuple[Indices, Indices]]) -> Iterator[tuple[Indices, Indices]]:
+    """Of each fold, pairs by a third of the systems to ask about, and those by none of these to learn from."""
+    names = sorted({name for pair in pairs for name in systems_of(pair)})
+    for train, test in folds:
+        for part in range(PARTS):
+            left_out = frozenset(names[part::PARTS])
+            learned = [row for row in train if not systems_of(pairs[row]) & left_out]
+            asked = [row for row in test if systems_of(pairs[row]) <= left_out]
+            if asked:
+                yield np.array(learned), np.array(asked)
 
 
 def _size(values: Floats) -> Floats:
