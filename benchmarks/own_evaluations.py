@@ -222,7 +222,9 @@ def predicted(
                 featuriser,
             )
             said = np.array([plain[each.digest][_SAID] for each in talks], dtype=np.float64)
-            found.put(RESIDUAL, rows, slope * said + left.heads.raw(described)[:, 0])
+            usual = np.mean([plain[row.conversation.digest][_SAID] for row in parts.train.labelled])
+            level = np.mean([row.scores[OVERALL] for row in parts.train.labelled])
+            found.put(RESIDUAL, rows, level + slope * (said - usual) + left.heads.raw(described)[:, 0])
         for name, values in simple.values(talks, [""] * len(talks), plain).items():
             found.put(name, rows, values)
         print(f"fold {number + 1} of {len(folds)}: l2 {fitted.l2:g}, epoch {fitted.epoch}", flush=True)
