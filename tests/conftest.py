@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import secrets
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,11 +16,16 @@ from benchmarks.real_servers import PostgresServer, RedisServer
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The same start for every run: Ctrl-C is heard, and vectors of authored sentences are kept between processes."""
+    """The same start for every run: Ctrl-C is heard, vectors of authored sentences are kept between processes.
+
+    Ray gets its token from the environment: else it writes one into the home folder, and a process remembers whether
+    it has one.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # So do shells start what runs in the background; tests of Ctrl-C need it heard, here and in their processes.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("LABS_CACHE", str(Path(config.rootpath) / ".pytest_cache" / "labs"))
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
 @pytest.fixture(scope="session")

@@ -139,19 +139,11 @@ def test_wrong_calls_say_what_is_wrong(work: Path) -> None:
             run(work, *arguments, *where)
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray writes a token into the home folder."""
-    (tmp_path / "home").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.usefixtures("home")
 @pytest.mark.filterwarnings("ignore")
-def test_two_workers_on_ray_give_the_same_bytes(work: Path) -> None:
+def test_two_workers_on_ray_give_the_same_bytes(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     many = [talk(number) for number in range(200)]
     (work / "many.jsonl").write_text("".join(json.dumps(each) + "\n" for each in many))
     run(work, "many.jsonl", "--out", str(work / "local.jsonl"))
