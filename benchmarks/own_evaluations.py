@@ -5,7 +5,10 @@ Usage: python -m benchmarks.own_evaluations [--varied N] [--work FOLDER] [--writ
 Plays scripted agents of several qualities against every packaged persona, has a Labs server evaluate them through
 /batch/evaluate, and trains on the server's store as `labs reward-model train --from-store` does. Each scenario is then
 predicted by a model that was trained without it (five folds of whole scenarios), and once more by a model that has seen
-no scenario of its collection. `--work` keeps the played conversations, so that a second run goes on from them.
+no scenario of its collection. A third table is of the agents alone that mean to do their task: there, a model that was
+trained on them, and one that was trained on what is left of their rewards within a scenario once a line through the
+number of different words that the persona said is taken off, are set beside that number. `--work` keeps the played
+conversations, so that a second run goes on from them.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,21 +35,26 @@ from reward_server.cli.training import stored_rows
 from reward_server.engine import load_reader, load_scenarios
 from reward_server.jobs.exam.play import play
 from reward_server.reward_models.baselines import Baselines
-from reward_server.reward_models.dataset import OVERALL, Dataset, groups_of, hold_out
+from reward_server.reward_models.dataset import OVERALL, Dataset, Split, groups_of, hold_out
 from reward_server.reward_models.emphasis import learned_emphasis
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.featurisers import Featurisers
 from reward_server.reward_models.heads import Featuriser, Matrix
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.metrics import Figure, Resamples, pairwise, pearson, r2, spearman
-from reward_server.reward_models.plain_features import PlainFeatures
-from reward_server.reward_models.training import Recipe, fit
+from reward_server.reward_models.plain_features import NAMES, PlainFeatures
+from reward_server.reward_models.recorded import conversation_from, scenario_text
+from reward_server.reward_models.training import Fitted, Recipe, fit
 from reward_server.settings import load_settings
-from scenarios.exam import agents, varied
+from scenarios.exam import ORACLE, agents, varied
 from scenarios.library import Library, natural_agents
 
 FOLDS = 5
 BATCH = 50
+COMPETENT = (ORACLE, "excellent", "ok", "varied")
+"""How the names of agents begin that mean to do their task."""
+MODEL, ALONE, RESIDUAL, WORDS = "reward model", "trained on these alone", "persona words and residual", "persona words"
+_SAID = NAMES.index(WORDS)
 Json = dict[str, Any]
 Exact = NDArray[np.float64]
 
@@ -79,7 +87,7 @@ def main() -> None:
         if not (folder / "data" / "labs.sqlite").exists():
             evaluate(folder, items)
         dataset = stored_rows(load_settings({"data": folder / "data"}), None, None, all_labs=True)
-        text = report(dataset, folder)
+        text = report(dataset, folder, competent(library, items))
     print(text)
     if arguments.write:
         write("own_evaluations", text)
@@ -113,8 +121,8 @@ def _played(library: Library, reader: Reader, name: tuple[str, str], variants: i
     ]
     print(f"played {sealed.name}", flush=True)
     return [
-        {"collection_slug": name[0], "scenario_slug": name[1], "messages": list(each.messages)}
-        for each in plays
+        {"agent": agent.name, "collection_slug": name[0], "scenario_slug": name[1], "messages": list(each.messages)}
+        for agent, each in zip(everyone, plays, strict=True)
         if any(message["role"] == "assistant" for message in each.messages)
     ]
 
@@ -124,7 +132,8 @@ def evaluate(folder: Path, items: Sequence[Json]) -> None:
     server = labs_server(folder)
     with running(server), httpx2.Client(base_url=f"{server.url}/api/v1", timeout=300.0) as client:
         for start in range(0, len(items), BATCH):
-            batch = [{"id": str(n), **item} for n, item in enumerate(items[start : start + BATCH])]
+            some = enumerate(items[start : start + BATCH])
+            batch = [{"id": str(n), **{key: item[key] for key in item if key != "agent"}} for n, item in some]
             results = client.post("/batch/evaluate", json={"items": batch}).raise_for_status().json()["results"]
             failed = [result for result in results if result["status"] != "success"]
             if failed:
@@ -132,11 +141,21 @@ def evaluate(folder: Path, items: Sequence[Json]) -> None:
             print(f"evaluated {start + len(batch)} of {len(items)}", flush=True)
 
 
+def competent(library: Library, items: Sequence[Json]) -> frozenset[str]:
+    """The digests of conversations by agents that mean to do their task."""
+    cards = {name: scenario_text(library.vault.open(*name).card) for name in library.vault.names()}
+    return frozenset(
+        conversation_from(item["messages"], "assistant", cards[item["collection_slug"], item["scenario_slug"]]).digest
+        for item in items
+        if item["agent"].startswith(COMPETENT)
+    )
+
+
 # --- learning -------------------------------------------------------------------------------------
 
 
-def report(dataset: Dataset, folder: Path) -> str:
-    """Both tables."""
+def report(dataset: Dataset, folder: Path, able: frozenset[str]) -> str:
+    """All tables."""
     featurisers = Featurisers(load_settings().encoder)
     shelf = FeatureShelf(folder / "features")
     everything = list(dataset.conversations())
@@ -153,7 +172,15 @@ def report(dataset: Dataset, folder: Path) -> str:
         (f"Held-out collections ({len(collections)})", by_collection),
     ):
         found = predicted(dataset, folds, features, plain, featurisers.base)
-        tables.append(table(caption, found).text())
+        tables.append(table(caption, found, ("length", "cosine", WORDS, "tf-idf")).text())
+        if folds is by_scenario:
+            everyone = found.by_method[MODEL]
+    own = replace(dataset, labelled=tuple(row for row in dataset.labelled if row.conversation.digest in able))
+    found = predicted(own, by_scenario, features, plain, featurisers.base, residual=True)
+    found.by_method[ALONE] = found.by_method[MODEL]
+    found.by_method[MODEL] = everyone[[row.conversation.digest in able for row in dataset.labelled]]
+    caption = f"Held-out scenarios, the {len(own.labelled)} conversations of agents that mean to do their task"
+    tables.append(table(caption, found, (WORDS,)).text())
     about = (
         f"{len(dataset.labelled)} conversations of scripted agents in {len(scenarios)} scenarios, scored by the server."
         f" Data {dataset.digest[:12]}. Every row is predicted by a model that saw nothing of its scenario or"
@@ -170,6 +197,8 @@ def predicted(
     features: Mapping[str, Matrix],
     plain: Mapping[str, Matrix],
     featuriser: Featuriser,
+    *,
+    residual: bool = False,
 ) -> Predictions:
     """Out-of-fold predictions of the overall reward."""
     groups = groups_of(dataset.labelled)
@@ -177,22 +206,62 @@ def predicted(
     found = Predictions(labels, groups)
     for number, held in enumerate(folds):
         parts = hold_out(dataset, held, seed=0)
-        names, width = (OVERALL,), featuriser.width
-        train, middle = (Examples.of(part, features, names, width) for part in (parts.train, parts.validation))
-        emphasis = learned_emphasis(train, featuriser.emphasis, featuriser.kinds)
-        fitted = fit(names, train, middle, Recipe(), emphasis=emphasis, costs=featuriser.costs)
+        fitted = _fitted(parts, features, featuriser)
         simple = Baselines.fitted(parts.train, plain, "answers")
         rows = np.array([row for row, group in enumerate(groups) if group in held], dtype=np.intp)
         talks = [dataset.labelled[row].conversation for row in rows]
-        found.put("reward model", rows, fitted.heads.values(np.stack([features[each.digest] for each in talks]))[:, 0])
+        described = np.stack([features[each.digest] for each in talks])
+        found.put(MODEL, rows, fitted.heads.values(described)[:, 0])
+        if residual:
+            slope = _slope(parts.train, plain)
+            left = _fitted(
+                replace(
+                    parts, train=_left(parts.train, plain, slope), validation=_left(parts.validation, plain, slope)
+                ),
+                features,
+                featuriser,
+            )
+            said = np.array([plain[each.digest][_SAID] for each in talks], dtype=np.float64)
+            usual = np.mean([plain[row.conversation.digest][_SAID] for row in parts.train.labelled])
+            level = np.mean([row.scores[OVERALL] for row in parts.train.labelled])
+            found.put(RESIDUAL, rows, level + slope * (said - usual) + left.heads.raw(described)[:, 0])
         for name, values in simple.values(talks, [""] * len(talks), plain).items():
             found.put(name, rows, values)
         print(f"fold {number + 1} of {len(folds)}: l2 {fitted.l2:g}, epoch {fitted.epoch}", flush=True)
     return found
 
 
-def table(caption: str, found: Predictions) -> Table:
-    """Figures of every method, and how much the model is ahead of the best simple one."""
+def _fitted(parts: Split, features: Mapping[str, Matrix], featuriser: Featuriser) -> Fitted:
+    names, width = (OVERALL,), featuriser.width
+    train, middle = (Examples.of(part, features, names, width) for part in (parts.train, parts.validation))
+    emphasis = learned_emphasis(train, featuriser.emphasis, featuriser.kinds)
+    return fit(names, train, middle, Recipe(), emphasis=emphasis, costs=featuriser.costs)
+
+
+def _within(part: Dataset, plain: Mapping[str, Matrix]) -> tuple[Exact, Exact]:
+    """Rewards and the persona's words of each row, less the means of its scenario."""
+    labels = np.array([row.scores[OVERALL] for row in part.labelled])
+    said = np.array([plain[row.conversation.digest][_SAID] for row in part.labelled], dtype=np.float64)
+    _, places = np.unique(groups_of(part.labelled), return_inverse=True)
+    sizes = np.bincount(places)
+    apart = [values - (np.bincount(places, values) / sizes)[places] for values in (labels, said)]
+    return apart[0], apart[1]
+
+
+def _slope(part: Dataset, plain: Mapping[str, Matrix]) -> float:
+    labels, said = _within(part, plain)
+    return float(said @ labels / max(float(said @ said), 1e-12))
+
+
+def _left(part: Dataset, plain: Mapping[str, Matrix], slope: float) -> Dataset:
+    """With what the line through the persona's words leaves of each reward as its label."""
+    labels, said = _within(part, plain)
+    rows = zip(part.labelled, labels - slope * said, strict=True)
+    return replace(part, labelled=tuple(replace(row, scores={OVERALL: float(rest)}) for row, rest in rows))
+
+
+def table(caption: str, found: Predictions, beside: Sequence[str]) -> Table:
+    """Figures of every method, and how much a model is ahead of these simple ones."""
     result = Table(caption, ["method", "Spearman", "Pearson", "R²", "order within a scenario"])
     resamples = Resamples.of(found.groups)
     pairs = _pairs(found)
@@ -202,11 +271,29 @@ def table(caption: str, found: Predictions) -> Table:
         differences, targets = _compared(values, found.labels, pairs)
         figures.append(resampled_pairs.figure(pairwise, differences, targets))
         result.add(method, *("–" if figure is None else figure for figure in figures))
-    model = found.by_method["reward model"]
-    for name in ("length", "cosine", "persona words", "tf-idf"):
-        ahead = _ahead(model, found.by_method[name], found.labels, resamples)
-        result.add(f"reward model minus {name}", ahead, "", "", "")
+    for model in (name for name in (MODEL, ALONE, RESIDUAL) if name in found.by_method):
+        for name in beside:
+            own, other = found.by_method[model], found.by_method[name]
+            ahead = _ahead(own, other, found.labels, resamples)
+            result.add(
+                f"{model} minus {name}", ahead, "", "", _order_ahead(own, other, found.labels, pairs, resampled_pairs)
+            )
     return result
+
+
+def _order_ahead(
+    model: Exact, other: Exact, labels: Exact, pairs: Sequence[tuple[int, int]], resamples: Resamples
+) -> Figure:
+    """The difference in pairs of one scenario in the right order, both on the same resamples of scenarios."""
+    (first, targets), (second, _) = (_compared(values, labels, pairs) for values in (model, other))
+    gains = _right(first, targets) - _right(second, targets)
+    drawn = [float(gains[rows].mean()) for rows in resamples.rows]
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return Figure(float(gains.mean()), float(low), float(high))
+
+
+def _right(differences: Exact, targets: Exact) -> Exact:
+    return np.where(differences == 0, 0.5, (differences > 0) == (targets > 0.5))
 
 
 def _ahead(model: Exact, other: Exact, labels: Exact, resamples: Resamples) -> Figure:

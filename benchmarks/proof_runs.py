@@ -6,7 +6,8 @@ Usage: python -m benchmarks.proof_runs --runs FOLDER [--only grpo gspo dapo vapo
 Each run is a preset of the learner against a Labs server of its own. A run that is finished is not made again and one
 that was interrupted goes on, so the command may be ended and started at any time; rows are printed as they come.
 `--only dpo` plays episodes with the model that was warmed up, and learns from the pairs that the server exports of
-them. `--only resumed` is `grpo` for five updates, killed in the fourth; it is compared with the run that was not.
+them; `dpo-plain` is the same without the likelihood of the better side. `--only resumed` is `grpo` for five updates,
+killed in the fourth; it is compared with the run that was not.
 `--write` puts the table and the plots into `benchmarks/results/`. A run counts as learned when the rise of the reward
 on held-out seeds is beyond two standard errors of the difference, and as fluent while at most 5 % of held-out turns
 are broken. Nothing is tuned on the held-out seeds.
@@ -138,7 +139,8 @@ def method(updates: int) -> str:
         " `clinical-intake/tired-and-dizzy`; `qwen` and `gemma` are the preset `grpo` with a tiny model of that"
         " family's shape, `gemma` at half the learning rate. Every algorithm has a KL term (k3, beta 0.2; GSPO 0.4)."
         f" `dpo` makes {DPO_UPDATES} updates on pairs that the server exports of {PAIRS_SEEDS * PAIRS_GROUP} episodes"
-        " of the first policy; pairs that the tiny model's words cannot spell are left out. `single-turn` is scored"
+        " of the first policy; pairs that the tiny model's words cannot spell are left out. In its loss is the"
+        " likelihood of the better side (`positive_nll` 1); in that of `dpo-plain` it is not. `single-turn` is scored"
         " after one reply, so its rewards are small. Reward and language are those of 64 seeds never trained on."
         " Learned: a rise beyond two standard errors of the difference. Broken: three or more pairs of words that the"
         " script of the warm-up never has. Turns not all of the script have one or more; they are counted in the three"

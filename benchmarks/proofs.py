@@ -37,12 +37,21 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "single-turn": ("single-turn", ()),
     "dpo": (
         "grpo",
+        (
+            "algorithm.name=dpo",
+            "algorithm.overrides={positive_nll=1.0}",
+            "optim.learning_rate=3e-4",
+            "evaluation.every=20",
+        ),
+    ),
+    "dpo-plain": (
+        "grpo",
         ("algorithm.name=dpo", "algorithm.overrides={}", "optim.learning_rate=3e-4", "evaluation.every=20"),
     ),
     "resumed": ("grpo", ("run.checkpoint_every=2",)),
 }
 """Name of a kind of run: preset, and what is changed in it."""
-ALONE = ("dpo", "resumed")
+ALONE = ("dpo", "dpo-plain", "resumed")
 """Made only where they are asked for."""
 KILLED_IN = 4
 RESUMED_UPDATES = 5
@@ -179,7 +188,7 @@ def proof_of(kind: str, seed: int, updates: int) -> Proof:
     """The run of a kind."""
     if kind == "resumed":
         return Resumed(kind, seed, RESUMED_UPDATES)
-    if kind == "dpo":
+    if kind in ("dpo", "dpo-plain"):
         return Preferences(kind, seed, DPO_UPDATES)
     return Proof(kind, seed, updates)
 

@@ -75,7 +75,7 @@ class Objective:
     kl: Kl = "none"
     beta: float = 0.0
     positive_nll: float = 0.0
-    """Weight mu of the likelihood of sequences whose reward is at least `positive_from`."""
+    """Weight mu of the likelihood of sequences whose reward is at least `positive_from`; of a pair, its better side."""
     positive_from: float = 0.75
     max_tokens: int = 384
     """The constant L of the aggregation `constant`, in tokens of an episode. A run's configuration sets it to

@@ -10,6 +10,12 @@ from typing import Any
 from learner.config import Config, ConfigError
 from learner.metric_names import units
 
+_BESIDE = ("server", "run", "log", "generator", "parallel")
+"""Sections that do not make the policy, but for `_PLAYED` of `server`, and the seed of `run`."""
+_PLAYED = ("collection", "scenario", "scenarios", "max_turns", "system", "reward_config")
+_SHORT = 40
+"""A stored value of more characters is not shown when it differs."""
+
 
 def where_it_goes_on(step: int, config: Config, folder: Path) -> str:
     """What to say of a run that is there already."""
@@ -47,11 +53,6 @@ def _shape(config: Config, resolved: Mapping[str, Any]) -> dict[str, Any]:
     if config.optim.schedule != "constant":
         shape["run"]["updates"] = config.run.updates
     return shape
-
-
-_BESIDE = ("server", "run", "log", "generator", "parallel")
-_SHORT = 40
-_PLAYED = ("collection", "scenario", "scenarios", "max_turns", "system", "reward_config")
 
 
 def _differences(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:

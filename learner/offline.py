@@ -112,6 +112,8 @@ def _preference(run: Run, pairs: Sequence[Pair], batch: Sequence[Pair]) -> tuple
     loss = share * preference_loss(
         margins, beta=row.margin_beta, kind=row.preference, smoothing=row.smoothing, weights=weights
     )
+    if row.positive_nll:
+        loss = loss - row.positive_nll * logp[: len(pairs)].sum() / _learned_tokens([pair.chosen for pair in batch])
     part = len(pairs) / len(batch)
     return loss, {
         "update/loss": float(loss.detach()),
@@ -122,9 +124,12 @@ def _preference(run: Run, pairs: Sequence[Pair], batch: Sequence[Pair]) -> tuple
 
 
 def _likelihood(run: Run, rows: Sequence[Segments], batch: Sequence[Segments]) -> tuple[Tensor, dict[str, float]]:
-    tokens = sum(len(segment.ids) for row in batch for segment in row if segment.sampled)
-    loss = -_sums(run.policy, rows, run.pad_id).sum() / tokens
+    loss = -_sums(run.policy, rows, run.pad_id).sum() / _learned_tokens(batch)
     return loss, {"update/loss": float(loss.detach())}
+
+
+def _learned_tokens(conversations: Sequence[Segments]) -> int:
+    return sum(len(segment.ids) for each in conversations for segment in each if segment.sampled)
 
 
 def _sums(policy: Policy, conversations: Sequence[Segments], pad_id: int) -> Tensor:

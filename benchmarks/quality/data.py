@@ -49,6 +49,8 @@ class Pair:
     """Pairs of one group share a dialogue and never lie on both sides of a split."""
     first_shown: str = ""
     """Of LLMBar: which of the two was shown first, `chosen` or `rejected`."""
+    systems: tuple[str, str] = ("", "")
+    """Of MRBench: who wrote the better and the worse one."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,8 @@ def mrbench_pairs(folder: Path) -> list[Pair]:
         for two in itertools.combinations(replies, 2):
             worse, better = sorted(two, key=_merit)
             if _merit(better) - _merit(worse) >= APART:
-                apart.append(Pair(better.conversation, worse.conversation, group))
+                systems = (better.system, worse.system)
+                apart.append(Pair(better.conversation, worse.conversation, group, systems=systems))
         # Any of them, but the same ones in every run.
         pairs += sorted(apart, key=lambda pair: sha256((pair.chosen.digest + pair.rejected.digest).encode()).digest())[
             :MOST_PAIRS

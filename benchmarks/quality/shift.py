@@ -32,7 +32,7 @@ from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.heads import Matrix
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.model import with_uncertainty
-from reward_server.reward_models.reliability import coverage, risk_coverage
+from reward_server.reward_models.reliability import bootstrap, coverage, risk_coverage
 from reward_server.reward_models.training import Recipe, fit
 from reward_server.settings import load_settings
 
@@ -83,13 +83,14 @@ def main(arguments: list[str] | None = None) -> None:
             "of distance alone",
             "at random",
             "best",
+            "doubt less random",
         ],
     )
     for name, found in {"MRBench": mrbench(given.data / "mrbench"), "CaSiNo": casino(given.data / "casino")}.items():
         features = featuriser.features(found.conversations)
         encoder.save()
         for kind in (ALIKE, SHIFTED):
-            shown.add(name, kind, *cells(measured(featuriser, features, found, kind)))
+            shown.add(name, kind, *cells(*measured(featuriser, features, found, kind)))
     text = "\n\n".join(
         [environment(), "Command: `python -m benchmarks.quality.shift --data DIR --write`.", shown.text()]
     )
@@ -150,9 +151,14 @@ def parts(found: Labelled, kind: str) -> Iterator[tuple[Indices, Indices]]:
             yield np.flatnonzero((folds != number) & kept), np.flatnonzero(folds == number)
 
 
-def measured(featuriser: ConversationFeaturiser, features: Matrix, found: Labelled, kind: str) -> Floats:
-    """Per row that was asked about its value, label, standard deviation and relative distance; shape (n, 4)."""
-    rows = []
+def measured(
+    featuriser: ConversationFeaturiser, features: Matrix, found: Labelled, kind: str
+) -> tuple[Floats, list[str]]:
+    """Per row that was asked about its value, label, standard deviation and relative distance; shape (n, 4).
+
+    And the dialogue of each.
+    """
+    rows, dialogues = [], []
     for learned, asked in parts(found, kind):
         middle = np.array([fold_of(found.groups[place], 6, "middle") == 0 for place in learned])
         train, validation = (_examples(features, found.labels, learned[part]) for part in (~middle, middle))
@@ -170,7 +176,8 @@ def measured(featuriser: ConversationFeaturiser, features: Matrix, found: Labell
         far = np.array([_nearest(standard[place], own) for place in asked]) / float(np.median(among))
         total = np.sqrt(said.epistemic**2 + said.noise**2)
         rows.append(np.column_stack([said.values[:, 0], found.labels[asked], total, far]))
-    return np.concatenate(rows)
+        dialogues += [found.groups[place] for place in asked]
+    return np.concatenate(rows), dialogues
 
 
 def _nearest(row: Floats, others: Floats) -> float:
@@ -184,7 +191,7 @@ def _examples(features: Matrix, labels: Floats, places: Indices) -> Examples:
     return Examples(features[places], own, nobody, nobody, nothing, nothing)
 
 
-def cells(rows: Floats) -> list[str]:
+def cells(rows: Floats, dialogues: Sequence[str]) -> list[str]:
     """What the table says of them."""
     values, labels, doubt, far = rows.T
     errors = np.abs(values - labels)
@@ -195,7 +202,14 @@ def cells(rows: Floats) -> list[str]:
         inside.append(f"{share.value:.3f} [{share.low:.3f}, {share.high:.3f}]")
     curves = [risk_coverage(each, errors) for each in (doubt, wide, far)]
     areas = [f"{curve.aurc:.3f}" for curve in curves]
-    return [str(len(rows)), *inside, *areas, f"{curves[0].random:.3f}", f"{curves[0].oracle:.3f}"]
+    ahead = bootstrap(lambda drawn: _less_random(doubt[drawn], errors[drawn]), dialogues)
+    shown = f"{ahead.value:+.3f} [{ahead.low:+.3f}, {ahead.high:+.3f}]"
+    return [str(len(rows)), *inside, *areas, f"{curves[0].random:.3f}", f"{curves[0].oracle:.3f}", shown]
+
+
+def _less_random(doubt: Floats, errors: Floats) -> float:
+    curve = risk_coverage(doubt, errors)
+    return curve.aurc - curve.random
 
 
 if __name__ == "__main__":

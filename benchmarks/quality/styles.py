@@ -78,7 +78,7 @@ def pairs_of(name: str, folder: Path) -> list[Preferred]:
         found = [pair for subset in data.llmbar_pairs(folder).values() for pair in subset]
     else:
         found = data.mrbench_pairs(folder) if name == "mrbench" else data.hh_pairs(folder)
-    pairs = [Preferred(pair.chosen, pair.rejected, pair.group) for pair in found]
+    pairs = [Preferred(pair.chosen, pair.rejected, pair.group, systems=pair.systems) for pair in found]
     return [pair for pair in pairs if reply_of(pair.chosen).strip() and reply_of(pair.rejected).strip()]
 
 
@@ -106,10 +106,14 @@ class Bench:
     def relations(self, differences: Matrix, pairs: Sequence[Preferred]) -> Floats:
         """What of the request a reply takes up: the cosine, late interaction, shared words; (n, 7)."""
         start = self._featuriser.blocks["reply_numbers"].start
+        places = [start + place for place in RELATIONS]
+        return np.column_stack([differences[:, places].astype(np.float64), self.shared_words(pairs)])
+
+    def shared_words(self, pairs: Sequence[Preferred]) -> Floats:
+        """The tf-idf cosine of the better reply with the request, less that of the other; (n,)."""
         asked = self._words.transform([asked_of(pair) for pair in pairs])
         sides = [self._words.transform([reply_of(side) for side in some]) for some in _sides(pairs)]
-        likeness = np.asarray(asked.multiply(sides[0] - sides[1]).sum(axis=1)).ravel()
-        return np.column_stack([differences[:, [start + place for place in RELATIONS]].astype(np.float64), likeness])
+        return np.asarray(asked.multiply(sides[0] - sides[1]).sum(axis=1)).ravel()
 
     def fold(self, train: Indices, test: Indices) -> None:
         """Fit on some dialogues, ask about the others."""
@@ -133,7 +137,7 @@ class Bench:
             everything = (both * scale).astype(np.float64)
             penalty = penalty_of(everything[: len(rows)], judged, groups)
             for title, count in ((reading, len(rows)), (f"{reading}, counterparts", len(both))):
-                [head] = _ridges(everything[:count], weights[:count], [penalty])
+                [head] = ridges(everything[:count], weights[:count], [penalty])
                 for name, pairs in sets.items():
                     self._note(f"head: {title}", name, (others[name] * scale) @ head, pairs)
 
@@ -151,12 +155,12 @@ def penalty_of(rows: Floats, weights: Floats, groups: Sequence[str]) -> float:
     size = float((rows**2).sum(axis=1).mean()) * len(rows) / 10.0
     said = np.zeros((len(PENALTIES), len(rows)))
     for train, test in folds_of(groups, INNER, salt="inner"):
-        for place, head in enumerate(_ridges(rows[train], weights[train], [p * size for p in PENALTIES])):
+        for place, head in enumerate(ridges(rows[train], weights[train], [p * size for p in PENALTIES])):
             said[place, test] = rows[test] @ head
     return PENALTIES[int(np.argmin((weights * (1.0 - said) ** 2).sum(axis=1)))] * size
 
 
-def _ridges(rows: Floats, weights: Floats, penalties: Sequence[float]) -> list[Floats]:
+def ridges(rows: Floats, weights: Floats, penalties: Sequence[float]) -> list[Floats]:
     """Weighted least-squares classification of differences (all of them wins), in the dual."""
     roots = np.sqrt(weights)
     weighed = rows * roots[:, None]

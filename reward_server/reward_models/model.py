@@ -49,6 +49,9 @@ the uncertainty a little larger, never smaller."""
 FEW_ROWS = 2048
 """Of up to so many training rows all directions are found before some are kept. Of more, only those that are kept: the
 rows and their directions in double precision would take more memory the more rows there are."""
+ROWS_AT_ONCE = 128
+"""Of many: beside the matrix of `Scatter` they stand several times in double precision, where a training takes most
+memory (benchmarks/training_memory.py)."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ def with_uncertainty(
         return RewardModel(heads, _compact(preference_ensemble(heads, train, l2, bagging)))
     # The penalty of the mean loss, as the precision of a Gaussian prior beside the sum of the losses.
     prior = 2.0 * l2 * len(train.chosen) / heads.width
-    sides = zip(blocks(train.chosen), blocks(train.rejected), strict=True)
+    sides = zip(blocks(train.chosen, ROWS_AT_ONCE), blocks(train.rejected, ROWS_AT_ONCE), strict=True)
     differences = (_difference(heads, better, worse) for better, worse in sides)
     if len(train.chosen) <= FEW_ROWS:
         found = laplace_at(heads.weights[0], np.concatenate(list(differences)), prior)
@@ -223,7 +226,7 @@ def _directions(heads: Heads, rows: FeatureRows) -> tuple[Exact, Exact]:
     of many rows the strongest."""
     if len(rows) > FEW_ROWS:
         scatter = Scatter(heads.varies)
-        for block in blocks(rows):
+        for block in blocks(rows, ROWS_AT_ONCE):
             scatter.add(heads.earning(block))
         return scatter.strongest(MAX_DIRECTIONS)
     _, singular, basis = np.linalg.svd(heads.earning(rows[:]), full_matrices=False)

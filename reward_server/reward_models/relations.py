@@ -65,7 +65,7 @@ def weighed(
     measured = _differences(rows, judged, places)
     sizes = np.maximum([_size(margins), *(_size(column) for column in measured.T)], _FAINT)
     columns = np.column_stack([margins, measured]) / sizes
-    found = _weights(columns, rows.targets[:judged].astype(np.float64), rows.weights[:judged].astype(np.float64))
+    found = weights_of(columns, rows.targets[:judged].astype(np.float64), rows.weights[:judged].astype(np.float64))
     if found[0] <= 0.0 or not found[1:].any():
         return None
     # In units of the head, so that its penalty and its doubt stay of the same size.
@@ -112,7 +112,7 @@ def _size(values: Exact) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-def _weights(columns: Exact, targets: Exact, weights: Exact) -> Exact:
+def weights_of(columns: Exact, targets: Exact, weights: Exact) -> Exact:
     """Logistic regression of preferences without intercept, no weight below 0; ties count half."""
     counts = weights / weights.mean()
 

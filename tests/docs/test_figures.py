@@ -329,15 +329,22 @@ def tuning() -> Iterator[str]:
 
 
 def own_rewards() -> Iterator[str]:
-    def reached(caption: str, method: str) -> str:
-        return f"{number(row('own_evaluations', caption, method)['Spearman']):.2f}"
+    def order(caption: str, method: str) -> str:
+        return bare(row("own_evaluations", caption, method)["order within a scenario"])
 
-    model, length = (
-        [reached(caption, method) for caption in ("Held-out scenarios", "Held-out collections")]
-        for method in ("reward model", "length")
+    everyone, able = "Held-out scenarios (", "Held-out scenarios, the"
+    yield f"the one with the higher reward in {order(everyone, 'reward model')}"
+    yield f"does so in {order(everyone, 'persona words')}, and length in {point(order(everyone, 'length'))}"
+    [caption] = [caption for caption in tables("own_evaluations") if caption.startswith(able)]
+    [count] = re.findall(r"\d+", caption)
+    words, model, alone, residual = (
+        point(order(able, method))
+        for method in ("persona words", "reward model", "trained on these alone", "persona words and residual")
     )
-    yield f"the server's reward was {model[0]} on held-out scenarios and {model[1]} on held-out collections"
-    yield f"the best simple baseline, length, reached {length[0]} and {length[1]}"
+    yield f"Among the {count} conversations of agents that mean to do their task, the count has {words}"
+    yield f"such a model {model}, which is less: {order(able, 'reward model minus persona words')}"
+    yield f"Trained on these agents alone it has {alone}"
+    yield f"it has {residual}: a gain of {order(able, 'persona words and residual minus persona words')}"
 
 
 def _interval(cell: str) -> str:

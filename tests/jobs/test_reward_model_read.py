@@ -143,6 +143,14 @@ def test_so_many_bad_rows_may_be_left_out_and_are_told(rows: Rows) -> None:
     assert "row 4: no label" in error.value.message
 
 
+def test_what_is_wrong_with_several_rows_is_told_once(rows: Rows) -> None:
+    file = rows(GOOD, {"score": 0.5}, {"messages": TALK}, {"score": 0.6}, {"score": 0.7})
+    [note] = read_dataset(file, Reading(skip_bad=4)).notes
+    assert note.startswith("4 rows left out that cannot be read: rows 2, 4, 5: no known form")
+    assert note.count("no known form") == 1
+    assert "; row 3: no label" in note
+
+
 def test_who_wrote_a_reply_is_read(rows: Rows) -> None:
     found = read_dataset(
         rows({**GOOD, "system": "A"}, {**PAIRS["TRL with texts"], "chosen_model": "A", "rejected_model": "B"}),

@@ -74,14 +74,34 @@ def test_imitation_makes_what_is_shown_likely_and_a_run_goes_on_as_if_nothing_ha
     assert digest(trained(tmp_path, "sft", 4, path, at="parts")) == digest(whole)
 
 
-def test_the_step_is_the_same_however_the_pairs_are_cut(tmp_path: Path) -> None:
+def test_the_likelihood_of_the_chosen_keeps_it_from_falling_with_the_rejected(tmp_path: Path) -> None:
+    path = write(tmp_path, pairs())
+    gains = []
+    for weight in (0.0, 1.0):
+        chosen = {"name": "dpo", "overrides": {"positive_nll": weight}}
+        settings = config(
+            tmp_path,
+            6,
+            algorithm=chosen,
+            data={"file": str(path), "batch": 4, "held_out_share": 0.2},
+            optim={"learning_rate": 2e-3},
+            warmup={"steps": 3},
+        )
+        opened = open_run(settings, tmp_path / str(weight), lambda line: None)
+        offline.train(opened, lambda line: None)
+        gains.append(records(tmp_path / str(weight), "eval")[-1]["preference/chosen_gain"])
+    assert gains[1] > gains[0] + 0.1
+
+
+@pytest.mark.parametrize("overrides", [{}, {"positive_nll": 1.0}], ids=["plain", "likelihood"])
+def test_the_step_is_the_same_however_the_pairs_are_cut(overrides: dict[str, float], tmp_path: Path) -> None:
     path = write(tmp_path, [{**row, "margin": 0.1 + number} for number, row in enumerate(pairs())])
     found = []
     for micro in (1, 8):
         settings = config(
             tmp_path,
             1,
-            algorithm={"name": "dpo_margin"},
+            algorithm={"name": "dpo_margin", "overrides": overrides},
             data={"file": str(path), "batch": 8, "micro": micro},
             warmup={"steps": 1},
         )

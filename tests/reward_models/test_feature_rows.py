@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from errno import ENOSPC
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 import numpy as np
 import pytest
@@ -20,7 +20,8 @@ from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import Dataset
 from reward_server.reward_models.feature_rows import Matrix, Picked, RowFile, blanked, blocks, held, joined, picked
 from reward_server.reward_models.feature_shelf import FeatureShelf
-from reward_server.reward_models.matrices import scaled
+from reward_server.reward_models.heads import Heads
+from reward_server.reward_models.matrices import Examples, scaled
 from reward_server.reward_models.model import RewardModel
 from reward_server.reward_models.plain_features import PlainFeatures
 from reward_server.reward_models.scatter import Scatter
@@ -208,6 +209,34 @@ def largest_memory(folder: Path, pairs: int) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("link", ["identity", "preference"])
+def test_the_doubt_of_many_wide_rows_takes_a_few_of_them_at_a_time(
+    link: Literal["identity", "preference"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a training takes most memory, 512 rows in double precision are too many."""
+    monkeypatch.setattr(model, "FEW_ROWS", 100)
+    width, count = 4000, 600
+    rows = SOURCE.normal(size=(count, width)).astype(np.float32)
+    scale = np.full(width, np.inf, dtype=np.float32)
+    scale[:10] = 1.0
+    weights, bias = np.zeros((1, width), dtype=np.float32), np.zeros(1, dtype=np.float32)
+    heads = Heads(("score",), np.zeros(width, dtype=np.float32), scale, weights, bias, link=link)
+    labels, ones = SOURCE.uniform(size=(count, 1)).astype(np.float32), np.ones(count, dtype=np.float32)
+    nothing = rows[:0]
+    if link == "identity":
+        examples = Examples(rows, labels, nothing, nothing, ones[:0], ones[:0])
+    else:
+        examples = Examples(nothing, labels[:0], rows, rows[::-1], ones, ones)
+    few = replace(examples, features=examples.features[:10], labels=examples.labels[:10])
+    tracemalloc.start()
+    try:
+        assert model.with_uncertainty(heads, examples, few, 1.0).posterior is not None
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * model.ROWS_AT_ONCE * width * 8 * 2 + model.MAX_DIRECTIONS * width * 8
 
 
 @pytest.mark.slow

@@ -82,13 +82,15 @@ def read_dataset(path: Path, reading: Reading) -> Dataset:
     labelled: list[Labelled] = []
     preferred: list[Preferred] = []
     ties = 0
-    bad: list[str] = []
+    bad: dict[str, list[int]] = {}
+    skipped = 0
     for row in read_rows(path):
         try:
             found = _read(row, reading)
         except (BadRow, ValueError, LabsError) as error:
-            bad.append(f"row {row.number}: {_said(error)}")
-            if len(bad) > reading.skip_bad:
+            bad.setdefault(_said(error), []).append(row.number)
+            skipped += 1
+            if skipped > reading.skip_bad:
                 raise InvalidRequest(_too_bad(bad, reading.skip_bad)) from None
             continue
         for each in found:
@@ -101,14 +103,22 @@ def read_dataset(path: Path, reading: Reading) -> Dataset:
     if not labelled and not preferred:
         raise InvalidRequest(f"{path.name} holds no usable row" + (", only ties" if ties else ""))
     notes: tuple[str, ...] = (f"{counted(ties, 'tie')} left out",) if ties else ()
-    notes += (f"{counted(len(bad), 'row')} left out that cannot be read: {'; '.join(bad)}",) if bad else ()
+    notes += (f"{counted(skipped, 'row')} left out that cannot be read: {_listed(bad)}",) if bad else ()
     return grouped(Dataset(tuple(labelled), _evenly_weighted(preferred), notes=notes))
 
 
-def _too_bad(bad: Sequence[str], allowed: int) -> str:
+def _too_bad(bad: Mapping[str, Sequence[int]], allowed: int) -> str:
     if not allowed:
-        return bad[-1]
-    return f"more than {counted(allowed, 'row')} cannot be read (--skip-bad): {'; '.join(bad)}"
+        return _listed(bad)
+    return f"more than {counted(allowed, 'row')} cannot be read (--skip-bad): {_listed(bad)}"
+
+
+def _listed(bad: Mapping[str, Sequence[int]]) -> str:
+    """Each thing that is wrong once, behind the numbers of its rows."""
+    return "; ".join(
+        f"{'row' if len(numbers) == 1 else 'rows'} {', '.join(map(str, numbers))}: {wrong}"
+        for wrong, numbers in bad.items()
+    )
 
 
 def _read(row: Row, reading: Reading) -> Sequence[Labelled | Preferred]:

@@ -1,0 +1,55 @@
+"""Readers beside each other: tutors that are left out are not learned from, and differences are of the same pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.quality import readers
+from benchmarks.quality.data import mrbench_pairs
+from benchmarks.quality.figures import folds_of
+from benchmarks.quality.readers import SHIPPED, Noted, apart, shown
+from benchmarks.quality.styles import NATURAL
+from benchmarks.quality.tuned_readers import CROSS, TOWERS
+from reward_server.jobs.reward_model.unseen import systems_of
+from reward_server.reward_models.conversation import Conversation, Said
+from reward_server.reward_models.dataset import Preferred
+from tests.benchmarks.test_quality_few_pairs import replies
+
+
+def pair(group: str, one: str, other: str) -> Preferred:
+    return Preferred(reply_by(group, one), reply_by(group, other), group, systems=(one, other))
+
+
+def reply_by(group: str, system: str) -> Conversation:
+    return Conversation((Said("persona", group), Said("agent", system)))
+
+
+def test_pairs_of_tutors_say_who_wrote_both_sides(tmp_path: Path) -> None:
+    [found] = mrbench_pairs(replies(tmp_path, [["MR", "MPA"]]))
+    assert found.systems == ("1", "0")
+
+
+def test_neither_dialogue_nor_tutor_of_a_pair_is_learned_from() -> None:
+    names = [f"tutor {number}" for number in range(6)]
+    pairs = [pair(f"dialogue {n}", one, other) for n in range(10) for one in names for other in names if one < other]
+    parts = list(apart(pairs, list(folds_of([each.group for each in pairs]))))
+    assert len(parts) == 5 * readers.PARTS
+    for learned, asked in parts:
+        heard = {name for row in learned for name in systems_of(pairs[row])}
+        assert len(learned)
+        assert not heard & {name for row in asked for name in systems_of(pairs[row])}
+        assert not {pairs[row].group for row in learned} & {pairs[row].group for row in asked}
+
+
+def test_differences_are_of_the_pairs_that_both_were_asked_about() -> None:
+    noted = Noted()
+    noted.groups[NATURAL] = ["a", "b", "c", "d"]
+    noted.right[NATURAL] |= {SHIPPED: [0.0, 1.0, 1.0, 1.0], CROSS: [1.0, 1.0, np.nan, np.nan], TOWERS: [np.nan] * 4}
+    lines = shown("caption", noted).splitlines()
+    [own] = [line for line in lines if line.startswith(f"| {CROSS} |")]
+    assert own.split("|")[2].strip().startswith("1.000")
+    assert lines[lines.index(own) + 1].split("|")[2].strip().startswith("+0.500")
+    assert not any(TOWERS in line for line in lines)
+    assert lines[-1].endswith("Fine-tuned on 2 of the pairs as judged.")
