@@ -14,12 +14,12 @@ from personas.advance import goals_hold
 from personas.amounts import amounts, within
 from personas.case import Tier, all_hold
 from personas.compiled import CompiledCase, CompiledCommitment, CompiledTopic
-from personas.heard import AgentTurn, Asked, Heard, Hearing, gist_of
+from personas.heard import NO_QUESTION, AgentTurn, Asked, Heard, Hearing, gist_of
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.state import PersonaState
 from personas.wording import content_stems, overlap
 
-__all__ = ["gate_open", "hear", "is_new"]
+__all__ = ["gate_open", "hear", "is_new", "is_question"]
 
 ASKED = 0.45
 """A sentence asks about a topic from this probability on; about a second one from `ALSO_ASKED` on."""
@@ -34,6 +34,8 @@ UNSURE = 0.12
 """From here on the persona asks back which of two topics is meant; below, it is asked about something else."""
 BY_NAME = 0.80
 """Only so clear a question is taken for one that was asked before: others may be about something next to it."""
+ONCE_MORE = 0.95
+"""So clear a question is one about what was told, in other words; others ask for more than was told."""
 TOLD_ALREADY = 0.25
 """A told topic gives way to an untold one of at least this probability: people go on, they rarely ask again.
 
@@ -103,9 +105,9 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
             story = []
         if settled:
             # Who has what it came for adds what it is asked about, and does not begin its story.
-            story = [each for each in story if each.confidence >= TOLD_ALREADY]
+            story = [each for each in story if each.confidence >= ASKED]
         asked |= {each.topic_id: each for each in (story[:BESIDE] if asked else story)}
-    elif empathy:
+    elif empathy and not any(_is_left_open(s, topics) for s, topics in found):
         # After what is asked now: a question that gets no answer is a worse reply than a confession that waits.
         freed = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)}
         asked |= {name: each for name, each in freed.items() if name not in asked}
@@ -276,6 +278,11 @@ def _taken_up_again(
         if held_back and gate_open(topic, state, rapport, reserve):
             yield Asked(topic.id, quote, 0.0, open=True, repeated=False, invited=True)
             return
+
+
+def _is_left_open(sentence: Sentence, topics: list[Candidate]) -> bool:
+    """Whether it is a question of its own that nothing in the case was taken for."""
+    return sentence.does(Act.ASK) and not sentence.does(Act.CHECK, *NO_QUESTION) and not topics
 
 
 def _is_stray(sentence: Sentence, topics: list[Candidate]) -> bool:

@@ -19,6 +19,7 @@ class Kind(StrEnum):
     TELL = "tell"
     VOLUNTEER = "volunteer"
     AGAIN = "again"
+    NO_MORE = "no_more"  # near something told: it knows no more about it
     TIRED = "tired"
     PARTIAL = "partial"
     WITHHELD = "withheld"
@@ -31,6 +32,7 @@ class Kind(StrEnum):
     TOOL_REPLY = "tool_reply"
     AGREES = "agrees"  # to a proposal that the case says nothing about
     HESITATES = "hesitates"
+    EITHER = "either"  # leaves a choice to the agent
     CONSENTS = "consents"
     CONFIRMS = "confirms"  # what the agent repeats of it
     FOLLOWING = "following"
@@ -48,8 +50,8 @@ class Kind(StrEnum):
 
 TELLING = frozenset({Kind.TELL, Kind.VOLUNTEER})
 _LAST_WORDS = frozenset({Kind.FAREWELL, Kind.PARTING, Kind.LEAVING})
-FACTUAL = frozenset({Kind.TELL, Kind.AGAIN, Kind.PARTIAL, Kind.WITHHELD, Kind.CONFIRMS, Kind.ASKS_BACK})
-COMPLIANT = frozenset({Kind.AGREES, Kind.HESITATES, Kind.FOLLOWING, Kind.UNKNOWN})
+FACTUAL = frozenset({Kind.TELL, Kind.AGAIN, Kind.NO_MORE, Kind.PARTIAL, Kind.WITHHELD, Kind.CONFIRMS, Kind.ASKS_BACK})
+COMPLIANT = frozenset({Kind.AGREES, Kind.HESITATES, Kind.EITHER, Kind.FOLLOWING, Kind.UNKNOWN})
 REACTIONS = frozenset({Kind.REPLY, Kind.REPLY_EARLY, Kind.TOOL_REPLY})
 
 

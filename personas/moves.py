@@ -12,10 +12,11 @@ from dataclasses import replace
 from personas.case import Tier
 from personas.compiled import CompiledCase, CompiledCommitment
 from personas.heard import NO_QUESTION, AgentTurn, Asked, Hearing
-from personas.hearing import ASKED, BY_NAME, UNSURE
+from personas.hearing import ASKED, BY_NAME, ONCE_MORE, UNSURE
 from personas.move import COMPLIANT, REACTIONS, TELLING, Kind, Move
-from personas.reactions import asks_back, closing_of, reactions_to, small_talk, thanks
+from personas.reactions import asks_back, closing_of, is_choice, left_open, reactions_to, small_talk, thanks
 from personas.reading.acts import Act
+from personas.reading.features import is_elliptic
 from personas.state import PersonaState
 from personas.temperament import Temperament
 
@@ -48,6 +49,9 @@ def decide(
         # An offer names again what the persona has told: that is no question, unless it clearly is one.
         asked = {each.topic_id for each in hearing.asked if each.confidence >= BY_NAME and _is_asked(hearing, each)}
         answers = tuple(move for move in answers if move.kind is not Kind.AGAIN or move.about in asked)
+    if reactions and not answers:
+        # What it was asked last is not passed over for what was promised before.
+        reactions = (*reactions, *left_open(case, temperament, state, hearing))
     # Thanks for kindness come at once, everything else after the answer.
     body = (*reactions, *answers) if thanks(hearing, reactions) else (*answers, *reactions)
     wanted = {asked.topic_id for asked in hearing.asked if not asked.invited}
@@ -107,7 +111,9 @@ def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, 
         )
     if moves:
         return tuple(_once(_late(state, hearing, moves)))
-    return (Move(Kind.UNKNOWN),) if _is_stumped(hearing) else ()
+    if not _is_stumped(hearing):
+        return ()
+    return (Move(Kind.EITHER if is_choice(hearing.strays[-1]) else Kind.UNKNOWN),)
 
 
 def _urgency(answer: tuple[Asked, Move]) -> tuple[bool, bool, bool, float]:
@@ -161,14 +167,18 @@ def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: As
         # Nothing is led in by a small word that is told in trust or in an hour of need.
         trusting = topic.tier is Tier.RAPPORT or hearing.rapport > 0 or hearing.reading.any(Act.EMPATHY)
         return Move(Kind.TELL, topic.id, plain=trusting)
-    return _told_before(hearing, asked, state.worded.get(topic.id, 1))
+    return _told_before(state, hearing, asked)
 
 
-def _told_before(hearing: Hearing, asked: Asked, times: int) -> Move:
+def _told_before(state: PersonaState, hearing: Hearing, asked: Asked) -> Move:
+    times = state.worded.get(asked.topic_id, 1)
     if any(s.does(Act.RECAP, Act.CHECK) for s in hearing.saying(asked.question)):
         return Move(Kind.CONFIRMS)
     if asked.repeated and times > 1:
         return Move(Kind.TIRED, asked.topic_id)
+    if not asked.repeated and asked.confidence < ONCE_MORE and asked.topic_id in state.asked:
+        # What was asked and answered is rarely asked again: this wants to know something else about it.
+        return Move(Kind.NO_MORE, asked.topic_id)
     return Move(Kind.AGAIN, asked.topic_id, nth=times, plain=not asked.repeated)
 
 
@@ -177,8 +187,10 @@ def _is_stumped(hearing: Hearing) -> bool:
     if hearing.asked or hearing.answered or any(s.topics[0].confidence >= UNSURE for s in hearing.vague):
         return False
     strays = [s for s in hearing.strays if not s.does(*NO_QUESTION) and not s.commitments]
-    # "I could send it. Does that sound useful?" is one thing; a question of its own has a likeness to something.
-    return any(s.topics or not hearing.proposal for s in strays)
+    # "I could send it. Does that sound useful?" is one thing; a question of its own has a likeness to something, or
+    # says itself what it asks for, at the end of the turn.
+    last = hearing.reading.readable[-1:]
+    return any(s.topics or not hearing.proposal or (s in last and not is_elliptic(s.text)) for s in strays)
 
 
 # --- length ------------------------------------------------------------------------------------------------
@@ -197,7 +209,8 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
     by_id = {commitment.id: commitment for commitment in case.commitments}
     # An answer to each of two questions, or an answer and a reaction: neither is passed over.
     answers = [move for move in moves if move.kind in {Kind.TELL, Kind.AGAIN} and move.about in wanted]
-    due = {*answers, *(move for move in (first, reaction) if move is not None)}
+    backs = [move for move in moves if move.kind is Kind.ASKS_BACK]
+    due = {*answers, *backs, *(move for move in (first, reaction) if move is not None)}
     if len(due) > 1:
         all_due = sum(_sentences(case, by_id, move) for move in due)
         budget = max(budget, min(all_due, budget + MAX_AT_LENGTH - MAX_SENTENCES))

@@ -6,9 +6,9 @@ from personas.amounts import amounts
 from personas.case import named_in
 from personas.compiled import CompiledCase
 from personas.heard import AgentTurn, Hearing
-from personas.hearing import CLEARLY_MADE, LIKELY_MADE, UNSURE, gate_open
+from personas.hearing import CLEARLY_MADE, LIKELY_MADE, UNSURE, gate_open, is_question
 from personas.move import FACTUAL, Kind, Move, disclosed
-from personas.reading.acts import Act, Stance
+from personas.reading.acts import Act, Sentence, Stance
 from personas.reading.features import is_elliptic
 from personas.state import PersonaState
 from personas.temperament import Temperament
@@ -73,7 +73,7 @@ def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tupl
     if hearing.answered:
         return (Move(Kind.AGREES),)
     if hearing.proposal and not _asks_after_proposing(hearing):
-        return (Move(Kind.HESITATES if _calls_for_thought(case, hearing) else Kind.AGREES),)
+        return (Move(_taken(case, hearing)),)
     if any(each.confidence >= LIKELY_MADE for s in hearing.strays for each in s.commitments[:1]):
         # "What if you kept it for another week?" is half an offer.
         return (Move(Kind.HESITATES),)
@@ -86,13 +86,28 @@ def _asks_after_proposing(hearing: Hearing) -> bool:
     return last in hearing.vague and last.topics[0].confidence >= UNSURE
 
 
-def _calls_for_thought(case: CompiledCase, hearing: Hearing) -> bool:
-    """Whether a proposal is one that nobody says yes to at once: a choice, or a figure where people haggle."""
+def is_choice(sentence: Sentence) -> bool:
+    """Whether it leaves a choice to the persona ("Shall I ring, or would you rather write?")."""
+    return sentence.stance is Stance.OPTION and is_question(sentence)
+
+
+def _taken(case: CompiledCase, hearing: Hearing) -> Kind:
+    """How a proposal is taken: nobody says yes at once to a figure where people haggle, or to a choice."""
     proposed = [s for s in hearing.reading.readable if s.does(Act.PROPOSE)]
     haggles = any(commitment.amount is not None for commitment in case.commitments)
-    return any(
-        s.stance is Stance.OPTION or ((haggles or s.stance is Stance.ASKED) and bool(amounts(s.text))) for s in proposed
-    )
+    if any((haggles or s.stance is Stance.ASKED) and bool(amounts(s.text)) for s in proposed):
+        return Kind.HESITATES
+    if is_choice(proposed[-1]):
+        return Kind.EITHER
+    return Kind.HESITATES if any(s.stance is Stance.OPTION for s in proposed) else Kind.AGREES
+
+
+def left_open(case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+    """Asks back what the question that ends the turn is about, where it may be about something in the case."""
+    last = hearing.reading.readable[-1:]
+    if not last or last[0] not in hearing.vague or last[0].text in {asked.question for asked in hearing.asked}:
+        return ()
+    return tuple(m for m in _vaguely_asked(case, temperament, state, hearing) if m.kind is Kind.ASKS_BACK)
 
 
 def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
@@ -167,6 +182,8 @@ def _vaguely_asked(
     if not hearing.vague:
         return ()
     likely = max((s.topics[0] for s in hearing.vague), key=lambda each: each.confidence)
+    if likely.confidence < NAMED and is_choice(hearing.vague[-1]):
+        return (Move(Kind.EITHER),)
     if likely.confidence < UNSURE or state.wondered:
         return (Move(Kind.UNKNOWN),)
     named = (likely.id,) if likely.confidence >= NAMED else ()

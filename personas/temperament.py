@@ -24,7 +24,7 @@ class Phrases(BaseModel):
     again_tired: tuple[Line, ...] = Field(min_length=2)
     """Instead of the fact, from the third time on."""
     no_more: tuple[Line, ...] = Field(min_length=2)
-    """Instead of a fact that was told in all its wordings, to a question that is not the same."""
+    """To a question near a fact that was told, and instead of a fact that was told in all its wordings."""
     comes_back: tuple[Line, ...] = Field(min_length=2)
     """Before a fact that it was asked for earlier, and held back until now ("What you asked before:")."""
     withheld: tuple[Line, ...] = Field(min_length=3)
@@ -48,7 +48,9 @@ class Phrases(BaseModel):
     agrees: tuple[Line, ...] = Field(min_length=2)
     """The agent proposes or promises something the case has no answer to."""
     hesitates: tuple[Line, ...] = Field(min_length=2)
-    """The agent offers a choice or names a figure that the case has no answer to."""
+    """The agent names a figure that the case has no answer to."""
+    either: tuple[Line, ...] = Field(min_length=2)
+    """The agent leaves a choice to the persona that the case says nothing about."""
     consents: tuple[Line, ...] = Field(min_length=2)
     """The agent asks for leave, or checks whether it is all right."""
     confirms: tuple[Line, ...] = Field(min_length=2)

@@ -135,10 +135,18 @@ def test_as_i_said_is_said_of_what_was_told_and_asked_again_by_name() -> None:
     said = next(f.says for f in CASE.facts if f.id == "noise")
     leads = tuple(lead.rstrip(",:") for lead in PLAIN.again)
     assert after(NOISE).say(NOISE).text.startswith(leads)
-    vague = Script(asking("And how was that?", "noise", 0.6))
-    play = Play(reader=vague)
+    otherwise = Script(asking("And how was that?", "noise", 0.96))
+    play = Play(reader=otherwise)
     play.say(NOISE)
     assert play.say("And how was that?").text in said
+    assert play.state.annoyance == 0.0
+
+
+def test_a_question_near_what_was_asked_and_told_is_no_second_question_for_it() -> None:
+    near = Script(asking("Could anybody else hear it?", "noise", 0.8))
+    play = Play(reader=near)
+    play.say(NOISE)
+    assert play.say("Could anybody else hear it?").text in PLAIN.no_more
     assert play.state.annoyance == 0.0
 
 

@@ -148,7 +148,7 @@ def test_every_other_wording_of_a_fact_comes_before_one_is_told_again() -> None:
     says = ("It cracked.", "Let me see, it cracked loudly.", "A crack, like a twig.", "One loud crack, that was all.")
     spoken = [says[0], *says[2:]]
     questions = [f"{verb} the noise?" for verb in ("Describe", "Recall", "Compare", "Explain")]
-    reader = Script(*(line(text, Act.ASK, asks={"noise": 0.7}) for text in questions))
+    reader = Script(*(line(text, Act.ASK, asks={"noise": 0.97}) for text in questions))
     for seed in range(12):
         play = Play(seed=seed, case=case_with(says), reader=reader)
         play.say("Hello there.")
@@ -221,3 +221,33 @@ def test_sympathy_is_not_passed_over_for_a_question_without_an_answer() -> None:
     text = play.say(f"{sorry.text} {odd.text}").text
     assert any(text.startswith(each) for each in PLAIN.warmed)
     assert any(text.endswith(each) for each in CASE.unknown)
+
+
+def test_a_choice_that_the_case_says_nothing_about_is_left_to_the_agent() -> None:
+    text = "Shall I ring you on Tuesday, or would you rather write to me?"
+    asked = line(text, Act.ASK, stance=Stance.OPTION)
+    offered = line(text, Act.ASK, Act.PROPOSE, stance=Stance.OPTION)
+    for each in (asked, offered):
+        play = Play(reader=Script(each))
+        play.say("Hello there.")
+        assert play.say(text).text in PLAIN.either
+
+
+@pytest.mark.parametrize(("confidence", "asks_back"), [(0.2, True), (0.05, False)])
+def test_a_question_that_ends_the_turn_is_not_passed_over_for_a_promise(confidence: float, asks_back: bool) -> None:
+    vague = line("Is there anything in the way of that?", Act.ASK, asks={"sleep": confidence})
+    play = Play(case=case_with(), reader=Script(vague))
+    play.say("Hello there.")
+    reply = play.say(f"{STOP} {vague.text}").text
+    assert reply.startswith(LONG_REPLY)
+    assert (reply != LONG_REPLY) is asks_back
+
+
+def test_sympathy_brings_out_what_was_held_back_unless_another_question_waits_for_its_answer() -> None:
+    other = line("Are you sitting comfortably?", Act.ASK)
+    for question, comes_out in (("", True), (other.text, False)):
+        play = Play(reader=Script(other))
+        play.say("Hello there.")
+        play.say("What about the alcohol?")
+        reply = play.say(f"I'm so sorry to hear that. {question}".strip())
+        assert ("drinking" in reply.disclosed) is comes_out
