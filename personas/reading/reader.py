@@ -6,13 +6,14 @@ line and the turn alone, so play and every later scoring of it share them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from personas.breath import breathe
 from personas.compiled import CompiledCase
 from personas.memory import KEPT_CHARS, Memory
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
@@ -53,6 +54,8 @@ MAX_SENTENCES = 40
 """More sentences than this in one turn are not read: nobody could follow them."""
 LINE_CHARS = 120
 """Of the persona's last line so much, from its end, stands before an elliptic sentence."""
+TURNS_AT_ONCE = 8
+"""Between so many turns reading may pause: they are compared with the case in one go."""
 KEPT_TURNS, KEPT_BYTES = 16_384, 48_000_000
 _ASKING = (Act.ASK, Act.INVITE, Act.CHECK)
 _EMPATHY = ACTS.index(Act.EMPATHY)
@@ -116,52 +119,73 @@ class LocalReader:
 
     def _readings(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         vectors = self._vectors(text for turn in turns for text in texts_of(turn))
-        acts = {each: self._heads.acts_of(vectors[each][None])[0] for turn in turns for each in said_in(turn)}
+        said = list(dict.fromkeys(each for turn in turns for each in said_in(turn)))
+        acts = dict(zip(said, self._heads.acts_of(_stacked(said, vectors)), strict=True)) if said else {}
         vectors |= self._vectors(
-            part for each, does in acts.items() for part in (*parts_of(each, does), *_may_console(each, does))
+            text for turn in turns for each in said_in(turn) for text in _also_read(turn[0], each, acts[each])
         )
-        consoling = {each for each, does in acts.items() if self._consoles_in_part(each, does, vectors)}
+        consoling = self._consoling(acts, vectors)
         index = self._index(case)
-        return [
-            Reading(
-                tuple(
-                    self._sentence(index, heard_of(turn[0], each, vectors, acts[each]), each in consoling)
-                    for each in said_in(turn)
-                )
-            )
-            for turn in turns
-        ]
+        found: list[Reading] = []
+        for start in range(0, len(turns), TURNS_AT_ONCE):
+            breathe()
+            found += self._put_together(index, turns[start : start + TURNS_AT_ONCE], vectors, acts, consoling)
+        return found
 
     def _vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
         wanted = list(dict.fromkeys(texts))
         return dict(zip(wanted, self._embedder.embed(wanted), strict=True)) if wanted else {}
 
-    def _sentence(self, index: CaseIndex, parts: Sequence[Heard], consoles_in_part: bool) -> Sentence:
-        count, heard = len(ACTS), parts[0]
-        acts = frozenset(act for act, p in zip(ACTS, heard.acts[:count], strict=True) if p >= SURER.get(act, ACT))
-        if consoles_in_part:
-            acts |= {Act.EMPATHY}
-        stance = STANCES[int(heard.acts[count:].argmax())]
-        if Act.UNREADABLE in acts:
-            return Sentence(heard.text, frozenset({Act.UNREADABLE}), Stance.NONE)
-        rows = np.concatenate([topic_features(index, part) for part in parts])
-        topics = self._heads.topics_of(rows).reshape(len(parts), -1).max(axis=0)
-        promises = self._heads.commitments_of(commitment_features(index, heard))
-        return Sentence(
-            heard.text,
-            acts,
-            stance,
-            _candidates([group.id for group in index.topics], topics, FLOOR),
-            _candidates([group.id for group in index.commitments], promises, COMMITMENT_FLOOR),
-        )
-
-    def _consoles_in_part(self, sentence: str, acts: Matrix, vectors: Mapping[str, Vectors]) -> bool:
-        """Whether a part of a sentence consoles that does something else, too ("Hello, that sounds exhausting.")."""
-        parts = _may_console(sentence, acts)
+    def _consoling(self, acts: Mapping[str, Matrix], vectors: Mapping[str, Vectors]) -> set[str]:
+        """The sentences of which a part consoles that do something else, too ("Hello, that sounds exhausting.")."""
+        parts = [(sentence, part) for sentence, does in acts.items() for part in _may_console(sentence, does)]
         if not parts:
-            return False
-        found = self._heads.acts_of(np.stack([vectors[each] for each in parts]))
-        return bool(found[:, _EMPATHY].max() >= PART_CONSOLES)
+            return set()
+        found = self._heads.acts_of(_stacked([part for _, part in parts], vectors))[:, _EMPATHY]
+        return {sentence for (sentence, _), sure in zip(parts, found, strict=True) if sure >= PART_CONSOLES}
+
+    def _put_together(
+        self,
+        index: CaseIndex,
+        turns: Sequence[Turn],
+        vectors: Mapping[str, Vectors],
+        acts: Mapping[str, Matrix],
+        consoling: Container[str],
+    ) -> list[Reading]:
+        """The readings of turns whose texts have vectors."""
+        said = [(line, each) for line, text in turns for each in said_in((line, text))]
+        does = {each: _acts_of(acts[each], consoles=each in consoling) for _, each in said}
+        read = [(line, each) for line, each in dict.fromkeys(said) if Act.UNREADABLE not in does[each]]
+        heard = [heard_of(line, each, vectors, acts[each]) for line, each in read]
+        about = dict(zip(read, self._about(index, heard), strict=True))
+        return [
+            Reading(
+                tuple(
+                    Sentence(each, does[each], STANCES[int(acts[each][len(ACTS) :].argmax())], *about[line, each])
+                    if (line, each) in about
+                    else Sentence(each, frozenset({Act.UNREADABLE}), Stance.NONE)
+                    for each in said_in((line, text))
+                )
+            )
+            for line, text in turns
+        ]
+
+    def _about(
+        self, index: CaseIndex, heard: Sequence[Sequence[Heard]]
+    ) -> list[tuple[tuple[Candidate, ...], tuple[Candidate, ...]]]:
+        """The topics and the commitments of sentences, each given with its parts."""
+        if not heard:
+            return []
+        starts = np.cumsum([0, *map(len, heard[:-1])])
+        topics = self._heads.topics_of(topic_features(index, [part for parts in heard for part in parts]))
+        likeliest = np.maximum.reduceat(topics.reshape(-1, len(index.topics)), starts)
+        promises = self._heads.commitments_of(commitment_features(index, [parts[0] for parts in heard]))
+        promised = promises.reshape(len(heard), len(index.commitments))
+        asked_ids, made_ids = ([group.id for group in groups] for groups in (index.topics, index.commitments))
+        return [
+            (_candidates(asked_ids, asks, FLOOR), _candidates(made_ids, makes, COMMITMENT_FLOOR))
+            for asks, makes in zip(likeliest, promised, strict=True)
+        ]
 
     def _index(self, case: CompiledCase) -> CaseIndex:
         with self._lock:
@@ -182,6 +206,22 @@ def readings_kept() -> Memory[tuple[CompiledCase, Turn], Reading]:
 def _bytes(reading: Reading) -> int:
     """About what a reading takes."""
     return sum(len(s.text) + 400 + 120 * (len(s.topics) + len(s.commitments)) for s in reading.sentences)
+
+
+def _stacked(texts: Iterable[str], vectors: Mapping[str, Vectors]) -> Vectors:
+    return np.stack([vectors[text] for text in texts])
+
+
+def _acts_of(probabilities: Matrix, *, consoles: bool) -> frozenset[Act]:
+    """What a sentence does; `consoles`: a part of it surely does."""
+    found = {act for act, p in zip(ACTS, probabilities[: len(ACTS)], strict=True) if p >= SURER.get(act, ACT)}
+    return frozenset({*found, Act.EMPATHY} if consoles else found)
+
+
+def _also_read(line: str, sentence: str, acts: Matrix) -> Iterator[str]:
+    """What is read besides a sentence, given what it does."""
+    yield from parts_of(sentence, acts)
+    yield from _may_console(sentence, acts)
 
 
 def parts_of(sentence: str, acts: Matrix) -> tuple[str, ...]:
