@@ -6,7 +6,7 @@ line and the turn alone, so play and every later scoring of it share them.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Protocol
 from weakref import WeakKeyDictionary
