@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
 
 from personas.compiled import CompiledCase
@@ -45,26 +45,27 @@ _QUOTED = re.compile(r"\"[^\"]*(?:\"|$)|^[^\"]*\"$")
 """Between two marks, or on the side of one that a sentence's end has left alone."""
 
 _Words = tuple[str, ...]
+Runs = Set[_Words]
 
 
 class Heard:
     """The persona's words up to a turn: those of its case, and those it has said."""
 
     def __init__(self, case: CompiledCase) -> None:
-        self._turned = set(_runs_of_case(case, turned=True))
-        self._plain = set(_runs_of_case(case, turned=False))
+        self._turned: tuple[Runs, set[_Words]] = _runs_of_case(case, turned=True), set()
+        self._plain: tuple[Runs, set[_Words]] = _runs_of_case(case, turned=False), set()
 
     def add(self, line: str) -> None:
         """Another line of the persona's."""
         for sentence in (line, *sentences(line)):
-            self._turned |= _runs(_turned(sentence))
-            self._plain |= _runs(_words(sentence))
+            self._turned[1].update(_turned_runs(sentence))
+            self._plain[1].update(_runs(_words(sentence)))
 
     def borrowed(self, sentence: str) -> bool:
         """Whether the meaningful words of a sentence are mostly the persona's."""
         words = _turned(sentence)
         meant = [word not in FUNCTION_WORDS and word not in _GRAMMAR for word in words]
-        covered = _covered(words, self._turned)
+        covered = _covered(words, *self._turned)
         own = set(_turned(_unquoted(sentence)))
         covered = [known or word not in own for word, known in zip(words, covered, strict=True)]
         if not any(meant):
@@ -80,33 +81,33 @@ class Heard:
         if reported and not _OWN_CLAUSE.search(plain(sentence), reported.end()):
             return True
         words = _words(sentence)
-        covered = _covered(words, self._plain)
+        covered = _covered(words, *self._plain)
         added = [word for word, known in zip(words, covered, strict=True) if not known]
         return bool(words) and sum(covered) >= MOST * len(words) and _OWN_SUBJECTS.isdisjoint(added)
 
 
 def formulas(turns: Sequence[Iterable[str]]) -> list[frozenset[str]]:
     """Per turn, those of its sentences that are said in other turns, too, word for word or in half of their words."""
-    said = [{sentence: _turned(sentence) for sentence in sentences} for sentences in turns]
-    runs = [frozenset[_Words]().union(*map(_runs, each.values())) for each in said]
+    said = [frozenset(sentences) for sentences in turns]
+    runs = [frozenset[_Words]().union(*map(_turned_runs, each)) for each in said]
     times = Counter(run for each in runs for run in each)
     several = frozenset(run for run, number in times.items() if number > 1)
-    return [
-        frozenset(sentence for sentence, words in each.items() if 2 * sum(_covered(words, several)) > len(words))
-        for each in said
-    ]
+    if not several:
+        return [frozenset()] * len(said)
+    covered = {each: _covered(_turned(each), several) for each in frozenset().union(*said)}
+    return [frozenset(each for each in those if 2 * sum(covered[each]) > len(covered[each])) for those in said]
 
 
 _GRAMMAR = frozenset(_PERSONS.values()) | frozenset(_CONTRACTED.values())
 
 
-def _covered(words: _Words, known: Iterable[_Words]) -> list[bool]:
+def _covered(words: _Words, *known: Runs) -> list[bool]:
     """Per word, whether it stands in a run that is known; a sentence shorter than a run must be known as a whole."""
-    known = known if isinstance(known, set | frozenset) else set(known)
     size = min(RUN, len(words))
     covered = [False] * len(words)
     for start in range(len(words) - size + 1):
-        if words[start : start + size] in known:
+        run = words[start : start + size]
+        if any(run in each for each in known):
             covered[start : start + size] = [True] * size
     return covered
 
@@ -115,6 +116,12 @@ def _covered(words: _Words, known: Iterable[_Words]) -> list[bool]:
 def _runs_of_case(case: CompiledCase, *, turned: bool) -> frozenset[_Words]:
     read = _turned if turned else _words
     return frozenset().union(*(_runs(read(s)) for line in case.wordings for s in (line, *sentences(line))))
+
+
+@remembered(8192)
+def _turned_runs(text: str) -> frozenset[_Words]:
+    """All runs of a text, every person the same."""
+    return _runs(_turned(text))
 
 
 def _runs(words: _Words) -> frozenset[_Words]:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from personas.memory import remembered
+
 
 def any_of(*alternatives: str) -> str:
     """A regular expression that matches any of the given ones."""
@@ -89,11 +91,13 @@ def stem(word: str) -> str:
     return word
 
 
+@remembered(8192)
 def stems(text: str) -> tuple[str, ...]:
     """The stems of all words, in order."""
     return tuple(stem(word) for word in tokens(text))
 
 
+@remembered(8192)
 def content_stems(text: str) -> frozenset[str]:
     """The stems of the words that carry meaning."""
     return frozenset(stem(word) for word in content_words(text))

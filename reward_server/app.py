@@ -165,7 +165,7 @@ async def _begin_chores(
         stack.push_async_callback(sender.close)
         await own(stack, Deliverer(store, sender, ground.pepper, ports.clock, metrics).run())
         if ports.turn is None:
-            await own(stack, warm(scoring.library, scoring.reader, scoring.threads))
+            await own(stack, warm(scoring.library, scoring.reader, scoring.matcher, scoring.threads))
             settle_heap()
         else:
             # A standby has done both, and is waited for.

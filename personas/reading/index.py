@@ -21,6 +21,8 @@ UNSEEN_IDF = 3.0
 NEAREST = 3
 """The mean likeness is that with so many examples."""
 
+Columns = NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Group:
@@ -41,23 +43,30 @@ class Group:
 
 
 class Stack:
-    """The vectors of several groups in one matrix each, so that a sentence is compared with all in one product."""
+    """The vectors of several groups in one matrix each, so that sentences are compared with all in one product.
+
+    In fp64: a likeness is rounded afterwards, and then it is the same whatever else is in the product.
+    """
 
     def __init__(self, groups: Sequence[Group]) -> None:
         sizes: NDArray[np.intp] = np.array([len(group.vectors) for group in groups])
         ends = np.cumsum(sizes)
-        self.examples: Vectors = np.concatenate([group.vectors for group in groups])
-        """Of all groups, one group after the other; shape (examples, width)."""
+        self.examples: Columns = _columns([group.vectors for group in groups])
+        """Of all groups, one group after the other; shape (width, examples)."""
         self.first_example: NDArray[np.intp] = ends - sizes
         self.places: NDArray[np.intp] = np.full((len(groups), sizes.max()), ends[-1])
-        """Per group the rows of its examples, filled up with a row behind the last; shape (groups, most examples)."""
+        """Per group the columns of its examples, filled up with one behind the last; shape (groups, most examples)."""
         for row, start, end in zip(self.places, self.first_example, ends, strict=True):
             row[: end - start] = range(start, end)
         self.nearest: NDArray[np.intp] = np.minimum(sizes, NEAREST)
         """How many of a group's examples the mean of the nearest is taken over."""
-        self.centroids: Vectors = np.stack([group.centroid for group in groups])
-        self.answers: Vectors = np.concatenate([group.answers for group in groups])
+        self.centroids: Columns = _columns([group.centroid[None] for group in groups])
+        self.answers: Columns = _columns([group.answers for group in groups])
         self.first_answer: NDArray[np.intp] = np.cumsum([0, *(len(group.answers) for group in groups[:-1])])
+
+
+def _columns(vectors: Sequence[Vectors]) -> Columns:
+    return np.ascontiguousarray(np.concatenate(vectors).T, dtype=np.float64)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -70,6 +79,16 @@ class CaseIndex:
     """Per stem how much it tells one topic from another."""
 
     @cached_property
+    def topics_by_word(self) -> dict[str, tuple[int, ...]]:
+        """Per stem the places of the topics that have it."""
+        return _places_by_word(self.topics)
+
+    @cached_property
+    def commitments_by_word(self) -> dict[str, tuple[int, ...]]:
+        """Per stem the places of the commitments that have it."""
+        return _places_by_word(self.commitments)
+
+    @cached_property
     def topic_stack(self) -> Stack:
         """Of a case with topics."""
         return Stack(self.topics)
@@ -78,6 +97,14 @@ class CaseIndex:
     def commitment_stack(self) -> Stack:
         """Of a case with commitments."""
         return Stack(self.commitments)
+
+
+def _places_by_word(groups: Sequence[Group]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, list[int]] = {}
+    for place, group in enumerate(groups):
+        for word in group.words:
+            found.setdefault(word, []).append(place)
+    return {word: tuple(places) for word, places in found.items()}
 
 
 def index_of(case: CompiledCase, embedder: Embedder) -> CaseIndex:

@@ -6,13 +6,15 @@ line and the turn alone, so play and every later scoring of it share them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
+from personas.breath import breathe
 from personas.compiled import CompiledCase
 from personas.memory import KEPT_CHARS, Memory
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
@@ -38,6 +40,10 @@ __all__ = [
 Turn = tuple[str, str]
 """The persona's last line ("" if there is none) and the agent's turn."""
 
+_Said = tuple[str, str]
+"""The persona's last line and a sentence of the agent's turn after it."""
+Probabilities = NDArray[np.float64]
+
 FLOOR, COMMITMENT_FLOOR = 0.02, 0.001
 """Topics and commitments below this are not worth naming."""
 ACT = 0.5
@@ -49,10 +55,17 @@ MAY_CONSOLE = 0.005
 """A sentence that consoles with this probability is read in parts, too: it may begin or end with something else."""
 PART_CONSOLES = 0.90
 """A part of a sentence has to be this clear to make it a sympathetic one."""
+CLEARLY_ABOUT, VAGUELY_ABOUT, NO_PROMISE = 0.995, 0.3, 0.005
+"""A short sentence is read without the line before it if it makes no promise and is clearly about a topic, or asks
+nothing and is about none: on the labelled turns, the line changed nothing that a persona makes of such a sentence."""
 MAX_SENTENCES = 40
 """More sentences than this in one turn are not read: nobody could follow them."""
 LINE_CHARS = 120
 """Of the persona's last line so much, from its end, stands before an elliptic sentence."""
+AT_ONCE = 24
+"""So many sentences are compared with the case in one go; after them, reading may pause."""
+FEW_TURNS = 2
+"""Of so few turns all that will probably be needed is embedded in one go; of more, only what is."""
 KEPT_TURNS, KEPT_BYTES = 16_384, 48_000_000
 _ASKING = (Act.ASK, Act.INVITE, Act.CHECK)
 _EMPATHY = ACTS.index(Act.EMPATHY)
@@ -82,7 +95,7 @@ class LocalReader:
     @property
     def version(self) -> str:
         """Heads and encoder."""
-        return f"local/1/{self._heads.digest}/{self._embedder.version}"
+        return f"local/2/{self._heads.digest}/{self._embedder.version}"
 
     @property
     def held_bytes(self) -> int:
@@ -90,10 +103,10 @@ class LocalReader:
         return self._read.held_bytes + getattr(self._embedder, "held_bytes", 0)
 
     def texts(self, case: CompiledCase, turns: Iterable[Turn]) -> list[str]:
-        """What reading the turns will embed, known turns left out."""
+        """What reading the turns will embed first, known turns left out."""
         turns = list(turns)
         known = self._read.recall((case, turn) for turn in turns)
-        return [text for turn in turns if (case, turn) not in known for text in texts_of(turn)]
+        return list(_read_first([turn for turn in turns if (case, turn) not in known]))
 
     def prepare(self, case: CompiledCase) -> None:
         """Embed the authored texts of a case, so that its first turn does not wait for it; blocking."""
@@ -115,53 +128,76 @@ class LocalReader:
         return [found[key] for key in keys]
 
     def _readings(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
-        vectors = self._vectors(text for turn in turns for text in texts_of(turn))
-        acts = {each: self._heads.acts_of(vectors[each][None])[0] for turn in turns for each in said_in(turn)}
-        vectors |= self._vectors(
-            part for each, does in acts.items() for part in (*parts_of(each, does), *_may_console(each, does))
-        )
-        consoling = {each for each, does in acts.items() if self._consoles_in_part(each, does, vectors)}
         index = self._index(case)
+        said = list(dict.fromkeys((turn[0], each) for turn in turns for each in said_in(turn)))
+        vectors = self._vectors(_read_first(turns))
+        sentences = list(dict.fromkeys(each for _, each in said))
+        acts = dict(zip(sentences, self._acts(sentences, vectors), strict=True))
+        alone = {each for some in _portions(said) for each in self._alone(index, some, vectors, acts)}
+        vectors |= self._vectors(text for each in said for text in _read_then(each, acts[each[1]], alone=each in alone))
+        consoling = self._consoling(acts, vectors)
+        found: dict[_Said, Sentence] = {}
+        for some in _portions(said):
+            heard = {each: heard_of(*each, vectors, acts[each[1]], alone=each in alone) for each in some}
+            about = self._candidates(index, {each: heard[each] for each in some if not _is_unreadable(acts[each[1]])})
+            for each in some:
+                does = _acts_of(acts[each[1]], consoles=each[1] in consoling)
+                found[each] = _sentence(each[1], does, acts[each[1]], about.get(each))
+        return [Reading(tuple(found[turn[0], each] for each in said_in(turn))) for turn in turns]
+
+    def _acts(self, texts: Sequence[str], vectors: Mapping[str, Vectors]) -> Matrix:
+        """The probabilities of acts and stances, a row a text."""
+        if not texts:
+            return np.zeros((0, len(ACTS) + len(STANCES)), dtype=np.float32)
+        return self._heads.acts_of(np.stack([vectors[text] for text in texts]))
+
+    def _alone(
+        self, index: CaseIndex, said: Iterable[_Said], vectors: Mapping[str, Vectors], acts: Mapping[str, Matrix]
+    ) -> list[_Said]:
+        """The short sentences that are read without the line before them."""
+        short = [each for each in said if after_line(*each) != each[1]]
+        if not short:
+            return []
+        heard = [_heard(*each, vectors, acts[each[1]], alone=True) for each in short]
+        topics, promises = self._topics(index, heard), self._promises(index, heard)
         return [
-            Reading(
-                tuple(
-                    self._sentence(index, heard_of(turn[0], each, vectors, acts[each]), each in consoling)
-                    for each in said_in(turn)
-                )
-            )
-            for turn in turns
+            each
+            for each, asks, makes in zip(short, topics.max(axis=1), promises.max(axis=1, initial=0.0), strict=True)
+            if makes < NO_PROMISE and (asks >= CLEARLY_ABOUT or (asks < VAGUELY_ABOUT and _asks_nothing(each[1], acts)))
         ]
 
     def _vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
         wanted = list(dict.fromkeys(texts))
         return dict(zip(wanted, self._embedder.embed(wanted), strict=True)) if wanted else {}
 
-    def _sentence(self, index: CaseIndex, parts: Sequence[Heard], consoles_in_part: bool) -> Sentence:
-        count, heard = len(ACTS), parts[0]
-        acts = frozenset(act for act, p in zip(ACTS, heard.acts[:count], strict=True) if p >= SURER.get(act, ACT))
-        if consoles_in_part:
-            acts |= {Act.EMPATHY}
-        stance = STANCES[int(heard.acts[count:].argmax())]
-        if Act.UNREADABLE in acts:
-            return Sentence(heard.text, frozenset({Act.UNREADABLE}), Stance.NONE)
-        rows = np.concatenate([topic_features(index, part) for part in parts])
-        topics = self._heads.topics_of(rows).reshape(len(parts), -1).max(axis=0)
-        promises = self._heads.commitments_of(commitment_features(index, heard))
-        return Sentence(
-            heard.text,
-            acts,
-            stance,
-            _candidates([group.id for group in index.topics], topics, FLOOR),
-            _candidates([group.id for group in index.commitments], promises, COMMITMENT_FLOOR),
-        )
+    def _consoling(self, acts: Mapping[str, Matrix], vectors: Mapping[str, Vectors]) -> set[str]:
+        """The sentences of which a part consoles that do something else, too ("Hello, that sounds exhausting.")."""
+        parts = [(sentence, part) for sentence, does in acts.items() for part in _may_console(sentence, does)]
+        found = self._acts([part for _, part in parts], vectors)[:, _EMPATHY]
+        return {sentence for (sentence, _), sure in zip(parts, found, strict=True) if sure >= PART_CONSOLES}
 
-    def _consoles_in_part(self, sentence: str, acts: Matrix, vectors: Mapping[str, Vectors]) -> bool:
-        """Whether a part of a sentence consoles that does something else, too ("Hello, that sounds exhausting.")."""
-        parts = _may_console(sentence, acts)
-        if not parts:
-            return False
-        found = self._heads.acts_of(np.stack([vectors[each] for each in parts]))
-        return bool(found[:, _EMPATHY].max() >= PART_CONSOLES)
+    def _candidates(
+        self, index: CaseIndex, heard: Mapping[_Said, Sequence[Heard]]
+    ) -> dict[_Said, tuple[tuple[Candidate, ...], tuple[Candidate, ...]]]:
+        """The topics and the commitments of sentences, each given with its parts."""
+        if not heard:
+            return {}
+        starts = np.cumsum([0, *map(len, heard.values())])[:-1]
+        topics = self._topics(index, [part for parts in heard.values() for part in parts])
+        promises = self._promises(index, [parts[0] for parts in heard.values()])
+        asked_ids, made_ids = ([group.id for group in groups] for groups in (index.topics, index.commitments))
+        return {
+            each: (_candidates(asked_ids, asks, FLOOR), _candidates(made_ids, makes, COMMITMENT_FLOOR))
+            for each, asks, makes in zip(heard, np.maximum.reduceat(topics, starts), promises, strict=True)
+        }
+
+    def _topics(self, index: CaseIndex, heard: Sequence[Heard]) -> Probabilities:
+        """A row a sentence, or a part of one."""
+        return self._heads.topics_of(topic_features(index, heard)).reshape(len(heard), len(index.topics))
+
+    def _promises(self, index: CaseIndex, heard: Sequence[Heard]) -> Probabilities:
+        """A row a sentence."""
+        return self._heads.commitments_of(commitment_features(index, heard)).reshape(len(heard), len(index.commitments))
 
     def _index(self, case: CompiledCase) -> CaseIndex:
         with self._lock:
@@ -184,9 +220,62 @@ def _bytes(reading: Reading) -> int:
     return sum(len(s.text) + 400 + 120 * (len(s.topics) + len(s.commitments)) for s in reading.sentences)
 
 
+def _acts_of(probabilities: Matrix, *, consoles: bool) -> frozenset[Act]:
+    """What a sentence does; `consoles`: a part of it surely does."""
+    found = {act for act, p in zip(ACTS, probabilities[: len(ACTS)], strict=True) if p >= SURER.get(act, ACT)}
+    return frozenset({*found, Act.EMPATHY} if consoles else found)
+
+
+def _is_unreadable(acts: Matrix) -> bool:
+    return bool(acts[ACTS.index(Act.UNREADABLE)] >= SURER[Act.UNREADABLE])
+
+
+def _asks_nothing(sentence: str, acts: Mapping[str, Matrix]) -> bool:
+    return "?" not in sentence and _asks(acts[sentence]) < MAY_ASK
+
+
+def _asks(acts: Matrix) -> float:
+    return max(float(acts[ACTS.index(act)]) for act in _ASKING)
+
+
+def _sentence(
+    text: str, does: frozenset[Act], acts: Matrix, about: tuple[tuple[Candidate, ...], tuple[Candidate, ...]] | None
+) -> Sentence:
+    """A sentence; one that cannot be read is about nothing."""
+    if about is None:
+        return Sentence(text, frozenset({Act.UNREADABLE}), Stance.NONE)
+    return Sentence(text, does, STANCES[int(acts[len(ACTS) :].argmax())], *about)
+
+
+def _portions(said: Sequence[_Said]) -> Iterator[Sequence[_Said]]:
+    """Some at a time, with pauses."""
+    for start in range(0, len(said), AT_ONCE):
+        breathe()
+        yield said[start : start + AT_ONCE]
+
+
+def _read_first(turns: Sequence[Turn]) -> Iterator[str]:
+    """The sentences of turns; of few turns also what will probably be read besides: they are encoded in one go."""
+    for turn in turns:
+        for each in said_in(turn):
+            yield each
+            if "?" in each:
+                yield from clauses(each)
+                if len(turns) <= FEW_TURNS:
+                    yield after_line(turn[0], each)
+
+
+def _read_then(said: _Said, acts: Matrix, *, alone: bool) -> Iterator[str]:
+    """What is read besides a sentence, given what it does."""
+    if not alone:
+        yield after_line(*said)
+    yield from parts_of(said[1], acts)
+    yield from _may_console(said[1], acts)
+
+
 def parts_of(sentence: str, acts: Matrix) -> tuple[str, ...]:
     """The clauses of a sentence that may ask for something; none of any other."""
-    return clauses(sentence) if max(acts[ACTS.index(act)] for act in _ASKING) >= MAY_ASK else ()
+    return clauses(sentence) if _asks(acts) >= MAY_ASK else ()
 
 
 def _may_console(sentence: str, acts: Matrix) -> tuple[str, ...]:
@@ -194,14 +283,23 @@ def _may_console(sentence: str, acts: Matrix) -> tuple[str, ...]:
     return clauses(sentence) if MAY_CONSOLE <= acts[_EMPATHY] < ACT else ()
 
 
-def heard_of(line: str, sentence: str, vectors: Mapping[str, Vectors], acts: Matrix) -> list[Heard]:
-    """A sentence as the heads see it, and then each of its parts."""
+def heard_of(
+    line: str, sentence: str, vectors: Mapping[str, Vectors], acts: Matrix, *, alone: bool = False
+) -> list[Heard]:
+    """A sentence as the heads see it, and then each of its parts; `alone`: not after the line before it."""
     words = content_stems(line)
-    parts = parts_of(sentence, acts)
     return [
-        Heard(sentence, vectors[sentence], vectors[after_line(line, sentence)], words, acts),
-        *(Heard(each, vectors[each], vectors[each], words, acts, len(each) / len(sentence)) for each in parts),
+        _heard(line, sentence, vectors, acts, alone=alone),
+        *(
+            Heard(each, vectors[each], vectors[each], words, acts, len(each) / len(sentence))
+            for each in parts_of(sentence, acts)
+        ),
     ]
+
+
+def _heard(line: str, sentence: str, vectors: Mapping[str, Vectors], acts: Matrix, *, alone: bool) -> Heard:
+    behind = sentence if alone else after_line(line, sentence)
+    return Heard(sentence, vectors[sentence], vectors[behind], content_stems(line), acts)
 
 
 def after_line(line: str, sentence: str) -> str:

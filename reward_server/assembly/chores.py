@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from personas.matcher import Matcher
 from personas.reading.reader import Reader
 from reward_server.clock import Clock
 from reward_server.coordination.fair_threads import FairThreads
@@ -21,7 +23,7 @@ from reward_server.jobs.durable.learning import forget_begun
 from reward_server.store.store import Store
 from reward_server.telemetry.logs import get_logger
 from reward_server.webhooks.delivery import KEPT
-from scenarios.library import Library
+from scenarios.library import Library, SealedScenario
 
 PURGE_EVERY_S = 3600.0
 SWITCH_S = 0.001
@@ -84,21 +86,32 @@ async def purge_once(store: Store, clock: Clock, tenants: Tenants, begun: Path) 
     log.info("answers_purged", count=purged, decisions=forgotten, expired=expired)
 
 
-async def warm(library: Library, reader: Reader, threads: FairThreads) -> None:
+async def warm(library: Library, reader: Reader, matcher: Matcher, threads: FairThreads) -> None:
     """Encode the authored texts, scenario by scenario while nobody is served: the first turn shall be fast, too.
 
     Not with a lower priority: a thread that is left waiting for a core may hold what others need.
     """
-    prepare = getattr(reader, "prepare", None)
-    if prepare is None:
-        return
+    read, compare = getattr(reader, "prepare", None), getattr(matcher, "prepare", None)
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1, thread_name_prefix="labs-warming") as thread:
         for name in library.vault.names():
-            while threads.is_busy:  # noqa: ASYNC110 (threads have no event for this)
-                await asyncio.sleep(IDLE_LOOK_S)
-            await loop.run_in_executor(thread, prepare, library.vault.open(*name).case)
+            scenario = library.vault.open(*name)
+            steps = [partial(read, scenario.case)] if read is not None else []
+            steps += [partial(compare, anchors) for anchors in _anchors(scenario)] if compare is not None else []
+            for step in steps:
+                while threads.is_busy:  # noqa: ASYNC110 (threads have no event for this)
+                    await asyncio.sleep(IDLE_LOOK_S)
+                await loop.run_in_executor(thread, step)
     log.info("reader_warm")
+
+
+def _anchors(scenario: SealedScenario) -> Iterator[Sequence[str]]:
+    """What sentences of conversations are compared with: wordings of the case, and exemplars of its judges."""
+    yield scenario.case.wordings
+    for check in (check for criterion in scenario.secrets.rubric.criteria for check in criterion.checks):
+        if check.similar is not None:
+            yield check.similar.exemplars
+            yield check.similar.against
 
 
 def settle_heap() -> None:

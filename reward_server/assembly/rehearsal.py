@@ -41,5 +41,5 @@ async def rehearse(stack: AsyncExitStack, given: Given, loaded: Loaded) -> None:
             scoring = await scoring_of(curtain, stage, ground.store, loaded)
             await services_of(curtain, stage, ground, scoring, LoopLag(metrics.loop_lag.set))
     if ports.own_process:
-        await own(stack, warm(loaded.library, loaded.reader, loaded.threads))
+        await own(stack, warm(loaded.library, loaded.reader, loaded.matcher, loaded.threads))
         settle_heap()

@@ -135,10 +135,10 @@ class _Bags:
                 for each, does in zip(said, acts, strict=True)
             ]
             weight = OPEN_WEIGHT if row.turn.kind == "open" else 1.0
-            asking = [topic_features(own, part) for own, heard in parts for part in heard]
+            asking = [topic_features(own, [part]) for own, heard in parts for part in heard]
             topics.append(Bag(np.stack(asking), _labels(index.topics, row.turn.asks), weight))
             if index.commitments:
-                making = [commitment_features(own, heard[0]) for own, heard in parts]
+                making = [commitment_features(own, heard[:1]) for own, heard in parts]
                 promises.append(Bag(np.stack(making), _labels(index.commitments, row.turn.commits)))
         return topics, promises
 

@@ -154,6 +154,11 @@ class EncoderMatcher:
         similarities: NDArray[np.float64] = np.round(vectors @ self._anchor_matrix(tuple(anchors)), 3)
         return similarities + 0.0  # turns -0.0 into 0.0, which would print differently
 
+    def prepare(self, anchors: Sequence[str]) -> None:
+        """Encode anchors, so that nobody waits for them who compares texts with them first; blocking."""
+        if anchors:
+            self._anchor_matrix(tuple(anchors))
+
     def among(self, anchors: Sequence[str]) -> NDArray[np.float64]:
         """As `cosine` of authored texts with themselves, each encoded once."""
         matrix = self._anchor_matrix(tuple(anchors))
