@@ -1,7 +1,7 @@
 """How well the reader understands: on turns from outside, on turns kept aside, and on collections it never saw.
 
-    python -m benchmarks.reader --turns ../shared/data/natural_turns
-    python -m benchmarks.reader --turns ../shared/data/natural_turns --unseen /tmp/folds
+    python -m benchmarks.reader --turns FOLDER
+    python -m benchmarks.reader --turns FOLDER --unseen FOLDS
 
 `--unseen` trains the reader once for each pair of collections, without them, and measures on all labelled turns of
 both, whose cases then have their authors' examples alone. A reader that lies in the folder already is not trained
@@ -15,11 +15,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.report import environment, write
+from personas.compiled import CompiledCase
+from personas.heard import AgentTurn
+from personas.hearing import hear
+from personas.reading.acts import Reading
+from personas.reading.heads import load_heads
+from personas.reading.reader import LocalReader
+from personas.state import PersonaState
 from reward_server.engine import load_scenarios
 from reward_server.reader.build import local_reader
 from reward_server.reader.dataset import Row, after_opening, packaged_acts, packaged_turns, turns_of_file
+from reward_server.reader.encoder import artefact_bytes, load_reader_encoder
 from reward_server.reader.evaluate import Prediction, by_collection, predict, predicted_unseen, table
 from reward_server.reader.train import lesson_of, train
+from reward_server.reward_models.encoder import EncoderMatcher
 from scenarios.library import Library
 from scenarios.lint import COLLECTIONS
 
@@ -48,7 +57,7 @@ def main() -> None:
         what = "turns that nobody who worked on the reader wrote or trained on"
         parts += [section(f"{what}, read alone", measured(library, outside)), opened(what, library, outside)]
     aside = [row for row in rows if row.turn.kept_aside]
-    parts.append(opened("turns of the package that were kept aside", library, aside))
+    parts += [opened("turns of the package that were kept aside", library, aside), without_the_line(library, rows)]
     if arguments.unseen:
         found = unseen(arguments.unseen, library, rows, may_train=arguments.train == "yes")
         parts.append(section(f"turns of collections that the reader was not trained on ({EPOCHS} epochs)", found))
@@ -72,6 +81,38 @@ def section(what: str, found: Sequence[Prediction]) -> str:
 def measured(library: Library, rows: Sequence[Row]) -> list[Prediction]:
     """What the packaged reader makes of turns."""
     return predict(library, local_reader(), rows)
+
+
+class _AfterEveryLine(LocalReader):
+    """The packaged reader, but every short sentence is read after the line before it."""
+
+    def _alone(self, *_: object) -> list[tuple[str, str]]:
+        return []
+
+
+def without_the_line(library: Library, rows: Sequence[Row]) -> str:
+    """How many turns are heard otherwise because some short sentences are read without the line before them."""
+    raw = artefact_bytes()
+    matcher, heads = EncoderMatcher(load_reader_encoder(raw)), load_heads(raw)
+    readers = [LocalReader(matcher, heads), _AfterEveryLine(matcher, heads)]
+    spoken = [row for row in after_opening(library, rows) if row.turn.turn.strip()]
+    other = 0
+    for key in dict.fromkeys(row.key for row in spoken):
+        case = library.vault.open(*key).case
+        turns = [(row.turn.line, row.turn.turn) for row in spoken if row.key == key]
+        ways = [reader.read(case, turns) for reader in readers]
+        heard = [[_heard(case, turn[1], found) for turn, found in zip(turns, way, strict=True)] for way in ways]
+        other += sum(one != another for one, another in zip(*heard, strict=True))
+    return (
+        "## Short sentences read without the line before them\n\n"
+        f"Of {len(spoken)} labelled turns, {other} ({other / len(spoken):.1%}) would be heard otherwise if each short "
+        "sentence were read after the persona's last line: other facts asked for, or other commitments."
+    )
+
+
+def _heard(case: CompiledCase, text: str, reading: Reading) -> tuple[list[str], list[str]]:
+    hearing = hear(case, PersonaState(), AgentTurn(text), reading)
+    return [each.topic_id for each in hearing.asked], [each.commitment_id for each in hearing.commitments]
 
 
 def unseen(folder: Path, library: Library, rows: Sequence[Row], *, may_train: bool) -> list[Prediction]:

@@ -15,7 +15,7 @@ from personas.heard import NO_QUESTION, AgentTurn, Asked, Hearing
 from personas.hearing import ASKED, BY_NAME, ONCE_MORE, UNSURE
 from personas.move import COMPLIANT, REACTIONS, TELLING, Kind, Move
 from personas.reactions import asks_back, closing_of, is_choice, left_open, reactions_to, small_talk, thanks
-from personas.reading.acts import Act
+from personas.reading.acts import Act, Sentence
 from personas.reading.features import is_elliptic
 from personas.state import PersonaState
 from personas.temperament import Temperament
@@ -48,7 +48,7 @@ def decide(
     if any(move.kind in (Kind.REPLY, Kind.REPLY_EARLY) for move in reactions):
         # An offer names again what the persona has told: that is no question, unless it clearly is one.
         asked = {each.topic_id for each in hearing.asked if each.confidence >= BY_NAME and _is_asked(hearing, each)}
-        answers = tuple(move for move in answers if move.kind is not Kind.AGAIN or move.about in asked)
+        answers = tuple(m for m in answers if m.kind not in (Kind.AGAIN, Kind.NO_MORE) or m.about in asked)
     if reactions and not answers:
         # What it was asked last is not passed over for what was promised before.
         reactions = (*reactions, *left_open(case, temperament, state, hearing))
@@ -111,9 +111,10 @@ def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, 
         )
     if moves:
         return tuple(_once(_late(state, hearing, moves)))
-    if not _is_stumped(hearing):
+    stray = _stumped_by(hearing)
+    if stray is None:
         return ()
-    return (Move(Kind.EITHER if is_choice(hearing.strays[-1]) else Kind.UNKNOWN),)
+    return (Move(Kind.EITHER if is_choice(stray) else Kind.UNKNOWN),)
 
 
 def _urgency(answer: tuple[Asked, Move]) -> tuple[bool, bool, bool, float]:
@@ -182,15 +183,16 @@ def _told_before(state: PersonaState, hearing: Hearing, asked: Asked) -> Move:
     return Move(Kind.AGAIN, asked.topic_id, nth=times, plain=not asked.repeated)
 
 
-def _is_stumped(hearing: Hearing) -> bool:
-    """Whether it is asked something it knows nothing about, and nothing else."""
+def _stumped_by(hearing: Hearing) -> Sentence | None:
+    """The last of its questions about something the persona knows nothing of, where it asks and offers nothing else."""
     if hearing.asked or hearing.answered or any(s.topics[0].confidence >= UNSURE for s in hearing.vague):
-        return False
+        return None
     strays = [s for s in hearing.strays if not s.does(*NO_QUESTION) and not s.commitments]
     # "I could send it. Does that sound useful?" is one thing; a question of its own has a likeness to something, or
     # says itself what it asks for, at the end of the turn.
     last = hearing.reading.readable[-1:]
-    return any(s.topics or not hearing.proposal or (s in last and not is_elliptic(s.text)) for s in strays)
+    own = (s.topics or not hearing.proposal or (s in last and not is_elliptic(s.text)) for s in strays)
+    return strays[-1] if any(own) else None
 
 
 # --- length ------------------------------------------------------------------------------------------------

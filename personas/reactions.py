@@ -134,7 +134,7 @@ def closing_of(
     if state.goals_met is None:
         return None
     busy = (
-        any(move.kind in FACTUAL | {Kind.REPLY, Kind.AGREES, Kind.HESITATES} for move in body)
+        any(move.kind in FACTUAL | {Kind.REPLY, Kind.AGREES, Kind.HESITATES, Kind.EITHER} for move in body)
         or hearing.checks_in
         or hearing.empathy is not None
         or hearing.reading.any(Act.PROCESS)

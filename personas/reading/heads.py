@@ -81,11 +81,11 @@ class Heads:
         return act_probabilities(self.acts, vectors)
 
     def topics_of(self, features: Matrix) -> NDArray[np.float64]:
-        """The probability of each topic, shape (topics,)."""
+        """The probability of each row, shape (rows,)."""
         return _probabilities(self.topic, features)
 
     def commitments_of(self, features: Matrix) -> NDArray[np.float64]:
-        """The probability of each commitment, shape (commitments,)."""
+        """The probability of each row, shape (rows,)."""
         return _probabilities(self.commitment, features)
 
 

@@ -57,7 +57,7 @@ PART_CONSOLES = 0.90
 """A part of a sentence has to be this clear to make it a sympathetic one."""
 CLEARLY_ABOUT, VAGUELY_ABOUT, NO_PROMISE = 0.995, 0.3, 0.005
 """A short sentence is read without the line before it if it makes no promise and is clearly about a topic, or asks
-nothing and is about none: on the labelled turns, the line changed nothing that a persona makes of such a sentence."""
+nothing and is about none. `benchmarks.reader` counts the labelled turns that would be heard otherwise."""
 MAX_SENTENCES = 40
 """More sentences than this in one turn are not read: nobody could follow them."""
 LINE_CHARS = 120
@@ -65,7 +65,7 @@ LINE_CHARS = 120
 AT_ONCE = 24
 """So many sentences are compared with the case in one go; after them, reading may pause."""
 FEW_TURNS = 2
-"""Of so few turns all that will probably be needed is embedded in one go; of more, only what is."""
+"""Of so few turns, questions are embedded after the line before them in the first go, too; of more, only if needed."""
 KEPT_TURNS, KEPT_BYTES = 16_384, 48_000_000
 _ASKING = (Act.ASK, Act.INVITE, Act.CHECK)
 _EMPATHY = ACTS.index(Act.EMPATHY)
@@ -117,7 +117,7 @@ class LocalReader:
         await self._embedder.prefetched(texts)
 
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
-        """One reading per turn; blocking, because the encoder runs, at most once for all of them."""
+        """One reading per turn; blocking, because the encoder runs, at most twice for all of them."""
         keys = [(case, turn) for turn in turns]
         found = self._read.recall(keys)
         missing = [key for key in dict.fromkeys(keys) if key not in found]
@@ -131,8 +131,8 @@ class LocalReader:
         index = self._index(case)
         said = list(dict.fromkeys((turn[0], each) for turn in turns for each in said_in(turn)))
         vectors = self._vectors(_read_first(turns))
-        sentences = list(dict.fromkeys(each for _, each in said))
-        acts = dict(zip(sentences, self._acts(sentences, vectors), strict=True))
+        texts = list(dict.fromkeys(each for _, each in said))
+        acts = dict(zip(texts, self._acts(texts, vectors), strict=True))
         alone = {each for some in _portions(said) for each in self._alone(index, some, vectors, acts)}
         vectors |= self._vectors(text for each in said for text in _read_then(each, acts[each[1]], alone=each in alone))
         consoling = self._consoling(acts, vectors)
@@ -255,7 +255,7 @@ def _portions(said: Sequence[_Said]) -> Iterator[Sequence[_Said]]:
 
 
 def _read_first(turns: Sequence[Turn]) -> Iterator[str]:
-    """The sentences of turns; of few turns also what will probably be read besides: they are encoded in one go."""
+    """The sentences of turns and the clauses of questions; of few turns also questions after the line before them."""
     for turn in turns:
         for each in said_in(turn):
             yield each

@@ -86,7 +86,10 @@ def train(
         ),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Passes over the turns. \\[default: those of the packaged reader]")
+        int | None,
+        typer.Option(
+            min=0, help="Passes over the turns; 0 fits the heads alone. \\[default: those of the packaged reader]"
+        ),
     ] = None,
     start: Annotated[
         Path | None,
@@ -118,7 +121,7 @@ def train(
             lesson,
             start=None if start is None else _existing(start).read_bytes(),
             seed=seed,
-            epochs=epochs or EPOCHS,
+            epochs=EPOCHS if epochs is None else epochs,
             progress=lambda step, of, _: report("fine-tuning", step, of),
         )
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,6 @@ from importlib.resources import files
 from pathlib import Path
 
 from personas.compiled import CompiledCase
-from personas.reading.sentences import sentences
 from scenarios.library import Library, SealedScenario
 from scenarios.turns import SUFFIX, LabelledTurn, load_turns, unknown_names
 
@@ -125,14 +124,6 @@ def after_lines(library: Library, rows: Iterable[Row], seed: int) -> Iterator[Ro
         others = [line for topic in case.topics if topic.id not in row.turn.asks for line in topic.says]
         lines = case.openings if draw.random() < OPENING or not others else (*others, *case.unknown)
         yield replace(row, turn=replace(row.turn, line=draw.choice(lines)))
-
-
-def said_by_case(rows: Iterable[Row]) -> list[list[str]]:
-    """The sentences of the turns of each case."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for row in rows:
-        found.setdefault(row.key, []).extend(sentences(row.turn.turn))
-    return list(found.values())
 
 
 def after_opening(library: Library, rows: Iterable[Row]) -> list[Row]:

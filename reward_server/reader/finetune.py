@@ -2,9 +2,8 @@
 
 One step reads some turns of one case against a sample of its authored texts. The losses, summed: which topics a turn
 asks about and which commitments it makes (binary cross-entropy, and cross-entropy among those of the case, on the
-largest scaled cosine of any sentence with any example), what sentences do (binary cross-entropy over acts,
-cross-entropy over stances), and which sentences are broken (binary cross-entropy), the last two from linear layers that
-are thrown away afterwards.
+largest scaled cosine of any sentence with any example), and what sentences do (binary cross-entropy over acts,
+cross-entropy over stances, from a linear layer that is thrown away afterwards).
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from personas.reading.acts import Stance
 from personas.reading.heads import ACTS, STANCES
 from personas.reading.reader import after_line
 from personas.reading.sentences import sentences
-from reward_server.reader.dataset import ActRow, Row, said_by_case
-from reward_server.reader.spoken import broken_sentences
+from reward_server.reader.dataset import ActRow, Row
 from reward_server.reader.tuner import Tuner
 from reward_server.reward_models.minilm import WIDTH, Checkpoint
 from scenarios.turns import quote_of
@@ -35,8 +33,6 @@ TURNS_A_STEP = 150
 """Many turns share the authored texts of a step, which cost the most."""
 ASKS, ANSWERS, PROMISES, ACTS_A_STEP = 4, 2, 5, 64
 """Sampled per step: example questions and answers a topic, examples a commitment, labelled sentences."""
-BROKEN, BROKEN_A_STEP, BROKEN_WEIGHT = 8000, 48, 0.5
-"""Broken sentences that are made, sampled per step, and the weight of their loss."""
 EPOCHS, RATE = 6, 1.5e-4
 OPEN_WEIGHT = 0.3
 """Of an open invitation any of several topics would be apt: it teaches less than a question."""
@@ -64,14 +60,13 @@ class _Anchors:
 
 
 class _Losses(nn.Module):
-    """The scales of the cosines, and the throw-away heads for acts, stances and broken sentences."""
+    """The scales of the cosines, and the throw-away heads for acts and stances."""
 
     def __init__(self) -> None:
         super().__init__()
         self.topic = nn.Parameter(torch.tensor([14.0, 8.0, -7.0]))
         self.promise = nn.Parameter(torch.tensor([14.0, -9.0]))
         self.acts, self.stances = nn.Linear(WIDTH, len(ACTS)), nn.Linear(WIDTH, len(STANCES))
-        self.broken = nn.Linear(WIDTH, 1)
 
 
 def fine_tune(
@@ -98,21 +93,19 @@ def fine_tune(
     torch.manual_seed(seed)
     draw = random.Random(seed)  # noqa: S311 (samples, no secrets)
     tuner, losses = Tuner(checkpoint), _Losses()
-    broken = broken_sentences(said_by_case(row for _, rows in scenes.values() for row in rows), BROKEN, seed)
-    tuner.keep([*_texts(scenes), *(row.text for row in acts), *broken])
+    tuner.keep([*_texts(scenes), *(row.text for row in acts)])
     an_epoch = sum(-(-len(rows) // TURNS_A_STEP) for _, rows in scenes.values())
     groups: list[dict[str, Any]] = [
         {"params": list(tuner.upper.parameters()), "weight_decay": 0.01},
         {"params": [losses.topic, losses.promise], "weight_decay": 0.0},
-        {"params": [*losses.acts.parameters(), *losses.stances.parameters(), *losses.broken.parameters()]},
+        {"params": [*losses.acts.parameters(), *losses.stances.parameters()]},
     ]
     optimizer = AdamW(groups)
     schedule = OneCycleLR(optimizer, [RATE, 3e-2, 1e-2], total_steps=an_epoch * epochs, pct_start=0.1)
     for epoch in range(1, epochs + 1):
         for number, (key, rows) in enumerate(_steps(scenes, draw), (epoch - 1) * an_epoch + 1):
             some = draw.sample(list(acts), min(ACTS_A_STEP, len(acts)))
-            lost = draw.sample(broken, min(BROKEN_A_STEP, len(broken)))
-            loss = _loss(tuner, losses, scenes[key][0], rows, some, lost, draw)
+            loss = _loss(tuner, losses, scenes[key][0], rows, some, draw)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(tuner.upper.parameters(), 1.0)
@@ -149,13 +142,7 @@ def _texts(scenes: Scenes) -> Iterator[str]:
 
 
 def _loss(  # noqa: PLR0917 (one step's whole material)
-    tuner: Tuner,
-    losses: _Losses,
-    case: CompiledCase,
-    rows: Sequence[Row],
-    acts: Sequence[ActRow],
-    broken: Sequence[str],
-    draw: random.Random,
+    tuner: Tuner, losses: _Losses, case: CompiledCase, rows: Sequence[Row], acts: Sequence[ActRow], draw: random.Random
 ) -> Tensor:
     anchors = _Anchors()
     for number, topic in enumerate(case.topics):
@@ -165,8 +152,8 @@ def _loss(  # noqa: PLR0917 (one step's whole material)
         anchors.add(draw, 2, number, commitment.examples, PROMISES)
     said = [(turn, each) for turn, row in enumerate(rows) for each in sentences(row.turn.turn)]
     texts = [after_line(rows[turn].turn.line, each) for turn, each in said]
-    vectors = tuner([*anchors.texts, *texts, *(row.text for row in acts), *broken])
-    authored, spoken, labelled, lost = vectors.split([len(anchors.texts), len(texts), len(acts), len(broken)])
+    vectors = tuner([*anchors.texts, *texts, *(row.text for row in acts)])
+    authored, spoken, labelled = vectors.split([len(anchors.texts), len(texts), len(acts)])
     cosines = spoken @ authored.T
     itself = torch.tensor([[anchor == each for anchor in anchors.texts] for _, each in said])
     cosines = cosines.masked_fill(itself, -1.0)
@@ -190,7 +177,7 @@ def _loss(  # noqa: PLR0917 (one step's whole material)
         promises = losses.promise[0] * best(2, len(case.commitments)) + losses.promise[1]
         made = torch.tensor([[float(c.id in row.turn.commits) for c in case.commitments] for row in rows])
         loss = loss + 1.5 * _among(by_turn(promises), made, torch.ones(len(rows)))
-    loss = loss + _act_loss(losses, labelled, acts) + _broken_loss(losses, torch.cat([spoken, labelled]), lost)
+    loss = loss + _act_loss(losses, labelled, acts)
     return loss + _stance_loss(losses, spoken, rows, said)
 
 
@@ -209,14 +196,6 @@ def _act_loss(losses: _Losses, vectors: Tensor, rows: Sequence[ActRow]) -> Tenso
     stances = torch.tensor([STANCES.index(Stance(row.stance)) for row in rows])
     by_act = F.binary_cross_entropy_with_logits(losses.acts(vectors), acts, reduction="none").sum(1).mean()
     return 0.5 * by_act + 0.3 * F.cross_entropy(losses.stances(vectors), stances)
-
-
-def _broken_loss(losses: _Losses, whole: Tensor, broken: Tensor) -> Tensor:
-    """Binary cross-entropy, each side averaged over its own sentences."""
-    if not len(broken):
-        return torch.zeros(())
-    as_whole, as_broken = F.softplus(losses.broken(whole)).mean(), F.softplus(-losses.broken(broken)).mean()
-    return BROKEN_WEIGHT * (as_whole + as_broken)
 
 
 def _stance_loss(losses: _Losses, vectors: Tensor, rows: Sequence[Row], said: Sequence[tuple[int, str]]) -> Tensor:

@@ -7,7 +7,6 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from personas.reading.acts import Act, Stance
 from personas.reading.heads import ACTS
@@ -44,15 +43,12 @@ class ActBag:
     weight: float = 1.0
 
 
-def act_bags(
-    acts: Iterable[ActRow], turns: Iterable[Row], unreadable_of: Sequence[str], broken: Iterable[str] = ()
-) -> list[ActBag]:
-    """One bag for each labelled sentence, quote of a commitment, turn, unreadable sentence and broken one."""
+def act_bags(acts: Iterable[ActRow], turns: Iterable[Row], unreadable_of: Sequence[str]) -> list[ActBag]:
+    """One bag for each labelled sentence, quote of a commitment, turn and unreadable sentence."""
     found = [_single(row.text, frozenset(map(Act, row.acts)), Stance(row.stance)) for row in acts]
     for row in turns:
         found += _of_turn(row)
-    lost = (*unreadable(unreadable_of), *broken)
-    found += [_single(text, frozenset({Act.UNREADABLE}), Stance.NONE) for text in lost]
+    found += [_single(text, frozenset({Act.UNREADABLE}), Stance.NONE) for text in unreadable(unreadable_of)]
     return found
 
 
@@ -121,53 +117,3 @@ def _encoded(text: str, draw: random.Random) -> str:
 def _keywords(text: str, draw: random.Random) -> str:
     words: Iterable[str] = draw.sample(text.split(), len(text.split()))
     return ", ".join(word.strip(".,?!") for word in words)
-
-
-LEAST_WORDS = 6
-"""Shorter sentences are not cut: too little of them would be left."""
-THIRD_PIECE, GLUED = 0.4, 0.1
-"""The shares of broken sentences with a third piece, and of joints without a space."""
-
-
-def broken_sentences(talks: Sequence[Sequence[str]], count: int, seed: int = 0) -> list[str]:
-    """Pieces of two or three sentences of one case run together, as a policy that has lost its language speaks.
-
-    Nobody said the two words at a joint one after the other in any of the talks.
-
-    Args:
-        talks: for each case, the sentences that are said in it.
-        count: how many are made; fewer if the talks hold too few long sentences.
-        seed: of the samples.
-    """
-    draw = random.Random(seed)  # noqa: S311 (samples, no secrets)
-    split = [[words for text in talk if len(words := text.split()) >= LEAST_WORDS] for talk in talks]
-    long = [talk for talk in split if len(talk) > 2]
-    said = {_joint(pair) for talk in long for words in talk for pair in pairwise(words)}
-    tries = (_spliced(draw.choice(long), draw, said) for _ in range(4 * count if long else 0))
-    made = dict.fromkeys(text for text in tries if text is not None)
-    return list(made)[:count]
-
-
-def _joint(pair: tuple[str, str]) -> tuple[str, str]:
-    return pair[0].lower(), pair[1].lower()
-
-
-def _spliced(talk: Sequence[Sequence[str]], draw: random.Random, said: set[tuple[str, str]]) -> str | None:
-    """The beginning of one sentence and the ends of others, or None if that may be how people speak."""
-    chosen = draw.sample(talk, 3 if draw.random() < THIRD_PIECE else 2)
-    text, last = "", ""
-    for number, words in enumerate(chosen):
-        ends = number == len(chosen) - 1
-        start = 0 if number == 0 else _cut(words, draw)
-        stop = len(words) if ends else max(start + 2, _cut(words, draw))
-        piece = words[start:stop]
-        if last and _joint((last, piece[0])) in said:
-            return None
-        text += ("" if not text or draw.random() < GLUED else " ") + " ".join(piece)
-        last = piece[-1]
-    return text
-
-
-def _cut(words: Sequence[str], draw: random.Random) -> int:
-    """A place within the middle half of a sentence."""
-    return draw.randint(len(words) // 4 + 1, 3 * len(words) // 4)

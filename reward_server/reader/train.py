@@ -18,11 +18,11 @@ from personas.reading.features import commitment_features, topic_features
 from personas.reading.heads import Network, act_probabilities, network_of
 from personas.reading.index import CaseIndex, Group, index_of
 from personas.reading.reader import heard_of, parts_of, said_in, texts_of
-from reward_server.reader.dataset import ActRow, Row, after_lines, borrowed, said_by_case, without
+from reward_server.reader.dataset import ActRow, Row, after_lines, borrowed, without
 from reward_server.reader.encoder import MAX_TOKENS, layers_of, tuned
 from reward_server.reader.finetune import EPOCHS, OPEN_WEIGHT, Progress, fine_tune
 from reward_server.reader.heads import Bag, fit_acts, fit_bags
-from reward_server.reader.spoken import act_bags, broken_sentences
+from reward_server.reader.spoken import act_bags
 from reward_server.reader.tuner import LOWEST
 from reward_server.reward_models.encoder import EncoderMatcher
 from reward_server.reward_models.minilm import Checkpoint, MiniLmEncoder, packaged_folder, read_checkpoint
@@ -32,8 +32,6 @@ TOPIC_EPOCHS, COMMITMENT_EPOCHS = 10, 20
 """Best on the turns kept aside."""
 UNREADABLE_EACH = 8
 """Of so many labelled sentences one is made unreadable, in every way."""
-BROKEN = 1500
-"""Broken sentences for the head for acts: others than those that the encoder was tuned on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ def train(
         lesson: what there is to learn.
         start: an artefact whose encoder is trained further; by default the packaged encoder is, from its beginning.
         seed: decides samples and initial weights.
-        epochs: passes over the turns.
+        epochs: passes over the turns; with 0 only the heads are fitted.
         progress: is told of step, number of steps and loss.
     """
     library = lesson.library
@@ -77,14 +75,17 @@ def train(
     for row in rows:
         by_case.setdefault(row.key, []).append(row)
     packaged = read_checkpoint(packaged_folder())
-    weights = fine_tune(
-        packaged if start is None else tuned(packaged, start),
-        {key: (library.vault.open(*key).case, of_case) for key, of_case in by_case.items()},
-        lesson.acts,
-        seed=seed,
-        epochs=epochs,
-        progress=progress,
-    )
+    checkpoint = packaged if start is None else tuned(packaged, start)
+    weights = checkpoint.weights
+    if epochs:
+        weights = fine_tune(
+            checkpoint,
+            {key: (library.vault.open(*key).case, of_case) for key, of_case in by_case.items()},
+            lesson.acts,
+            seed=seed,
+            epochs=epochs,
+            progress=progress,
+        )
     trained = Checkpoint(weights, packaged.tokenizer, "trained")
     return save({**fit_heads(trained, lesson, rows, seed), **layers_of(weights, LOWEST)})
 
@@ -92,8 +93,7 @@ def train(
 def fit_heads(checkpoint: Checkpoint, lesson: Lesson, rows: Sequence[Row], seed: int) -> dict[str, Tensor]:
     """The tensors of all heads on an encoder."""
     embedder = EncoderMatcher(MiniLmEncoder(*checkpoint, MAX_TOKENS), cache_size=200_000)
-    broken = broken_sentences(said_by_case(rows), BROKEN, seed + 1)
-    spoken = act_bags(lesson.acts, rows, [row.text for row in lesson.acts[::UNREADABLE_EACH]], broken)
+    spoken = act_bags(lesson.acts, rows, [row.text for row in lesson.acts[::UNREADABLE_EACH]])
     embedder.embed(list(dict.fromkeys(text for bag in spoken for text in bag.texts)))
     acts = fit_acts(spoken, [embedder.embed(bag.texts) for bag in spoken], seed=seed)
     head = network_of({name: tensor.numpy() for name, tensor in acts.items()}, "acts")

@@ -14,7 +14,7 @@ from functools import cache
 
 REVISIONS: Mapping[str, int] = {
     "personas.reading": 7,
-    "personas.hearing": 14,
+    "personas.hearing": 15,
     "personas.telling": 1,
     "personas.borrowed": 2,
     "personas.replay": 4,

@@ -251,3 +251,23 @@ def test_sympathy_brings_out_what_was_held_back_unless_another_question_waits_fo
         play.say("What about the alcohol?")
         reply = play.say(f"I'm so sorry to hear that. {question}".strip())
         assert ("drinking" in reply.disclosed) is comes_out
+
+
+def test_a_choice_that_is_put_once_all_is_settled_is_no_goodbye() -> None:
+    text = "Shall I send you the report, or would you rather have it read to you?"
+    play = Play(reader=Script(line(text, Act.ASK, stance=Stance.OPTION)))
+    for said in ("Hello there.", NOISE, SCAN, STOP):
+        play.say(said)
+    reply = play.say(text)
+    assert reply.text in PLAIN.either
+    assert not reply.ended
+
+
+def test_an_offer_that_names_what_was_asked_and_told_gets_its_answer_alone() -> None:
+    offer = line(
+        "Leave the tablets, because of that noise.", Act.ASK, makes={"stop_tablets": 0.95}, asks={"noise": 0.6}
+    )
+    play = Play(case=case_with(), reader=Script(offer))
+    for said in ("Hello there.", NOISE):
+        play.say(said)
+    assert play.say(offer.text).text == LONG_REPLY

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
 
 from reward_server.reader.dataset import Row
 from reward_server.reader.finetune import fine_tune
-from reward_server.reader.spoken import broken_sentences
 from reward_server.reader.tuner import LOWEST, Tuner
 from reward_server.reward_models.minilm import LAYERS, Checkpoint, load_packaged, packaged_folder, read_checkpoint
 from scenarios.library import load_library
@@ -59,25 +56,3 @@ def test_training_moves_the_upper_layers_alone_and_lowers_the_loss(checkpoint: C
         assert same != name.startswith(trained), name
     assert losses[-1] < losses[0]
     assert epochs == [1, 2, 3, 4, 5, 6]
-
-
-TALK = [
-    "How many of the painkillers do you take in a day?",
-    "Has anything changed when you go to the toilet lately?",
-    "I want a doctor to see you before the evening.",
-    "Please leave the tablets in the cupboard until then.",
-]
-
-
-def test_broken_sentences_join_pieces_that_nobody_said_one_after_the_other() -> None:
-    made = broken_sentences([TALK, ["Too short."]], 40, seed=3)
-    assert len(made) == len(set(made)) == 40
-    assert made == broken_sentences([TALK, ["Too short."]], 40, seed=3)
-    said = {pair for text in TALK for pair in pairwise(text.split())}
-    for text in made:
-        assert text not in TALK
-        assert any(pair not in said for pair in pairwise(text.split())), text
-
-
-def test_there_are_no_broken_sentences_where_too_little_was_said() -> None:
-    assert broken_sentences([TALK[:2], []], 10) == []
