@@ -39,7 +39,7 @@ def test_every_figure_of_a_run_is_named_with_its_unit(folder: Path) -> None:
 def test_the_report_is_one_file_with_curves_and_dialogues(folder: Path) -> None:
     page = (folder / "report.html").read_text()
     assert "<svg" in page
-    for title in ("reward", "dimensions", "KL to the first weights", "entropy", "clip share", "lengths", "fluency"):
+    for title in ("reward", "dimensions", "KL to the initial weights", "entropy", "clip share", "lengths", "fluency"):
         assert title in page
     assert "seconds per update" in page
     assert "persona: hello, I am number" in page
