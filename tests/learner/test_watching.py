@@ -64,7 +64,7 @@ def test_what_was_said_is_shown_and_not_run(tmp_path: Path) -> None:
 
 def test_the_report_of_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path)]) == 2
-    assert "holds no run" in capsys.readouterr().err
+    assert "contains no run" in capsys.readouterr().err
 
 
 def test_tensorboard_has_the_figures_of_the_file(folder: Path) -> None:
