@@ -156,8 +156,14 @@ def test_a_conversation_forks_in_a_file_as_it_does_in_a_rollout() -> None:
         ("{", "row 2: not valid JSON"),
         ("[]", "row 2: not a JSON object"),
         ('{"chosen": "a", "rejected": "a", "prompt": "b"}', "row 2: `chosen` and `rejected` are the same"),
-        ('{"chosen": "a", "rejected": "b"}', "row 2: after the system prompt, user and assistant messages must alternate"),
-        ('{"chosen": "xyz", "rejected": "a", "prompt": "b"}', "row 2: an assistant message contains the control token '<|unk|>'"),
+        (
+            '{"chosen": "a", "rejected": "b"}',
+            "row 2: after the system prompt, user and assistant messages must alternate",
+        ),
+        (
+            '{"chosen": "xyz", "rejected": "a", "prompt": "b"}',
+            "row 2: an assistant message contains the control token '<|unk|>'",
+        ),
         ('{"chosen": "a", "prompt": "b"}', "row 2: `rejected` must be a list of messages or a text"),
         ('{"chosen": "a", "rejected": "c", "prompt": "b", "margin": -1}', "row 2: `margin` must be"),
         (
