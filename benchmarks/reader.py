@@ -1,7 +1,7 @@
 """How well the reader understands: on turns from outside, on turns kept aside, and on collections it never saw.
 
-    python -m benchmarks.reader --turns ../shared/data/natural_turns
-    python -m benchmarks.reader --turns ../shared/data/natural_turns --unseen /tmp/folds
+    python -m benchmarks.reader --turns FOLDER
+    python -m benchmarks.reader --turns FOLDER --unseen /tmp/folds
 
 `--unseen` trains the reader once for each pair of collections, without them, and measures on all labelled turns of
 both, whose cases then have their authors' examples alone. A reader that lies in the folder already is not trained
