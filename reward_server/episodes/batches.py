@@ -30,6 +30,7 @@ from reward_server.episodes.service import (
     recall,
     turn_row,
 )
+from reward_server.episodes.stage import Said
 from reward_server.errors import (
     EpisodeComplete,
     EpisodeNotFound,
@@ -191,14 +192,20 @@ class EpisodeBatches(EpisodeService):
             [(loaded.row, machine.log_with(loaded.row, loaded.turns, message)) for _, loaded, message in ready]
         )
 
-        async def heard(step: _Step, loaded: Loaded, message: Line) -> _Heard | None:
+        asked: list[tuple[_Step, Loaded, Line, Said]] = []
+        for step, loaded, message in ready:
             try:
-                return _Heard(step, loaded, message, await self._reply(lab, loaded, message))
+                asked.append((step, loaded, message, self._said(lab, loaded, message)))
             except LabsError as error:
                 step.outcome = error
-                return None
-
-        return [each for each in await asyncio.gather(*(heard(*each) for each in ready)) if each is not None]
+        heard = []
+        replies = await self._stage.replies([said for *_, said in asked])
+        for (step, loaded, message, _), reply in zip(asked, replies, strict=True):
+            if isinstance(reply, LabsError):
+                step.outcome = reply
+            else:
+                heard.append(_Heard(step, loaded, message, reply))
+        return heard
 
     async def _score_all(self, heard: Sequence[_Heard], lab: Lab) -> list[_Played]:
         """One call of the scorer for all of them; those that got no reward are errors."""

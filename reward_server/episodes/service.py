@@ -25,7 +25,7 @@ from reward_server.coordination.locks import Busy, LocalLocks, Locks
 from reward_server.episodes import documents, machine
 from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
 from reward_server.episodes.scores import TurnScore, TurnScorer
-from reward_server.episodes.stage import Stage, choose_persona
+from reward_server.episodes.stage import Said, Stage, choose_persona
 from reward_server.errors import (
     EpisodeComplete,
     EpisodeNotFound,
@@ -210,7 +210,7 @@ class EpisodeService:
 
     async def _play_new(self, lab: Lab, loaded: Loaded, request: TurnRequest, new: NewTurn, keep: Keep) -> Body:
         episode, message = loaded.row, new.message
-        reply = await self._reply(lab, loaded, message)
+        reply = await self._stage.reply(self._said(lab, loaded, message))
         log = machine.log_with(episode, loaded.turns, message, reply.text)
         score = await self._scorer.score(episode, log, request.reward_config)
         after, body = self._answered(lab, loaded, message, reply, score, terminate=request.terminate)
@@ -239,10 +239,10 @@ class EpisodeService:
     def _tools(self, lab: Lab, episode: EpisodeRow) -> Sequence[Tool]:
         return scenario_for(lab, self._catalog, episode.collection, episode.scenario).card.tools
 
-    async def _reply(self, lab: Lab, loaded: Loaded, message: Line) -> Reply:
+    def _said(self, lab: Lab, loaded: Loaded, message: Line) -> Said:
         episode, earlier = loaded.row, [loaded.row.opening, *(turn.observation for turn in loaded.turns)]
         heard = AgentTurn(message.content, valid_tool_ids(_calls(message), self._tools(lab, episode)))
-        return await self._stage.reply(episode, heard, earlier)
+        return Said(episode, heard, earlier)
 
     # --- read, list, end ------------------------------------------------------------------------
 
