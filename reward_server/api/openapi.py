@@ -74,8 +74,6 @@ _IDEMPOTENCY_KEY = {
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
 
-_AFTER_SECURITY = ("parameters", "responses")
-"""What an operation tells after who may call it."""
 _API_KEY = {"type": "http", "description": "An API key: `lab_…`.", "scheme": "bearer"}
 
 
@@ -161,9 +159,7 @@ def _complete(
     headers = {"X-Request-ID": {"$ref": "#/components/headers/RequestId"}}
     if operation.limited:
         statuses.update(_IF_LIMITED)
-        # Who may call comes before what is sent and answered.
-        later: dict[str, Any] = {part: described.pop(part) for part in _AFTER_SECURITY if part in described}
-        described.update(security=operation.security, **later)
+        described["security"] = operation.security
         if operation.scopes != ANY:
             statuses.add(403)
         for part in ("Limit", "Remaining", "Reset"):

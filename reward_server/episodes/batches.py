@@ -137,7 +137,8 @@ class EpisodeBatches(EpisodeService):
             return await self._play_all(lab, items, keep)
         except TurnInProgress:
             # Some episode is not where it was left here: what the database says counts, as for a single turn.
-            if not any([self.in_play.forget(lab.lab_id, item.episode_id) for item in items]):
+            forgotten = [self.in_play.forget(lab.lab_id, item.episode_id) for item in items]
+            if not any(forgotten):
                 raise
         return await self._play_all(lab, items, keep)
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from personas.memory import Memory
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
 
-MOST_EPISODES = 4096
-MOST_BYTES = 32_000_000
+MOST_EPISODES, MOST_BYTES = 4096, 32_000_000
+"""What is kept at most; the episode that has rested longest goes first."""
 EPISODE_BYTES = 7_000
 TURN_BYTES = 900
 """What an episode, and a turn, takes beside what labs wrote, about."""
 JSON_TIMES = 12
-"""A value takes so many times the length of its text, about."""
+"""A value takes at most about so many times the length of its text: a list of small objects does."""
 
 _Slot = tuple[str, str]
 
@@ -68,7 +68,7 @@ class InPlay:
             self.forget(row.lab_id, row.episode_id)
 
     def forget(self, lab_id: str, episode_id: str) -> bool:
-        """It has moved on elsewhere; whether it was kept."""
+        """Forget an episode; return whether it was kept."""
         return self._memory.forget([(lab_id, episode_id)]) > 0
 
     def forget_lab(self, lab_id: str) -> None:

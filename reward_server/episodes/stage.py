@@ -31,6 +31,7 @@ from scenarios.spelling import meant
 
 T = TypeVar("T")
 REPLIES_PER_JOB = 12
+"""Replies of a batch that one job of a thread works out: few hand-overs, and still a pause for others between jobs."""
 log = get_logger(__name__)
 
 

@@ -61,13 +61,17 @@ class Readers:
             self._busy -= 1
 
     async def do(self, work: Callable[[Connection], Result]) -> Result:
-        """What a piece of work finds that sees one state and cannot write, in one trip to the connection."""
+        """Run a read-only function on one consistent state, in one trip to the connection; return its result."""
         if self._closed:
             raise StoreUnavailable
         self._busy += 1
         try:
             lane = await self._take()
-            running = lane.submit(partial(_looked_at, work))
+            try:
+                running = lane.submit(partial(_looked_at, work))
+            except BaseException:
+                self._put_back(lane)
+                raise
             try:
                 with store_faults():
                     result = await asyncio.shield(running)

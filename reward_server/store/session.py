@@ -5,8 +5,8 @@ begun is always waited for, even when the task that asked for it is cancelled: t
 it the transaction that others share, has to be left in a known state. After a failure the session takes
 no more work; it can only be left.
 
-A unit of work whose calls depend on nothing but each other need not go back and forth: as a block it is done
-where the connection is, over a `DirectSession`, in one trip.
+A unit of work that waits for nothing but the store can run as a block: on the connection's thread, over a
+`DirectSession`, in one trip.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Session(Protocol):
 
 
 class LaneSession:
-    """Hands each piece over to a lane, and waits for it."""
+    """A `Session` that hands each piece over to a lane, and waits for it."""
 
     def __init__(self, lane: Lane, *, begin: Callable[[Connection], object] | None = None) -> None:
         """`begin` runs just before the first piece of work, if there is any."""
@@ -41,7 +41,7 @@ class LaneSession:
         self._usable = True
 
     async def run(self, work: Callable[[Connection], Result]) -> Result:
-        """As above."""
+        """Run one piece of work on the lane's thread; return its result."""
         if not self._usable:
             raise RuntimeError("this unit of work is busy or over, or a part of it failed")
         self._usable = False
@@ -70,14 +70,14 @@ class LaneSession:
 
 
 class DirectSession:
-    """For a unit of work that runs where the connection is: each piece is done at once."""
+    """A `Session` for a block, which runs on the connection's thread: each piece is done at once."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._usable = True
 
     async def run(self, work: Callable[[Connection], Result]) -> Result:
-        """As above."""
+        """Run one piece of work here and now; return its result."""
         if not self._usable:
             raise RuntimeError("this unit of work is over, or a part of it failed")
         self._usable = False

@@ -1,10 +1,10 @@
 """The store: where everything durable goes in and comes out.
 
 `transaction()` gives a unit of work that is on disk when its block has been left, or leaves no trace;
-`reading()` gives a consistent, read-only view. `write` and `read` do the same for a block that waits for nothing but
-the store: it runs where the connection is, in one trip there and back, which is what requests take. Nothing slow may
-happen inside a `transaction()` block: all other writers of the process wait for it. Schema changes are not made here
-(see `migrate`).
+`reading()` gives a consistent, read-only view. `write` and `read` do the same for a block, a function that waits for
+nothing but the store: it runs on the connection's thread, in one trip there and back. Turns, batches, evaluations and
+key look-ups take blocks. Nothing slow may happen inside a `transaction()` or a block that writes: all other writers of
+the process wait for it. Schema changes are not made here (see `migrate`).
 """
 
 from __future__ import annotations

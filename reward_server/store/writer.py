@@ -5,8 +5,8 @@ its own, so a failed one takes nobody along. Nobody is told "done" before the CO
 has returned. Because only this task begins, ends and commits, a cancelled caller can neither leave a
 transaction open nor interrupt one.
 
-Work that is one function (`do`) goes the same way at less cost: those of a group run in one trip to the connection,
-from BEGIN to COMMIT.
+A block, which is one function (`do`), costs less: the blocks of a group run in one trip to the connection, from BEGIN
+to COMMIT.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from reward_server.store.lane import Lane
 from reward_server.store.session import LaneSession
 
 Result = TypeVar("Result")
-Kind = TypeVar("Kind", "_Ticket", "_Whole")
+Kind = TypeVar("Kind", "_Ticket", "_Block")
 
 GROUP_LIMIT = 64
 """Units of work in one commit: enough to spread the cost of an fsync, few enough that nobody waits long."""
@@ -41,7 +41,7 @@ class Writer:
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
-        self._queue: deque[_Ticket | _Whole] = deque()
+        self._queue: deque[_Ticket | _Block] = deque()
         self._woken = asyncio.Event()
         self._holder: asyncio.Task[Any] | None = None
         self._closed = False
@@ -67,13 +67,13 @@ class Writer:
         await asyncio.shield(ticket.committed)
 
     async def do(self, work: Callable[[Connection], Result]) -> Result:
-        """What a function returns whose work is durable then, or not there at all."""
+        """Run a function in a transaction; return its result once that is durable."""
         if self._closed:
             raise StoreUnavailable
-        whole = _Whole(work)
-        self._enqueue(whole)
+        block = _Block(work)
+        self._enqueue(block)
         with store_faults():
-            result: Result = await whole.committed
+            result: Result = await block.committed
         return result
 
     async def close(self) -> None:
@@ -82,7 +82,7 @@ class Writer:
         self._woken.set()
         await self._task
 
-    def _enqueue(self, ticket: _Ticket | _Whole) -> None:
+    def _enqueue(self, ticket: _Ticket | _Block) -> None:
         self._queue.append(ticket)
         self._woken.set()
 
@@ -95,22 +95,22 @@ class Writer:
     async def _serve(self) -> None:
         try:
             while (ticket := await self._next()) is not None:
-                await (self._serve_wholes(ticket) if isinstance(ticket, _Whole) else self._serve_group(ticket))
+                await (self._serve_blocks(ticket) if isinstance(ticket, _Block) else self._serve_group(ticket))
         finally:
             self._closed = True
             self._refuse_queued()
 
-    async def _next(self) -> _Ticket | _Whole | None:
+    async def _next(self) -> _Ticket | _Block | None:
         """Whoever waits longest, when there is one; None when nobody will come any more."""
         while not self._queue and not self._closed:
             self._woken.clear()
             await self._woken.wait()
         return self._queue.popleft() if self._queue else None
 
-    async def _serve_wholes(self, first: _Whole) -> None:
+    async def _serve_blocks(self, first: _Block) -> None:
         group = [first]
-        while len(group) < GROUP_LIMIT and (whole := self._next_waiting(_Whole)) is not None:
-            group.append(whole)
+        while len(group) < GROUP_LIMIT and (block := self._next_waiting(_Block)) is not None:
+            group.append(block)
         # Nobody waits any more for what was cancelled before it began.
         group = [each for each in group if not each.committed.done()]
         if not group:
@@ -211,8 +211,8 @@ class _Outcome:
     error: Exception | None = None
 
 
-class _Whole:
-    """A unit of work that is one function."""
+class _Block:
+    """A unit of work that is one function: a block."""
 
     def __init__(self, work: Callable[[Connection], Any]) -> None:
         self.work = work
@@ -232,7 +232,7 @@ class _Whole:
 
 
 class _Trip:
-    """A group of functions and the commit that they share, where the connection is."""
+    """A group of blocks and the commit that they share, on the connection's thread."""
 
     def __init__(self, works: Sequence[Callable[[Connection], Any]]) -> None:
         self._works = works

@@ -44,7 +44,7 @@ class Writers:
                 self._inside.discard(task)
 
     async def do(self, work: Callable[[Connection], Result]) -> Result:
-        """What a function returns whose work is durable then, or not there at all."""
+        """Run a function in a transaction; return its result once that is durable."""
         with self._least_busy() as writer:
             return await writer.do(work)
 
