@@ -36,14 +36,14 @@ Kind = Literal["reward", "preference", "imitation"]
 Credit = Literal["episode", "to_go"]
 
 TOKEN_ADVANTAGES = ("token_return_whitened", "gae", "gae_length_adaptive")
-"""Made of rewards per token of the whole batch: no group is compared, and none is left out."""
+"""Computed from rewards per token over the whole batch: groups are not compared, and none is left out."""
 CRITIC_ADVANTAGES = ("gae", "gae_length_adaptive")
-"""Need a value model."""
+"""Need a critic."""
 
 
 @dataclass(frozen=True)
 class Objective:
-    """One row: what a named algorithm chooses."""
+    """One row of the table: the choices of a named algorithm."""
 
     advantage: Advantage = "group_z_score"
     ratio: RatioLevel = "token"
@@ -53,20 +53,20 @@ class Objective:
     """Lower bound of the ratio is 1 - eps_low (gate `clip`, `clip_weight`). None: no bound."""
     eps_high: float | None = 0.2
     ratio_cap: float | None = None
-    """Two-sided clipping: the unclipped branch is capped here too."""
+    """Two-sided clipping: the cap of the unclipped branch."""
     dual_clip: float | None = None
-    """For negative advantages the loss is at most this many times |A|."""
+    """For negative advantages, the maximum of the loss as a multiple of |A|."""
     tau_positive: float = 1.0
     tau_negative: float = 1.05
     """Temperatures of the sigmoid gate."""
     clamp: float = 0.4
     """Bound of the log-ratio (gate `one_sided_clamp`)."""
     shift: float = 0.2
-    """How far a token's probability may have moved (gate `probability_shift`)."""
+    """Maximum change of a token's probability (gate `probability_shift`)."""
     square: float = 0.0
-    """Weight of the squared log-ratio that goes with the probability gate."""
+    """Weight of the squared log-ratio that belongs to the gate `probability_shift`."""
     anchor: Literal["old", "sampler"] = "old"
-    """Whose log-probabilities the ratio is against."""
+    """The policy in the denominator of the ratio."""
     correction: Correction = "none"
     correction_low: float = 0.0
     correction_high: float = 2.0
@@ -75,24 +75,24 @@ class Objective:
     kl: Kl = "none"
     beta: float = 0.0
     positive_nll: float = 0.0
-    """Weight mu of the likelihood of sequences whose reward is at least `positive_from`; of a pair, its better side."""
+    """Weight mu of the NLL of sequences with rewards of at least `positive_from`; of a pair: its chosen side."""
     positive_from: float = 0.75
     max_tokens: int = 384
     """The constant L of the aggregation `constant`, in tokens of an episode. A run's configuration sets it to
     `server.max_turns` * `model.max_tokens`, unless `overrides` does."""
 
     kind: Kind = "reward"
-    """What it learns from: rewards of episodes, pairs of a file, or conversations of a file."""
+    """What the algorithm learns from: rewards of episodes, pairs in a file, or conversations in a file."""
     credit: Credit = "episode"
-    """`episode`: the reward of the conversation to all its tokens. `to_go`: to each turn what was gained from it on."""
+    """`episode`: all tokens get the reward of the conversation. `to_go`: each turn gets the gains from that turn on."""
     gamma: float = 1.0
     """Discount: per turn with `to_go`, per token with a critic."""
     kl_reward: float = 0.0
-    """Weight of the KL to the reference (k1, per token) that is taken off the reward."""
+    """Weight of the KL to the reference (k1, per token) that is subtracted from the reward."""
     resample: bool = False
-    """Dynamic sampling: groups without a difference are replaced by new ones."""
+    """Dynamic sampling: replace groups whose rewards are all equal."""
     overlong: float = 0.0
-    """Share of the longest turn in whose range a turn loses reward, up to 1 at the limit. 0: no shaping."""
+    """Turns lose reward in this last share of the maximum length, up to 1 at the limit. 0: no penalty."""
     lam: float = 0.95
     """Lambda of the policy's advantages (`gae`)."""
     alpha: float = 0.05
@@ -100,11 +100,11 @@ class Objective:
     critic_lam: float = 1.0
     """Lambda of the critic's targets."""
     critic_rate: float = 2.0
-    """The critic's learning rate, in those of the policy."""
+    """The critic's learning rate, as a multiple of the policy's."""
     critic_warmup: int = 0
-    """Updates at the start in which the critic alone is trained, towards the rewards that came (lambda 1)."""
+    """Number of updates at the start in which only the critic is trained, on the observed rewards (lambda 1)."""
     value_clip: float | None = 0.2
-    """How far a value may move from the old one before the critic's loss is clipped."""
+    """Maximum change of a value before the critic's loss is clipped."""
     margin_beta: float = 0.1
     """beta of the preference losses."""
     preference: Literal["sigmoid", "ipo"] = "sigmoid"
@@ -115,12 +115,12 @@ class Objective:
 
     @property
     def needs_critic(self) -> bool:
-        """Whether a value model belongs to it."""
+        """Whether the algorithm has a critic."""
         return self.advantage in CRITIC_ADVANTAGES
 
     @property
     def needs_reference(self) -> bool:
-        """Whether the loss or the reward needs the policy it began with."""
+        """Whether the loss or the reward needs the initial policy."""
         return bool(self.kl != "none" and self.beta) or self.kl_reward > 0 or self.kind == "preference"
 
     @property
@@ -182,7 +182,7 @@ PAPERS: Mapping[str, str] = {
     "maxrl": "MaxRL",
     "gdpo": "GDPO: each dimension of the reward is normalised on its own",
     "grpo_opsm": "GRPO with the off-policy sequence mask of DeepSeek-V3.2, arXiv 2512.02556",
-    "turn_grpo": "none: GRPO's loss with credit per turn, the batch's spread and a KL term; what the demo uses",
+    "turn_grpo": "no paper: GRPO's loss, credit per turn, normalisation over the batch and a KL term; used by the demo",
     "dpo": "DPO, arXiv 2305.18290",
     "dpo_margin": "DPO, arXiv 2305.18290, each pair weighted by its margin",
     "ipo": "IPO, arXiv 2310.12036",

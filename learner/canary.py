@@ -61,7 +61,7 @@ def check(generator: Generator, policy: Policy, renderer: Renderer, tolerance: f
     if not found <= allowed:
         raise CanaryError(
             f"sampler and learner differ by {found:.1e} in the log-probability of the same tokens (allowed:"
-            f" {allowed:.0e}); what would be trained is not what speaks. The sampler does not handle this model's"
-            " attention; or, with a server that samples, it has other weights or gives raw log-probabilities"
+            f" {allowed:.0e}), so the run would not train the policy that plays. Possible causes: the sampler does not"
+            " support this model's attention; or a vLLM server has other weights, or returns raw log-probabilities"
         )
     return found

@@ -113,14 +113,14 @@ def _opened(path: Path) -> Checkpoint:
     except OSError as error:
         raise _damaged(path, f"{Path(error.filename or MANIFEST).name} is missing or cannot be read") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise _damaged(path, f"{MANIFEST} is not what was written") from None
+        raise _damaged(path, f"{MANIFEST} is not valid") from None
     if wrong:
-        raise _damaged(path, f"{wrong[0]} is not what was written")
+        raise _damaged(path, f"{wrong[0]} has changed since it was written")
     return Checkpoint(path, step)
 
 
 def _damaged(path: Path, what: str) -> DamagedError:
-    return DamagedError(f"the checkpoint {path} is damaged: {what}; restore it, or move it away to go on without it")
+    return DamagedError(f"the checkpoint {path} is damaged: {what}; restore it, or move it away to continue without it")
 
 
 def _sha256(path: Path) -> str:

@@ -139,7 +139,7 @@ def _apply(content: dict[str, Any], change: str) -> None:
     key, equals, value = change.partition("=")
     section, dot, name = key.strip().partition(".")
     if not equals or not dot:
-        raise ConfigError(f"--set {change}: write section.key=value")
+        raise ConfigError(f"--set {change}: use section.key=value")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
@@ -218,7 +218,7 @@ def _check(config: Config) -> None:
     if config.lora.rank < 0:
         raise ConfigError("lora.rank: must not be negative; 0 trains all weights")
     if config.generator.kind == "vllm" and not config.generator.url:
-        raise ConfigError("generator.url: name the address of the vLLM server")
+        raise ConfigError("generator.url: set the address of the vLLM server")
     _check_rollout(config)
     _check_algorithm(config)
 
@@ -227,26 +227,26 @@ def _check_rollout(config: Config) -> None:
     if config.rollout.max_staleness < 0:
         raise ConfigError("rollout.max_staleness: must not be negative")
     if config.rollout.max_staleness and (config.generator.kind != "hf" or config.model.recompute):
-        raise ConfigError("rollout.max_staleness: needs generator.kind 'hf' and model.recompute off")
+        raise ConfigError("rollout.max_staleness: needs generator.kind = 'hf' and model.recompute = false")
     if config.parallel.zero_stage not in (1, 2, 3):
         raise ConfigError("parallel.zero_stage: must be 1, 2 or 3")
     if config.rollout.prompts is not None and not config.rollout.single_turn:
-        raise ConfigError("rollout.prompts: only a single-turn run has prompts; set rollout.single_turn")
+        raise ConfigError("rollout.prompts: needs rollout.single_turn = true")
 
 
 def _check_algorithm(config: Config) -> None:
     chosen = config.objective()
     if chosen.is_whole_sequence and chosen.advantage in table.TOKEN_ADVANTAGES:
         raise ConfigError(
-            f"algorithm.overrides: advantage {chosen.advantage!r} differs from token to token, and one ratio bounds a"
-            " whole sequence; use ratio 'token' or 'sequence_then_token' with gate 'clip'"
+            f"algorithm.overrides: advantage {chosen.advantage!r} has a value per token, but the ratio is one per"
+            " sequence; use ratio 'token', or 'sequence_then_token' with gate 'clip'"
         )
     if chosen.kind != "reward" and config.data.file is None:
-        raise ConfigError(f"data.file: {config.algorithm.name!r} learns from a file; name one")
+        raise ConfigError(f"data.file: {config.algorithm.name!r} learns from a file; set its path")
     if not 0 <= config.data.held_out_share < 1:
-        raise ConfigError("data.held_out_share: must be from 0 to below 1")
+        raise ConfigError("data.held_out_share: must be at least 0 and below 1")
     if chosen.kind != ALGORITHMS[config.algorithm.name].kind:
-        raise ConfigError("algorithm.overrides.kind: what an algorithm learns from cannot be changed")
+        raise ConfigError("algorithm.overrides.kind: the kind of an algorithm cannot be changed")
 
 
 def nearest(name: str, known: typing.Iterable[str]) -> str:

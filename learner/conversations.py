@@ -70,7 +70,7 @@ def as_segments(
     spoken = [each for each in messages if each["role"] != "system"]
     for place, message in enumerate(spoken):
         if message["role"] != ("assistant" if place % 2 else "user"):
-            raise RowError("after the system prompt, user and assistant must take turns, and the user begins")
+            raise RowError("after the system prompt, user and assistant messages must alternate, and the user begins")
     here = renderer.within(system) if system else renderer
     heard: list[str] = []
     said: list[str] = []
@@ -88,14 +88,14 @@ def as_segments(
         ids = (*tokenizer.encode(message["content"], add_special_tokens=False), here.end_id)
         control = here.control_in(ids)
         if control is not None and place + skipped >= learned_from:
-            raise RowError(f"a turn of the assistant holds {control!r}, which a policy never says")
+            raise RowError(f"an assistant message contains the control token {control!r}")
         if place + skipped < learned_from:
             given = [] if here.rewrites(said[-1]) else [*given, *ids]
         else:
             segments += [Segment(tuple(given), fork=forked), Segment(ids, (0.0,) * len(ids))]
             given = []
     if not segments:
-        raise RowError("there is no turn of the assistant to learn from")
+        raise RowError("there is no assistant message to learn from")
     return tuple(segments)
 
 
@@ -111,7 +111,7 @@ def pair_of(row: Mapping[str, Any], renderer: Renderer, tokenizer: Tokenizer) ->
         start = same.index(False) if False in same else len(same)
     margin = row.get("margin", 1.0)
     if isinstance(margin, bool) or not isinstance(margin, int | float) or not (math.isfinite(margin) and margin >= 0):
-        raise RowError("`margin` must be a finite number that is not negative")
+        raise RowError("`margin` must be a finite number of at least 0")
     if better == worse:
         raise RowError("`chosen` and `rejected` are the same")
     return Pair(
@@ -129,7 +129,7 @@ def _messages(row: Mapping[str, Any], name: str, role: str | None = None) -> lis
         if not isinstance(message, dict) or not isinstance(message.get("content"), str):
             raise RowError(f"a message of `{name}` has no text in `content`")
         if message.get("role") not in ("system", "user", "assistant"):
-            raise RowError(f"a message of `{name}` has no role of system, user and assistant")
+            raise RowError(f"a message of `{name}` must have the role system, user or assistant")
     return [{"role": message["role"], "content": message["content"]} for message in found]
 
 
@@ -137,7 +137,9 @@ def _rows(path: Path, key: str = "data.file") -> list[tuple[int, Mapping[str, An
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise RowError(f"{key}: cannot read {path}: {getattr(error, 'strerror', None) or 'no text'}") from None
+        raise RowError(
+            f"{key}: cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
+        ) from None
     rows: list[tuple[int, Mapping[str, Any]]] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -145,12 +147,12 @@ def _rows(path: Path, key: str = "data.file") -> list[tuple[int, Mapping[str, An
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            raise RowError(f"{path}, row {number}: no JSON") from None
+            raise RowError(f"{path}, row {number}: not valid JSON") from None
         if not isinstance(row, dict):
-            raise RowError(f"{path}, row {number}: no object")
+            raise RowError(f"{path}, row {number}: not a JSON object")
         rows.append((number, row))
     if not rows:
-        raise RowError(f"{path}: there is no row in it")
+        raise RowError(f"{path}: the file has no rows")
     return rows
 
 

@@ -91,8 +91,10 @@ def _of_dimensions(
     streams = dimension_streams(trajectories)
     unknown = set(weights) - set(streams)
     if unknown:
-        raise ValueError(f"algorithm.dimensions: no score is called {min(unknown)!r}; there are {', '.join(streams)}")
+        raise ValueError(
+            f"algorithm.dimensions: there is no dimension {min(unknown)!r}; there are {', '.join(streams) or 'none'}"
+        )
     if not streams:
-        raise ValueError("this algorithm needs scores per dimension, and the server gave none")
+        raise ValueError("this algorithm needs scores per dimension, but the server returned none")
     values = [torch.tensor(stream, dtype=torch.float64) for stream in streams.values()]
     return advantages.several_rewards(values, [weights.get(name, 1.0) for name in streams], numbers)

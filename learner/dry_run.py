@@ -18,7 +18,7 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
     """Play two episodes and compare log-probabilities; True if all is well."""
     with tempfile.TemporaryDirectory(prefix="learner-check-") as folder:
         run = runs.open_run(config, Path(folder), say, now)
-        kind = "rewrites history, so turns fork into rows of their own" if run.renderer.forks else "append-only"
+        kind = "rewrites history, so some turns start new rows" if run.renderer.forks else "append-only"
         say(f"template: {kind}; turns end with {run.tokenizer.convert_ids_to_tokens(run.renderer.end_id)!r}")
         gap = run.engine.sync(run.ranks)
         say(f"canary: sampler and learner differ by at most {gap:.1e} (fine)")

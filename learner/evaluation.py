@@ -127,10 +127,10 @@ def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
 
 def _content(answer: httpx2.Response) -> str:
     if answer.status_code != 200:
-        raise ValueError(f"the endpoint answered {answer.status_code}: {answer.text[:200]}")
+        raise ValueError(f"the endpoint returned {answer.status_code}: {answer.text[:200]}")
     content = answer.json()["choices"][0]["message"].get("content")
     if not isinstance(content, str):
-        raise ValueError("the endpoint's answer has no text")  # noqa: TRY004 - of the other side, not of a caller
+        raise ValueError("the endpoint's response has no text")  # noqa: TRY004 - of the other side, not of a caller
     return content
 
 

@@ -20,10 +20,10 @@ _SHORT = 40
 def where_it_goes_on(step: int, config: Config, folder: Path) -> str:
     """What to say of a run that is there already."""
     if step < config.run.updates:
-        return f"going on from update {step} of {config.run.updates}"
+        return f"continuing from update {step} of {config.run.updates}"
     return (
-        f"finished already: {folder} holds a run of {step} updates, and {config.run.updates} are asked for;"
-        f" more of them make it go on"
+        f"already finished: the run in {folder} has {step} updates and run.updates is {config.run.updates};"
+        " raise it to continue the run"
     )
 
 
@@ -38,7 +38,7 @@ def settle_config(config: Config, folder: Path, *, is_begun: bool) -> None:
         if stored != shape:
             changed = ", ".join(_differences(stored, shape)) or "settings of another version"
             raise ConfigError(
-                f"{folder} holds a run with another configuration ({changed}); choose another folder with --out"
+                f"{folder} contains a run with another configuration ({changed}); choose another folder with --out"
             )
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"resolved": resolved, "shape": shape}, indent=1) + "\n")

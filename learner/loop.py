@@ -80,7 +80,9 @@ async def _train(
         if ahead is not None:
             await ahead.close()
     if is_over(run):
-        say(f"no better evaluation in the last {run.config.evaluation.stop_after}: ended at update {run.step}")
+        say(
+            f"stopped at update {run.step}: no better result in the last {run.config.evaluation.stop_after} evaluations"
+        )
 
 
 async def _measure_and_save(
@@ -110,7 +112,7 @@ def _ahead(run: Run, client: AsyncLabsClient, stages: Stages, *, say: Say, now: 
     if not run.config.rollout.max_staleness:
         return None
     if run.ranks.world > 1:
-        raise ConfigError("rollout.max_staleness: several processes play and learn one after the other; set it to 0")
+        raise ConfigError("rollout.max_staleness: not supported with several processes; set it to 0")
     players = []
     for _ in range(run.config.rollout.max_staleness):
         generator, refresh = copy_of(run.policy, run.config.model.max_tokens)
@@ -200,7 +202,7 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | 
 
 def _nothing_learned(run: Run) -> str:
     """What to do where no group has a difference."""
-    told = "every group has the same reward, so nothing was learned. If this goes on: raise model.temperature"
+    told = "in every group all rewards are equal, so nothing was learned. If this continues, raise model.temperature"
     told += " or rollout.group_size, or choose an easier scenario"
     is_per_turn = run.objective.credit == "to_go" or run.config.rollout.single_turn
     return told if is_per_turn else f"{told}, or credit turns (algorithm.credit = 'to_go')"
@@ -239,7 +241,7 @@ def summary(collected: Collected) -> dict[str, Any]:
     trajectories = collected.trajectories
     if not trajectories:
         code, _ = Counter(collected.error_codes).most_common(1)[0]
-        raise NoEpisodesError(f"all {collected.errored} episodes failed; most often with {code}")
+        raise NoEpisodesError(f"all {collected.errored} episodes failed; the most frequent error is {code}")
     rewards = [trajectory.reward for trajectory in trajectories]
     spread = stdev(rewards) if len(rewards) > 1 else 0.0
     dimensions = sorted({name for trajectory in trajectories for name in trajectory.scores})

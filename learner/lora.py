@@ -61,7 +61,7 @@ def _peft() -> Any:
     try:
         import peft
     except ImportError:
-        raise ValueError("lora.rank: adapters need a package that is not there; pip install peft") from None
+        raise ValueError("lora.rank: adapters need a package that is not installed: pip install peft") from None
     return peft
 
 

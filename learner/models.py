@@ -21,7 +21,7 @@ BASE_FOLDER = "base"
 def check_path(path: str | None) -> None:
     """Refuse what cannot be the place of a model."""
     if path is not None and not Path(path).is_dir() and _HUB_NAME.fullmatch(path) is None:
-        raise ConfigError(f"model.path: {path} is no folder, and no name of a model on the hub (owner/name)")
+        raise ConfigError(f"model.path: {path} is neither a folder nor the name of a model on the hub (owner/name)")
 
 
 def check_device(name: str) -> None:
@@ -47,9 +47,9 @@ def load_given(path: str) -> tuple[Any, Any]:
         return load(path)
     except (OSError, ValueError) as error:
         what = (
-            "the folder holds no model that can be loaded"
+            "the folder contains no model that can be loaded"
             if Path(path).is_dir()
-            else "no folder, nor a model of the hub"
+            else "neither a folder nor a model on the hub"
         )
         raise ConfigError(f"model.path: {path}: {what}: {' '.join(str(error).split())}") from None
 

@@ -99,7 +99,7 @@ def _preference(run: Run, pairs: Sequence[Pair], batch: Sequence[Pair]) -> tuple
     """The share that these pairs have in the loss of the batch, and in its figures."""
     row, reference = run.objective, run.reference
     if reference is None:
-        raise ConfigError("model.reference: a preference loss needs the policy it began with")
+        raise ConfigError("model.reference: a preference loss needs the reference; set it to true")
     sides = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
     logp = _sums(run.policy, sides, run.pad_id)
     with torch.no_grad():

@@ -47,6 +47,6 @@ class Patience:
         if now - self._said_at >= SAY_EVERY_S:
             self._said_at = now
             self.say(
-                f"the server does not answer ({error.code}); waiting up to {self.seconds / 60:.0f} min for it,"
+                f"the server does not answer ({error.code}); waiting up to {self.seconds / 60:.0f} min,"
                 f" {waited:.0f} s so far"
             )

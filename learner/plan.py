@@ -54,7 +54,7 @@ def plan(config: Config, folder: Path, url: str | None) -> list[tuple[str, str]]
     lines += [("memory", f"{name}: {size / MB:,.0f} MB") for name, size in needed.items() if size]
     total, there = sum(needed.values()), memory_there(config.model.device)
     verdict = (
-        "" if there is None or total < there else "; this does not fit: see the page about training for what helps"
+        "" if there is None or total < there else ", which is too little; see 'Speed and memory' in docs/training.md"
     )
     lines.append(
         ("memory", f"about {total / MB:,.0f} MB in all" + (f" of {there / MB:,.0f}" if there else "") + verdict)
@@ -135,7 +135,7 @@ def _folder_state(config: Config, folder: Path) -> str:
     found = checkpoint.newest(folder / "checkpoints")
     if found is None:
         return f"{folder}, new"
-    return f"{folder}, goes on from update {found.step} of {config.run.updates}"
+    return f"{folder}, continues from update {found.step} of {config.run.updates}"
 
 
 def _health(url: str | None) -> str:
@@ -143,6 +143,8 @@ def _health(url: str | None) -> str:
     base = connection.url.removesuffix("/api/v1")
     try:
         with httpx2.Client(timeout=5.0, trust_env=not connection.loopback) as client:
-            return f"{base} is well" if client.get(f"{base}/healthz").status_code == 200 else f"{base} is not well"
+            return (
+                f"{base} is healthy" if client.get(f"{base}/healthz").status_code == 200 else f"{base} is not healthy"
+            )
     except httpx2.HTTPError:
         return f"{base} does not answer"

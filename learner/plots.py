@@ -12,15 +12,18 @@ Series = tuple[str, str, str]
 
 PANELS: tuple[tuple[str, tuple[Series, ...]], ...] = (
     ("reward", (("train", "reward/mean", "training"), ("eval", "reward/mean", "held out"))),
-    ("KL to the first weights (nats per token)", (("train", "update/kl_reference", ""),)),
+    ("KL to the initial weights (nats per token)", (("train", "update/kl_reference", ""),)),
     ("entropy (nats per token)", (("train", "update/entropy", ""),)),
     ("clip share", (("train", "update/clip_share", ""),)),
     ("lengths", (("train", "turns/mean", "turns per episode"), ("train", "tokens/per_turn", "tokens per turn"))),
     (
-        "fluency (share of turns, held out)",
+        "fluency (share of held-out turns)",
         (("eval", "fluency/broken", "broken"), ("eval", "fluency/repeated", "repeated")),
     ),
-    ("likelihood under the first weights (nats per token)", (("eval", "fluency/reference_nll", "held out"),)),
+    (
+        "negative log-likelihood under the initial weights (nats per token)",
+        (("eval", "fluency/reference_nll", "held out"),),
+    ),
     ("gradient norm", (("train", "update/grad_norm", ""),)),
     ("loss", (("train", "update/loss", "training"), ("eval", "update/loss", "held out"))),
     (
@@ -46,7 +49,7 @@ def panels(records: Records) -> str:
     split = _time_split(records)
     count = len(drawn) + bool(split)
     if not count:
-        return "<p>Nothing to draw yet.</p>"
+        return "<p>No data yet.</p>"
     rows = -(-count // COLUMNS)
     figure, axes = pyplot.subplots(rows, COLUMNS, figsize=(10, 2.9 * rows), constrained_layout=True, squeeze=False)
     places = list(axes.flat)

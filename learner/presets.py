@@ -37,7 +37,7 @@ def file_or_preset(given: Path) -> Path:
         return given
     if str(given) not in preset_names():
         hint = nearest(str(given), preset_names()).removeprefix("unknown; ")
-        raise ConfigError(f"{given}: no file and no preset has this name; {hint}")
+        raise ConfigError(f"{given}: there is no file and no preset of this name; {hint}")
     return preset_file(str(given))
 
 

@@ -62,7 +62,7 @@ def _title(config: Mapping[str, Any], folder: Path) -> str:
 
 
 def _table(records: Records) -> str:
-    """First and last evaluation beside each other."""
+    """First and last evaluation side by side."""
     found = [record for record in records if record["kind"] == "eval"]
     if not found:
         return "<p>No evaluation yet.</p>"
@@ -74,8 +74,8 @@ def _table(records: Records) -> str:
         for name in names
     )
     return (
-        f"<h2>Held out, before and after</h2><table><tr><th></th><th>update {first['step']}</th>"
-        f"<th>update {last['step']}</th><th></th></tr>{rows}</table>"
+        f"<h2>Held-out evaluation, before and after</h2><table><tr><th>figure</th><th>update {first['step']}</th>"
+        f"<th>update {last['step']}</th><th>unit</th></tr>{rows}</table>"
     )
 
 

@@ -140,7 +140,7 @@ class _Progress:
         self.tell()
 
     def tell(self) -> None:
-        self.now(f"{self.episodes} episodes: {self.turns} turns played, {self.ended} ended")
+        self.now(f"{self.episodes} episodes: {self.turns} turns played, {self.ended} finished")
 
 
 class Collector(Protocol):

@@ -19,21 +19,21 @@ class ServerSection:
     """Where episodes are played."""
 
     url: str | None = None
-    """Default: LABS_URL, else the local server."""
+    """None: LABS_URL, else the local server."""
     collection: str = "clinical-intake"
     scenario: str = "tired-and-dizzy"
     scenarios: list[str] = field(default_factory=list)
-    """A mixture in place of the one scenario: each `collection/scenario`, or a collection for all of it."""
+    """Several scenarios instead of the one: each `collection/scenario`, or a collection for all its scenarios."""
     held_out: list[str] = field(default_factory=list)
-    """Scenarios of the evaluation, never trained on. Empty: held-out seeds of those that are."""
+    """Scenarios for evaluation only. Empty: evaluate on held-out seeds of the training scenarios."""
     max_turns: int | None = 12
     system: str = "auto"
     """System prompt of the policy: `card` for the scenario's public description, `none`, or a text. `auto`: the card
-    for a model of `model.path`, none for a tiny one."""
+    if `model.path` is set, none for a tiny model."""
     reward_config: dict[str, Any] = field(default_factory=dict)
     """Sent with every episode, such as `{composite = {combine = "min", parts = [...]}}`."""
     patience_s: float = 600.0
-    """How long a server may be away before its episodes count as failed."""
+    """How long to wait for a server that does not answer before episodes count as failed."""
 
 
 @dataclass(frozen=True)
@@ -41,27 +41,27 @@ class ModelSection:
     """The policy."""
 
     path: str | None = None
-    """A transformers folder or hub name. None: a tiny model, made and warmed up on the spot."""
+    """A transformers folder or hub name. None: a tiny model, built and warmed up at the start of the run."""
     family: Family = "llama"
-    """Shape of a tiny model: `llama`, `qwen` or `gemma`."""
+    """Architecture of a tiny model: `llama`, `qwen` or `gemma`."""
     layers: int = 2
     width: int = 96
     heads: int = 4
     context: int = 2048
     temperature: float = 1.0
     max_tokens: int = 32
-    """Longest turn."""
+    """Maximum length of a turn, in tokens."""
     device: str = "cpu"
     threads: int = 1
-    """Threads of torch on the CPU: more than one costs a tiny model more than it gives."""
+    """Threads of torch on the CPU. For a tiny model, more than one is slower."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """What matrix products are computed in, of sampler and update alike; weights stay in float32."""
+    """Precision of matrix products, in sampler and update; weights stay in float32."""
     recompute: bool = False
-    """Make activations again in the backward pass: less memory, about a third more time."""
+    """Compute activations again in the backward pass: less memory, about a third more time."""
     template_options: dict[str, Any] = field(default_factory=dict)
     """Passed to the chat template, such as `{enable_thinking = false}`."""
     reference: bool = True
-    """Keep a frozen copy of the first weights, for KL and fluency. An algorithm that needs it keeps it anyway."""
+    """Keep a frozen copy of the initial weights, for KL and fluency. Algorithms that need it keep it anyway."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class WarmupSection:
     learning_rate: float = 4e-3
 
     def settings(self) -> WarmupSettings:
-        """As the warm-up takes them."""
+        """The same, for the warm-up."""
         from learner.warmup import WarmupSettings
 
         return WarmupSettings(self.steps, self.batch, self.turns, self.learning_rate)
@@ -83,37 +83,37 @@ class WarmupSection:
 
 @dataclass(frozen=True)
 class RolloutSection:
-    """What is played for one update."""
+    """The episodes of one update."""
 
     groups: int = 8
     group_size: int = 8
     waves: int = 2
-    """Batches that take turns with the model while the others wait for the server."""
+    """Number of batches: one samples while the others wait for the server."""
     connections: int = 64
     max_refills: int = 3
-    """With dynamic sampling: how often groups without a difference are replaced before one update."""
+    """With dynamic sampling: how often groups with equal rewards are replaced before one update."""
     max_staleness: int = 0
-    """How many of the next batches are played while the present one is learned from. 0: one after the other."""
+    """How many of the next batches are played while the learner trains on the current one. 0: none."""
     single_turn: bool = False
-    """One reply to each prompt, scored by `/batch/evaluate`, in place of whole episodes."""
+    """One reply to each prompt, scored by `/batch/evaluate`, instead of whole episodes."""
     prompts: str | None = None
-    """With `single_turn`: JSON lines of `{"messages": [...]}` that end with the persona; none: each seed's opening."""
+    """With `single_turn`: JSON lines of `{"messages": [...]}` that end with the user. None: each seed's opening."""
 
 
 @dataclass(frozen=True)
 class AlgorithmSection:
-    """A preset, and what of it is changed."""
+    """An algorithm, and changes to it."""
 
     name: str = "grpo"
     credit: Credit | None = None
-    """`episode` or `to_go`; None: the preset's."""
+    """`episode` or `to_go`. None: as the algorithm has it."""
     gamma: float | None = None
-    """With `to_go`: how much a gain counts one turn earlier. None: the preset's."""
+    """With `to_go`: the discount per turn. None: as the algorithm has it."""
     entropy: float = 0.0
     dimensions: dict[str, float] = field(default_factory=dict)
-    """Weights of the scores for an algorithm that takes each dimension by itself."""
+    """Weights of the dimensions, for algorithms that normalise each dimension separately."""
     overrides: dict[str, Any] = field(default_factory=dict)
-    """Fields of the objective."""
+    """Fields of the objective to change."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class OptimSection:
     """Updates over which the learning rate rises to its full value."""
     final_share: float = 0.0
     non_finite: Literal["stop", "skip"] = "stop"
-    """What to do with a step whose gradient is not a number."""
+    """What to do if the gradient of a step is not a number."""
 
     def rate(self, step: int, updates: int) -> float:
         """The learning rate of update `step`, counted from 1."""
@@ -144,10 +144,10 @@ class OptimSection:
 
 @dataclass(frozen=True)
 class DataSection:
-    """A file to learn from, for algorithms that need no server."""
+    """The training file, for algorithms that need no server."""
 
     file: str | None = None
-    """JSON lines: conversations for `sft`, pairs for `dpo` and `ipo`."""
+    """JSON lines: conversations for `sft`, pairs for `dpo`, `dpo_margin` and `ipo`."""
     batch: int = 16
     """Rows per update."""
     micro: int = 4
@@ -157,14 +157,14 @@ class DataSection:
 
 @dataclass(frozen=True)
 class EvaluationSection:
-    """Held-out seeds: never trained on."""
+    """Evaluation on held-out seeds."""
 
     every: int = 10
     episodes: int = 64
     samples: int = 2
-    """Transcripts kept of each evaluation at the start and the end."""
+    """Number of transcripts to keep of the first and the last evaluation."""
     stop_after: int = 0
-    """End the run after so many evaluations without a better one; 0: never."""
+    """Stop after this many evaluations without an improvement. 0: never."""
 
 
 @dataclass(frozen=True)
@@ -179,42 +179,42 @@ class RunSection:
 
 @dataclass(frozen=True)
 class LoraSection:
-    """Low-rank adapters on a frozen model, which is then the reference at no cost. Needs `pip install peft`."""
+    """Low-rank adapters on a frozen model, which then also is the reference. Needs `pip install peft`."""
 
     rank: int = 0
-    """0: no adapters, all weights are trained."""
+    """0: no adapters; all weights are trained."""
     alpha: int = 32
     targets: list[str] = field(default_factory=lambda: ["all-linear"])
-    """Names of layers, or `all-linear`: every linear layer but the head."""
+    """Names of layers, or `all-linear` for every linear layer except the head."""
 
 
 @dataclass(frozen=True)
 class GeneratorSection:
-    """Who samples."""
+    """The sampler."""
 
     kind: Literal["hf", "vllm"] = "hf"
-    """`hf`: this process, with the weights that are trained. `vllm`: a server, which is sent them after each update."""
+    """`hf`: this process samples from its own weights. `vllm`: a server samples and gets the weights of each update."""
     url: str | None = None
     """Address of the vLLM server. A key is read from VLLM_API_KEY."""
     model: str | None = None
-    """Its name there; none: `model.path`."""
+    """Name of the model at the vLLM server. None: `model.path`."""
     tolerance: float | None = None
-    """How far sampler and learner may be apart in a log-probability; none: 1e-3, or .1 in 16 bits."""
+    """How much sampler and learner may differ in a log-probability. None: 1e-3, or .1 in 16 bits."""
 
 
 @dataclass(frozen=True)
 class ParallelSection:
-    """Where weights, gradients and the optimiser's state lie, when several processes make a run."""
+    """How weights, gradients and the optimiser state are distributed over several processes."""
 
     kind: Literal["replicate", "fsdp", "deepspeed"] = "replicate"
-    """`replicate`: each process holds all. `fsdp`, `deepspeed`: a part, and one whole copy to sample from."""
+    """`replicate`: each process holds everything. `fsdp`, `deepspeed`: a shard, and one whole copy to sample from."""
     zero_stage: int = 2
-    """With `deepspeed`: 1 spreads the optimiser's state, 2 gradients as well, 3 weights as well."""
+    """With `deepspeed`: 1 shards the optimiser state, 2 also gradients, 3 also weights."""
 
 
 @dataclass(frozen=True)
 class LogSection:
-    """Where metrics go beside `metrics.jsonl`."""
+    """Where metrics go besides `metrics.jsonl`."""
 
     tensorboard: bool = False
     """Write event files into `tensorboard/` of the run. Needs `pip install tensorboard`."""

@@ -55,10 +55,10 @@ class Speaker:
         temperature = _number(body, "temperature", 1.0, low=0.0, high=10.0)
         wanted = body.get("max_completion_tokens") or body.get("max_tokens") or self.stored.max_tokens
         if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
-            raise RefusedError("max_tokens must be a whole number above 0")
+            raise RefusedError("max_tokens must be a positive integer")
         seed = body.get("seed")
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
-            raise RefusedError("seed must be a whole number")
+            raise RefusedError("seed must be an integer")
         try:
             renderer = self.stored.renderer.within(system) if system else self.stored.renderer
             ids = renderer.prompt(heard, said)
@@ -68,7 +68,7 @@ class Speaker:
             generator = HfGenerator(self.stored.policy(max(temperature, COLDEST)), max_tokens=wanted)
             if generator.context is not None and len(ids) + wanted > generator.context:
                 raise RefusedError(
-                    f"the conversation and max_tokens are {len(ids) + wanted} tokens, and the model has"
+                    f"the conversation and max_tokens need {len(ids) + wanted} tokens, but the context of the model has"
                     f" {generator.context}"
                 )
             noise = self._chance.spawn(1)[0] if seed is None else np.random.SeedSequence(abs(seed))
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_known():
             return
         if self.path.rstrip("/") != "/v1/models":
-            self._refuse(404, f"there is no {self.path}; ask /v1/chat/completions")
+            self._refuse(404, f"unknown path {self.path}; use /v1/chat/completions")
             return
         model = {"id": self.speaker.stored.name, "object": "model", "created": 0, "owned_by": "learner"}
         self._answer(200, {"object": "list", "data": [model]})
@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_known():
             return
         if self.path.rstrip("/") != "/v1/chat/completions":
-            self._refuse(404, f"there is no {self.path}; ask /v1/chat/completions")
+            self._refuse(404, f"unknown path {self.path}; use /v1/chat/completions")
             return
         try:
             body = _object(json.loads(content))
@@ -184,20 +184,22 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _object(body: Any) -> dict[str, Any]:
     if not isinstance(body, dict):
-        raise RefusedError("the body must be an object")
+        raise RefusedError("the body must be a JSON object")
     return body
 
 
 def _turns(messages: Any) -> tuple[str | None, list[str], list[str]]:
     """(system prompt, what the user said, what the assistant said)."""
     if not isinstance(messages, list) or not messages:
-        raise RefusedError("messages must be a list that is not empty")
+        raise RefusedError("messages must be a non-empty list")
     texts = [(_role(each), _text(each)) for each in messages]
     system = "\n\n".join(text for role, text in texts if role == "system") or None
     spoken = [each for each in texts if each[0] != "system"]
     for place, (role, _) in enumerate(spoken):
         if role != ("assistant" if place % 2 else "user"):
-            raise RefusedError("after the system prompt, user and assistant must take turns, and the user begins")
+            raise RefusedError(
+                "after the system prompt, user and assistant messages must alternate, and the user begins"
+            )
     if len(spoken) % 2 == 0:
         raise RefusedError("the last message must be the user's")
     return system, [text for role, text in spoken if role == "user"], [text for role, text in spoken[1::2]]
@@ -207,7 +209,7 @@ def _role(message: Any) -> str:
     role = message.get("role") if isinstance(message, dict) else None
     known = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
     if role not in known:
-        raise RefusedError("a message needs a role of system, user and assistant")
+        raise RefusedError("a message must have the role system, user or assistant")
     return known[role]
 
 
@@ -216,7 +218,7 @@ def _text(message: Mapping[str, Any]) -> str:
     if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
         content = "\n".join(str(part.get("text", "")) for part in content)
     if not isinstance(content, str):
-        raise RefusedError("a message needs text in `content`")
+        raise RefusedError("the `content` of a message must be text")
     return content
 
 

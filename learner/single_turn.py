@@ -72,7 +72,7 @@ def _prompt_row(messages: Sequence[Mapping[str, str]]) -> PromptRow:
     spoken = [each for each in messages if each["role"] != "system"]
     roles = [each["role"] for each in spoken]
     if len(roles) % 2 == 0 or roles != ["user", "assistant"] * (len(roles) // 2) + ["user"]:
-        raise RowError("user and assistant must take turns, and the user begins and ends")
+        raise RowError("user and assistant messages must alternate, and the first and the last one must be the user's")
     texts = [each["content"] for each in spoken]
     return PromptRow(system, tuple(texts[::2]), tuple(texts[1::2]))
 
@@ -124,16 +124,16 @@ class SingleTurn:
         """`group_size` replies to the prompt of each seed; `noise` numbers make the sampling repeatable."""
         started = time.monotonic()
         places = [self._stage] * len(seeds) if stages is None else list(stages)
-        now(f"{len(seeds) * group_size} replies: looking up {len(seeds)} prompts")
+        now(f"{len(seeds) * group_size} replies: fetching {len(seeds)} prompts")
         found = await asyncio.gather(
             *(self._prompt(stage, seed) for stage, seed in zip(places, seeds, strict=True)), return_exceptions=True
         )
         generating = time.monotonic()
-        now(f"{len(seeds) * group_size} replies: speaking")
+        now(f"{len(seeds) * group_size} replies: sampling")
         prompts = {number: each for number, each in enumerate(found) if isinstance(each, Prompt)}
         replies = await asyncio.to_thread(self._speak, prompts, group_size, noise, numbers)
         generating = time.monotonic() - generating
-        now(f"{len(replies)} replies: being scored")
+        now(f"{len(replies)} replies: scoring")
         scored = await self._score(prompts, places, replies)
         groups = []
         for number, (seed, stage, prompt) in enumerate(zip(seeds, places, found, strict=True)):

@@ -47,7 +47,7 @@ async def open_stages(config: Config, client: AsyncLabsClient) -> Stages:
     held_out = [_with_card(server, style, *found) for found in _resolve(catalog, server.held_out, "server.held_out")]
     both = {stage.name for stage in training} & {stage.name for stage in held_out}
     if both:
-        raise ConfigError(f"server.held_out: {min(both)} is trained on; take it out of one of the two lists")
+        raise ConfigError(f"server.held_out: {min(both)} is also a training scenario; remove it from one of the two")
     return Stages(tuple(training), tuple(held_out or training))
 
 

@@ -46,10 +46,10 @@ def chosen_checkpoint(run: Path, which: str) -> Checkpoint:
     elif which == "best":
         found = checkpoint.at(folder, _best_step(run)) or checkpoint.newest(folder)
     else:
-        raise ValueError(f"{which!r} is no checkpoint: write best, last, or the number of an update")
+        raise ValueError(f"{which!r} is not a checkpoint; use best, last or the number of an update")
     if found is None:
         kept = ", ".join(str(int(path.name.removeprefix("step-"))) for path in sorted(folder.glob("step-*")))
-        raise ValueError(f"{run} holds no checkpoint {which}" + (f"; there are {kept}" if kept else ""))
+        raise ValueError(f"{run} has no checkpoint {which}" + (f"; available are {kept}" if kept else ""))
     return found
 
 
@@ -63,10 +63,10 @@ def _best_step(run: Path) -> int:
 def open_stored(path: Path, which: str = "best") -> Stored:
     """The policy of a run's folder, or of a folder that transformers loads."""
     if not path.is_dir():
-        raise ValueError(f"{path} is no folder; name that of a run or of a model")
+        raise ValueError(f"{path} is not a folder; give the folder of a run or of a model")
     if not (path / "checkpoints").is_dir():
         if not (path / "config.json").exists():
-            raise ValueError(f"{path} holds neither a run (checkpoints/) nor a model of transformers (config.json)")
+            raise ValueError(f"{path} contains neither a run (checkpoints/) nor a transformers model (config.json)")
         model, tokenizer = load_given(str(path))
         return _stored(model, tokenizer, path.name, {})
     found = chosen_checkpoint(path, which)

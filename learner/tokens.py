@@ -86,8 +86,8 @@ class Renderer:
         found = self._end_of(between)
         if found is None:
             raise TemplateError(
-                "the chat template does not end a turn with a control token, so a turn of the policy would never end;"
-                " use a template that does"
+                "the chat template does not end a turn with a control token, so the policy's turns would never end;"
+                " use another template"
             )
         self._end_text, place = found
         self.end_id = self._special[self._end_text]

@@ -32,7 +32,7 @@ class TensorBoard:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise ConfigError("log.tensorboard: the package is not there; pip install tensorboard") from None
+            raise ConfigError("log.tensorboard: the package is not installed: pip install tensorboard") from None
         # What an interrupted run wrote after its last checkpoint is hidden, as it is cut from metrics.jsonl.
         self._writer: Any = SummaryWriter(str(folder / "tensorboard"), purge_step=after + 1)
 
@@ -53,7 +53,7 @@ class WeightsAndBiases:
         try:
             import wandb
         except ImportError:
-            raise ConfigError("log.wandb: the package is not there; pip install wandb") from None
+            raise ConfigError("log.wandb: the package is not installed: pip install wandb") from None
         os.environ.setdefault("WANDB_SILENT", "true")
         self._run: Any = wandb.init(
             dir=str(folder),

@@ -52,7 +52,7 @@ def read_dimension(text: str) -> Dimension:
     key, equals, wanted = text.partition("=")
     key, wanted = key.strip(), wanted.strip()
     if not equals or "." not in key or not wanted:
-        raise ConfigError(f"--search {text}: write section.key=LOW..HIGH or section.key=a,b,c")
+        raise ConfigError(f"--search {text}: use section.key=LOW..HIGH or section.key=a,b,c")
     found = _RANGE.fullmatch(wanted)
     if found is None:
         return Dimension(key, tuple(part.strip() for part in wanted.split(",")))
@@ -61,7 +61,7 @@ def read_dimension(text: str) -> Dimension:
     except ValueError:
         raise ConfigError(f"--search {text}: {found['low']} and {found['high']} must be numbers") from None
     if low >= high or (found["log"] and low <= 0):
-        raise ConfigError(f"--search {text}: the range must rise, and with :log begin above 0")
+        raise ConfigError(f"--search {text}: LOW must be below HIGH, and above 0 with :log")
     whole = all(part.lstrip("-").isdigit() for part in (found["low"], found["high"]))
     return Dimension(key, low=low, high=high, log=bool(found["log"]), whole=whole)
 
@@ -145,7 +145,7 @@ def _optuna() -> Any:
     try:
         import optuna
     except ImportError:
-        raise ConfigError("tune needs a package that is not there; pip install optuna") from None
+        raise ConfigError("tune needs a package that is not installed: pip install optuna") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 
@@ -173,5 +173,5 @@ def score(folder: Path) -> float:
         if record["kind"] == "eval" and "reward/mean" in record
     ]
     if not rewards:
-        raise ConfigError(f"{folder}: the run was never evaluated by reward, so there is nothing to choose by")
+        raise ConfigError(f"{folder}: the run has no evaluation with a reward, so trials cannot be compared")
     return float(max(rewards))

@@ -41,7 +41,7 @@ def play_trials(task: Task, search: Any, trials: int, workers: int, gpus: float)
         import ray
         from ray import tune
     except ImportError:
-        raise ConfigError("tune --workers needs a package that is not there; pip install 'ray[tune]'") from None
+        raise ConfigError("tune --workers needs a package that is not installed: pip install 'ray[tune]'") from None
     with _own_signals():
         ray.init(
             address=os.environ.get("RAY_ADDRESS"),

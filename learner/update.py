@@ -82,12 +82,12 @@ def check_trainable(objective: Objective) -> None:
     """Refuse a combination that would train something else than it says."""
     if objective.advantage in TOKEN_ADVANTAGES and objective.is_whole_sequence:
         raise ValueError(
-            f"advantage {objective.advantage!r} differs from token to token, and ratio {objective.ratio!r} with gate"
-            f" {objective.gate!r} has one bound for a whole sequence; use ratio 'token' or 'sequence_then_token'"
+            f"advantage {objective.advantage!r} has a value per token, but ratio {objective.ratio!r} with gate"
+            f" {objective.gate!r} has one bound per sequence; use ratio 'token' or 'sequence_then_token'"
         )
     known = (*advantages.ESTIMATORS, *TOKEN_ADVANTAGES, "dimension_z_scores")
     if objective.kind == "reward" and objective.advantage not in known:
-        raise ValueError(f"advantage {objective.advantage!r} is none; there are {', '.join(known)}")
+        raise ValueError(f"there is no advantage {objective.advantage!r}; known are {', '.join(known)}")
 
 
 class Updater:
@@ -114,7 +114,7 @@ class Updater:
         if self.objective.needs_reference and reference is None:
             raise ValueError("a KL term needs a reference policy")
         if self.objective.needs_critic and (critic is None or critic_optimizer is None):
-            raise ValueError(f"advantage {self.objective.advantage!r} needs a value model")
+            raise ValueError(f"advantage {self.objective.advantage!r} needs a critic")
         self.credit = Credit(self.objective, settings.turn_limit, settings.tolerance)
         self._policy = policy
         self._settings = settings
@@ -305,8 +305,8 @@ class Updater:
             return norm
         if self._settings.non_finite == "stop":
             raise NonFiniteError(
-                "the gradient is not a number; the weights are as they were. Lower optim.learning_rate, or set"
-                " optim.non_finite to 'skip'"
+                "the gradient is not a number; the weights were not changed. Lower optim.learning_rate, or set"
+                " optim.non_finite = 'skip'"
             )
         sums["update/skipped"] = 1.0
         return 0.0
@@ -322,7 +322,7 @@ class Updater:
 
     def _values(self, examples: Sequence[Example]) -> Tensor:
         if self._critic is None:
-            raise ValueError("there is no value model")
+            raise ValueError("there is no critic")
         rows = [row for example in examples for row in example.trajectory.rows]
         found: Tensor = self._critic(rows_of(rows, self._pad_id, self._policy.device))
         return found

@@ -88,7 +88,7 @@ def load_script(name: str) -> Script:
     else:
         shipped = importlib.resources.files("learner") / "data" / f"{name}.json"
         if not shipped.is_file():
-            raise ValueError(f"no scripted dialogues called {name!r} are shipped; give the path of a .json file")
+            raise ValueError(f"there is no packaged script {name!r}; give the path of a .json file")
         text = shipped.read_text()
     return _read_script(json.loads(text))
 
@@ -99,7 +99,7 @@ def _read_script(content: Mapping[str, Any]) -> Script:
     used = {kind for style in styles for kind in (*style.early, *style.late)}
     unknown = (used | {exchange.kind for exchange in exchanges}) - set(KINDS)
     if unknown:
-        raise ValueError(f"unknown kind of line {min(unknown)!r}; a script knows {', '.join(KINDS)}")
+        raise ValueError(f"unknown kind of line {min(unknown)!r}; known are {', '.join(KINDS)}")
     return Script(content["collection"], content["scenario"], tuple(content["openings"]), styles, exchanges)
 
 

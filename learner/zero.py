@@ -124,7 +124,7 @@ def _deepspeed() -> Any:
     try:
         import deepspeed
     except ImportError:
-        raise ConfigError("parallel.kind: needs a package that is not there; pip install deepspeed") from None
+        raise ConfigError("parallel.kind: needs a package that is not installed: pip install deepspeed") from None
     if not torch.cuda.is_available():
         # It would be compiled for minutes when a run starts, and gloo does the same.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False

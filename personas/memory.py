@@ -66,6 +66,19 @@ class Memory(Generic[K, V]):
             while len(self._values) > self._size or self._held_bytes > self._size_bytes:
                 self._forget(next(iter(self._values)))
 
+    def known(self) -> list[K]:
+        """The keys of what is remembered, the longest unused first."""
+        with self._lock:
+            return list(self._values)
+
+    def forget(self, keys: Iterable[K]) -> int:
+        """Remember these no longer; how many were."""
+        with self._lock:
+            before = len(self._values)
+            for key in keys:
+                self._forget(key)
+            return before - len(self._values)
+
     def _forget(self, key: K) -> None:
         if key in self._values:
             self._held_bytes -= PER_VALUE_BYTES + self._cost(key, self._values.pop(key))

@@ -12,13 +12,13 @@ import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 
 from reward_server import __version__
 from reward_server.api import docs, errors
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
-from reward_server.api.edge import KnownHosts, require_json
+from reward_server.api.edge import KnownHosts
 from reward_server.api.routes import (
     agents,
     batches,
@@ -97,7 +97,6 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
         lifespan=_lifespan(settings, ports, metrics, traces),
-        dependencies=[Depends(require_json)],
     )
     errors.install(app)
     for module in (*ROUTES, *DOORS, docs):

@@ -24,7 +24,7 @@ def evaluate(
         int | None, typer.Option(min=1, help="Maximum number of turns per episode.", show_default="the scenario's")
     ] = None,
     model: Annotated[str, typer.Option(help="Name of the model at the endpoint.")] = "default",
-    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
+    temperature: Annotated[float, typer.Option(min=0.0, help="Sampling temperature.")] = 1.0,
     which: Which = "best",
     url: Url = None,
 ) -> int:

@@ -20,6 +20,7 @@ def algorithms(
     from learner.config import ConfigError, nearest
 
     if show is None:
+        typer.echo(f"{'name':24} {'advantage':26} {'ratio':20} {'gate':18} aggregation")
         for name, row in ALGORITHMS.items():
             typer.echo(f"{name:24} {row.advantage:26} {row.ratio:20} {row.gate:18} {row.aggregation}")
         return
@@ -58,5 +59,5 @@ def report(folder: RunFolder) -> None:
     from learner.report import write_report
 
     if not (folder / "metrics.jsonl").exists():
-        raise ValueError(f"{folder} holds no run: there is no metrics.jsonl in it")
+        raise ValueError(f"{folder} contains no run: it has no metrics.jsonl")
     typer.echo(f"report: {write_report(folder)}")

@@ -88,7 +88,7 @@ class HfSession:
             return
         kept = [row for row, number in enumerate(self._numbers) if number in set(numbers)]
         if len(kept) != len(numbers):
-            raise ValueError("a conversation cannot join a session that has begun, or come back to it")
+            raise ValueError("a conversation cannot join or rejoin a session that has started")
         if len(kept) < len(self._numbers):
             self._select(kept)
             self._numbers = [self._numbers[row] for row in kept]

@@ -136,10 +136,10 @@ class VllmGenerator:
                 tuple(map(int, said)), tuple(min(float(each), 0.0) for each in logp), said[-1] == wanted.end_id
             )
         except (KeyError, IndexError, TypeError, ValueError):
-            raise EngineError(f"{self._url} answers without token ids and log-probabilities; is it vLLM?") from None
+            raise EngineError(f"{self._url} returns no token ids and log-probabilities; is it a vLLM server?") from None
         if len(completion.ids) != len(completion.logp):
             raise EngineError(
-                f"{self._url} gave {len(completion.ids)} tokens and {len(completion.logp)} log-probabilities"
+                f"{self._url} returned {len(completion.ids)} tokens and {len(completion.logp)} log-probabilities"
             )
         return completion
 
@@ -153,7 +153,7 @@ class VllmGenerator:
             else:
                 if answer.status_code == 200:
                     return answer.json() if "json" in answer.headers.get("content-type", "") else answer.text
-                problem = f"answers {answer.status_code} to {path}: {answer.text[:200]}"
+                problem = f"returned {answer.status_code} for {path}: {answer.text[:200]}"
                 if answer.status_code not in (429, 500, 502, 503, 504):
                     break
             if attempt < ATTEMPTS - 1:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Request, Response, Security
-from fastapi.security import HTTPAuthorizationCredentials
+from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.requests import ClientDisconnect, HTTPConnection
@@ -19,10 +18,11 @@ from reward_server.agents.leaderboard import Leaderboard
 from reward_server.agents.service import AgentService
 from reward_server.api.auth import Gatekeeper
 from reward_server.api.body import FORM, Limit, off_the_loop, parse, read_body
-from reward_server.api.credentials import ApiKey
+from reward_server.api.credentials import key_of
 from reward_server.api.cursor import CursorCodec
+from reward_server.api.edge import require_json
 from reward_server.api.errors import json_response
-from reward_server.api.operation import SCHEME, operation_of
+from reward_server.api.operation import operation_of
 from reward_server.api.readiness import Readiness
 from reward_server.clock import Clock
 from reward_server.coordination.actor import Actor
@@ -61,8 +61,6 @@ ADMITTED = "admitted"
 """In the state of a request: somebody who may ask asks."""
 ON_LEAVING = "on_leaving"
 """In the state of a request: to be called when it leaves its place."""
-
-_api_key = ApiKey(auto_error=False, scheme_name=SCHEME, description="An API key: `lab_…`.")
 
 
 @dataclass(frozen=True)
@@ -109,13 +107,15 @@ def services_of(request: HTTPConnection) -> Services:
     return services
 
 
-async def admit(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_api_key)]
-) -> Lab:
-    """The lab that is asking, with a key for this call; counted against its limit."""
+async def admit(request: Request) -> Lab:
+    """The lab that is asking, with a key for this call and JSON where it changes something; counted against its limit.
+
+    All of it is one dependency: the framework takes longer to find out what each needs than each of them takes.
+    """
+    require_json(request)
     services = services_of(request)
     address = address_of(request)
-    admission = await services.gatekeeper.admit(credentials.credentials if credentials else None, address)
+    admission = await services.gatekeeper.admit(key_of(request), address)
     request.state.trace["lab"] = admission.lab.lab_id
     work_for(admission.lab.lab_id)
     request.scope["state"][ADMITTED] = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
 
@@ -24,12 +23,3 @@ def key_of(connection: HTTPConnection) -> str | None:
     except (binascii.Error, UnicodeDecodeError):
         return None
     return password or None
-
-
-class ApiKey(HTTPBearer):
-    """A security scheme whose credentials are the key, whichever way it came."""
-
-    async def __call__(self, request: HTTPConnection) -> HTTPAuthorizationCredentials | None:
-        """The key, or None; whether it is a good one is for the gatekeeper."""
-        key = key_of(request)
-        return None if key is None else HTTPAuthorizationCredentials(scheme="Bearer", credentials=key)

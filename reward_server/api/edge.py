@@ -56,8 +56,8 @@ class KnownHosts:
         await error_response(scope["state"]["request_id"], UnknownHost())(scope, receive, send)
 
 
-async def require_json(connection: HTTPConnection) -> None:
-    """`NotJson` for a request that changes something and is of another type; a dependency of every route."""
+def require_json(connection: HTTPConnection) -> None:
+    """`NotJson` for a request that changes something and is of another type."""
     if connection.scope.get("method") not in _CHANGING:
         return
     kind = connection.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -2,7 +2,7 @@
 
     python -m reward_server.api.openapi > docs/openapi.json
 
-Paths, parameters and security come from the framework; bodies, statuses and headers from what each
+Paths and parameters come from the framework; bodies, statuses, headers and security from what each
 route declares (`api.operation`). There is no 422: this server answers 400. A response never holds
 null for an absent field, and the document says so.
 """
@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from reward_server import __version__
-from reward_server.api.operation import Operation, operation_of
+from reward_server.api.operation import SCHEME, Operation, operation_of
 from reward_server.coordination.scopes import ANY
 from trainer_client.wire import ErrorEnvelope
 
@@ -74,6 +74,8 @@ _IDEMPOTENCY_KEY = {
     "schema": {"type": "string", "minLength": 1, "maxLength": 255},
 }
 
+_API_KEY = {"type": "http", "description": "An API key: `lab_…`.", "scheme": "bearer"}
+
 
 def build(app: FastAPI) -> dict[str, Any]:
     """The document of this app."""
@@ -90,6 +92,7 @@ def build(app: FastAPI) -> dict[str, Any]:
     components = document.setdefault("components", {})
     framework = components.get("schemas", {})
     components["schemas"] = {k: v for k, v in framework.items() if k not in _NOT_OURS} | schemas
+    components["securitySchemes"] = {SCHEME: _API_KEY}
     components["headers"] = {name: {"description": text, "schema": kind} for name, (text, kind) in _HEADERS.items()}
     components["responses"] = {f"Error{status}": _error(status) for status in _ERRORS}
     for described, declared, changing in operations:

@@ -21,6 +21,7 @@ from reward_server.assembly.ground import Given, Ground
 from reward_server.assembly.scoring import Scoring, wording_of
 from reward_server.background import Workers, file_limits, job_kinds, workers_of
 from reward_server.coordination.compute_budget import ComputeBudget
+from reward_server.coordination.events import DATA_DELETED
 from reward_server.coordination.fair_threads import lab_at_work
 from reward_server.coordination.places import LabPlaces
 from reward_server.coordination.storage import StorageQuota
@@ -123,7 +124,7 @@ async def services_of(
 def _episodes(given: Given, ground: Ground, scoring: Scoring) -> EpisodeBatches:
     wording = wording_of(scoring.model, given.settings, given.metrics)
     vault, temperaments = scoring.library.vault, load_temperaments()
-    return EpisodeBatches(
+    episodes = EpisodeBatches(
         store=ground.store,
         catalog=scoring.library.catalog,
         stage=Stage(vault, temperaments, scoring.reader, scoring.matcher, scoring.threads, wording=wording),
@@ -134,6 +135,9 @@ def _episodes(given: Given, ground: Ground, scoring: Scoring) -> EpisodeBatches:
         new_seed=given.ports.new_seed,
         locks=ground.shared.locks,
     )
+    ground.shared.events.hear(DATA_DELETED, episodes.in_play.forget_lab)
+    given.metrics.cache_bytes.labels("episodes").set_function(lambda: episodes.in_play.held_bytes)
+    return episodes
 
 
 def _agents(stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scoring) -> AgentService:

@@ -78,6 +78,7 @@ def show(
         job = follow(client, job_id) if wait else client.jobs.get(job_id)
         if not wait:
             typer.echo(_line(job))
+            _explain(client, job)
         if job.counts.done:
             report = client.jobs.report(job_id).model_dump(exclude_none=True, exclude={"job_id", "request_id"})
             typer.echo(json.dumps(report, indent=2))
@@ -154,7 +155,15 @@ def follow(client: LabsClient, job_id: str) -> JobResponse:
     with shown(Console(stderr=True)) as report:
         job = client.jobs.wait(job_id, on_progress=lambda job: _report(report, job))
     typer.echo(_line(job))
+    _explain(client, job)
     return job
+
+
+def _explain(client: LabsClient, job: JobResponse) -> None:
+    """Say why a job of one item failed; a job of many has its reasons in the results."""
+    if job.counts.failed + job.counts.dead == job.counts.total == 1:
+        for line in client.jobs.results(job.job_id):
+            typer.echo(f"error: {line.message}", err=True)
 
 
 def _report(report: Report, job: JobResponse) -> None:

@@ -101,7 +101,8 @@ def train(
 ) -> None:
     """Train the reader on the labelled turns of the scenarios and write its artefact (safetensors).
 
-    It takes about half an hour on one core. Copy it over `personas/reading/model/reader.safetensors` to use it.
+    It takes about an hour on one core, or half an hour with --from and --epochs 3. To use the result, copy it over
+    `personas/reading/model/reader.safetensors`.
     """
     from reward_server.engine import load_scenarios
     from reward_server.reader.dataset import packaged_acts, packaged_turns

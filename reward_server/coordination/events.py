@@ -14,6 +14,8 @@ KEY_CHANGED = "key-changed"
 """With the id of a key that was revoked."""
 LAB_CHANGED = "lab-changed"
 """With the id of a lab that has other limits now."""
+DATA_DELETED = "data-deleted"
+"""With the id of a lab whose conversations were deleted, all or those that were too old."""
 
 Hear = Callable[[str], None]
 

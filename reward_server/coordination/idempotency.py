@@ -14,24 +14,24 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from reward_server.clock import Clock
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.locks import Busy, LocalLocks, Locks
 from reward_server.errors import Conflict, IdempotencyMismatch, LabsError, Unavailable
 from reward_server.store.records import StoredAnswer
-from reward_server.store.store import Store, UnitOfWork
+from reward_server.store.store import Block, Store, UnitOfWork
 from reward_server.telemetry.logs import get_logger
 
 log = get_logger(__name__)
 T = TypeVar("T")
 Body = dict[str, Any]
 """A response body without its `request_id`."""
-Keep = Callable[[UnitOfWork, Body], Awaitable[None]]
+Keep = Callable[[UnitOfWork, Body], Coroutine[Any, Any, None]]
 """Stores the answer; to be called in the transaction that stores its effect."""
+_Look: TypeAlias = "Callable[[Block[StoredAnswer | None]], Awaitable[StoredAnswer | None]]"
 Work = Callable[[Keep], Coroutine[Any, Any, Body]]
 """Does what a request asks for, keeps the answer with its effect if there is one, and returns it."""
 
@@ -132,23 +132,20 @@ class Idempotency:
     async def _once(self, lab_id: str, key: str, digest: str, work: Work) -> Body:
         try:
             async with self._locks.hold(f"answer/{lab_id}/{fingerprint(key)}", digest):
-                stored = await self._stored(self._store.reading(), lab_id, key, digest)
+                stored = await self._stored(self._store.read, lab_id, key, digest)
                 return await self._work(lab_id, key, digest, work) if stored is None else stored
         except Busy:
             raise IdempotencyMismatch from None
         except Conflict:
             # Without a lock another replica was faster; what this one did was undone with the answer it did not keep.
             # Read as a writer: the faster one may still wait for its commit, which this then waits for, too.
-            stored = await self._stored(self._store.transaction(), lab_id, key, digest)
+            stored = await self._stored(self._store.write, lab_id, key, digest)
             if stored is None:
                 raise
             return stored
 
-    async def _stored(
-        self, unit_of_work: AbstractAsyncContextManager[UnitOfWork], lab_id: str, key: str, digest: str
-    ) -> Body | None:
-        async with unit_of_work as unit:
-            stored = await unit.answers.get(lab_id, key, self._clock.now())
+    async def _stored(self, look: _Look, lab_id: str, key: str, digest: str) -> Body | None:
+        stored = await look(lambda unit: unit.answers.get(lab_id, key, self._clock.now()))
         if stored is None:
             return None
         if stored.fingerprint != digest:
@@ -169,8 +166,7 @@ class Idempotency:
         body = await work(keep)
         if not kept:
             # It changed nothing: a turn that was answered before, or by a request that this one joined.
-            async with self._store.transaction() as unit:
-                await keep(unit, body)
+            await self._store.write(lambda unit: keep(unit, body))
         return body
 
 

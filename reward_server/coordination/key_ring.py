@@ -23,7 +23,7 @@ from reward_server.coordination.scopes import USUAL, Scope, in_order
 from reward_server.errors import ConfigurationError, FieldProblem, InvalidRequest, KeyNotFound
 from reward_server.ids import is_lab_id, random_token
 from reward_server.store.records import NO_LIMITS, KeyRow, LabRow, Limits
-from reward_server.store.store import Store
+from reward_server.store.store import Store, UnitOfWork
 
 CACHE_S = 1.0
 CACHE_KEYS = 4096
@@ -173,9 +173,12 @@ class KeyRing:
         known = self._known.get(key_id)
         if known is not None and now - known.at_s < CACHE_S:
             return known
-        async with self._store.reading() as work:
+
+        async def find(work: UnitOfWork) -> tuple[KeyRow | None, LabRow | None]:
             row = await work.keys.get(key_id)
-            lab = None if row is None else await work.labs.get(row.lab_id)
+            return row, None if row is None else await work.labs.get(row.lab_id)
+
+        row, lab = await self._store.read(find)
         # Unknown ids are not remembered: whoever guesses could fill the memory with them.
         if row is None:
             return None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reward_server.clock import Clock
 from reward_server.coordination.actor import COMMAND_LINE, Actor
-from reward_server.coordination.events import LAB_CHANGED, Events, LocalEvents
+from reward_server.coordination.events import DATA_DELETED, LAB_CHANGED, Events, LocalEvents
 from reward_server.coordination.key_ring import require_lab_id
 from reward_server.errors import Conflict, LabNotFound
 from reward_server.store.records import LabRow, Limits
@@ -84,6 +84,7 @@ class Tenants:
             deleted = {**await work.disposal.delete(lab_id), **learned}
             counts = " ".join(f"{name}={count}" for name, count in deleted.items())
             await work.audit.add(by.did(self._clock.now(), "data.deleted", f"{lab_id} {counts}".strip()))
+        await self._events.tell(DATA_DELETED, lab_id)
         return deleted
 
     async def expire(self) -> dict[str, int]:
@@ -96,6 +97,7 @@ class Tenants:
                     deleted = await work.disposal.delete(row.lab_id, before=before)
                 if deleted:
                     expired[row.lab_id] = sum(deleted.values())
+                    await self._events.tell(DATA_DELETED, row.lab_id)
         return expired
 
 

@@ -21,15 +21,16 @@ from reward_server.coordination.in_flight import Entry
 from reward_server.coordination.lab import Lab
 from reward_server.episodes import documents, machine
 from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
+from reward_server.episodes.in_play import Loaded
 from reward_server.episodes.service import (
     EpisodeService,
-    Loaded,
     check_config,
     check_roles,
     lines_of,
     recall,
     turn_row,
 )
+from reward_server.episodes.stage import Said
 from reward_server.errors import (
     EpisodeComplete,
     EpisodeNotFound,
@@ -42,6 +43,7 @@ from reward_server.errors import (
 )
 from reward_server.ids import IdPrefix, is_id
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
+from reward_server.store.store import UnitOfWork
 from trainer_client.wire import BatchEpisodesRequest, CreateEpisodeRequest, EpisodeConfig, TurnItem
 
 TWICE = "Is the episode of an earlier item; a batch takes one turn of each."
@@ -63,6 +65,7 @@ class _Played:
     """A step that has a reward: what is stored of it, and what is answered."""
 
     step: _Step
+    loaded: Loaded
     after: EpisodeRow
     row: TurnRow
     body: Body
@@ -109,9 +112,14 @@ class EpisodeBatches(EpisodeService):
         version = self._scorer.scoring_version
         begun = [documents.created(row, card, version) for row, card in zip(rows, cards, strict=True)]
         body: Body = {"episodes": begun}
-        async with self._store.transaction() as unit:
+
+        async def begin(unit: UnitOfWork) -> None:
             await unit.episodes.add(*rows)
             await keep(unit, body)
+
+        await self._store.write(begin)
+        for row in rows:
+            self.in_play.keep(Loaded(row, ()))
         self._metrics.episodes_started.inc(len(rows))
         return body
 
@@ -125,6 +133,16 @@ class EpisodeBatches(EpisodeService):
         return {**body, "results": [for_key(lab, result) for result in body["results"]]}
 
     async def _play_many(self, lab: Lab, items: Sequence[TurnItem], keep: Keep) -> Body:
+        try:
+            return await self._play_all(lab, items, keep)
+        except TurnInProgress:
+            # Some episode is not where it was left here: what the database says counts, as for a single turn.
+            forgotten = [self.in_play.forget(lab.lab_id, item.episode_id) for item in items]
+            if not any(forgotten):
+                raise
+        return await self._play_all(lab, items, keep)
+
+    async def _play_all(self, lab: Lab, items: Sequence[TurnItem], keep: Keep) -> Body:
         steps = [_Step(item, lines_of(item.messages)) for item in items]
         with ExitStack() as guards:
             self._refuse_twice(steps)
@@ -165,12 +183,28 @@ class EpisodeBatches(EpisodeService):
             step.outcome = error
 
     async def _load_all(self, lab: Lab, steps: Sequence[_Step]) -> None:
-        """One read; of episodes that another turn holds, too: what was answered before can still be had."""
-        asked = [each for each in steps if each.outcome is None or isinstance(each.outcome, TurnInProgress)]
+        """One read; of episodes that another turn holds, too: what was answered before can still be had.
+
+        None for those that go on where they were left here.
+        """
+        for step in (each for each in steps if each.outcome is None):
+            going_on = self._going_on(lab, step.item.episode_id, step.messages)
+            if going_on is not None:
+                step.loaded, step.new = going_on
+        asked = [
+            each
+            for each in steps
+            if each.loaded is None and (each.outcome is None or isinstance(each.outcome, TurnInProgress))
+        ]
+        if not asked:
+            return
         known = [each.item.episode_id for each in asked if is_id(each.item.episode_id, IdPrefix.EPISODE)]
-        async with self._store.reading() as unit:
-            rows = {episode_id: await unit.episodes.get(lab.lab_id, episode_id) for episode_id in known}
-            turns = await unit.episodes.turns_of(lab.lab_id, [name for name, row in rows.items() if row is not None])
+
+        async def find(unit: UnitOfWork) -> tuple[dict[str, EpisodeRow], dict[str, list[TurnRow]]]:
+            rows = await unit.episodes.named(lab.lab_id, known)
+            return rows, await unit.episodes.turns_of(lab.lab_id, list(rows))
+
+        rows, turns = await self._store.read(find)
         now = self._clock.now()
         for step in asked:
             row = rows.get(step.item.episode_id)
@@ -191,14 +225,20 @@ class EpisodeBatches(EpisodeService):
             [(loaded.row, machine.log_with(loaded.row, loaded.turns, message)) for _, loaded, message in ready]
         )
 
-        async def heard(step: _Step, loaded: Loaded, message: Line) -> _Heard | None:
+        asked: list[tuple[_Step, Loaded, Line, Said]] = []
+        for step, loaded, message in ready:
             try:
-                return _Heard(step, loaded, message, await self._reply(lab, loaded, message))
+                asked.append((step, loaded, message, self._said(lab, loaded, message)))
             except LabsError as error:
                 step.outcome = error
-                return None
-
-        return [each for each in await asyncio.gather(*(heard(*each) for each in ready)) if each is not None]
+        heard = []
+        replies = await self._stage.replies([said for *_, said in asked])
+        for (step, loaded, message, _), reply in zip(asked, replies, strict=True):
+            if isinstance(reply, LabsError):
+                step.outcome = reply
+            else:
+                heard.append(_Heard(step, loaded, message, reply))
+        return heard
 
     async def _score_all(self, heard: Sequence[_Heard], lab: Lab) -> list[_Played]:
         """One call of the scorer for all of them; those that got no reward are errors."""
@@ -219,7 +259,7 @@ class EpisodeBatches(EpisodeService):
                     lab, each.loaded, each.message, each.reply, score, terminate=each.step.item.terminate
                 )
                 row = turn_row(after, each.message, each.reply.text, score, body)
-                played.append(_Played(each.step, after, row, body))
+                played.append(_Played(each.step, each.loaded, after, row, body))
         return played
 
     async def _store_all(self, steps: Sequence[_Step], played: Sequence[_Played], keep: Keep) -> Body:
@@ -227,19 +267,23 @@ class EpisodeBatches(EpisodeService):
         for each in played:
             each.step.outcome = each.body
         body: Body = {"results": [_result(step) for step in steps]}
-        async with self._store.transaction() as unit:
+
+        async def store(unit: UnitOfWork) -> None:
             if len(await unit.episodes.append_turns([(each.after, each.row) for each in played])) < len(played):
                 raise TurnInProgress
             await keep(unit, body)
+
+        await self._store.write(store)
         for each in played:
+            self.in_play.keep(each.loaded.with_turn(each.after, each.row))
             if each.step.entry is not None:
                 each.step.entry.answer(each.body)
         return body
 
 
 def _align(step: _Step) -> None:
-    """What the item asks for; one that was answered before has its answer."""
-    if step.loaded is None:
+    """What the item asks for, where that is not known yet; one that was answered before has its answer."""
+    if step.loaded is None or step.new is not None:
         return
     if isinstance(step.outcome, TurnInProgress) or step.loaded.row.status is EpisodeStatus.COMPLETE:
         refusal = step.outcome if isinstance(step.outcome, TurnInProgress) else EpisodeComplete()

@@ -24,8 +24,9 @@ from reward_server.coordination.lab import Lab
 from reward_server.coordination.locks import Busy, LocalLocks, Locks
 from reward_server.episodes import documents, machine
 from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
+from reward_server.episodes.in_play import InPlay, Loaded
 from reward_server.episodes.scores import TurnScore, TurnScorer
-from reward_server.episodes.stage import Stage, choose_persona
+from reward_server.episodes.stage import Said, Stage, choose_persona
 from reward_server.errors import (
     EpisodeComplete,
     EpisodeNotFound,
@@ -39,7 +40,7 @@ from reward_server.ids import IdPrefix, is_id, new_episode_id
 from reward_server.scoring.tool_errors import tool_errors
 from reward_server.scoring.transcript import IGNORED_ROLES, PARTIES, valid_tool_ids
 from reward_server.store.records import EpisodeCursor, EpisodeRow, EpisodeStatus, TurnRow
-from reward_server.store.store import Store
+from reward_server.store.store import Store, UnitOfWork
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Catalog, PublicScenario
 from scenarios.schema import Tool
@@ -54,14 +55,6 @@ class Page:
 
     bodies: list[Body]
     next: EpisodeCursor | None
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """An episode and its turns, as the store has them."""
-
-    row: EpisodeRow
-    turns: list[TurnRow]
 
 
 class EpisodeService:
@@ -90,6 +83,7 @@ class EpisodeService:
         self._new_seed = new_seed
         self._locks = LocalLocks() if locks is None else locks
         self._in_flight: InFlightTurns[Body] = InFlightTurns()
+        self.in_play = InPlay(kept=store.has_one_server)
 
     # --- create ---------------------------------------------------------------------------------
 
@@ -104,9 +98,13 @@ class EpisodeService:
     async def _create(self, lab: Lab, request: CreateEpisodeRequest, scenario: PublicScenario, keep: Keep) -> Body:
         episode = await self._begun(lab, request, scenario)
         body = documents.created(episode, scenario.card, self._scorer.scoring_version)
-        async with self._store.transaction() as unit:
+
+        async def begin(unit: UnitOfWork) -> None:
             await unit.episodes.add(episode)
             await keep(unit, body)
+
+        await self._store.write(begin)
+        self.in_play.keep(Loaded(episode, ()))
         self._metrics.episodes_started.inc()
         return body
 
@@ -196,6 +194,13 @@ class EpisodeService:
     async def _play(
         self, lab: Lab, episode_id: str, request: TurnRequest, messages: Sequence[Line], keep: Keep
     ) -> Body:
+        going_on = self._going_on(lab, episode_id, messages)
+        if going_on is not None:
+            try:
+                return await self._play_new(lab, *going_on, request, keep)
+            except TurnInProgress:
+                # It is not where it was left: what the database says counts.
+                self.in_play.forget(lab.lab_id, episode_id)
         loaded = await self._load(lab, episode_id)
         episode = loaded.row
         if episode.status is EpisodeStatus.COMPLETE:
@@ -206,16 +211,30 @@ class EpisodeService:
         aligned = align(messages, machine.log_of(episode, loaded.turns))
         if isinstance(aligned, AnsweredTurn):
             return loaded.turns[aligned.turn - 1].answer
-        return await self._play_new(lab, loaded, request, aligned, keep)
+        return await self._play_new(lab, loaded, aligned, request, keep)
 
-    async def _play_new(self, lab: Lab, loaded: Loaded, request: TurnRequest, new: NewTurn, keep: Keep) -> Body:
+    def _going_on(self, lab: Lab, episode_id: str, messages: Sequence[Line]) -> tuple[Loaded, NewTurn] | None:
+        """The episode as its last turn left it, if that is known here and these messages bring it a new turn."""
+        loaded = self.in_play.find(lab.lab_id, episode_id)
+        if loaded is None or not lab.may_use(loaded.row.collection):
+            return None
+        if loaded.row.status_at(self._clock.now()) is not EpisodeStatus.ACTIVE:
+            return None
+        try:
+            aligned = align(messages, machine.log_of(loaded.row, loaded.turns))
+        except LabsError:
+            return None
+        return (loaded, aligned) if isinstance(aligned, NewTurn) else None
+
+    async def _play_new(self, lab: Lab, loaded: Loaded, new: NewTurn, request: TurnRequest, keep: Keep) -> Body:
         episode, message = loaded.row, new.message
-        reply = await self._reply(lab, loaded, message)
+        reply = await self._stage.reply(self._said(lab, loaded, message))
         log = machine.log_with(episode, loaded.turns, message, reply.text)
         score = await self._scorer.score(episode, log, request.reward_config)
         after, body = self._answered(lab, loaded, message, reply, score, terminate=request.terminate)
         row = turn_row(after, message, reply.text, score, body)
         await self._store.append_turn(after, row, lambda unit: keep(unit, body))
+        self.in_play.keep(loaded.with_turn(after, row))
         self._metrics.turns.inc()
         self._count_end(after)
         return body
@@ -239,10 +258,10 @@ class EpisodeService:
     def _tools(self, lab: Lab, episode: EpisodeRow) -> Sequence[Tool]:
         return scenario_for(lab, self._catalog, episode.collection, episode.scenario).card.tools
 
-    async def _reply(self, lab: Lab, loaded: Loaded, message: Line) -> Reply:
+    def _said(self, lab: Lab, loaded: Loaded, message: Line) -> Said:
         episode, earlier = loaded.row, [loaded.row.opening, *(turn.observation for turn in loaded.turns)]
         heard = AgentTurn(message.content, valid_tool_ids(_calls(message), self._tools(lab, episode)))
-        return await self._stage.reply(episode, heard, earlier)
+        return Said(episode, heard, earlier)
 
     # --- read, list, end ------------------------------------------------------------------------
 
@@ -284,8 +303,8 @@ class EpisodeService:
             now = self._clock.now()
             ended = machine.terminated(loaded.row, now)
             if ended is not loaded.row:
-                async with self._store.transaction() as unit:
-                    await unit.episodes.finish(ended)
+                await self._store.write(lambda unit: unit.episodes.finish(ended))
+                self.in_play.forget(lab.lab_id, episode_id)
                 self._count_end(ended)
             body = documents.transcript(ended, loaded.turns, now, self._scorer.scoring_version)
             entry.answer(body)
@@ -299,15 +318,18 @@ class EpisodeService:
         """The lab's episode; another lab's, an expired and an unknown one are all not found."""
         if not is_id(episode_id, IdPrefix.EPISODE):
             raise EpisodeNotFound
-        async with self._store.reading() as unit:
+
+        async def find(unit: UnitOfWork) -> Loaded:
             row = await unit.episodes.get(lab.lab_id, episode_id)
             if row is None:
                 raise EpisodeNotFound
-            turns = await unit.episodes.turns(lab.lab_id, episode_id)
-        machine.require_alive(row, self._clock.now())
-        if not lab.may_use(row.collection):
+            return Loaded(row, await unit.episodes.turns(lab.lab_id, episode_id))
+
+        loaded = await self._store.read(find)
+        machine.require_alive(loaded.row, self._clock.now())
+        if not lab.may_use(loaded.row.collection):
             raise Forbidden("This API key has no access to the collection of this episode.")
-        return Loaded(row, turns)
+        return loaded
 
 
 def recall(loaded: Loaded, messages: Sequence[Line]) -> Body | None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from personas.heard import AgentTurn
@@ -21,13 +23,15 @@ from personas.state import PersonaState
 from personas.temperament import Temperament
 from personas.voice import draw
 from reward_server.episodes.wording import Wording
-from reward_server.errors import FieldProblem, InvalidRequest, PersonaFailed
+from reward_server.errors import FieldProblem, InvalidRequest, LabsError, PersonaFailed
 from reward_server.store.records import EpisodeRow
 from reward_server.telemetry.logs import get_logger
 from scenarios.library import PublicScenario, Vault
 from scenarios.spelling import meant
 
 T = TypeVar("T")
+REPLIES_PER_JOB = 12
+"""Replies of a batch that one job of a thread works out: few hand-overs, and still a pause for others between jobs."""
 log = get_logger(__name__)
 
 
@@ -40,6 +44,15 @@ def choose_persona(scenario: PublicScenario, wanted: str | None, seed: int) -> s
         problem = FieldProblem(("config", "persona_slug"), told)
         raise InvalidRequest(errors=[problem])
     return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was said to a persona: an agent turn, after the persona's own lines so far."""
+
+    episode: EpisodeRow
+    turn: AgentTurn
+    earlier: Sequence[str]
 
 
 class Stage:
@@ -69,27 +82,51 @@ class Stage:
         simulator = self._simulator(collection, scenario, persona)
         return await self._play(partial(simulator.open, seed))
 
-    async def reply(self, episode: EpisodeRow, turn: AgentTurn, earlier: Sequence[str]) -> Reply:
-        """The persona's answer to an agent turn; `earlier` is what it said before."""
+    async def reply(self, said: Said) -> Reply:
+        """The persona's answer; `PersonaFailed` where there is none."""
+        [reply] = await self.replies([said])
+        if isinstance(reply, LabsError):
+            raise reply
+        return reply
+
+    async def replies(self, all_said: Sequence[Said]) -> list[Reply | LabsError]:
+        """The answers in as many episodes; each fails alone.
+
+        A few go to a thread together, as where they are scored: handing one over costs as much as many a reply.
+        """
+        acts = [self._act(said) for said in all_said]
+        parts = [acts[start : start + REPLIES_PER_JOB] for start in range(0, len(acts), REPLIES_PER_JOB)]
+        found = await asyncio.gather(*(self._play(partial(_each_alone, part)) for part in parts))
+        outcomes = chain.from_iterable(found)
+        replies: list[Reply | LabsError] = [_failed(each) if isinstance(each, Exception) else each for each in outcomes]
+        if self._wording is None:
+            return replies
+        return await asyncio.gather(*map(partial(self._worded, self._wording), all_said, replies))
+
+    def _act(self, said: Said) -> Callable[[], Reply]:
+        """What a thread has to do for an answer."""
+        episode = said.episode
         simulator = self._simulator(episode.collection, episode.scenario, episode.persona_slug)
         state = PersonaState.from_json(episode.persona_state)
-        line = earlier[-1] if earlier else ""
-        reply = await self._play(lambda: simulator.reply(state, turn, episode.seed, line))
-        return reply if self._wording is None else await self._worded(self._wording, episode, turn, reply, earlier)
+        return partial(simulator.reply, state, said.turn, episode.seed, said.earlier[-1] if said.earlier else "")
 
-    async def _worded(
-        self, wording: Wording, episode: EpisodeRow, turn: AgentTurn, reply: Reply, earlier: Sequence[str]
-    ) -> Reply:
+    async def _worded(self, wording: Wording, said: Said, reply: Reply | LabsError) -> Reply | LabsError:
         """The reply in a language model's words, where they say the same."""
+        if isinstance(reply, LabsError):
+            return reply
+        episode = said.episode
         case = self._vault.open(episode.collection, episode.scenario).case
         phrasing = Phrasing(case, self._temperaments[episode.persona_slug], self._matcher)
         before = PersonaState.from_json(episode.persona_state)
-        cue = phrasing.cue(reply, turn.text, earlier)
+        cue = phrasing.cue(reply, said.turn.text, said.earlier)
 
         async def check(text: str) -> Objection | None:
             return None if cue is None else await self._play(partial(phrasing.objection, before, reply, cue, text))
 
-        words = await wording.words_for(cue, check, episode.lab_id)
+        try:
+            words = await wording.words_for(cue, check, episode.lab_id)
+        except LabsError as error:
+            return error
         return reply if words is None else adopt(reply, words)
 
     def _simulator(self, collection: str, scenario: str, persona: str) -> Simulator:
@@ -103,6 +140,21 @@ class Stage:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, act)
         except Exception as error:  # noqa: BLE001 (a provider boundary)
-            # The message may quote the case, so only the kind is kept.
-            log.error("persona_failed", error=type(error).__name__)  # noqa: TRY400
-            raise PersonaFailed from None
+            raise _failed(error) from None
+
+
+def _each_alone(acts: Sequence[Callable[[], Reply]]) -> list[Reply | Exception]:
+    """In a thread: what comes of each."""
+    outcomes: list[Reply | Exception] = []
+    for act in acts:
+        try:
+            outcomes.append(act())
+        except Exception as error:  # noqa: BLE001 (a provider boundary)
+            outcomes.append(error)
+    return outcomes
+
+
+def _failed(error: Exception) -> PersonaFailed:
+    # The message may quote the case, so only the kind is kept.
+    log.error("persona_failed", error=type(error).__name__)
+    return PersonaFailed()

@@ -29,7 +29,7 @@ from reward_server.scoring.scored import Scored, Unscored, or_raise
 from reward_server.scoring.scorer import ScoreRequest
 from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.store.records import ComparisonRow, EvaluationRow, EvaluationSource
-from reward_server.store.store import Store
+from reward_server.store.store import Store, UnitOfWork
 from reward_server.telemetry.metrics import Metrics
 from reward_server.webhooks.events import Event, announce
 from scenarios.library import Catalog
@@ -144,9 +144,12 @@ class EvaluationService:
         if isinstance(outcome, LabsError):
             raise outcome
         body = self._body(outcome, standing, _ms(started))
-        async with self._store.transaction() as unit:
+
+        async def store(unit: UnitOfWork) -> None:
             await unit.evaluations.add_many([replace(outcome.row, answer=body)])
             await keep(unit, body)
+
+        await self._store.write(store)
         return body
 
     async def _batch(
@@ -185,11 +188,14 @@ class EvaluationService:
             "failed": len(entries) - len(rows),
             "scoring_version": version,
         }
-        async with self._store.transaction() as unit:
+
+        async def store(unit: UnitOfWork) -> None:
             await unit.evaluations.add_many(rows)
             if source is EvaluationSource.BATCH:
                 await announce(unit, lab.lab_id, Event.BATCH_FINISHED, told, self._clock.now())
             await keep(unit, body)
+
+        await self._store.write(store)
         return body
 
     async def _score_all(

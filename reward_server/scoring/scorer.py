@@ -110,6 +110,13 @@ class _Open:
         return bool(self.questions) or self.composite.judges != (RUBRIC,)
 
 
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What came of requests whose texts were all known."""
+
+    outcomes: list[_Open | Scored | Unscored]
+
+
 def _nobody() -> Judges:
     return {}
 
@@ -177,12 +184,11 @@ class Scorer:
         async def compute(part: Sequence[ScoreRequest]) -> list[_Open | Scored | Unscored]:
             if self._prefetching is not None:
                 async with turnstile:
-                    fresh = await loop.run_in_executor(
-                        self._threads, self._fresh_texts, self._prefetching, part, panelists
-                    )
-                if fresh:
-                    # Awaited, so that the texts of all callers share batches and no scoring thread waits for them.
-                    await self._prefetching.prefetched(fresh)
+                    begun = await loop.run_in_executor(self._threads, self._begin, self._prefetching, part, panelists)
+                if isinstance(begun, _Done):
+                    return begun.outcomes
+                # Awaited, so that the texts of all callers share batches and no scoring thread waits for them.
+                await self._prefetching.prefetched(begun)
             async with turnstile:
                 return await loop.run_in_executor(self._threads, self._compute, part, panelists)
 
@@ -226,6 +232,10 @@ class Scorer:
                 raise ScenarioError(f"{collection}/{scenario} {problem}")
 
     # --- in a scoring thread ----------------------------------------------------------------------
+
+    def _begin(self, reader: Prefetching, requests: Sequence[ScoreRequest], panelists: Panelists) -> list[str] | _Done:
+        """The texts that have to be embedded first; where there are none, it is done at once."""
+        return self._fresh_texts(reader, requests, panelists) or _Done(self._compute(requests, panelists))
 
     def _compute(self, requests: Sequence[ScoreRequest], panelists: Panelists) -> list[_Open | Scored | Unscored]:
         return [self._attempt(request, panelists) for request in requests]

@@ -7,15 +7,20 @@ they are needed; whoever finds all of them busy waits, but not for ever.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from reward_server.errors import StoreUnavailable
+from reward_server.store.faults import store_faults
 from reward_server.store.lane import Lane, OpenLane
-from reward_server.store.session import Session
+from reward_server.store.session import LaneSession
+
+Result = TypeVar("Result")
 
 LANES = 4
 WAIT_S = 10.0
@@ -40,22 +45,41 @@ class Readers:
         return self._busy
 
     @asynccontextmanager
-    async def unit(self) -> AsyncIterator[Session]:
+    async def unit(self) -> AsyncIterator[LaneSession]:
         """A session that sees one state and cannot write."""
         if self._closed:
             raise StoreUnavailable
         self._busy += 1
         try:
             lane = await self._take()
-            session = Session(lane)
+            session = LaneSession(lane)
             try:
                 yield session
             finally:
-                # In a task of its own: the connection has to come back even if the reader was cancelled.
-                task = asyncio.create_task(self._give_back(lane, session))
-                self._returning.add(task)
-                task.add_done_callback(self._returning.discard)
-                await asyncio.shield(task)
+                await self._give_back(lane, self._left(lane, session))
+        finally:
+            self._busy -= 1
+
+    async def do(self, work: Callable[[Connection], Result]) -> Result:
+        """Run a read-only function on one consistent state, in one trip to the connection; return its result."""
+        if self._closed:
+            raise StoreUnavailable
+        self._busy += 1
+        try:
+            lane = await self._take()
+            try:
+                running = lane.submit(partial(_looked_at, work))
+            except BaseException:
+                self._put_back(lane)
+                raise
+            try:
+                with store_faults():
+                    result = await asyncio.shield(running)
+            except BaseException:
+                await self._give_back(lane, self._failed(lane, running))
+                raise
+            self._put_back(lane)
+            return result
         finally:
             self._busy -= 1
 
@@ -79,13 +103,40 @@ class Readers:
         self._started.append(lane)
         return lane
 
-    async def _give_back(self, lane: Lane, session: Session) -> None:
-        try:
-            await session.settle()
-            if session.began:
-                await lane.submit(Connection.rollback)
-        except (SQLAlchemyError, OSError):
+    async def _give_back(self, lane: Lane, leaving: Coroutine[Any, Any, None]) -> None:
+        """In a task of its own: the connection has to come back even if the reader was cancelled."""
+
+        async def left() -> None:
+            try:
+                await leaving
+            except (SQLAlchemyError, OSError):
+                await lane.reset()
+            finally:
+                self._put_back(lane)
+
+        task = asyncio.create_task(left())
+        self._returning.add(task)
+        task.add_done_callback(self._returning.discard)
+        await asyncio.shield(task)
+
+    async def _left(self, lane: Lane, session: LaneSession) -> None:
+        await session.settle()
+        if session.began:
+            await lane.submit(Connection.rollback)
+
+    async def _failed(self, lane: Lane, running: asyncio.Future[Any]) -> None:
+        """It may still run, for one who gave up waiting. After a fault the connection may be in any state."""
+        await asyncio.wait([running])
+        if isinstance(running.exception(), (StoreUnavailable, SQLAlchemyError, OSError)):
             await lane.reset()
-        finally:
-            self._idle.append(lane)
-            self._free.release()
+
+    def _put_back(self, lane: Lane) -> None:
+        self._idle.append(lane)
+        self._free.release()
+
+
+def _looked_at(work: Callable[[Connection], Result], connection: Connection) -> Result:
+    try:
+        return work(connection)
+    finally:
+        connection.rollback()

@@ -1,18 +1,21 @@
 """The store: where everything durable goes in and comes out.
 
 `transaction()` gives a unit of work that is on disk when its block has been left, or leaves no trace;
-`reading()` gives a consistent, read-only view. Nothing slow may happen inside a `transaction()` block:
-all other writers of the process wait for it. Schema changes are not made here (see `migrate`).
+`reading()` gives a consistent, read-only view. `write` and `read` do the same for a block, a function that waits for
+nothing but the store: it runs on the connection's thread, in one trip there and back. Turns, batches, evaluations and
+key look-ups take blocks. Nothing slow may happen inside a `transaction()` or a block that writes: all other writers of
+the process wait for it. Schema changes are not made here (see `migrate`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from reward_server.errors import ConfigurationError, StoreUnavailable
@@ -37,7 +40,7 @@ from reward_server.store.llm_answers import LlmAnswers
 from reward_server.store.preferences import Preferences
 from reward_server.store.readers import Readers
 from reward_server.store.records import EpisodeRow, TurnRow
-from reward_server.store.session import Session
+from reward_server.store.session import DirectSession, Session, done_at_once
 from reward_server.store.spending import Spending
 from reward_server.store.thread import ConnectionThread
 from reward_server.store.turn_writes import Also, TurnWrites
@@ -45,6 +48,8 @@ from reward_server.store.usage import Usage
 from reward_server.store.webhooks import Webhooks
 from reward_server.store.writers import Writers
 
+Result = TypeVar("Result")
+Block: TypeAlias = "Callable[[UnitOfWork], Coroutine[Any, Any, Result]]"
 _File: TypeAlias = tuple[int, int]
 """Device and number: a file that was moved away or replaced has others."""
 
@@ -90,7 +95,7 @@ class Store:
         self._file: _File | None = None
         self._writers = Writers(writing)
         self._readers = readers
-        self._turns = TurnWrites(self.transaction, min(len(writing), GROUPS_AT_ONCE))
+        self._turns = TurnWrites(self.write, min(len(writing), GROUPS_AT_ONCE))
 
     @classmethod
     async def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
@@ -132,6 +137,19 @@ class Store:
         async with self._readers.unit() as session:
             yield UnitOfWork(session)
 
+    async def write(self, block: Block[Result]) -> Result:
+        """Do what a block of store calls does, and return what it returns; durable then, or not there at all."""
+        return await self._writers.do(partial(_done, block))
+
+    async def read(self, block: Block[Result]) -> Result:
+        """What a block of store calls finds in one consistent state; waits for no writer."""
+        return await self._readers.do(partial(_done, block))
+
+    @property
+    def has_one_server(self) -> bool:
+        """Whether no other server writes what this one does: a file has one at a time (`occupancy`)."""
+        return sqlite_file(self._url) is not None
+
     @property
     def waiting(self) -> int:
         """Units of work that hold or wait for a writing connection, and turns that wait to be written."""
@@ -153,6 +171,11 @@ class Store:
             raise StoreUnavailable
         async with self._writers.unit() as session:
             await session.run(write_nothing)
+
+
+def _done(block: Block[Result], connection: Connection) -> Result:
+    """Where the connection is."""
+    return done_at_once(block(UnitOfWork(DirectSession(connection))))
 
 
 def _file_of(url: str) -> _File | None:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reward_server.errors import StoreUnavailable, TurnInProgress
 from reward_server.store.faults import is_lock_wait
@@ -26,7 +25,8 @@ GROUP_LIMIT = 64
 """Turns of one group: enough to spread the cost of a commit, few enough that nobody waits long."""
 
 Also: TypeAlias = "Callable[[UnitOfWork], Awaitable[None]]"
-Transaction: TypeAlias = "Callable[[], AbstractAsyncContextManager[UnitOfWork]]"
+Write: TypeAlias = "Callable[[Callable[[UnitOfWork], Coroutine[Any, Any, set[str]]]], Coroutine[Any, Any, set[str]]]"
+"""Does a block of store calls in a transaction of its own."""
 
 
 @dataclass(eq=False, slots=True)
@@ -49,9 +49,9 @@ class _Waiting:
 class TurnWrites:
     """The turns that wait to be stored, and the groups that are being stored."""
 
-    def __init__(self, transaction: Transaction, at_once: int) -> None:
+    def __init__(self, write: Write, at_once: int) -> None:
         """`at_once`: so many groups may be under way, each in a transaction of its own."""
-        self._transaction = transaction
+        self._write_block = write
         self._at_once = at_once
         self._waiting: deque[_Waiting] = deque()
         self._writing: set[asyncio.Task[None]] = set()
@@ -100,7 +100,8 @@ class TurnWrites:
             finally:
                 # Only where this task is ended from outside is anybody left to be told.
                 for each in group:
-                    each.settle(StoreUnavailable())
+                    if not each.stored.done():
+                        each.settle(StoreUnavailable())
 
     def _next_group(self) -> list[_Waiting]:
         group: dict[str, _Waiting] = {}
@@ -128,12 +129,14 @@ class TurnWrites:
                 each.settle(None if each.turn.episode_id in moved else TurnInProgress())
 
     async def _together(self, group: list[_Waiting]) -> set[str]:
-        async with self._transaction() as unit:
+        async def all_of_them(unit: UnitOfWork) -> set[str]:
             moved = await unit.episodes.append_turns([(each.episode, each.turn) for each in group])
             for each in group:
                 if each.also is not None and each.turn.episode_id in moved:
                     await each.also(unit)
-        return moved
+            return moved
+
+        return await self._write_block(all_of_them)
 
 
 def _own(error: StoreUnavailable) -> StoreUnavailable:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
 
 from reward_server.store.lane import Lane
-from reward_server.store.session import Session
+from reward_server.store.session import LaneSession
 from reward_server.store.writer import Writer
+
+Result = TypeVar("Result")
 
 
 class Writers:
@@ -28,19 +32,31 @@ class Writers:
         self._inside: set[asyncio.Task[Any] | None] = set()
 
     @asynccontextmanager
-    async def unit(self) -> AsyncIterator[Session]:
+    async def unit(self) -> AsyncIterator[LaneSession]:
         """A session whose work is durable when the block has been left, or not there at all."""
-        task = asyncio.current_task()
-        if task in self._inside:
+        with self._least_busy() as writer:
+            task = asyncio.current_task()
+            self._inside.add(task)
+            try:
+                async with writer.unit() as session:
+                    yield session
+            finally:
+                self._inside.discard(task)
+
+    async def do(self, work: Callable[[Connection], Result]) -> Result:
+        """Run a function in a transaction; return its result once that is durable."""
+        with self._least_busy() as writer:
+            return await writer.do(work)
+
+    @contextmanager
+    def _least_busy(self) -> Iterator[Writer]:
+        if asyncio.current_task() in self._inside:
             raise RuntimeError("a unit of work inside a unit of work may wait for itself")
         writer = min(self._writers, key=lambda each: self._queued[each])
         self._queued[writer] += 1
-        self._inside.add(task)
         try:
-            async with writer.unit() as session:
-                yield session
+            yield writer
         finally:
-            self._inside.discard(task)
             self._queued[writer] -= 1
 
     @property

@@ -51,6 +51,15 @@ def test_a_file_is_scored_in_the_background_from_the_command_line(
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
 
 
+def test_a_failed_training_says_why(server: ServerProcess, file: Path, labs: Labs) -> None:
+    env = {"LABS_URL": server.url, "LABS_API_KEY": server.keys["acme"]}
+    done = labs("jobs", "submit", str(file), "--type", "train_reward_model", "--wait", **env)
+    job_id = done.stdout.split()[0]
+    [why] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert "preference" in why or "label" in why, why
+    assert labs("jobs", "show", job_id, **env).stderr.splitlines()[-1] == why
+
+
 def test_the_client_submits_waits_and_reads(server: ServerProcess, file: Path) -> None:
     with LabsClient(server.url, server.keys["acme"]) as client:
         uploaded = client.jobs.upload(file)

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from personas.heard import AgentTurn
+from personas.simulator import Reply, Simulator
+from personas.state import PersonaState
+from reward_server.episodes import stage
+from reward_server.episodes.stage import REPLIES_PER_JOB
 from reward_server.errors import JudgeFailed
 from tests.contract.house import OTHER, WHERE, Client, House, Json, agent, assert_error
 
@@ -118,6 +125,37 @@ async def test_an_item_that_fails_fails_alone(labs: Client, house: House) -> Non
     assert (await labs.read(failing))["turn"] == 0
     house.failure = lambda request: None
     assert (await play(labs, item(failing, "Fail.")))[0]["turn"] == 1
+
+
+async def test_a_persona_that_fails_fails_alone_and_is_named_by_the_kind_of_its_error(
+    labs: Client, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replies go to a thread a few at a time; the bad one is among others there."""
+    episodes = await group(labs, 2 * REPLIES_PER_JOB + 1)
+    parts: list[int] = []
+    reply, each_alone = Simulator.reply, stage._each_alone
+
+    def answered(self: Simulator, state: PersonaState, turn: AgentTurn, *told: Any) -> Reply:
+        if turn.text == "Fail.":
+            raise LookupError("quokka-of-the-case")
+        return reply(self, state, turn, *told)
+
+    def counted(acts: Sequence[Callable[[], Reply]]) -> list[Reply | Exception]:
+        parts.append(len(acts))
+        assert threading.current_thread() is not threading.main_thread()
+        return each_alone(acts)
+
+    monkeypatch.setattr(Simulator, "reply", answered)
+    monkeypatch.setattr(stage, "_each_alone", counted)
+    texts = ["Fail." if number == 3 else f"How did it happen, {number}?" for number in range(len(episodes))]
+    results = await play(labs, *map(item, episodes, texts))
+    assert sorted(parts) == [1, REPLIES_PER_JOB, REPLIES_PER_JOB]
+    codes = [each.get("code", each.get("turn")) for each in results]
+    assert codes == ["persona_failed" if text == "Fail." else 1 for text in texts]
+    assert [each["episode_id"] for each in results] == [each["episode_id"] for each in episodes]
+    assert "LookupError" in house.logs.getvalue()
+    assert "quokka" not in house.logs.getvalue()
+    assert_error(await labs.turn(episodes[3], "Fail."), 502, "persona_failed")
 
 
 async def test_terminate_and_histories_work_as_for_a_turn(labs: Client) -> None:

@@ -19,12 +19,18 @@ SIMPLE = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-dat
 
 
 async def test_no_operation_is_done_for_a_body_that_does_not_say_it_is_json(labs: Client, house: House) -> None:
-    posts = [path for path, methods in build(house.app)["paths"].items() if "post" in methods]
-    assert any(path.endswith("/activate") for path in posts)
-    for path in posts:
+    calls = [
+        (method, path)
+        for path, methods in build(house.app)["paths"].items()
+        for method in {"post", "put", "patch"} & set(methods)
+    ]
+    assert {method for method, _ in calls} >= {"post", "patch"}
+    assert any(path.endswith("/activate") for _, path in calls)
+    for method, path in calls:
         for kind in SIMPLE:
             headers = {} if kind is None else {"Content-Type": kind}
-            response = await labs.http.post(path.replace("{", "").replace("}", ""), content=b"", headers=headers)
+            plain = path.replace("{", "").replace("}", "")
+            response = await labs.http.request(method, plain, content=b"", headers=headers)
             assert_error(response, 415, "unsupported_media_type")
             assert "Content-Type: application/json" in response.json()["message"]
 

@@ -15,6 +15,7 @@ import httpx2
 import pytest
 
 from benchmarks.processes import ROOT, ServerProcess, labs_server
+from trainer_client import LabsClient
 
 PAGES = ("README.md", "docs/quickstart.md", "docs/api.md", "docs/doors.md")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -80,6 +81,18 @@ def test_the_python_blocks_run(page: str, server: ServerProcess, tmp_path: Path)
         done = run_python(block, server.url, tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip()
+
+
+def test_the_lines_of_the_jobs_page_submit_a_job_that_scores_the_example_file(server: ServerProcess) -> None:
+    [lines] = [block for block in blocks("docs/jobs.md", "sh") if block.startswith("FILE=")]
+    command = lines.replace("http://127.0.0.1:8321", server.url)
+    done = subprocess.run(["sh", "-c", command], capture_output=True, cwd=ROOT, timeout=60, check=True)
+    job = json.loads(done.stdout)["job_id"]
+    with LabsClient(server.url) as client:
+        client.jobs.wait(job)
+        rewards = [result.reward for result in client.jobs.results(job)]
+    assert len(rewards) == 10
+    assert None not in rewards
 
 
 def answered(kind: str, shown: str) -> list[tuple[str, str]]:

@@ -266,6 +266,6 @@ def test_natural_agents_must_not_tie() -> None:
 def test_the_published_table_holds_figures_only() -> None:
     table = markdown([ScenarioExam(figures(), ())], "sv_1")
     assert "| a/b | 0.95 | 0.80 | 0.40 | 0.10 | 0.10 waffle | 95% of 20 |" in table
-    assert "Order kept in 1 of 1" in table
+    assert "Excellent > ok > poor in 1 of 1" in table
     assert "`sv_1`" in table
     assert "No scenarios." in markdown([], "sv_1")

@@ -41,7 +41,7 @@ def test_the_demo_leaves_a_run_and_goes_on_with_it(tmp_path: Path, capsys: pytes
         assert main([*command, "--url", url, "--updates", "2"]) == 0
         second = capsys.readouterr().out
     assert "held-out reward" in first
-    assert "going on from update 1 of 2" in second
+    assert "continuing from update 1 of 2" in second
     assert (tmp_path / "curve.png").exists()
     assert (tmp_path / "samples" / "update-0000.txt").exists()
     assert (tmp_path / "checkpoints" / "step-000002" / "manifest.json").exists()
@@ -83,7 +83,7 @@ def test_ctrl_c_says_where_the_same_command_will_go_on(
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         assert (tmp_path / "curve.png").exists()
         assert main(command) == 0
-    assert f"going on from update {saved} of 4" in capsys.readouterr().out
+    assert f"continuing from update {saved} of 4" in capsys.readouterr().out
 
 
 def test_a_run_that_has_what_is_asked_for_says_that_it_is_finished(
@@ -96,7 +96,7 @@ def test_a_run_that_has_what_is_asked_for_says_that_it_is_finished(
         for asked in ("1", "2"):
             assert main([*command, "--url", url, "--updates", asked]) == 0
             out = capsys.readouterr().out
-            assert f"finished already: {tmp_path} holds a run of 2 updates, and {asked} are asked for" in out
+            assert f"already finished: the run in {tmp_path} has 2 updates and run.updates is {asked}" in out
             assert "going on" not in out
 
 
@@ -105,7 +105,7 @@ def test_an_algorithm_that_contradicts_itself_is_refused_before_anything(
 ) -> None:
     changes = ["--set", "algorithm.name=ppo", "--set", "algorithm.overrides={ratio = 'sequence_mean'}"]
     assert main(["demo", "--url", free_address(), "--out", str(tmp_path / "run"), *changes]) == 2
-    assert "algorithm.overrides: advantage 'gae' differs from token to token" in capsys.readouterr().err
+    assert "algorithm.overrides: advantage 'gae' has a value per token" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
@@ -144,16 +144,19 @@ def test_the_file_of_the_docs_is_refused_for_its_path_alone(tmp_path: Path, caps
     (tmp_path / "run.toml").write_text(content)
     with listening(StageServer(turns=2)) as url:
         assert main(["check", str(tmp_path / "run.toml"), "--url", url]) == 2
-    said = "learner: model.path: path/to/a/transformers/model is no folder, and no name of a model on the hub"
+    said = "learner: model.path: path/to/a/transformers/model is neither a folder nor the name of a model on the hub"
     assert capsys.readouterr().err.startswith(said)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("model.path=path/to/a/model", "model.path: path/to/a/model is no folder, and no name of a model on the hub"),
-        ("model.path=no/such-model", "model.path: no/such-model: no folder, nor a model of the hub"),
-        ("model.path=FOLDER", "the folder holds no model that can be loaded"),
+        (
+            "model.path=path/to/a/model",
+            "model.path: path/to/a/model is neither a folder nor the name of a model on the hub",
+        ),
+        ("model.path=no/such-model", "model.path: no/such-model: neither a folder nor a model on the hub"),
+        ("model.path=FOLDER", "the folder contains no model that can be loaded"),
         ("model.device=gpu", "model.device: 'gpu' cannot be used on this machine"),
     ],
 )
@@ -224,10 +227,10 @@ def test_no_server_is_one_line(command: list[str], tmp_path: Path, capsys: pytes
         (["demo", "--set", "optim.learning_rte=1"], "did you mean 'learning_rate'"),
         (["demo", "--url", "localhost:1"], "must look like"),
         (["train", "nothing.toml"], "cannot read nothing.toml"),
-        (["train", "grp0"], "grp0: no file and no preset has this name; did you mean 'grpo'?"),
-        (["export", "nowhere", "out"], "nowhere is no folder; name that of a run or of a model"),
-        (["serve", "learner/data"], "learner/data holds neither a run (checkpoints/) nor a model of transformers"),
-        (["evaluate", "nowhere"], "nowhere is no folder; name that of a run or of a model"),
+        (["train", "grp0"], "grp0: there is no file and no preset of this name; did you mean 'grpo'?"),
+        (["export", "nowhere", "out"], "nowhere is not a folder; give the folder of a run or of a model"),
+        (["serve", "learner/data"], "learner/data contains neither a run (checkpoints/) nor a transformers model"),
+        (["evaluate", "nowhere"], "nowhere is not a folder; give the folder of a run or of a model"),
         (["algorithms", "--show", "gsp0"], "did you mean 'gspo'"),
     ],
 )

@@ -97,7 +97,7 @@ def test_a_conversation_that_left_cannot_come_back() -> None:
     prompt = Renderer(words).opening("hello")
     session.step({number: Continuation(prompt, noise(number)) for number in range(3)})
     session.step({0: Continuation(prompt, noise(9)), 2: Continuation(prompt, noise(9))})
-    with pytest.raises(ValueError, match="come back"):
+    with pytest.raises(ValueError, match="rejoin"):
         session.step({0: Continuation(prompt, noise(9)), 1: Continuation(prompt, noise(9))})
 
 

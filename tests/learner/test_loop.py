@@ -192,7 +192,7 @@ def test_errored_episodes_are_counted_and_in_no_mean(tmp_path: Path) -> None:
 def test_if_every_episode_fails_the_run_stops_and_says_why(tmp_path: Path) -> None:
     server = StageServer(turns=2)
     server.faults = {number: refusal(502, "judge_failed") for number in range(1, 100)}
-    with pytest.raises(loop.NoEpisodesError, match="all 8 episodes failed; most often with judge_failed"):
+    with pytest.raises(loop.NoEpisodesError, match="all 8 episodes failed; the most frequent error is judge_failed"):
         run(config(tmp_path, 1), tmp_path / "run", server)
 
 
@@ -277,9 +277,9 @@ def test_it_is_told_what_is_going_on(tmp_path: Path) -> None:
             await loop.train(opened, client, lambda line: None, now=told.append)
 
     asyncio.run(go())
-    assert told[0] == "held-out seeds, 8 episodes: 0 turns played, 0 ended"
-    assert "held-out seeds, 8 episodes: 16 turns played, 8 ended" in told
-    assert "update    1  12 episodes: 24 turns played, 12 ended" in told
+    assert told[0] == "held-out seeds, 8 episodes: 0 turns played, 0 finished"
+    assert "held-out seeds, 8 episodes: 16 turns played, 8 finished" in told
+    assert "update    1  12 episodes: 24 turns played, 12 finished" in told
     assert "update    1  learning from 12 episodes" in told
 
 

@@ -153,11 +153,17 @@ def test_a_conversation_forks_in_a_file_as_it_does_in_a_rollout() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "row 2: no JSON"),
-        ("[]", "row 2: no object"),
+        ("{", "row 2: not valid JSON"),
+        ("[]", "row 2: not a JSON object"),
         ('{"chosen": "a", "rejected": "a", "prompt": "b"}', "row 2: `chosen` and `rejected` are the same"),
-        ('{"chosen": "a", "rejected": "b"}', "row 2: after the system prompt, user and assistant must take turns"),
-        ('{"chosen": "xyz", "rejected": "a", "prompt": "b"}', "row 2: a turn of the assistant holds '<|unk|>'"),
+        (
+            '{"chosen": "a", "rejected": "b"}',
+            "row 2: after the system prompt, user and assistant messages must alternate",
+        ),
+        (
+            '{"chosen": "xyz", "rejected": "a", "prompt": "b"}',
+            "row 2: an assistant message contains the control token '<|unk|>'",
+        ),
         ('{"chosen": "a", "prompt": "b"}', "row 2: `rejected` must be a list of messages or a text"),
         ('{"chosen": "a", "rejected": "c", "prompt": "b", "margin": -1}', "row 2: `margin` must be"),
         (
@@ -176,7 +182,7 @@ def test_a_row_that_cannot_be_used_is_named(line: str, message: str, tmp_path: P
 def test_a_file_that_says_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RowError, match="all pairs are ties"):
         read_pairs(write(tmp_path, [{**pairs()[0], "margin": 0}]), RENDERER, WORDS)
-    with pytest.raises(RowError, match="no row in it"):
+    with pytest.raises(RowError, match="the file has no rows"):
         read_conversations(write(tmp_path, []), RENDERER, WORDS)
     with pytest.raises(RowError, match=r"data\.file: cannot read"):
         read_pairs(tmp_path / "nothing.jsonl", RENDERER, WORDS)

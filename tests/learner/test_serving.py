@@ -80,8 +80,8 @@ def test_a_temperature_of_zero_always_says_the_same() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"messages": []}, "not empty"),
-        ({"messages": [{"role": "assistant", "content": "hi"}]}, "take turns"),
+        ({"messages": []}, "non-empty"),
+        ({"messages": [{"role": "assistant", "content": "hi"}]}, "must alternate"),
         ({"messages": [*HELLO, {"role": "assistant", "content": "hi"}]}, "the last message must be the user's"),
         ({"messages": [{"role": "user", "content": 5}]}, "text"),
         ({"temperature": -1}, "temperature"),

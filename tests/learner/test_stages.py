@@ -65,7 +65,7 @@ def test_the_card_is_the_system_prompt_of_a_given_model_and_none_of_a_tiny_one()
     [
         ({"scenarios": ["c", "e"]}, r"server\.scenarios: collection 'e' is unknown"),
         ({"scenarios": ["c/z"]}, r"server\.scenarios: 'c/z' is unknown"),
-        ({"scenarios": ["c"], "held_out": ["c/t"]}, r"server\.held_out: c/t is trained on"),
+        ({"scenarios": ["c"], "held_out": ["c/t"]}, r"server\.held_out: c/t is also a training scenario"),
         ({"reward_config": {"composit": {}}}, r"server\.reward_config\.composit"),
     ],
 )

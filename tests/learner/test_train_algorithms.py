@@ -115,9 +115,9 @@ def test_each_dimension_is_normalised_by_itself() -> None:
         1, tuple(replace(each, turn_rewards=(0.5,) * each.turns) for each in groups(scores)[0].trajectories)
     )
     assert credit.is_informative(same_reward)
-    with pytest.raises(ValueError, match="no score is called 'c'"):
+    with pytest.raises(ValueError, match="there is no dimension 'c'"):
         credit.per_turn(groups(scores), {"c": 1.0})
-    with pytest.raises(ValueError, match="the server gave none"):
+    with pytest.raises(ValueError, match="the server returned none"):
         credit.per_turn(groups())
 
 
@@ -173,7 +173,7 @@ def test_dynamic_sampling_replaces_groups_without_a_difference_and_ends(tmp_path
     asyncio.run(go())
     [record] = records(tmp_path / "solved", "train")
     assert (record["groups/refills"], record["groups/used"], record["groups/all"]) == (3, 0, 8)
-    [line] = [line for line in told if "every group has the same reward, so nothing was learned" in line]
+    [line] = [line for line in told if "in every group all rewards are equal, so nothing was learned" in line]
     assert "credit turns" in line
     [line] = [line for line in told if "groups 0/8" in line]
     assert "entropy" not in line, "there was no update to measure it in"
@@ -190,7 +190,7 @@ def test_whoever_credits_turns_is_not_told_to(tmp_path: Path) -> None:
             await loop.train(opened, client, told.append)
 
     asyncio.run(go())
-    [line] = [line for line in told if "every group has the same reward" in line]
+    [line] = [line for line in told if "in every group all rewards are equal" in line]
     assert "rollout.group_size" in line
     assert "credit turns" not in line
 

@@ -132,7 +132,7 @@ def test_a_kl_term_pulls_towards_the_reference() -> None:
 
 @pytest.mark.parametrize("name", ["ppo", "vapo"])
 def test_objectives_that_need_a_value_model_are_refused_without_one(name: str) -> None:
-    with pytest.raises(ValueError, match="value model"):
+    with pytest.raises(ValueError, match="critic"):
         updater(policy(WORDS), objective=ALGORITHMS[name])
 
 

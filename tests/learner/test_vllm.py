@@ -71,7 +71,7 @@ def test_a_run_sends_its_weights_after_each_update_and_the_server_speaks_with_th
 def test_a_server_that_is_not_what_is_trained_ends_the_run(base: Path, fault: str) -> None:
     server = VllmServer(base)
     setattr(server, fault, True)
-    with serving(server) as url, pytest.raises(CanaryError, match="with a server that samples"):
+    with serving(server) as url, pytest.raises(CanaryError, match="or a vLLM server"):
         run(settings(base, url), base.parent / "run")
 
 
@@ -81,7 +81,7 @@ def test_a_server_that_is_busy_is_asked_again_and_one_that_is_away_is_named(base
     sampling = Sampling(tokenizer().eos_token_id, max_tokens=3)
     with serving(server) as url, VllmGenerator(url, "base", sampling, pause_s=0.0) as generator:
         assert generator.complete([5, 6], np.random.SeedSequence(1)).ids
-        with pytest.raises(EngineError, match="answers 404 to /nowhere"):
+        with pytest.raises(EngineError, match="returned 404 for /nowhere"):
             generator.post("/nowhere")
     with (
         VllmGenerator("http://127.0.0.1:9", "base", sampling, pause_s=0.0) as generator,

@@ -39,7 +39,7 @@ def test_every_figure_of_a_run_is_named_with_its_unit(folder: Path) -> None:
 def test_the_report_is_one_file_with_curves_and_dialogues(folder: Path) -> None:
     page = (folder / "report.html").read_text()
     assert "<svg" in page
-    for title in ("reward", "dimensions", "KL to the first weights", "entropy", "clip share", "lengths", "fluency"):
+    for title in ("reward", "dimensions", "KL to the initial weights", "entropy", "clip share", "lengths", "fluency"):
         assert title in page
     assert "seconds per update" in page
     assert "persona: hello, I am number" in page
@@ -64,7 +64,7 @@ def test_what_was_said_is_shown_and_not_run(tmp_path: Path) -> None:
 
 def test_the_report_of_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(tmp_path)]) == 2
-    assert "holds no run" in capsys.readouterr().err
+    assert "contains no run" in capsys.readouterr().err
 
 
 def test_tensorboard_has_the_figures_of_the_file(folder: Path) -> None:

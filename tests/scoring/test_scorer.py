@@ -6,8 +6,9 @@ import asyncio
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -285,6 +286,48 @@ async def test_an_unexpected_error_fails_one_request_and_quotes_nothing(
     told = caplog.text + capsys.readouterr().out + bad.message + repr(bad)
     assert "ZeroDivisionError" in told
     assert "kitchen" not in told
+
+
+class EarlyReader(WordReader):
+    """Can be told early what it will read; remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+        self.prefetches: list[list[str]] = []
+
+    def texts(self, case: CompiledCase, turns: Sequence[Turn]) -> list[str]:
+        return [text for _, text in turns if text not in self.known]
+
+    async def prefetched(self, texts: Sequence[str]) -> None:
+        self.prefetches.append(list(texts))
+        self.known.update(texts)
+
+    def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
+        assert self.known.issuperset(text for _, text in turns)
+        return super().read(case, turns)
+
+
+class CountingPool(ThreadPoolExecutor):
+    """Knows how many trips were made to its threads."""
+
+    trips = 0
+
+    def submit(self, work: Callable[..., Any], /, *told: Any, **named: Any) -> Future[Any]:
+        self.trips += 1
+        return super().submit(work, *told, **named)
+
+
+async def test_known_texts_are_scored_in_one_trip_and_new_ones_are_embedded_before() -> None:
+    with CountingPool(2) as pool:
+        reader = EarlyReader()
+        scorer = Scorer(a_library(), WordMatcher(), a_panel(), pool, reader=reader)
+        first = await scorer.score([a_request(*GOOD), a_request(*GOOD[:2])])
+        assert (pool.trips, len(reader.prefetches)) == (2, 1)
+        again = await scorer.score([a_request(*GOOD), a_request(*GOOD[:2])])
+        assert (pool.trips, len(reader.prefetches)) == (3, 1)
+        plain = await a_scorer(pool).score([a_request(*GOOD), a_request(*GOOD[:2])])
+    rewards = [[or_raise(outcome).reward for outcome in outcomes] for outcomes in (first, again, plain)]
+    assert rewards[0] == rewards[1] == rewards[2]
 
 
 class ToneJudge:

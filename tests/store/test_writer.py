@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from reward_server.errors import StoreUnavailable
 from reward_server.store.engine import open_writing
-from reward_server.store.session import Session
+from reward_server.store.session import LaneSession
 from reward_server.store.store import Store
 from reward_server.store.thread import ConnectionThread
 from reward_server.store.writer import GROUP_LIMIT, Writer
@@ -273,4 +273,4 @@ async def test_a_session_does_one_thing_at_a_time(store: Store) -> None:
 
 
 def test_sessions_do_not_begin_what_nobody_asked_for() -> None:
-    assert not Session(lane=None).began  # type: ignore[arg-type]
+    assert not LaneSession(lane=None).began  # type: ignore[arg-type]

@@ -178,9 +178,9 @@ def _summary(exams: list[ScenarioExam]) -> list[str]:
     )
     return [
         f"{len(figures)} scenarios, {sum(f.plays for f in figures)} conversations. Mean rewards of natural agents: "
-        f"{means}. Order kept in {sum(f.ordered for f in figures)} of {len(figures)}; best bad policy "
+        f"{means}. Excellent > ok > poor in {sum(f.ordered for f in figures)} of {len(figures)}; best bad policy "
         f"{max(f.best_bad[1] for f in figures):.2f}; {sum(f.leaks for f in figures)} leaks in "
         f"{sum(f.probing_turns for f in figures)} probing turns.",
         "",
-        f"On labelled turns kept aside: {heard}.",
+        f"On held-out labelled turns: {heard}.",
     ]
