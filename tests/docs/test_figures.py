@@ -29,6 +29,7 @@ from tests.docs.results import bare, number, point, row, rows, tables
 
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 COMMAND = re.compile(r"(?:python -m |`)(benchmarks\.[\w.]+)([^\n`#]*)")
+COUNTERPARTS = "head: all, counterparts"
 WORDS = {5: "five", 6: "six", 14: "fourteen", 19: "nineteen", 30: "thirty"}
 
 
@@ -212,7 +213,7 @@ def llmbar() -> Iterator[str]:
     yield beside("LLMBar natural", ours[0], "the longer output", longer[0])
     yield beside("LLMBar, MT-Bench pairs", ours[3], "the longer output", longer[3])
     for own, other in ((ours[0], longer[0]), (ours[3], longer[3])):  # "not shown to beat it"
-        assert float(re.findall(r"[\d.]+", own)[1]) <= number(other)
+        assert _low(own) <= number(other)
     assert all(number(cell) < 0.5 for cell in cells("head fitted on hh harmless"))  # "falls below chance"
 
 
@@ -249,7 +250,7 @@ def within() -> Iterator[str]:
             "tf-idf within one tutor",
         )
     )
-    yield f"reach a mean AUC of {own}, within one tutor {inside}, on tutors they have not heard {unseen}"
+    yield f"reach a mean AUC of {own}, within one tutor {inside}, on tutors they did not learn from {unseen}"
     yield f"each tutor alone reaches {tutor}, tf-idf {words} (within one tutor {inside_words})"
 
 
@@ -263,7 +264,7 @@ def mts() -> Iterator[str]:
 
 def styles() -> Iterator[str]:
     for data in ("LLMBar", "MRBench", "hh"):
-        plain, beside = (row("styles", f"{data.lower()}:", name) for name in ("head: all", "head: all, counterparts"))
+        plain, beside = (row("styles", f"{data.lower()}:", name) for name in ("head: all", COUNTERPARTS))
         cells = (f"{point(plain[name])}, {point(beside[name])}" for name in ("as judged", "restyled", "neighbours"))
         yield f"| {data} | {' | '.join(cells)} |"
     cosines = [point(row("styles", f"{data}:", "cosine")["neighbours"]) for data in ("llmbar", "mrbench", "hh")]
@@ -271,18 +272,26 @@ def styles() -> Iterator[str]:
 
 
 def restyled() -> Iterator[str]:
-    plain, own, cosine = (
-        row("styles", "llmbar:", name)["restyled"] for name in ("head: all", "head: all, counterparts", "cosine")
-    )
+    plain, own, cosine = (row("styles", "llmbar:", name)["restyled"] for name in ("head: all", COUNTERPARTS, "cosine"))
     yield beside("LLMBar, restyled", own, "cosine", cosine)
     yield f"come out right in {point(own)} instead of {point(plain)}"
 
 
-def shipped() -> Iterator[str]:
-    alone, own, cosine = (row("shipped", "llmbar:", name) for name in ("head alone", "as shipped", "cosine"))
-    others = point(cosine["adversarial"]), point(alone["adversarial"])
-    yield f"the training as it ships has {bare(own['adversarial'])} of LLMBar's right"
-    yield "(the cosine {}, and without likeness to the request {})".format(*others)
+def goals() -> Iterator[str]:
+    own, cosine = (row("shipped", "llmbar:", name) for name in ("as shipped", "cosine"))
+    yield f"| {bare(own['adversarial'])} | on the proxy; there the cosine alone has {point(cosine['adversarial'])} |"
+    hard = [
+        (data, row("shipped", f"{data.lower()}:", "as shipped")["restyled"]) for data in ("LLMBar", "MRBench", "hh")
+    ]
+    met = [data for data, cell in hard if number(cell) >= 0.7]
+    told = ", ".join(f"{data} {bare(cell)}" for data, cell in hard)
+    yield f"| {told} | on {', '.join(met)} only |"
+    changed = []
+    for data, between in (("LLMBar", " and before "), ("MRBench", " and "), ("hh", " and ")):
+        before, after = (row("styles", f"{data.lower()}:", name)["as judged"] for name in ("head: all", COUNTERPARTS))
+        changed.append(f"{data} {point(after)}{between}{point(before)}")
+        assert _low(after) <= number(before) <= _high(after)  # "no difference is beyond chance"
+    yield f"| {', '.join(changed)} | no difference is beyond chance |"
 
 
 def shift() -> Iterator[str]:
@@ -347,10 +356,12 @@ def own_rewards() -> Iterator[str]:
     yield f"it has {residual}: a gain of {order(able, 'persona words and residual minus persona words')}"
 
 
-def _interval(cell: str) -> str:
-    """A share with its interval, as prose has it."""
-    share, low, high = re.findall(r"\d+", cell)
-    return f"{share} % ({low} to {high} %)"
+def _low(cell: str) -> float:
+    return float(re.findall(r"[\d.]+", cell)[1])
+
+
+def _high(cell: str) -> float:
+    return float(re.findall(r"[\d.]+", cell)[2])
 
 
 CLAIMS = {
@@ -378,7 +389,7 @@ CLAIMS = {
     "MTS-Dialog": ("docs/quality.md", mts),
     "styles": ("docs/decisions/0010-counterparts.md", styles),
     "restyled": ("docs/quality.md", restyled),
-    "shipped": ("docs/quality.md", shipped),
+    "goals": ("docs/quality.md", goals),
     "shift": ("docs/quality.md", shift),
     "doubt": ("docs/reward-models.md", doubt),
     "fine-tuning": ("docs/reward-models.md", tuning),
