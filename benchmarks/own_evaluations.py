@@ -6,10 +6,10 @@ Plays scripted agents of several qualities against every packaged persona, has a
 /batch/evaluate, and trains on the server's store as `labs reward-model train --from-store` does. Each scenario is then
 predicted by a model that was trained without it (five folds of whole scenarios), and once more by a model that has seen
 no scenario of its collection. Beside the first stands a model that reads the words of both parties (`--reads words`),
-where the product's own reads the answers. A third table is of the agents alone that mean to do their task: there, a model that was
-trained on them, and one that was trained on what is left of their rewards within a scenario once a line through the
-number of different words that the persona said is taken off, are set beside that number. `--work` keeps the played
-conversations, so that a second run goes on from them.
+where the product's own reads answers alone. A third table is of the agents that mean to do their task: there, a model
+that was trained on them, and one that was trained on what is left of their rewards within a scenario once a line
+through the number of different words that the persona said is taken off, are set beside that number. `--work` keeps the
+played conversations, so that a second run goes on from them.
 """
 
 from __future__ import annotations
