@@ -5,11 +5,10 @@ Usage: python -m benchmarks.own_evaluations [--varied N] [--work FOLDER] [--writ
 Plays scripted agents of several qualities against every packaged persona, has a Labs server evaluate them through
 /batch/evaluate, and trains on the server's store as `labs reward-model train --from-store` does. Each scenario is then
 predicted by a model that was trained without it (five folds of whole scenarios), and once more by a model that has seen
-no scenario of its collection. Beside the first stands a model that reads the words of both parties (`--reads words`),
-where the product's own reads answers alone. A third table is of the agents that mean to do their task: there, a model
-that was trained on them, and one that was trained on what is left of their rewards within a scenario once a line
-through the number of different words that the persona said is taken off, are set beside that number. `--work` keeps the
-played conversations, so that a second run goes on from them.
+no scenario of its collection. A third table is of the agents alone that mean to do their task: there, a model that was
+trained on them, and one that was trained on what is left of their rewards within a scenario once a line through the
+number of different words that the persona said is taken off, are set beside that number. `--work` keeps the played
+conversations, so that a second run goes on from them.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ BATCH = 50
 COMPETENT = (ORACLE, "excellent", "ok", "varied")
 """How the names of agents begin that mean to do their task."""
 MODEL, ALONE, RESIDUAL, WORDS = "reward model", "trained on these alone", "persona words and residual", "persona words"
-BOTH = "with --reads words"
 _SAID = NAMES.index(WORDS)
 Json = dict[str, Any]
 Exact = NDArray[np.float64]
@@ -174,14 +172,9 @@ def report(dataset: Dataset, folder: Path, able: frozenset[str]) -> str:
         (f"Held-out collections ({len(collections)})", by_collection),
     ):
         found = predicted(dataset, folds, features, plain, featurisers.base)
-        beside = ("length", "cosine", WORDS, "tf-idf")
+        tables.append(table(caption, found, ("length", "cosine", WORDS, "tf-idf")).text())
         if folds is by_scenario:
             everyone = found.by_method[MODEL]
-            both = featurisers.reading("words")
-            read = shelf.features(both, everything, lambda done, total: print(f"encoded again {done} of {total}"))
-            found.by_method[BOTH] = predicted(dataset, folds, read, plain, both).by_method[MODEL]
-            beside = (*beside, BOTH)
-        tables.append(table(caption, found, beside).text())
     own = replace(dataset, labelled=tuple(row for row in dataset.labelled if row.conversation.digest in able))
     found = predicted(own, by_scenario, features, plain, featurisers.base, residual=True)
     found.by_method[ALONE] = found.by_method[MODEL]

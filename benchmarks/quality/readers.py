@@ -13,6 +13,8 @@ from dialogues that the head had not seen, as the product does (`reward_models.r
     cross-encoder       in place of a head, in the first N folds: the last two layers trained over request and reply
     two towers          the same over request and reply apart
 
+The encoder is that of the setting: LABS_ENCODER=FOLDER measures another one, in all rows.
+
 The last line of each is what it has less what is shipped, on the same pairs.
 """
 
@@ -82,12 +84,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--tuned", type=int, default=0, help="so many folds with fine-tuned layers, which is slow")
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/readers.md")
     given = parser.parse_args(arguments)
-    encoder = KeptVectors(load_fast_encoder(load_settings().encoder, "fp32"), given.cache, threads=1)
-    likeness = TokenLikeness()
+    base = load_settings().encoder
+    encoder = KeptVectors(load_fast_encoder(base, "fp32"), given.cache, threads=1)
+    likeness = TokenLikeness(base)
     command = f"python -m benchmarks.quality.readers --data DIR --most {given.most} --tuned {given.tuned} --write"
     parts = [f"Command: `{command}`. Fine-tuned: {STEPS} steps."]
     for name in given.only.split(","):
-        bench = Readers(encoder, likeness, some_of(pairs_of(name, given.data / SETS[name]), given.most))
+        bench = Readers(base, encoder, likeness, some_of(pairs_of(name, given.data / SETS[name]), given.most))
         parts += bench.tables(name, given.tuned)
         print("\n\n".join(parts[1:]), flush=True)
         encoder.save()
@@ -98,7 +101,9 @@ def main(arguments: list[str] | None = None) -> None:
 class Readers:
     """The pairs of one set, and every way to read them."""
 
-    def __init__(self, encoder: KeptVectors, likeness: TokenLikeness, pairs: Pairs) -> None:
+    def __init__(self, base: str, encoder: KeptVectors, likeness: TokenLikeness, pairs: Pairs) -> None:
+        """Args: base: the encoder of the setting, whose layers are fine-tuned."""
+        self._base = base
         self._pairs = pairs
         self._encoder = encoder
         self._likeness = likeness
@@ -132,7 +137,7 @@ class Readers:
             name: some for name, some in sets_of(asked, self._encoder).items() if some and name not in {EASY, NORMAL}
         }
         judges = self._judges(weighed, beside)
-        layers = {way: tuned(way, weighed, beside) for way in WAYS} if fine_tunes else {}
+        layers = {way: tuned(way, self._base, weighed, beside) for way in WAYS} if fine_tunes else {}
         for title, some in sets.items():
             noted.groups[title] += [pair.group for pair in some]
             rows, measures = self._bench.differences(some).astype(np.float64), self._measures(some)

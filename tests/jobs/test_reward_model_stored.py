@@ -178,7 +178,9 @@ def test_what_is_stored_twice_counts_once(catalog: Catalog) -> None:
 def test_rows_of_scenarios_that_are_gone_are_passed_over(catalog: Catalog) -> None:
     gone = evaluations(5, collection="closed-shop")
     assert len(stored_dataset(StoredRows([*evaluations(), *gone], []), catalog).labelled) == 40
-    with pytest.raises(InvalidRequest, match=r"none of the 5 stored rows .* in a scenario that is on this server: play"):
+    with pytest.raises(
+        InvalidRequest, match=r"none of the 5 stored rows .* in a scenario that is on this server: play"
+    ):
         stored_dataset(StoredRows(gone, []), catalog)
 
 
