@@ -111,6 +111,15 @@ def training_memory() -> Iterator[str]:
     yield f"| {told}{'' if float(peaks[-1].split()[0]) <= 1.5 else ' (not met)'}; [training_memory]"
 
 
+def peaks() -> Iterator[str]:
+    first, *others = (
+        (size, row("training_memory", "Training on pairs", size)["peak memory"])
+        for size in ("5,000", "20,000", "100,000")
+    )
+    yield f"{first[0]} pairs of short replies took {first[1]}"
+    yield ", ".join(f"{size} took {peak}" for size, peak in others)
+
+
 def failures() -> Iterator[str]:
     kinds = {each["the provider"] for each in rows("judge_failures", "an evaluation")}
     yield f"{WORDS[len(kinds)].capitalize()} ways for a language model to fail"
@@ -391,6 +400,7 @@ CLAIMS = {
     "restyled": ("docs/quality.md", restyled),
     "goals": ("docs/quality.md", goals),
     "shift": ("docs/quality.md", shift),
+    "memory": ("docs/reward-models.md", peaks),
     "doubt": ("docs/reward-models.md", doubt),
     "fine-tuning": ("docs/reward-models.md", tuning),
     "own rewards": ("docs/reward-models.md", own_rewards),
