@@ -82,6 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--only", default=",".join(SETS), help=f"some of {','.join(SETS)}")
     parser.add_argument("--most", type=int, default=450, help="pairs of a set at most")
     parser.add_argument("--tuned", type=int, default=0, help="so many folds with fine-tuned layers, which is slow")
+    parser.add_argument("--ways", default=",".join(WAYS), help=f"of fine-tuning: some of {','.join(WAYS)}")
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/readers.md")
     given = parser.parse_args(arguments)
     base = load_settings().encoder
@@ -90,7 +91,8 @@ def main(arguments: list[str] | None = None) -> None:
     command = f"python -m benchmarks.quality.readers --data DIR --most {given.most} --tuned {given.tuned} --write"
     parts = [f"Command: `{command}`. Fine-tuned: {STEPS} steps."]
     for name in given.only.split(","):
-        bench = Readers(base, encoder, likeness, some_of(pairs_of(name, given.data / SETS[name]), given.most))
+        pairs = some_of(pairs_of(name, given.data / SETS[name]), given.most)
+        bench = Readers(base, encoder, likeness, pairs, given.ways.split(","))
         parts += bench.tables(name, given.tuned)
         print("\n\n".join(parts[1:]), flush=True)
         encoder.save()
@@ -101,9 +103,12 @@ def main(arguments: list[str] | None = None) -> None:
 class Readers:
     """The pairs of one set, and every way to read them."""
 
-    def __init__(self, base: str, encoder: KeptVectors, likeness: TokenLikeness, pairs: Pairs) -> None:
-        """Args: base: the encoder of the setting, whose layers are fine-tuned."""
+    def __init__(
+        self, base: str, encoder: KeptVectors, likeness: TokenLikeness, pairs: Pairs, ways: Sequence[str]
+    ) -> None:
+        """Args: base: the encoder of the setting, whose layers are fine-tuned. ways: how they are."""
         self._base = base
+        self._ways = ways
         self._pairs = pairs
         self._encoder = encoder
         self._likeness = likeness
@@ -137,7 +142,7 @@ class Readers:
             name: some for name, some in sets_of(asked, self._encoder).items() if some and name not in {EASY, NORMAL}
         }
         judges = self._judges(weighed, beside)
-        layers = {way: tuned(way, self._base, weighed, beside) for way in WAYS} if fine_tunes else {}
+        layers = {way: tuned(way, self._base, weighed, beside) for way in self._ways} if fine_tunes else {}
         for title, some in sets.items():
             noted.groups[title] += [pair.group for pair in some]
             rows, measures = self._bench.differences(some).astype(np.float64), self._measures(some)
