@@ -81,6 +81,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--cache", type=Path, help="folder where sentence vectors are kept between runs")
     parser.add_argument("--only", default=",".join(SETS), help=f"some of {','.join(SETS)}")
     parser.add_argument("--most", type=int, default=450, help="pairs of a set at most")
+    parser.add_argument("--folds", type=int, nargs="+", help="of the five alone, by number from 1")
     parser.add_argument("--tuned", type=int, default=0, help="so many folds with fine-tuned layers, which is slow")
     parser.add_argument("--ways", default=",".join(WAYS), help=f"of fine-tuning: some of {','.join(WAYS)}")
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/readers.md")
@@ -93,7 +94,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name in given.only.split(","):
         pairs = some_of(pairs_of(name, given.data / SETS[name]), given.most)
         bench = Readers(base, encoder, likeness, pairs, given.ways.split(","))
-        parts += bench.tables(name, given.tuned)
+        parts += bench.tables(name, given.tuned, given.folds)
         print("\n\n".join(parts[1:]), flush=True)
         encoder.save()
     if given.write:
@@ -115,12 +116,14 @@ class Readers:
         self._featuriser = ConversationFeaturiser(encoder, remembered=200_000)
         self._bench = Bench(self._featuriser, encoder, pairs)
 
-    def tables(self, name: str, tuned_folds: int) -> Iterator[str]:
+    def tables(self, name: str, tuned_folds: int, only: Sequence[int] | None) -> Iterator[str]:
         """That of folds by dialogue, and where pairs name their systems that of systems left out, too."""
         by_dialogue = list(folds_of([pair.group for pair in self._pairs]))
-        yield self._table(
-            f"{name}: share of pairs in the right order [95 %], five-fold by dialogue", by_dialogue, tuned_folds
-        )
+        which = "five-fold by dialogue"
+        if only:
+            by_dialogue = [by_dialogue[number - 1] for number in only]
+            which = f"of five folds by dialogue number {', '.join(map(str, only))}"
+        yield self._table(f"{name}: share of pairs in the right order [95 %], {which}", by_dialogue, tuned_folds)
         if any(map(systems_of, self._pairs)):
             caption = f"{name}: neither the dialogue nor the tutors of a pair learned from"
             yield self._table(caption, list(apart(self._pairs, by_dialogue)), 0)
