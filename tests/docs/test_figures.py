@@ -30,6 +30,7 @@ from tests.docs.results import bare, number, point, row, rows, tables
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 COMMAND = re.compile(r"(?:python -m |`)(benchmarks\.[\w.]+)([^\n`#]*)")
 COUNTERPARTS = "head: all, counterparts"
+SHOWN_READERS = ("tokens alone", "+ tokens", "+ tf-idf", "cosine and tf-idf", "cross-encoder", "two towers")
 WORDS = {5: "five", 6: "six", 14: "fourteen", 19: "nineteen", 30: "thirty"}
 
 
@@ -303,6 +304,32 @@ def goals() -> Iterator[str]:
     yield f"| {', '.join(changed)} | no difference is beyond chance |"
 
 
+def related() -> Iterator[str]:
+    for data in ("LLMBar", "MRBench", "hh"):
+        caption = f"{data.lower()}: share of pairs in the right order [95 %], five-fold"
+        head, own, cosine = (row("readers", caption, name) for name in ("head", "as shipped", "cosine alone"))
+        names = ("as judged", "restyled", "neighbours", "adversarial")
+        cells = (f"{point(head[name])}, {point(own[name])}" for name in names)
+        yield f"| {data} | {' | '.join(cells)} | {', '.join(point(cosine[name]) for name in names)} |"
+
+
+def readers() -> Iterator[str]:
+    """Every row of the page's table: a reader, and what it has less what is shipped."""
+    folds = {
+        "LLMBar": ("llmbar: share of pairs in the right order [95 %], five-fold", SHOWN_READERS),
+        "LLMBar, second fold": ("llmbar: share of pairs in the right order [95 %], of five", ("two towers",)),
+        "MRBench": ("mrbench: share of pairs in the right order [95 %], five-fold", SHOWN_READERS),
+    }
+    for data, (caption, judges) in folds.items():
+        found = rows("readers", caption)
+        for judge in judges:
+            [place] = [place for place, each in enumerate(found) if each["judge"] == judge]
+            less = found[place + 1]
+            assert less["judge"] == "less shipped"
+            cells = (bare(less[name]) for name in ("as judged", "restyled", "neighbours", "adversarial"))
+            yield f"| {data} | {judge} | {' | '.join(cells)} |"
+
+
 def shift() -> Iterator[str]:
     def share(name: str, kind: str, column: str = "90 %") -> str:
         [found] = [each for each in rows("shift", "Labels inside") if (each["set"], each["rows"]) == (name, kind)]
@@ -399,6 +426,8 @@ CLAIMS = {
     "styles": ("docs/decisions/0010-counterparts.md", styles),
     "restyled": ("docs/quality.md", restyled),
     "goals": ("docs/quality.md", goals),
+    "relations": ("docs/decisions/0011-relations.md", related),
+    "readers": ("docs/decisions/0012-frozen-encoder.md", readers),
     "shift": ("docs/quality.md", shift),
     "memory": ("docs/reward-models.md", peaks),
     "doubt": ("docs/reward-models.md", doubt),
