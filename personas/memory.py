@@ -79,6 +79,12 @@ class Memory(Generic[K, V]):
                 self._forget(key)
             return before - len(self._values)
 
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._values.clear()
+            self._held_bytes = 0
+
     def _forget(self, key: K) -> None:
         if key in self._values:
             self._held_bytes -= PER_VALUE_BYTES + self._cost(key, self._values.pop(key))

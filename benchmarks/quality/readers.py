@@ -13,6 +13,8 @@ from dialogues that the head had not seen, as the product does (`reward_models.r
     cross-encoder       in place of a head, in the first N folds: the last two layers trained over request and reply
     two towers          the same over request and reply apart
 
+The encoder is that of the setting: LABS_ENCODER=FOLDER measures another one, in all rows.
+
 The last line of each is what it has less what is shipped, on the same pairs.
 """
 
@@ -79,16 +81,20 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--cache", type=Path, help="folder where sentence vectors are kept between runs")
     parser.add_argument("--only", default=",".join(SETS), help=f"some of {','.join(SETS)}")
     parser.add_argument("--most", type=int, default=450, help="pairs of a set at most")
+    parser.add_argument("--folds", type=int, nargs="+", help="of the five alone, by number from 1")
     parser.add_argument("--tuned", type=int, default=0, help="so many folds with fine-tuned layers, which is slow")
+    parser.add_argument("--ways", default=",".join(WAYS), help=f"of fine-tuning: some of {','.join(WAYS)}")
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/readers.md")
     given = parser.parse_args(arguments)
-    encoder = KeptVectors(load_fast_encoder(load_settings().encoder, "fp32"), given.cache, threads=1)
-    likeness = TokenLikeness()
+    base = load_settings().encoder
+    encoder = KeptVectors(load_fast_encoder(base, "fp32"), given.cache, threads=1)
+    likeness = TokenLikeness(base)
     command = f"python -m benchmarks.quality.readers --data DIR --most {given.most} --tuned {given.tuned} --write"
     parts = [f"Command: `{command}`. Fine-tuned: {STEPS} steps."]
     for name in given.only.split(","):
-        bench = Readers(encoder, likeness, some_of(pairs_of(name, given.data / SETS[name]), given.most))
-        parts += bench.tables(name, given.tuned)
+        pairs = some_of(pairs_of(name, given.data / SETS[name]), given.most)
+        bench = Readers(base, encoder, likeness, pairs, given.ways.split(","))
+        parts += bench.tables(name, given.tuned, given.folds)
         print("\n\n".join(parts[1:]), flush=True)
         encoder.save()
     if given.write:
@@ -98,19 +104,26 @@ def main(arguments: list[str] | None = None) -> None:
 class Readers:
     """The pairs of one set, and every way to read them."""
 
-    def __init__(self, encoder: KeptVectors, likeness: TokenLikeness, pairs: Pairs) -> None:
+    def __init__(
+        self, base: str, encoder: KeptVectors, likeness: TokenLikeness, pairs: Pairs, ways: Sequence[str]
+    ) -> None:
+        """Args: base: the encoder of the setting, whose layers are fine-tuned. ways: how they are."""
+        self._base = base
+        self._ways = ways
         self._pairs = pairs
         self._encoder = encoder
         self._likeness = likeness
         self._featuriser = ConversationFeaturiser(encoder, remembered=200_000)
         self._bench = Bench(self._featuriser, encoder, pairs)
 
-    def tables(self, name: str, tuned_folds: int) -> Iterator[str]:
+    def tables(self, name: str, tuned_folds: int, only: Sequence[int] | None) -> Iterator[str]:
         """That of folds by dialogue, and where pairs name their systems that of systems left out, too."""
         by_dialogue = list(folds_of([pair.group for pair in self._pairs]))
-        yield self._table(
-            f"{name}: share of pairs in the right order [95 %], five-fold by dialogue", by_dialogue, tuned_folds
-        )
+        which = "five-fold by dialogue"
+        if only:
+            by_dialogue = [by_dialogue[number - 1] for number in only]
+            which = f"of five folds by dialogue number {', '.join(map(str, only))}"
+        yield self._table(f"{name}: share of pairs in the right order [95 %], {which}", by_dialogue, tuned_folds)
         if any(map(systems_of, self._pairs)):
             caption = f"{name}: neither the dialogue nor the tutors of a pair learned from"
             yield self._table(caption, list(apart(self._pairs, by_dialogue)), 0)
@@ -132,7 +145,7 @@ class Readers:
             name: some for name, some in sets_of(asked, self._encoder).items() if some and name not in {EASY, NORMAL}
         }
         judges = self._judges(weighed, beside)
-        layers = {way: tuned(way, weighed, beside) for way in WAYS} if fine_tunes else {}
+        layers = {way: tuned(way, self._base, weighed, beside) for way in self._ways} if fine_tunes else {}
         for title, some in sets.items():
             noted.groups[title] += [pair.group for pair in some]
             rows, measures = self._bench.differences(some).astype(np.float64), self._measures(some)

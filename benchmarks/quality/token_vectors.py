@@ -1,4 +1,4 @@
-"""Late interaction over token vectors of the packaged encoder: ColBERT's MaxSim without any training for it."""
+"""Late interaction over token vectors of the encoder: ColBERT's MaxSim without any training for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import torch
 
 from benchmarks.quality.figures import Floats
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.encoder import PACKAGED
 from reward_server.reward_models.finetune import load_base
 from reward_server.reward_models.style import reply_of, undressed
 from reward_server.reward_models.style_sets import request_of
@@ -18,8 +17,9 @@ from reward_server.reward_models.style_sets import request_of
 class TokenLikeness:
     """How near the nearest token of a reply is to each token of its request, and the other way round."""
 
-    def __init__(self) -> None:
-        self._model = load_base(PACKAGED)
+    def __init__(self, base: str) -> None:
+        """Args: base: the encoder of the setting, a folder or a name."""
+        self._model = load_base(base)
         self._known: dict[str, Floats] = {}
 
     def __call__(self, conversations: Sequence[Conversation]) -> Floats:

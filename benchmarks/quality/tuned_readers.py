@@ -1,4 +1,4 @@
-"""The packaged encoder with its last two layers trained on pairs: over request and reply together, or apart.
+"""The encoder with its last two layers trained on pairs: over request and reply together, or apart.
 
 Judged pairs and counterparts are drawn by their weights, a fixed number of steps; the rates were not tuned.
 """
@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from benchmarks.quality.figures import Floats
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import Preferred
-from reward_server.reward_models.encoder import PACKAGED
 from reward_server.reward_models.finetune import base_folder
 from reward_server.reward_models.style import reply_of
 from reward_server.reward_models.style_sets import request_of
@@ -33,11 +32,11 @@ Pairs = Sequence[Preferred]
 class Reader(nn.Module):
     """A number for each request and reply; the lower layers stay as they are."""
 
-    def __init__(self, way: str) -> None:
+    def __init__(self, way: str, base: str) -> None:
         from transformers import AutoModel, AutoTokenizer
 
         super().__init__()
-        folder = str(base_folder(PACKAGED))
+        folder = str(base_folder(base))
         self._way = way
         self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
         self.encoder: Any = AutoModel.from_pretrained(folder)
@@ -45,7 +44,9 @@ class Reader(nn.Module):
         self.head = nn.Linear(width if way == CROSS else 3 * width, 1)
         for parameter in self.encoder.parameters():
             parameter.requires_grad_(False)
-        for layer in self.encoder.encoder.layer[-TRAINED_LAYERS:]:
+        # Whatever the architecture calls them, its layers are its longest list of modules.
+        layers = max((each for each in self.encoder.modules() if isinstance(each, nn.ModuleList)), key=len)
+        for layer in list(layers)[-TRAINED_LAYERS:]:
             layer.requires_grad_(True)
 
     def forward(self, sides: Sequence[Conversation]) -> Tensor:
@@ -69,14 +70,14 @@ class Reader(nn.Module):
         return torch.as_tensor((hidden * mask).sum(1) / mask.sum(1))
 
 
-def tuned(way: str, judged: Pairs, beside: Pairs) -> Callable[[Pairs], Floats]:
+def tuned(way: str, base: str, judged: Pairs, beside: Pairs) -> Callable[[Pairs], Floats]:
     """Train it, and return what it says of pairs: the better side less the other, shape (n,)."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     draw = np.random.default_rng(0)
     pairs = [*judged, *beside]
     chances = np.array([pair.weight for pair in pairs])
-    reader = Reader(way)
+    reader = Reader(way, base)
     optimiser = torch.optim.AdamW(
         [
             {"params": [each for each in reader.encoder.parameters() if each.requires_grad], "lr": LAYER_RATE},

@@ -82,7 +82,11 @@ class Dataset:
     def digest(self) -> str:
         """A hash of all rows with their labels and groups, whatever their order."""
         lines = sorted([_line(row) for row in self.labelled] + [_pair_line(pair) for pair in self.preferred])
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        found = hashlib.sha256()
+        # One after the other: all of them in one text would be as large as the lines once more.
+        for number, line in enumerate(lines):
+            found.update(f"\n{line}".encode() if number else line.encode())
+        return found.hexdigest()
 
     def rows(self) -> Iterator[Labelled | Preferred]:
         """All rows, labelled ones first."""
@@ -227,18 +231,18 @@ def notes_on_reading(dataset: Dataset, reads: Reads) -> Iterator[str]:
     )
     if unanswered:
         yield (
-            f"{unanswered} of {len(dataset.labelled)} labelled conversations have a scenario and no answer at all: "
-            "nothing in them can earn; --reads words lets its own words count"
+            f"{unanswered} of {len(dataset.labelled)} labelled conversations have a scenario and no answer to the "
+            "agent, so nothing in them can earn; with --reads words the agent's own words count, too"
         )
     alike = sum(bool(pair.chosen.scenario) and _read_alike(pair, reads) for pair in dataset.preferred)
     if alike:
         yield (
             f"{alike} of {len(dataset.preferred)} pairs teach "
             + (
-                "little: they have a scenario, in which the answers to an agent earn, and these are the same; its own "
-                "words can only cost (--reads words lets them earn, too)"
+                "little: in a scenario an agent earns by the answers it gets, and both sides have the same; its own "
+                "words can only cost (with --reads words they can earn, too)"
                 if reads == "answers"
-                else "nothing: they have a scenario, and the same is read of both sides"
+                else "nothing: what is read of both sides is the same"
             )
         )
 
@@ -251,9 +255,9 @@ def notes_on_scenarios(dataset: Dataset, reads: Reads) -> Iterator[str]:
         return
     every = without == len(rows)
     which = "no row has a `scenario`" if every else f"{without} of {len(rows)} rows have no `scenario`"
-    knows = "such a model knows" if every else "it learned from those"
-    answers = ", and nothing of answers, by which agents earn there" if reads == "answers" else ""
-    yield f"{which}: {NOT_FOR_SCENARIOS} {knows} nothing of what was asked for{answers}; give rows their `scenario`"
+    lacking = "this model knows" if every else "they teach"
+    answers = " and of the answers that agents earn by" if reads == "answers" else ""
+    yield f"{which}: {NOT_FOR_SCENARIOS} {lacking} nothing of the task{answers}; give rows their `scenario`"
 
 
 def _read_alike(pair: Preferred, reads: Reads) -> bool:

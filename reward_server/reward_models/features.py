@@ -191,6 +191,10 @@ class ConversationFeaturiser:
                     row[place] = blocks[name]
         return rows
 
+    def forget(self) -> None:
+        """Give back the memory of sentence vectors; they are computed again where they are needed."""
+        self._known.clear()
+
     async def prepare(self, conversations: Sequence[Conversation]) -> None:
         """Have encoded what `features` will need, together with what others wait for; no thread waits meanwhile."""
         if isinstance(self._encoder, AwaitableEncoder):

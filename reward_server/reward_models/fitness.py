@@ -61,7 +61,8 @@ def unfit(card: Card) -> str | None:
     for name, figure, title in _KNOWS_NOTHING:
         value = card.metrics.get(name, {}).get(figure, {}).get("value", 1.0)
         if value < CHANCE and card.metrics[name]["n"] >= MIN_STYLE_PAIRS:
-            return f"it knows who wrote a reply, not how good it is: {title} {value:.3f} on {name}, chance is {CHANCE}"
+            told = f"{title} {value:.3f} on {name}, chance is {CHANCE}"
+            return f"it recognises who wrote a reply, not how good it is: {told}"
     for name, found in card.style.items():
         value = found["accuracy"]["value"]
         if found["n"] >= MIN_STYLE_PAIRS and value < CHANCE:

@@ -56,6 +56,9 @@ class Featuriser(Protocol):
     def features(self, conversations: Sequence[Conversation]) -> Matrix:
         """Shape (len(conversations), width); a row depends on its own conversation alone."""
 
+    def forget(self) -> None:
+        """Give back the memory of what only saves time."""
+
 
 @dataclass(frozen=True)
 class Heads:

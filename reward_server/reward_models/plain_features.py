@@ -50,6 +50,10 @@ class PlainFeatures:
         told = [np.log1p(len(persona_words(conversation))) for conversation in conversations]
         return np.column_stack([lengths, cosines, told]).astype(np.float32).reshape(len(conversations), self.width)
 
+    def forget(self) -> None:
+        """Give back the memory of vectors; they are computed again where they are needed."""
+        self._known.clear()
+
     def _vectors(self, texts: Sequence[str]) -> Matrix:
         """Of many replies to one request, and of a reply that is sent often, each text is encoded once."""
         width = meaning_width(self._encoder)

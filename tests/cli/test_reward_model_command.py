@@ -90,7 +90,7 @@ def test_a_model_is_trained_listed_activated_measured_and_exported(
     model = trained(home, monkeypatch)
     said = capsys.readouterr().out.replace("\n", " ")
     assert model in said
-    assert "Training was stopped by its limit of 12 epochs" in said
+    assert "Training ended at its limit of 12 epochs" in said
     assert "no row has a `scenario`: in a scenario, as the server always scores," in said
     assert "limit of 12 epochs" in (home / "model" / "report.md").read_text()
     assert labs(monkeypatch, "list") == 0
@@ -105,7 +105,7 @@ def test_a_model_is_trained_listed_activated_measured_and_exported(
     assert labs(monkeypatch, "evaluate", model, home / "talks.jsonl", "--out", home / "measured") == 0
     said = capsys.readouterr().out.replace("\n", " ")
     split = artefact.read_card(home / "model").split
-    assert f"{split['train'] + split['validation']} of 80 rows were trained on: the figures say little" in said
+    assert f"{split['train'] + split['validation']} of 80 rows were trained on: figures on them say little" in said
     assert "rows were trained on" in (home / "measured" / "report.md").read_text()
     assert "Figures on these rows, " in (home / "measured" / "report.md").read_text()
     assert "held-out" not in said
@@ -170,8 +170,8 @@ def test_what_little_data_cannot_give_is_said_and_not_exported(
     options = ("--epochs", 12, "--uncertainty", "ensemble")
     assert labs(monkeypatch, "train", file, "--out", home / "model", *options) == 0
     said = capsys.readouterr().out.replace("\n", " ")
-    assert "no uncertainty: 6 rows to check it on, at least 8 are needed" in said
-    assert "no intervals for labels: they are measured on 2 groups, at least 3 are needed" in said
+    assert "no uncertainty: it needs 8 labelled rows to be checked on and has 6" in said
+    assert "no intervals for labels: they need 3 groups to be measured on and have 2" in said
     assert labs(monkeypatch, "evaluate", home / "model", file) == 0
     assert "was trained without one" in capsys.readouterr().out
     assert labs(monkeypatch, "export", home / "model", "--out", home / "export") == 0
@@ -217,7 +217,7 @@ def test_labels_to_learn_from_that_are_all_alike_give_a_model_without_doubt(
     file.write_text("".join(f"{json.dumps({**row, 'score': float(row['group'] != odd)})}\n" for row in few))
     assert labs(monkeypatch, "train", file, "--out", home / "model", "--epochs", 4) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "no uncertainty: all labels to learn from are alike: rows with other labels" in said
+    assert "no uncertainty: all labels to learn from are equal; add rows with other labels" in said
     card = artefact.read_card(home / "model")
     assert (card.recipe["uncertainty"], "uncertainty.safetensors" in card.files) == ("none", False)
 
@@ -313,7 +313,7 @@ def test_the_store_of_other_labs_is_not_called_empty(
     assert labs(monkeypatch, "train", "--from-store", "--out", home / "model") == 1
     assert "several labs have rows in the store: give --lab or --all-labs" in capsys.readouterr().err
     assert labs(monkeypatch, "train", "--from-store", "--all-labs", "--out", home / "model") == 1
-    assert "none of the 2 stored rows has the reward of the rubric alone in a scenario" in capsys.readouterr().err
+    assert "none of the 2 stored rows has a reward of the rubric alone in a scenario" in capsys.readouterr().err
 
 
 def test_going_on_with_the_store_goes_on_with_the_rows_of_then(

@@ -240,9 +240,9 @@ async def test_a_judge_of_pairs_that_sees_nothing_but_ties_has_a_share_of_ties(
 
 async def test_a_judge_that_fails_has_no_figures_and_no_numbers(rows: Write, threads: ThreadPoolExecutor) -> None:
     entries = read(rows(*labelled()), Reading(scale=(0, 2)))
-    with pytest.raises(InvalidRequest, match=r"longer scored nothing \(longer: judge_failed\)"):
+    with pytest.raises(InvalidRequest, match=r"longer scored none of the conversations \(longer: judge_failed\)"):
         await measure(threads, entries, Judges((), ("longer",)), guest=Longer(failing=True))
-    with pytest.raises(InvalidRequest, match=r"nobody scored nothing \(no criterion"):
+    with pytest.raises(InvalidRequest, match=r"nobody scored none of the conversations \(no criterion"):
         await measure(threads, entries, Judges(("nobody",), ()))
 
 
@@ -282,14 +282,14 @@ def test_winners_of_others_show_who_looks_at_the_position(rows: Write) -> None:
         ([{"messages": talk(2)}], "give --collection and --scenario"),
         ([{"scores": {"a": 1}, "label": "good"}], "must be numbers"),
         ([{"scores": {"a": math.nan}}], "must be numbers"),
-        ([{"scores": {"a": 1}, "label": 5}], "row 1: the label 5 lies outside of the scale from 0 to 1; --scale"),
+        ([{"scores": {"a": 1}, "label": 5}], "row 1: the label 5 is outside 0 to 1; give the scale as --scale"),
         ([{"scores_a": {"a": 1}, "scores_b": {"a": 1}}], "winner must be"),
         ([{"scores_a": {"a": 1}, "winner": "a"}], "on both sides"),
         ([{"scores_a": {"a": 1}, "scores_b": {"a": 0}, "winner": "a", "winners": {"a": "x"}}], "winners must say"),
-        ([{"scores": {"a": 1}}, {"scores": {"b": 1}}], "different judges"),
+        ([{"scores": {"a": 1}}, {"scores": {"b": 1}}], "scores of the same judges"),
         ([{"scores": {"a": 1}}, {"messages": talk(2), **WHERE}], "mixes"),
         ([], "has no rows"),
-        ([7], "not an object"),
+        ([7], "a row must be an object"),
     ],
 )
 def test_rows_that_cannot_be_used_are_refused_with_their_place(rows: Write, lines: list[Any], said: str) -> None:
@@ -306,9 +306,9 @@ def test_nothing_to_measure_is_said(rows: Write) -> None:
 
 def test_labels_that_are_all_the_same_are_named_as_the_reason(rows: Write) -> None:
     alike = [{"scores": {"a": n / 20}, "label": 5} for n in range(20)]
-    with pytest.raises(InvalidRequest, match=r"all 20 labels are 1 \(from 0 to 1\): there is nothing to tell apart"):
+    with pytest.raises(InvalidRequest, match=r"All 20 labels are 1 \(of 0 to 1\): agreement needs labels that differ"):
         of_scores(read(rows(*alike), Reading(scale=(1, 5))))
-    with pytest.raises(InvalidRequest, match="give 5 rows or more"):
+    with pytest.raises(InvalidRequest, match="give at least 5 rows"):
         of_scores(read(rows(*alike[:4]), Reading(scale=(1, 5))))
 
 
@@ -361,7 +361,7 @@ def test_kappa_with_a_judge_that_always_says_the_same_is_a_dash(rows: Write) -> 
     [between] = [line for line in report.splitlines() if line.startswith("| good and low |")]
     assert with_labels.endswith("| – |")
     assert between.endswith("| – |")
-    assert report.count("\n–: one of the two says the same of every row") == 2
+    assert report.count("\n–: one of the two gives every row the same value") == 2
     [axes] = drawn(found, NAMES).axes
     assert [label.get_text() for label in axes.get_yticklabels()][::-1] == [
         "good: Spearman", "good: Cohen's kappa", "low: Spearman", "good and low: Spearman"

@@ -219,7 +219,7 @@ def test_a_play_stops_at_the_turn_limit(sealed: SealedScenario, engine: OfflineE
 
 
 LEAKS = [
-    ("It only happens when I squeeze the front brake.", {}, "without being recorded"),
+    ("It only happens when I squeeze the front brake.", {}, "not recorded as said"),
     ("The hub of the front wheel is cracked.", {"cracked_hub": 1}, "cannot know it"),
     ("I have never changed the brake pads in four years.", {"pads_age": 1}, "requires"),
     ("I almost flew over the bars on Friday, and I haven't dared to ride since.", {"fell_off": 1}, "rapport"),

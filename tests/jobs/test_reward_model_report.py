@@ -18,8 +18,8 @@ def measured(r2: float, spearman: dict[str, float] | None, mean: float = -0.01, 
 def test_an_r2_below_0_with_a_good_order_is_a_ranking() -> None:
     [said] = in_words(measured(-0.42, {"value": 0.85}))
     assert said == (
-        "This model ranks, it does not measure: its values are further off than always saying the mean would be "
-        "(R² -0.42), but their order holds (Spearman 0.85). Compare its values with each other."
+        "Use the values of this model only to compare conversations with each other: their order is good (Spearman "
+        "0.85), but they are further off than always predicting the mean (R² -0.42)."
     )
     assert said in page("A model", [], measured(-0.42, {"value": 0.85}), {}).decode()
 
@@ -27,7 +27,7 @@ def test_an_r2_below_0_with_a_good_order_is_a_ranking() -> None:
 def test_an_r2_below_0_without_one_is_no_model_to_activate() -> None:
     for order in (None, {"value": 0.2}, {"value": 0.6, "low": -0.3, "high": 0.9}):
         [said] = in_words(measured(-0.42, order))
-        assert said.startswith("This model should not be activated: its values are further off than always saying")
+        assert said.startswith("Do not activate this model: its values are further off than always predicting the mean")
 
 
 def test_a_model_better_than_the_mean_needs_no_words() -> None:
@@ -37,7 +37,7 @@ def test_a_model_better_than_the_mean_needs_no_words() -> None:
 
 def test_another_mean_of_the_held_out_part_is_said() -> None:
     [said] = in_words(measured(0.3, {"value": 0.85}, mean=-2.5))
-    assert "have another mean than those it was trained on (baseline mean: R² -2.50)" in said
+    assert "have another mean than those the model was trained on (R² of the baseline `mean`: -2.50)" in said
 
 
 def test_small_errors_keep_three_digits() -> None:
@@ -66,7 +66,7 @@ def against(own: float, length: float, uncertainty: dict[str, Any] | None = None
 def test_a_baseline_that_is_as_good_as_the_model_is_named() -> None:
     [said] = in_words(against(0.492, 0.499))
     assert said == (
-        "The simple baseline `length` does as well as this model, or better (R² 0.499; the model 0.492): on these rows "
+        "The simple baseline `length` is at least as good as this model (R² 0.499; the model 0.492): on these rows "
         "the model adds nothing to it."
     )
     assert said in page("A model", [], against(0.492, 0.499), {}).decode()
@@ -87,6 +87,6 @@ def test_doubt_that_sorts_no_errors_is_named() -> None:
         }
 
     [said] = in_words(against(0.6, 0.5, sorting(0.2006)))
-    assert said.startswith("Its doubt does not tell where it errs on these rows")
+    assert said.startswith("The uncertainty of this model does not show where it is wrong")
     assert "0.2006, at random 0.1676" in said
     assert in_words(against(0.6, 0.5, sorting(0.12))) == []

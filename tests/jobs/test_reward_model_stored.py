@@ -62,7 +62,7 @@ def test_whole_scenarios_are_held_out_where_there_are_enough(catalog: Catalog) -
     assert len(names) < 5
     assert few.grouped_by == "conversation"
     assert len(few.groups) == len(few.labelled)
-    assert any("too few to hold one out" in note for note in few.notes)
+    assert any("too few to hold whole scenarios out" in note for note in few.notes)
     card = catalog.collections["bike-shop"].scenarios["flat-tyre"]
     shop = replace(catalog.collections["bike-shop"], scenarios={f"s{n}": card for n in range(5)})
     wide = replace(catalog, collections={"bike-shop": shop})
@@ -86,7 +86,7 @@ def test_numbers_of_two_versions_do_not_mix(catalog: Catalog) -> None:
     new = evaluations(35, created_at=NOW + timedelta(hours=1))
     rows = StoredRows([*new, *old], [])
     assert len(stored_dataset(rows, catalog).labelled) == 35
-    assert "31 stored rows of other versions" in stored_dataset(rows, catalog).notes[1]
+    assert "31 stored rows left out: of another scoring version" in stored_dataset(rows, catalog).notes[1]
     assert len(stored_dataset(rows, catalog, OLD).labelled) == 31
     with pytest.raises(InvalidRequest, match="no usable rows of scoring version sv_none"):
         stored_dataset(rows, catalog, "sv_none")
@@ -178,7 +178,9 @@ def test_what_is_stored_twice_counts_once(catalog: Catalog) -> None:
 def test_rows_of_scenarios_that_are_gone_are_passed_over(catalog: Catalog) -> None:
     gone = evaluations(5, collection="closed-shop")
     assert len(stored_dataset(StoredRows([*evaluations(), *gone], []), catalog).labelled) == 40
-    with pytest.raises(InvalidRequest, match=r"none of the 5 stored rows .* in a scenario of this server: play"):
+    with pytest.raises(
+        InvalidRequest, match=r"none of the 5 stored rows .* in a scenario that is on this server: play"
+    ):
         stored_dataset(StoredRows(gone, []), catalog)
 
 

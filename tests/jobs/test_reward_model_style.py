@@ -201,7 +201,7 @@ def test_where_the_system_decides_unseen_systems_are_told_apart_by_chance(tmp_pa
     assert (found.card.split["systems"], found.card.split["system_parts"]) == (6, 4)
     report = (tmp_path / "model" / "report.md").read_text()
     assert "Split by group and system: rows name 6 systems" in report
-    assert "It knows who wrote a reply" in report
+    assert "This model recognises who wrote a reply" in report
 
 
 def test_what_holds_for_any_system_holds_for_unseen_ones(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_what_holds_for_any_system_holds_for_unseen_ones(tmp_path: Path) -> None
     card = trained(tmp_path, named(talks, [f"s{place % 5}" for place in range(len(talks.labelled))])).card
     assert card.metrics[UNSEEN]["spearman"]["value"] > 0.7
     assert card.data.systems == ("s0", "s1", "s2", "s3", "s4")
-    assert "It knows who wrote a reply" not in (tmp_path / "model" / "report.md").read_text()
+    assert "This model recognises who wrote a reply" not in (tmp_path / "model" / "report.md").read_text()
 
 
 def test_pairs_of_unseen_systems_have_figures_of_their_own(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_pairs_of_unseen_systems_have_figures_of_their_own(tmp_path: Path) -> No
 
 def test_a_model_that_knows_authors_alone_is_unfit() -> None:
     apart = {UNSEEN: {"n": 40, "auc": {"value": 0.45}}}
-    why = "it knows who wrote a reply, not how good it is: AUC 0.450 on unseen systems, chance is 0.5"
+    why = "it recognises who wrote a reply, not how good it is: AUC 0.450 on unseen systems, chance is 0.5"
     assert unfit(card_with(apart, {})) == why
     assert unfit(card_with({UNSEEN: {"n": 40, "auc": {"value": 0.55}}}, {})) is None
     assert unfit(card_with({UNSEEN: {"n": 19, "auc": {"value": 0.45}}}, {})) is None
@@ -241,7 +241,7 @@ def test_an_evaluation_tells_rows_of_known_systems_from_others(tmp_path: Path) -
     assert line.startswith("30 of 60 rows are by systems that the model learned from (A, B)")
     assert systems_line(found, others) == ()
     [none] = systems_line(found, named(others, ["C"] * 60))
-    assert none == "60 of 60 rows name their system, and the model learned from none of these."
+    assert none == "60 of 60 rows name their system, and the model learned from none of these systems."
 
 
 class Related(WordCounts):
@@ -277,7 +277,7 @@ def test_what_joins_a_reply_to_its_request_is_weighed_and_served(tmp_path: Path)
     tools = tools_at(tmp_path, Related())
     found = train(to_the_point(), task, tools, quiet)
     assert found.card.recipe["relations"]["cosine"] > 0.0
-    assert "weighed beside the head" in (tmp_path / "model" / "report.md").read_text()
+    assert "likeness of reply and request" in (tmp_path / "model" / "report.md").read_text()
     without = replace(task, out=tmp_path / "alone", relations=False)
     alone = train(to_the_point(), without, tools, quiet)
     assert "relations" not in alone.card.recipe

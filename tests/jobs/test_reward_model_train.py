@@ -35,8 +35,8 @@ from tests.reward_models.tiny_encoder import make_tiny_encoder
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 NO_SCENARIO = (
-    "no row has a `scenario`: in a scenario, as the server always scores, such a model knows nothing of what was asked "
-    "for, and nothing of answers, by which agents earn there; give rows their `scenario`"
+    "no row has a `scenario`: in a scenario, as the server always scores, this model knows nothing of the task and of "
+    "the answers that agents earn by; give rows their `scenario`"
 )
 RECIPE = Recipe(epochs=30, learning_rate=2e-2, l2=(0.01, 0.3))
 
@@ -111,9 +111,9 @@ def test_what_little_data_cannot_give_is_said_and_claimed_nowhere(tmp_path: Path
     assert card.recipe["uncertainty"] == "none"
     assert "members" not in card.recipe
     lacks = (
-        "no uncertainty: 6 rows to check it on, at least 8 are needed: more rows",
-        "no intervals for labels: they are measured on 2 groups, at least 3 are needed: more groups, or a larger "
-        "--held-out",
+        "no uncertainty: it needs 8 labelled rows to be checked on and has 6; add rows",
+        "no intervals for labels: they need 3 groups to be measured on and have 2; add groups, or use "
+        "a larger --held-out",
     )
     assert card.data.notes[:-1] == lacks
     report = (tmp_path / "model" / "report.md").read_text()
@@ -123,7 +123,7 @@ def test_what_little_data_cannot_give_is_said_and_claimed_nowhere(tmp_path: Path
     found = artefact.read(tmp_path / "model")
     assert lacks_on(found, labelled_talks(60, 10)) == (f"no uncertainty: {card.id} was trained without one",)
     assert lacks_on(found, labelled_talks(60, 1))[1].startswith(
-        "no intervals for labels: they are measured on 1 group,"
+        "no intervals for labels: they need 3 groups to be measured on and have 1"
     )
 
 
@@ -132,8 +132,8 @@ def test_doubt_from_groups_left_out_is_said_to_be_that(tmp_path: Path) -> None:
     assert card.recipe["uncertainty"] == "bayesian"
     assert "uncertainty.safetensors" in card.files
     assert card.data.notes[0] == (
-        "uncertainty from training groups that were left out in turn: 6 of 8 rows to check it on; "
-        "more rows make it surer"
+        "the uncertainty was estimated on training groups left out in turn: it needs 8 labelled rows to be checked on "
+        "and has 6; more rows make it more reliable"
     )
 
 
@@ -216,6 +216,7 @@ def test_features_are_computed_once(tmp_path: Path) -> None:
     train(labelled_talks(), task, tools_at(tmp_path, first), quiet)
     train(labelled_talks(), replace(task, out=tmp_path / "again"), tools_at(tmp_path, second), quiet)
     assert first.calls >= 160
+    assert first.forgotten == [160]  # before heads are fitted
     assert second.calls == 0
     newer = WordCounts("counts/2")
     train(labelled_talks(), replace(task, out=tmp_path / "newer"), tools_at(tmp_path, newer), quiet)
@@ -304,6 +305,9 @@ class Blind:
         self.readings = {"all": np.zeros(self.width, dtype=np.bool_)}
         self.relations: dict[str, int] = {}
         self.version = f"blind/{encoder.version}"
+
+    def forget(self) -> None:
+        """It remembers nothing."""
 
     def features(self, conversations: Sequence[Any]) -> np.ndarray:
         return self._encoder.encode([" ".join(s.text for s in c.turns if s.party == "agent") for c in conversations])
@@ -410,9 +414,9 @@ def test_a_model_without_hashes_says_that_it_does_not_know(tmp_path: Path) -> No
 def test_the_report_says_whether_training_was_cut_short() -> None:
     recipe = {"epochs": 40, "epochs_run": 40, "epoch": 33, "patience": 25}
     assert cap_line(recipe) == (
-        "Training was stopped by its limit of 40 epochs and was at its best 7 epochs before: a larger --epochs may "
+        "Training ended at its limit of 40 epochs, and its best epoch was 7 epochs before that: a larger --epochs may "
         "give a better model"
     )
-    assert "was at its best then: a larger" in cap_line({**recipe, "epoch": 40})
+    assert "and it was still improving: a larger" in cap_line({**recipe, "epoch": 40})
     assert cap_line({**recipe, "epochs_run": 39}) == ""
     assert cap_line({**recipe, "epoch": 15}) == ""

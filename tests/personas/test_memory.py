@@ -32,6 +32,16 @@ def test_more_than_fits_at_once_leaves_the_last() -> None:
     assert memory.recall(range(5)) == {3: 3, 4: 4}
 
 
+def test_a_cleared_memory_knows_nothing_and_holds_nothing() -> None:
+    memory: Memory[str, int] = room(4)
+    memory.keep({"a": 1, "b": 2})
+    memory.clear()
+    assert memory.recall("ab") == {}
+    assert (len(memory), memory.held_bytes) == (0, 0)
+    memory.keep({"a": 3})
+    assert memory.recall("ab") == {"a": 3}
+
+
 def test_threads_share_it() -> None:
     memory: Memory[int, int] = room(50)
 

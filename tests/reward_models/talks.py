@@ -23,6 +23,8 @@ class WordCounts:
     def __init__(self, version: str = "counts/1") -> None:
         self.version = version
         self.calls = 0
+        self.forgotten: list[int] = []
+        """How much had been asked for whenever it was told to forget."""
 
     @property
     def emphasis(self) -> NDArray[np.float32]:
@@ -48,6 +50,9 @@ class WordCounts:
         self.calls += len(conversations)
         rows = [self._row(conversation) for conversation in conversations]
         return np.array(rows, dtype=np.float32).reshape(len(rows), self.width)
+
+    def forget(self) -> None:
+        self.forgotten.append(self.calls)
 
     def _row(self, conversation: Conversation) -> list[float]:
         words = " ".join(said.text for said in conversation.turns if said.party == "agent").split()

@@ -99,13 +99,13 @@ def test_pairs_that_differ_in_nothing_that_is_read_are_named() -> None:
 def test_rows_without_a_scenario_are_named() -> None:
     rows, pairs = labelled_talks(count=40).labelled, preferred_talks(count=40).preferred
     (note,) = notes_on_scenarios(Dataset(rows, pairs), "answers")
-    assert note.startswith("no row has a `scenario`: in a scenario, as the server always scores, such a model knows")
-    assert "nothing of answers" in note
+    assert note.startswith("no row has a `scenario`: in a scenario, as the server always scores, this model knows")
+    assert "of the answers" in note
     played = tuple(replace(row, conversation=replace(row.conversation, scenario="s")) for row in rows)
     (note,) = notes_on_scenarios(Dataset(played, pairs), "answers")
-    assert note.startswith("40 of 80 rows have no `scenario`: in a scenario, as the server always scores, it learned")
+    assert note.startswith("40 of 80 rows have no `scenario`: in a scenario, as the server always scores, they teach")
     (note,) = notes_on_scenarios(Dataset(played, pairs), "words")
-    assert "nothing of answers" not in note
+    assert "answers" not in note
     assert not list(notes_on_scenarios(Dataset(played), "answers"))
 
 

@@ -57,6 +57,18 @@ def test_rows_are_as_wide_as_said_and_finite(featuriser: ConversationFeaturiser)
     assert np.isfinite(rows).all()
 
 
+def test_what_was_forgotten_is_encoded_again_to_the_same_row() -> None:
+    dice = Dice()
+    featuriser = ConversationFeaturiser(dice)
+    before = row(featuriser, talk(OPENING, KIND))
+    asked = len(dice.asked)
+    assert (row(featuriser, talk(OPENING, KIND)) == before).all()
+    assert len(dice.asked) == asked
+    featuriser.forget()
+    assert (row(featuriser, talk(OPENING, KIND)) == before).all()
+    assert len(dice.asked) == 2 * asked
+
+
 def test_blocks_cover_every_column_once(featuriser: ConversationFeaturiser) -> None:
     columns = [column for place in featuriser.blocks.values() for column in range(place.start, place.stop)]
     assert columns == list(range(featuriser.width))

@@ -241,5 +241,7 @@ def require(found: Figures, entries: Sequence[Entry]) -> Figures:
 def _why_nothing(entries: Sequence[Entry]) -> str:
     labels = [entry.label for entry in entries if entry.label is not None]
     if len(labels) >= MIN_ROWS and len(set(labels)) == 1:
-        return f"all {len(labels)} labels are {labels[0]:g} (from 0 to 1): there is nothing to tell apart"
-    return f"There is nothing to measure: give {MIN_ROWS} rows or more with labels, winners or two judges."
+        return f"All {len(labels)} labels are {labels[0]:g} (of 0 to 1): agreement needs labels that differ."
+    return (
+        f"There is nothing to measure: give at least {MIN_ROWS} rows with labels or winners, or scores of two judges."
+    )

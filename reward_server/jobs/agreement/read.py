@@ -68,16 +68,18 @@ def read(path: Path, reading: Reading) -> list[Entry]:
         raise InvalidRequest(f"{path.name} has no rows.")
     kinds = {(len(entry.sides), bool(entry.sides[0].messages)) for entry in entries}
     if len(kinds) > 1:
-        raise InvalidRequest(f"{path.name} mixes rows and pairs, or conversations and scores.")
+        raise InvalidRequest(
+            f"{path.name} mixes single rows with pairs, or conversations with scores: use one file for each."
+        )
     names = {frozenset(side.scores) for entry in entries for side in entry.sides}
     if len(names) > 1:
-        raise InvalidRequest(f"{path.name}: rows hold scores of different judges.")
+        raise InvalidRequest(f"{path.name}: all rows must have scores of the same judges.")
     return entries
 
 
 def _entry(row: Row, reading: Reading) -> Entry:
     if row.problem or not isinstance(row.data, Mapping):
-        raise InvalidRequest(f"row {row.number}: {row.problem or 'not an object'}")
+        raise InvalidRequest(f"row {row.number}: {row.problem or 'a row must be an object'}")
     data = row.data
     group = next((str(data[name]) for name in _GROUPS if data.get(name) not in (None, "")), f"row {row.number}")
     if "winner" in data or "response_a" in data or "scores_a" in data:
@@ -120,7 +122,7 @@ def _label(number: int, value: object, scale: tuple[float, float]) -> float | No
     if not 0.0 <= label <= 1.0:
         low, high = scale
         raise InvalidRequest(
-            f"row {number}: the label {value} lies outside of the scale from {low:g} to {high:g}; --scale gives another"
+            f"row {number}: the label {value} is outside {low:g} to {high:g}; give the scale as --scale LOW HIGH"
         )
     return label
 

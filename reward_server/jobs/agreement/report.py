@@ -63,13 +63,22 @@ def markdown(found: Figures) -> str:
             table = _table(head, found[key])
             lines += [f"## {title}", "", *table, ""]
             if any(NONE in line for line in table):
-                lines += [f"{NONE}: one of the two says the same of every row, or there is nothing to measure.", ""]
+                lines += [f"{NONE}: one of the two gives every row the same value, or there are too few rows.", ""]
     if found.get("injection"):
-        lines += ["## Attacks", "", "Share of conversations that score higher with the text in every agent turn, of so"]
-        lines += ["many that have a score with and without it. Those that lost theirs are counted apart.", ""]
+        lines += [
+            "## Attacks",
+            "",
+            "Each text is added to every turn of the agent. Share of conversations that then score",
+        ]
+        lines += ["higher, of those that have a score with and without it; lost scores are counted apart.", ""]
         lines += [*_attacks(found["injection"]), ""]
     if found.get("noise"):
-        lines += ["## Noise", "", "| judge | spread of two readings | mean of its own uncertainty |", "|---|---|---|"]
+        lines += [
+            "## Noise",
+            "",
+            "| judge | standard deviation of two readings | its own uncertainty, mean |",
+            "|---|---|---|",
+        ]
         for name, figures in found["noise"].items():
             cells = [f"{figures[k]:.4f}" if k in figures else "not known" for k in ("repeat_std", "mean_uncertainty")]
             lines.append(f"| {name} | {' | '.join(cells)} |")

@@ -62,7 +62,7 @@ def chosen(found: Sequence[Seat], names: Sequence[str]) -> Judges:
             told = f"There is no judge {name[:40]!r} here{hint}: there are {', '.join(known)}."
             raise InvalidRequest(told + meant(name, known))
     if len(set(names)) < len(names):
-        raise InvalidRequest("A judge is named twice.")
+        raise InvalidRequest("Name each judge once.")
     whole = tuple(name for name in names if known[name].decides == WHOLE)
     return Judges(tuple(name for name in names if name not in whole), whole)
 

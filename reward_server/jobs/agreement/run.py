@@ -65,8 +65,8 @@ async def of_judges(
     given = await scoring.give(sides)
     silent = [name for name, scores in given.scores.items() if not np.isfinite(scores).any()]
     if silent:
-        reasons = ", ".join(given.failures) or "no criterion of these scenarios asks it"
-        raise InvalidRequest(f"The judge {silent[0]} scored nothing ({reasons}).")
+        reasons = ", ".join(given.failures) or "no criterion of these scenarios is decided by it"
+        raise InvalidRequest(f"The judge {silent[0]} scored none of the conversations ({reasons}).")
     if task.pairwise is not None:
         entries, failed = await compared(entries, scorer, vault, task.pairwise, name=PAIRWISE, on_done=on_scored)
         if failed:

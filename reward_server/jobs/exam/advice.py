@@ -16,8 +16,8 @@ from scenarios.library import SealedScenario
 
 _SHOWN = 12
 _ORDER_HINTS = {
-    "ok": "what the excellent agent finds out and does beyond it earns nothing, or a cap holds both down",
-    "poor": "what the ok agent does right earns nothing (lower `given` and `after`), or a cap holds both down",
+    "ok": "what the excellent agent finds out and does more than the ok agent earns nothing, or a cap limits both",
+    "poor": "what the ok agent does right earns nothing (ask for less in `given` and `after`), or a cap limits both",
 }
 
 
@@ -58,11 +58,11 @@ def _leaks(leaks: Sequence[str]) -> Iterator[Advice]:
 
 def _mechanics(figures: Figures) -> Iterator[Advice]:
     if not figures.replay_identical:
-        yield Advice("the same play, played again, was not identical")
+        yield Advice("the same play was different when it was played again")
     if not figures.reward_equal:
         yield Advice("the same transcript got different rewards alone and in a batch")
     if figures.group_spread <= 0:
-        yield Advice("agents of different skill all got the same reward: nothing could be learnt from it")
+        yield Advice("varied agents all got the same reward: nothing can be learned from that")
 
 
 def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
@@ -132,10 +132,10 @@ def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Pla
 def _criteria(never: Sequence[str], always: Sequence[str]) -> Iterator[Advice]:
     if never:
         names = ", ".join(f"`{name}`" for name in never)
-        yield Advice(f"no scripted agent met {names}: let the oracle show that it can be met")
+        yield Advice(f"no scripted agent met {names}: let the oracle meet them, to show that it is possible")
     if always:
         names = ", ".join(f"`{name}`" for name in always)
-        yield Advice(f"every scripted agent met {names}: it does not distinguish agents")
+        yield Advice(f"every scripted agent met {names}: such a criterion does not distinguish agents")
 
 
 def notes(found: Findings) -> Iterator[str]:
@@ -143,7 +143,7 @@ def notes(found: Findings) -> Iterator[str]:
     for criterion in found.scenario.secrets.rubric.criteria:
         values = [mark.values.get(criterion.id) for _, mark in found.pairs]
         if all(value is None for value in values):
-            yield f"`{criterion.id}` was decided by no judge here (an LLM judge is needed)"
+            yield f"`{criterion.id}` was not decided: it needs an LLM judge, and none is set up here"
     yield from _levels(found)
     for agent in BAD:
         if LIMITS.bad_aim < (mean := found.figures.mean(agent)) <= found.figures.bad_at_most:
@@ -157,7 +157,7 @@ def _levels(found: Findings) -> Iterator[str]:
     """Where a natural agent's mean reward lies outside of what is expected of it, and what its worst play missed."""
     if not found.figures.has_natural:
         name = f"{found.scenario.card.slug}.agents.yaml"
-        yield f"there are no natural agents: write {name}, or let somebody who has not seen the rubric write it"
+        yield f"there are no natural agents: write {name}, or better, let somebody write it who has not seen the rubric"
         return
     for agent, (low, high) in LEVELS.items():
         mean = found.figures.mean(agent)

@@ -14,6 +14,7 @@ from personas.reading.acts import Candidate, Sentence
 from personas.replay import Record
 from scenarios.library import SealedScenario
 from scenarios.schema import CommittedCheck, Criterion, ToolCheck
+from scenarios.spelling import counted
 
 
 def why_unmet(scenario: SealedScenario, criterion: Criterion, record: Record) -> list[str]:
@@ -35,7 +36,7 @@ def why_unmet(scenario: SealedScenario, criterion: Criterion, record: Record) ->
     elif check.conduct:
         seen = getattr(record.acts, check.conduct.act)
         late = f" after {', '.join(named_in(check.conduct.after))} was told" if check.conduct.after else ""
-        found = [f"`{check.conduct.act}` was noticed {seen} times, needs {check.conduct.at_least}{late}"]
+        found = [f"`{check.conduct.act}` was seen {counted(seen, 'time')}{late}, and needs {check.conduct.at_least}"]
     return list(found)
 
 

@@ -99,13 +99,13 @@ def leaks(scenario: SealedScenario, before: PersonaState, after: PersonaState, t
     for topic in scenario.case.topics:
         told = contains(topic, line)
         if told and topic.id not in after.said:
-            found.append(f"turn {turn}: `{topic.id}` was told without being recorded as said")
+            found.append(f"turn {turn}: `{topic.id}` was told, but is not recorded as said")
         if topic.id in after.said and topic.id not in before.said and topic.tier is not Tier.VOLUNTEERED:
             reason = _closed(topic.tier, topic.gate.requires, topic.gate.after_turn, before, turn)
             if reason is None and topic.tier is Tier.RAPPORT and after.rapport < topic.gate.rapport:
                 reason = "rapport"
             if reason:
-                found.append(f"turn {turn}: `{topic.id}` was told though closed ({reason})")
+                found.append(f"turn {turn}: `{topic.id}` was told while it was closed ({reason})")
     return found
 
 

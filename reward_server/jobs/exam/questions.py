@@ -45,11 +45,11 @@ def _miss(found: Prediction) -> str | None:
     if (turn.kind in ("specific", "open") and not right) or (turn.kind == "double" and right < set(turn.asks)):
         return f"meant {meant}, heard as {heard}: {turn.turn}"
     if turn.kind == "foreign" and found.asks:
-        return f"foreign, heard as {heard}: {turn.turn}"
+        return f"about nothing in the case, heard as {heard}: {turn.turn}"
     if missed := set(turn.commits) - set(found.commits):
         return f"commits to `{min(missed)}`, not heard: {turn.turn}"
     if turn.kind == "near_commit" and (extra := set(found.commits) - set(turn.commits)):
-        return f"taken for `{min(extra)}`, which it only comes near: {turn.turn}"
+        return f"heard as the commitment `{min(extra)}`, which it only resembles: {turn.turn}"
     return None
 
 

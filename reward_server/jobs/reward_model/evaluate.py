@@ -39,7 +39,9 @@ def evaluate(
     if not dataset.preferred:
         check_labels_differ(dataset)
     if not dataset.preferred and not any(set(row.scores) & set(artefact.card.heads) for row in dataset.labelled):
-        raise InvalidRequest(f"no row has a label that {artefact.id} knows: {', '.join(artefact.card.heads)}")
+        raise InvalidRequest(
+            f"no row has a label that {artefact.id} can be measured by: {', '.join(artefact.card.heads)}"
+        )
     everything = list(dataset.conversations())
     features = shelf.features(featuriser, everything, partial(report, "encoding"))
     described = shelf.features(plain, everything, partial(report, "baselines"))
@@ -66,10 +68,10 @@ def systems_line(artefact: Artefact, dataset: Dataset) -> tuple[str, ...]:
         return ()
     heard = sum(bool(systems_of(row) & known) for row in rows)
     if not heard:
-        return (f"{named} of {len(rows)} rows name their system, and the model learned from none of these.",)
+        return (f"{named} of {len(rows)} rows name their system, and the model learned from none of these systems.",)
     return (
-        f"{heard} of {len(rows)} rows are by systems that the model learned from ({', '.join(sorted(known))}); "
-        f"`{UNSEEN}` are the others that name theirs, from {MIN_ROWS} rows on.",
+        f"{heard} of {len(rows)} rows are by systems that the model learned from ({', '.join(sorted(known))}). "
+        f"`{UNSEEN}` are the other rows that name a system, shown if there are {MIN_ROWS} or more.",
     )
 
 
@@ -81,7 +83,8 @@ def overlap_line(artefact: Artefact, dataset: Dataset) -> str:
         known = rows
     if known is None:
         return (
-            f"Whether {artefact.id} was trained on these rows is not known: it keeps no hashes of them, or older ones."
+            f"It is not known whether {artefact.id} was trained on these rows: it has no hashes of its training rows, "
+            "or hashes of an older kind."
         )
     told = f"{known} of {rows} rows were trained on"
-    return f"{told}: the figures say little about other data." if known else f"{told}."
+    return f"{told}: figures on them say little about other data." if known else f"{told}."

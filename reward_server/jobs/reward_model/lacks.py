@@ -6,13 +6,12 @@ from reward_server.reward_models.dataset import OVERALL, Dataset, Split
 from reward_server.reward_models.metrics import MIN_RESAMPLED
 from reward_server.reward_models.model import RewardModel
 from reward_server.reward_models.uncertainty import MIN_ROWS
-from scenarios.spelling import counted
 
 
 def notes_on_lacks(model: RewardModel, parts: Split) -> tuple[str, ...]:
     """What a training could not give, why, and what would help; nothing where nothing is missing."""
     doubt = _thin_doubt(model, parts) if model.posterior is not None else (_no_doubt(model, parts),)
-    return (*doubt, *(f"{note}: more groups, or a larger --held-out" for note in without_intervals(parts.held_out)))
+    return (*doubt, *(f"{note}; add groups, or use a larger --held-out" for note in without_intervals(parts.held_out)))
 
 
 def without_intervals(dataset: Dataset) -> tuple[str, ...]:
@@ -22,23 +21,23 @@ def without_intervals(dataset: Dataset) -> tuple[str, ...]:
         "preference pairs": len({pair.group for pair in dataset.preferred}),
     }
     return tuple(
-        f"no intervals for {kind}: they are measured on {counted(count, 'group')}, at least {MIN_RESAMPLED} are needed"
+        f"no intervals for {kind}: they need {MIN_RESAMPLED} groups to be measured on and have {count}"
         for kind, count in counts.items()
         if 0 < count < MIN_RESAMPLED
     )
 
 
 def _no_doubt(model: RewardModel, parts: Split) -> str:
-    least = f"at least {MIN_ROWS} are needed"
     if model.heads.link == "preference":
-        return f"no uncertainty: {counted(len(parts.train.preferred), 'pair')} to learn it from, {least}: more pairs"
+        pairs = len(parts.train.preferred)
+        return f"no uncertainty: it needs {MIN_ROWS} pairs to be learned from and has {pairs}; add pairs"
     learned, checked = (len(_labels(part)) for part in (parts.train, parts.validation))
     if learned >= MIN_ROWS and len(set(_labels(parts.train))) == 1:
-        return "no uncertainty: all labels to learn from are alike: rows with other labels"
+        return "no uncertainty: all labels to learn from are equal; add rows with other labels"
     if checked < MIN_ROWS:
         # A share of what is not held out, in whole groups: neither a larger nor a smaller --held-out surely helps.
-        return f"no uncertainty: {counted(checked, 'row')} to check it on, {least}: more rows"
-    return f"no uncertainty: {counted(learned, 'row')} with a label to learn it from, {least}: more rows"
+        return f"no uncertainty: it needs {MIN_ROWS} labelled rows to be checked on and has {checked}; add rows"
+    return f"no uncertainty: it needs {MIN_ROWS} labelled rows to be learned from and has {learned}; add rows"
 
 
 def _thin_doubt(model: RewardModel, parts: Split) -> tuple[str, ...]:
@@ -47,8 +46,8 @@ def _thin_doubt(model: RewardModel, parts: Split) -> tuple[str, ...]:
     if model.heads.link == "preference" or checked >= MIN_ROWS:
         return ()
     return (
-        f"uncertainty from training groups that were left out in turn: {checked} of {MIN_ROWS} rows to check it on; "
-        "more rows make it surer",
+        "the uncertainty was estimated on training groups left out in turn: it needs "
+        f"{MIN_ROWS} labelled rows to be checked on and has {checked}; more rows make it more reliable",
     )
 
 

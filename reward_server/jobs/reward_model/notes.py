@@ -20,22 +20,24 @@ def notes(about: Mapping[str, Any]) -> list[str]:
         f"{counted(data.groups, 'group')}, by "
         f"{data.grouped_by}; data {data.sha256[:12]}",
         f"Split by group (seed {recipe['seed']}): {sizes['train']} rows to train, {sizes['validation']} to choose "
-        f"settings, {sizes['held_out']} held out; {counted(sizes['duplicates_removed'], 'row')} taken out as the "
-        "conversation also stands in a later part",
+        f"settings, {sizes['held_out']} held out; {counted(sizes['duplicates_removed'], 'row')} left out of the first "
+        "two, because a later part holds the same conversation",
         f"Penalty {recipe['l2'][0]:g}, weights of epoch {recipe['epoch']}, encoder {about['encoder_version']}",
     ]
     if "system_parts" in sizes:
         lines.append(
-            f"Split by group and system: rows name {counted(sizes['systems'], 'system')}; figures of `unseen systems` "
-            f"are of heads fitted anew without a part of them ({sizes['system_parts']} parts in turn), on held-out "
-            "rows of that part: neither the group nor the system of a row was learned from"
+            f"Split by group and system: rows name {counted(sizes['systems'], 'system')}. For the figures `unseen "
+            f"systems`, heads are trained without a part of the systems ({sizes['system_parts']} parts in turn) and "
+            "asked about the held-out rows of that part: they have seen neither the group nor the system of a row"
         )
     if "features_tried" in recipe:
         tried = ", ".join(f"{reading} {merit:.3f}" for reading, merit in recipe["features_tried"].items())
         lines.append(f"Features: {recipe['features']}, which did best on the validation part ({tried})")
     if "relations" in recipe:
         weights = ", ".join(f"{name} {weight:.2f}" for name, weight in recipe["relations"].items())
-        lines.append(f"What joins a reply to its request is weighed beside the head, per standard deviation: {weights}")
+        lines.append(
+            f"The head is combined with the likeness of reply and request; weights per standard deviation: {weights}"
+        )
     if capped := cap_line(recipe):
         lines.append(capped)
     if about["uncertainty"]:
@@ -51,10 +53,10 @@ def cap_line(recipe: Mapping[str, Any]) -> str:
     if recipe["epochs_run"] < recipe["epochs"] or recipe["epochs_run"] - recipe["epoch"] >= recipe["patience"]:
         return ""
     after = recipe["epochs_run"] - recipe["epoch"]
-    best = f"{counted(after, 'epoch')} before" if after else "then"
+    best = f"its best epoch was {counted(after, 'epoch')} before that" if after else "it was still improving"
     return (
-        f"Training was stopped by its limit of {recipe['epochs']} epochs and was at its best {best}: a larger --epochs "
-        "may give a better model"
+        f"Training ended at its limit of {counted(recipe['epochs'], 'epoch')}, and {best}: a larger --epochs may give "
+        "a better model"
     )
 
 

@@ -84,7 +84,7 @@ def uncertainty_lines(figures: Mapping[str, Any]) -> list[str]:
     shares = ", ".join(f"{float(level):.0%}: {_shown(share)}" for level, share in figures["coverage"].items())
     area = figures["aurc"]
     return [
-        f"Share of labels inside the interval of a level: {shares}. "
+        f"Share of labels inside the interval, by its level: {shares}. "
         f"Mean standard deviation: {figures['epistemic_std']:.3f} epistemic, {figures['noise_std']:.3f} noise. "
         f"Area under the risk-coverage curve {area['aurc']:.4f} (at random {area['random']:.4f}, best possible "
         f"{area['oracle']:.4f})."
@@ -97,17 +97,19 @@ def in_words(measured: Measured) -> list[str]:
     lines = [*_against_baselines(measured), *_authors_in_words(measured)]
     own = measured.metrics.get(OVERALL, {})
     if "r2" in own and own["r2"]["value"] < 0.0:
-        worse = f"its values are further off than always saying the mean would be (R² {own['r2']['value']:.2f})"
+        worse = f"further off than always predicting the mean (R² {own['r2']['value']:.2f})"
         if _orders(own):
-            told = f"but their order holds (Spearman {own['spearman']['value']:.2f})"
-            lines.append(f"This model ranks, it does not measure: {worse}, {told}. Compare its values with each other.")
+            lines.append(
+                "Use the values of this model only to compare conversations with each other: their order is good "
+                f"(Spearman {own['spearman']['value']:.2f}), but they are {worse}."
+            )
         else:
-            lines.append(f"This model should not be activated: {worse}, and their order is not reliably good.")
+            lines.append(f"Do not activate this model: its values are {worse}, and their order is not reliable.")
     mean = measured.baselines.get(MEAN, {})
     if "r2" in mean and mean["r2"]["value"] < _ANOTHER_MEAN:
         lines.append(
-            "The rows it is measured on have another mean than those it was trained on (baseline mean: R² "
-            f"{mean['r2']['value']:.2f}); an R² beside it says more of that than of the model."
+            "The labels of these rows have another mean than those the model was trained on (R² of the baseline "
+            f"`mean`: {mean['r2']['value']:.2f}). Every R² here says more about that than about the model."
         )
     return [*lines, *_doubt_in_words(measured)]
 
@@ -119,12 +121,12 @@ def _against_baselines(measured: Measured) -> list[str]:
         told = f"({rival.title} {rival.theirs:.3f}; the model {rival.own:.3f})"
         if round(rival.theirs, 3) >= round(rival.own, 3):
             lines.append(
-                f"The simple baseline `{rival.name}` does as well as this model, or better {told}: on these rows the "
-                "model adds nothing to it."
+                f"The simple baseline `{rival.name}` is at least as good as this model {told}: on these rows the model "
+                "adds nothing to it."
             )
         elif not rival.is_sure:
             lines.append(
-                f"This model is not shown to beat the simple baseline `{rival.name}` {told}: more rows may tell."
+                f"This model is not shown to beat the simple baseline `{rival.name}` {told}; more rows may show it."
             )
     return lines
 
@@ -139,8 +141,9 @@ def _authors_in_words(measured: Measured) -> list[str]:
         apart, together = (measured.metrics.get(each, {}).get(figure) for each in (name, pooled))
         if apart and together and apart.get("high", apart["value"]) < together["value"]:
             lines.append(
-                f"It knows who wrote a reply: {title} {together['value']:.3f} on all rows, {apart['value']:.3f} on "
-                "those of systems that were not learned from, as an agent in training is none of them."
+                f"This model recognises who wrote a reply: {title} {together['value']:.3f} on all rows, but "
+                f"{apart['value']:.3f} on rows of systems that it did not learn from. An agent in training is such a "
+                "system."
             )
     return lines
 
@@ -150,8 +153,9 @@ def _doubt_in_words(measured: Measured) -> list[str]:
     if area is None or area["aurc"] < area["random"]:
         return []
     return [
-        "Its doubt does not tell where it errs on these rows: keeping those it is surest of leaves no smaller errors "
-        f"than chance would (area under the risk-coverage curve {area['aurc']:.4f}, at random {area['random']:.4f})."
+        "The uncertainty of this model does not show where it is wrong on these rows: of the rows it is surest of, the "
+        "errors are no smaller than of rows drawn at random (area under the risk-coverage curve "
+        f"{area['aurc']:.4f}, at random {area['random']:.4f})."
     ]
 
 

@@ -136,7 +136,8 @@ def stored_dataset(
     if dropped:
         notes = (
             *notes,
-            f"{dropped} stored rows of other versions, with a reward_config or of a scenario's composite left out",
+            f"{counted(dropped, 'stored row')} left out: of another scoring version, with a reward_config, or of a "
+            "scenario with its own composite",
         )
     dataset = grouped(Dataset(tuple(distinct.values()), tuple(p for p in pairs if p is not None), notes=notes))
     scenarios = len(dataset.groups)
@@ -147,7 +148,8 @@ def stored_dataset(
 def _by_conversation(dataset: Dataset) -> Dataset:
     """With too few scenarios to hold one out, single conversations are: that says less, and the notes say so."""
     note = (
-        f"{counted(len(dataset.groups), 'scenario')}: too few to hold one out; held out are conversations of the same"
+        f"{counted(len(dataset.groups), 'scenario')}: too few to hold whole scenarios out. Single conversations are "
+        "held out, in scenarios that the model has seen"
     )
     return replace(
         dataset,
@@ -169,8 +171,8 @@ def _newest(rows: StoredRows, catalog: Catalog, composed: frozenset[tuple[str, s
         others = _by_version(rows, catalog, composed)
         told = f"; --version takes one of these: {_listed(others)}" if others else f": {_FIRST}"
         raise InvalidRequest(
-            f"none of the {len(everything)} stored rows has the reward of the rubric alone in a scenario of this "
-            f"server{told}"
+            f"none of the {len(everything)} stored rows has a reward of the rubric alone in a scenario that is "
+            f"on this server{told}"
         )
     return rubric_version(newest.scoring_version)
 

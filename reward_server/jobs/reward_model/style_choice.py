@@ -122,4 +122,4 @@ def _sides(pairs: Sequence[Preferred]) -> tuple[list[Any], list[Any]]:
 def notes_on_style(checked: Mapping[str, Any], dataset: Dataset) -> Iterator[str]:
     """A note where style could not be checked."""
     if not checked and any(not each.scenario for each in dataset.conversations()):
-        yield "no style check: the held-out part has no two replies to the same request, or too alike labels"
+        yield "no style check: the held-out part has no two replies to one request whose labels clearly differ"

@@ -215,6 +215,9 @@ class _Laboratory:
         everything = [c for part in (parts.train, parts.validation, parts.held_out) for c in part.conversations()]
         encoding = "encoding" if stage == "training" else "encoding anew"
         features = self._tools.shelf.features(featuriser, everything, partial(report, encoding))
+        # What was encoded is on the shelf; fitting needs the memory.
+        featuriser.forget()
+        self._tools.plain.forget()
         kept = self._selection.best(featuriser, features, checkpoint, stage)
         fitted, first, middle = kept.fitted, kept.train, kept.validation
         report("measuring", 0, 1)

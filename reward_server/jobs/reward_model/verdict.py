@@ -42,7 +42,7 @@ def verdict_line(finetuning: dict[str, Any]) -> str:
     """The verdict of a card in words."""
     gain = finetuning["difference"]
     between = f" [{gain['low']:.3f}, {gain['high']:.3f}]" if "low" in gain else ", with too few dialogues to resample"
-    why = "it wins only where the whole interval is above 0"
+    why = "the tuned encoder wins only if the whole interval is above 0"
     return (
         f"fine-tuning: held-out {finetuning['metric']} {finetuning['frozen']:.3f} frozen, {finetuning['tuned']:.3f} "
         f"tuned, difference {gain['value']:+.3f}{between}; kept: {finetuning['kept']} ({why})"
