@@ -364,7 +364,12 @@ def _off_topic(reading: Reading, *, asked: bool, heard: bool, invites: bool) -> 
 
 
 def _says_goodbye(spoken: Iterable[Sentence], *, asked: bool) -> bool:
-    return not asked and any(s.does(Act.CLOSE) for s in spoken)
+    """Whether it takes its leave: who asks something after it stays."""
+    closes = asks = -1
+    for number, sentence in enumerate(spoken):
+        closes = number if sentence.does(Act.CLOSE) else closes
+        asks = number if sentence.does(Act.ASK, Act.INVITE) else asks
+    return not asked and closes >= 0 and closes >= asks
 
 
 def _consoling(spoken: Iterable[Sentence]) -> Iterator[str]:

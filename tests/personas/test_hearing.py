@@ -121,3 +121,17 @@ def test_who_is_invited_to_say_what_is_closed_does_not_tell_something_else(topic
     play = Play(reader=Script(invitation))
     play.say("Hello there.")
     assert ("noise" in play.say(invitation.text).disclosed) is goes_on
+
+
+@pytest.mark.parametrize(
+    ("text", "leaves"),
+    [
+        ("Goodbye.", True),
+        ("Have you got a pen? Goodbye.", True),
+        ("Goodbye. Have you got a pen?", False),
+    ],
+)
+def test_a_goodbye_before_a_question_is_none(text: str, leaves: bool) -> None:
+    play = Play(reader=Script(line("Have you got a pen?", Act.ASK)))
+    play.say("Hello there.")
+    assert play.say(text).hearing.farewell is leaves
