@@ -130,7 +130,7 @@ def test_a_judge_that_is_not_here_is_said_with_what_to_do(talks: str, tmp_path: 
 
 
 def test_a_judge_named_twice_and_a_file_that_is_not_there_are_refused(talks: str) -> None:
-    with pytest.raises(InvalidRequest, match="twice"):
+    with pytest.raises(InvalidRequest, match="each judge once"):
         run("agree", talks, "--judge", "state", "--judge", "state", "--dir", str(COLLECTIONS))
     with pytest.raises(InvalidRequest, match="There is no file"):
         run("agree", "nothing.jsonl")
