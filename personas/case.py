@@ -105,6 +105,17 @@ class Denial(PrivateModel):
     keywords: tuple[Line, ...] = ()
 
 
+class Background(PrivateModel):
+    """Something of the persona's life and wishes beside the matter: it makes an answer, and earns nothing."""
+
+    id: Identifier
+    asks: tuple[Line, ...] = Field(min_length=3)
+    """What an agent says who is answered with it: questions, choices, offers."""
+    says: tuple[Line, ...] = Field(min_length=1, max_length=3)
+    after: Needs = ()
+    """Facts or denials that must have been said before, because the answer takes them for known."""
+
+
 class Amount(PrivateModel):
     """The numbers that a commitment is about: of an offer, the price; others are another commitment's."""
 

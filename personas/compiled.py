@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from personas.case import Amount, Commitment, Denial, Fact, Gate, Needs, PersonaCase, Tier, Topic
+from personas.case import Amount, Background, Commitment, Denial, Fact, Gate, Needs, PersonaCase, Tier, Topic
 from personas.marks import marks_of
 from personas.reading.sentences import sentences
 from personas.wording import content_stems, grams, normal
@@ -110,12 +110,14 @@ class CompiledCase:
     temperaments: tuple[str, ...]
     wordings: tuple[str, ...]
     """Every wording of every topic, compared with persona lines in other words."""
+    background: Mapping[str, CompiledTopic] = field(default_factory=dict)
+    """What it answers beside the matter: nothing of it is a topic, and nothing of it is scored."""
     by_id: Mapping[str, CompiledTopic] = field(default_factory=dict)
     volunteered: tuple[CompiledTopic, ...] = ()
     common_words: frozenset[str] = frozenset()
     """Words of the case that are written small inside a sentence: no names."""
     harmless: frozenset[str] = frozenset()
-    """Normal forms of the sentences that are no fact's content: partial answers, nudges, replies."""
+    """Normal forms of the sentences that are no fact's content: partial answers, nudges, replies, background."""
     told_in: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Normal forms of the sentences of all wordings -> the topics they belong to."""
 
@@ -237,6 +239,26 @@ def _compile_topic(
     )
 
 
+def _compile_background(item: Background) -> CompiledTopic:
+    return CompiledTopic(
+        id=item.id,
+        tier=Tier.ASKED,
+        says=item.says,
+        again=None,
+        partial=None,
+        answer=None,
+        label=None,
+        gate=Gate(requires=item.after),
+        examples=item.asks,
+        keywords=(),
+        wording_span=Span(0, 0),
+        normals=(),
+        protected=frozenset(),
+        gists=tuple(content_stems(wording) for wording in item.says),
+        length=_longest(item.says),
+    )
+
+
 def _compile_commitment(item: Commitment, more: Iterable[str]) -> CompiledCommitment:
     return CompiledCommitment(
         id=item.id,
@@ -255,6 +277,7 @@ def compile_case(
     topics: Mapping[str, Topic],
     tool_replies: Mapping[str, tuple[str, ...]] | None = None,
     examples: Examples | None = None,
+    background: Iterable[Background] = (),
 ) -> CompiledCase:
     """Prepares a case.
 
@@ -263,11 +286,14 @@ def compile_case(
         topics: those of its collection.
         tool_replies: what the persona says to tool calls.
         examples: sentences of labelled turns, if there are any.
+        background: what the persona answers beside the matter, if there is anything.
     """
+    background = tuple(background)
     replies, examples = dict(tool_replies or {}), examples or Examples()
     wordings: list[str] = []
     merged = merged_topics(case, topics)
     other = (*_other_lines(case), *(line for lines in replies.values() for line in lines))
+    asides = [line for item in background for line in item.says]
     protected = _protected(case, other)
     compiled = tuple(
         replace(
@@ -291,9 +317,10 @@ def compile_case(
         tool_replies=replies,
         temperaments=case.temperaments,
         wordings=tuple(wordings),
+        background={item.id: _compile_background(item) for item in background},
         by_id={topic.id: topic for topic in compiled},
         volunteered=tuple(topic for topic in compiled if topic.tier is Tier.VOLUNTEERED),
         common_words=_common_words((*other, *wordings)),
-        harmless=frozenset(normal(sentence) for line in other for sentence in sentences(line)),
+        harmless=frozenset(normal(sentence) for line in (*other, *asides) for sentence in sentences(line)),
         told_in=_told_in(compiled),
     )

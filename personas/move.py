@@ -23,6 +23,7 @@ class Kind(StrEnum):
     TIRED = "tired"
     PARTIAL = "partial"
     WITHHELD = "withheld"
+    BACKGROUND = "background"  # something beside the matter
     ANSWER = "answer"  # the authored answer about something it cannot know
     UNKNOWN = "unknown"
     ASKS_BACK = "asks_back"  # two topics may be meant
@@ -50,7 +51,18 @@ class Kind(StrEnum):
 
 TELLING = frozenset({Kind.TELL, Kind.VOLUNTEER})
 _LAST_WORDS = frozenset({Kind.FAREWELL, Kind.PARTING, Kind.LEAVING})
-FACTUAL = frozenset({Kind.TELL, Kind.AGAIN, Kind.NO_MORE, Kind.PARTIAL, Kind.WITHHELD, Kind.CONFIRMS, Kind.ASKS_BACK})
+FACTUAL = frozenset(
+    {
+        Kind.TELL,
+        Kind.BACKGROUND,
+        Kind.AGAIN,
+        Kind.NO_MORE,
+        Kind.PARTIAL,
+        Kind.WITHHELD,
+        Kind.CONFIRMS,
+        Kind.ASKS_BACK,
+    }
+)
 COMPLIANT = frozenset({Kind.AGREES, Kind.HESITATES, Kind.EITHER, Kind.FOLLOWING, Kind.UNKNOWN})
 REACTIONS = frozenset({Kind.REPLY, Kind.REPLY_EARLY, Kind.TOOL_REPLY})
 
@@ -74,8 +86,9 @@ class Move:
 
 
 def worded(moves: Iterable[Move]) -> tuple[str, ...]:
-    """The topics that the moves put into words, for the first time or again."""
-    return tuple(move.about for move in moves if move.kind in TELLING or move.kind is Kind.AGAIN)
+    """The topics and the background that the moves put into words, for the first time or again."""
+    kinds = TELLING | {Kind.AGAIN, Kind.BACKGROUND}
+    return tuple(move.about for move in moves if move.kind in kinds)
 
 
 def held_back(moves: Iterable[Move]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from personas.background import Recalled
 from personas.case import Tier
 from personas.compiled import CompiledCase, CompiledCommitment
 from personas.heard import NO_QUESTION, AgentTurn, Asked, Hearing
@@ -33,14 +34,19 @@ def decide(
     hearing: Hearing,
     *,
     after: PersonaState,
+    aside: Sequence[Recalled] = (),
 ) -> tuple[Move, ...]:
-    """The moves of a reply. `after` is the state after the turn as far as the agent's words decide it."""
+    """The moves of a reply.
+
+    `after` is the state after the turn as far as the agent's words decide it. `aside` is what the turn brings to mind
+    of the persona's background.
+    """
     if after.annoyance >= temperament.patience:
         return (Move(Kind.LEAVING),)
     if hearing.unclear:
         return (Move(Kind.HURT if hearing.rude else Kind.NOT_UNDERSTOOD),)
     told_first = _volunteered(case, state)
-    answers = _answers(case, temperament, state, hearing)
+    answers = _answers(case, temperament, state, hearing, aside)
     if hearing.empathy and answers == (Move(Kind.UNKNOWN),):
         # Sympathy is not passed over for a question that it cannot answer.
         answers = (Move(Kind.WARMED), *answers)
@@ -54,7 +60,7 @@ def decide(
         reactions = (*reactions, *left_open(case, temperament, state, hearing))
     # Thanks for kindness come at once, everything else after the answer.
     body = (*reactions, *answers) if thanks(hearing, reactions) else (*answers, *reactions)
-    wanted = {asked.topic_id for asked in hearing.asked if not asked.invited}
+    wanted = {asked.topic_id for asked in hearing.asked if not asked.invited} | {each.id for each in aside}
     closing = closing_of(case, state, hearing, after, body)
     if closing is not None:
         # Last words follow what was asked for and offered, but no small talk.
@@ -89,18 +95,27 @@ def _volunteered(case: CompiledCase, state: PersonaState) -> tuple[Move, ...]:
 # --- answers to questions and invitations ------------------------------------------------------------------
 
 
-def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+def _answers(
+    case: CompiledCase,
+    temperament: Temperament,
+    state: PersonaState,
+    hearing: Hearing,
+    aside: Sequence[Recalled],
+) -> tuple[Move, ...]:
     """Answers in the order asked, no more than the persona tells at once."""
     pressed = hearing.rude or hearing.interrogation
     limit = 1 if pressed else temperament.facts_per_turn + hearing.opens_up
     told_first = {move.about for move in _volunteered(case, state)}
-    asked_for = [a for a in hearing.asked if a.topic_id not in told_first and not _is_offered(state, hearing, a)]
+    instead = {each.question for each in aside}
+    asked = [a for a in hearing.asked if a.question not in instead]
+    asked_for = [a for a in asked if a.topic_id not in told_first and not _is_offered(state, hearing, a)]
     # What it has told is told again only to who clearly asks for it.
     asked_for = [a for a in asked_for if a.topic_id not in state.said or a.confidence >= ASKED] or asked_for
     asked_for = [a for a in asked_for if a.open or not _is_guess(case, hearing, a)]
     kept = sorted(((asked, _answer(case, state, hearing, asked)) for asked in asked_for), key=_urgency)[:limit]
     moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
-    if hearing.unsure is not None and not hearing.answered:
+    moves += [_recalls(state, each) for each in aside[: max(limit - len(moves), 0 if moves else 1)]]
+    if hearing.unsure is not None and not hearing.answered and not aside:
         one, other = hearing.unsure
         # Of two things it has told, it says the likelier one again: that answers a recap as well as a question.
         told = one in state.said and other in state.said
@@ -115,6 +130,10 @@ def _answers(case: CompiledCase, temperament: Temperament, state: PersonaState, 
     if stray is None:
         return ()
     return (Move(Kind.EITHER if is_choice(stray) else Kind.UNKNOWN),)
+
+
+def _recalls(state: PersonaState, found: Recalled) -> Move:
+    return Move(Kind.BACKGROUND, found.id, nth=state.worded.get(found.id, 0))
 
 
 def _urgency(answer: tuple[Asked, Move]) -> tuple[bool, bool, bool, float]:
@@ -210,7 +229,8 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
     reaction = next((m for m in moves if m.kind in REACTIONS), None)
     by_id = {commitment.id: commitment for commitment in case.commitments}
     # An answer to each of two questions, or an answer and a reaction: neither is passed over.
-    answers = [move for move in moves if move.kind in {Kind.TELL, Kind.AGAIN} and move.about in wanted]
+    kinds = {Kind.TELL, Kind.AGAIN, Kind.BACKGROUND}
+    answers = [move for move in moves if move.kind in kinds and move.about in wanted]
     backs = [move for move in moves if move.kind is Kind.ASKS_BACK]
     due = {*answers, *backs, *(move for move in (first, reaction) if move is not None)}
     if len(due) > 1:
@@ -227,6 +247,8 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
 
 def _sentences(case: CompiledCase, commitments: dict[str, CompiledCommitment], move: Move) -> int:
     """How long a move will be at most."""
+    if move.kind is Kind.BACKGROUND:
+        return case.background[move.about].length
     topic = case.by_id.get(move.about)
     if topic is not None and move.kind in (Kind.TELL, Kind.VOLUNTEER, Kind.AGAIN):
         return topic.length + (move.kind is Kind.AGAIN)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from personas.advance import advance, counted
+from personas.background import Recalled, may_recall, recalled
 from personas.compiled import CompiledCase
 from personas.guard import check_reply
 from personas.heard import AgentTurn, Hearing
@@ -69,7 +70,8 @@ class Simulator:
         [reading] = self._reader.read(case, [(line, turn.text)])
         hearing = hear(case, state, turn, reading, self._temperament.reserve)
         heard = advance(case, state, turn, hearing, ())
-        moves = decide(case, self._temperament, state, turn, hearing, after=heard)
+        aside = self._aside(state, hearing, line)
+        moves = decide(case, self._temperament, state, turn, hearing, after=heard, aside=aside)
         told = disclosed(moves)
         after = advance(case, state, turn, hearing, told)
         text, answers = self._speak(moves, seed, after)
@@ -83,6 +85,14 @@ class Simulator:
             lines=(*after.lines, *map(digest_of, answers), digest_of(text)),
         )
         return Reply(text, after, told, "completed" if ended else None, hearing)
+
+    def _aside(self, state: PersonaState, hearing: Hearing, line: str) -> tuple[Recalled, ...]:
+        """What the turn brings to mind of the background."""
+        said = may_recall(hearing) if self._case.background else []
+        if not said:
+            return ()
+        found = self._reader.beside(self._case, line, [sentence.text for sentence in said])
+        return recalled(self._case, state, hearing, said, found)
 
     def _speak(self, moves: tuple[Move, ...], seed: int, after: PersonaState) -> tuple[str, tuple[str, ...]]:
         """The words of the moves, in a wording not used before, or else the one used longest ago.

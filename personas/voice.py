@@ -94,6 +94,9 @@ class Voice:
             return own
         if move.kind in (Kind.REPLY, Kind.REPLY_EARLY):
             return self._reply(move)
+        if move.kind is Kind.BACKGROUND:
+            says = self._case.background[move.about].says
+            return says[(draw(self._seed, f"says|{move.about}", len(says)) + move.nth) % len(says)]
         return self._pick(self._lines(move), move.kind.value)
 
     def _of_topic(self, topic: CompiledTopic, move: Move) -> str | None:

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from personas.case import Topic
+from personas.case import Background, Topic
 from personas.compiled import CompiledCase, Examples, compile_case
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
+from scenarios.background import SUFFIX as BACKGROUND
+from scenarios.background import load_background
 from scenarios.lint import COLLECTIONS, LoadedCollection, is_scenario, load_collection
 from scenarios.schema import CollectionCard, NaturalAgents, ScenarioCard, ScenarioFile, ScenarioSecrets
 from scenarios.turns import SUFFIX as TURNS
@@ -192,9 +194,11 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
         cards: dict[str, PublicScenario] = {}
         for name, (file, document) in sorted(loaded.scenarios.items()):
             examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else Examples()
-            contents[f"{slug}/{name}"] = [document.data, examples.topics, examples.commitments]
+            background = load_background(root / slug / f"{name}{BACKGROUND}", file.private.persona, loaded.file.topics)
+            asides = [entry.model_dump(mode="json") for entry in background]
+            contents[f"{slug}/{name}"] = [document.data, examples.topics, examples.commitments, asides]
             cards[name] = _public(file)
-            sealed[slug, name] = _seal(slug, file, loaded, examples)
+            sealed[slug, name] = _seal(slug, file, loaded, examples, background)
         public[slug] = PublicCollection(loaded.file.public, cards)
     canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return Library(Catalog(public), Vault(sealed), hashlib.sha256(canonical.encode()).hexdigest())
@@ -205,14 +209,20 @@ def _public(file: ScenarioFile) -> PublicScenario:
     return PublicScenario(file.public, dimensions, file.private.persona.temperaments)
 
 
-def _seal(collection: str, file: ScenarioFile, loaded: LoadedCollection, examples: Examples) -> SealedScenario:
+def _seal(
+    collection: str,
+    file: ScenarioFile,
+    loaded: LoadedCollection,
+    examples: Examples,
+    background: tuple[Background, ...],
+) -> SealedScenario:
     replies = {tool.id: tool.reply for tool in file.private.tools}
     return SealedScenario(
         collection=collection,
         card=file.public,
         version=file.version,
         secrets=file.private,
-        case=compile_case(file.private.persona, loaded.file.topics, replies, examples),
+        case=compile_case(file.private.persona, loaded.file.topics, replies, examples, background),
         topics=loaded.file.topics,
         foreign=loaded.file.foreign,
     )

@@ -15,6 +15,8 @@ from pathlib import Path
 from personas.lint import lint_case
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
+from scenarios.background import SUFFIX as BACKGROUND
+from scenarios.background import load_background
 from scenarios.rules import Loc, Remark, all_remarks, final_tools
 from scenarios.schema import CollectionFile, ScenarioFile
 from scenarios.spelling import counted, meant
@@ -56,8 +58,10 @@ def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[Lo
         if isinstance(found, list):
             findings += found
             continue
-        loaded.scenarios[path.stem] = found
-        findings += _beside(path, found[0])
+        beside = _beside(path, found[0], file)
+        findings += beside
+        if not beside:
+            loaded.scenarios[path.stem] = found
     there = {path.stem for path in paths}
     for slug in sorted((wanted or set()) - there):
         told = f"there is no such scenario: check the name.{meant(slug, there)}".removesuffix(".")
@@ -67,15 +71,19 @@ def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[Lo
 
 def is_scenario(path: Path) -> bool:
     """Whether a YAML file of a collection folder is a scenario."""
-    return path.name != COLLECTION_FILE and not path.name.endswith(AGENTS)
+    return path.name != COLLECTION_FILE and not path.name.endswith((AGENTS, BACKGROUND))
 
 
-def _beside(path: Path, file: ScenarioFile) -> list[Finding]:
-    """What is wrong in the files that lie beside a scenario: its agents and its labelled turns."""
-    agents, turns = path.with_suffix(AGENTS), path.with_suffix(TURNS)
+def _beside(path: Path, file: ScenarioFile, collection: CollectionFile) -> list[Finding]:
+    """What is wrong in the files that lie beside a scenario: its agents, its background and its labelled turns."""
+    agents, background, turns = (path.with_suffix(suffix) for suffix in (AGENTS, BACKGROUND, TURNS))
     findings: list[Finding] = []
     try:
         load_agents(agents, file.public, _name(agents))
+    except ScenarioError as error:
+        findings += error.findings
+    try:
+        load_background(background, file.private.persona, collection.topics, _name(background))
     except ScenarioError as error:
         findings += error.findings
     try:

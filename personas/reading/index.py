@@ -107,15 +107,22 @@ def _places_by_word(groups: Sequence[Group]) -> dict[str, tuple[int, ...]]:
     return {word: tuple(places) for word, places in found.items()}
 
 
-def index_of(case: CompiledCase, embedder: Embedder) -> CaseIndex:
-    """Embeds the authored texts of a case, in one call; blocking."""
-    parts = [(t.id, t.examples or t.says, t.answers, t.keywords) for t in case.topics]
-    promises = [(c.id, c.examples, c.reply, ()) for c in case.commitments]
+def index_of(case: CompiledCase, embedder: Embedder, *, background: bool = False) -> CaseIndex:
+    """Embeds the authored texts of a case, in one call; blocking.
+
+    Args:
+        case: whose texts.
+        embedder: embeds them.
+        background: whether the persona's background stands among the topics; then there are no commitments.
+    """
+    held = (*case.topics, *case.background.values()) if background else case.topics
+    parts = [(t.id, t.examples or t.says, t.answers, t.keywords) for t in held]
+    promises = [] if background else [(c.id, c.examples, c.reply, ()) for c in case.commitments]
     wanted = list(dict.fromkeys(text for _, asks, answers, _ in (*parts, *promises) for text in (*asks, *answers)))
     vectors = dict(zip(wanted, embedder.embed_authored(wanted), strict=True))
     topics = tuple(
         replace(_group(*part, vectors), standing=_standing(topic, number / len(parts)))
-        for number, (topic, part) in enumerate(zip(case.topics, parts, strict=True))
+        for number, (topic, part) in enumerate(zip(held, parts, strict=True))
     )
     commitments = tuple(_group(*part, vectors) for part in promises)
     frequency = Counter(word for topic in topics for word in topic.words)

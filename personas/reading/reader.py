@@ -81,14 +81,22 @@ class Reader(Protocol):
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         """One reading per turn. Blocking: it may run a model or ask one."""
 
+    def beside(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[Candidate, ...]]:
+        """Per sentence of a turn after `line`: what of the case's topics and background it may be about.
 
-class LocalReader:
+        Most probable first. A reader that knows nothing of the background gives none.
+        """
+        return [() for _ in said]
+
+
+class LocalReader(Reader):
     """`Reader` on a text encoder and small learned heads."""
 
     def __init__(self, embedder: Embedder, heads: Heads) -> None:
         self._embedder = embedder
         self._heads = heads
         self._indexes: WeakKeyDictionary[CompiledCase, CaseIndex] = WeakKeyDictionary()
+        self._wide_indexes: WeakKeyDictionary[CompiledCase, CaseIndex] = WeakKeyDictionary()
         self._read: Memory[tuple[CompiledCase, Turn], Reading] = readings_kept()
         self._lock = Lock()
 
@@ -111,6 +119,8 @@ class LocalReader:
     def prepare(self, case: CompiledCase) -> None:
         """Embed the authored texts of a case, so that its first turn does not wait for it; blocking."""
         self._index(case)
+        if case.background:
+            self._index(case, background=True)
 
     async def prefetched(self, texts: Sequence[str]) -> None:
         """Embed texts that will be read soon, so that those of all callers share batches."""
@@ -126,6 +136,24 @@ class LocalReader:
             self._read.keep({key: value for key, value in fresh.items() if len(key[1][1]) <= KEPT_CHARS})
             found |= fresh
         return [found[key] for key in keys]
+
+    def beside(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[Candidate, ...]]:
+        """As `Reader.beside`; blocking. The sentences were read before, so their vectors are at hand."""
+        if not case.background or not said:
+            return [() for _ in said]
+        index = self._index(case, background=True)
+        vectors = self._vectors(said)
+        acts = self._acts(said, vectors)
+        vectors |= self._vectors(
+            text
+            for each, does in zip(said, acts, strict=True)
+            for text in (after_line(line, each), *parts_of(each, does))
+        )
+        heard = [heard_of(line, each, vectors, does) for each, does in zip(said, acts, strict=True)]
+        starts = np.cumsum([0, *map(len, heard)])[:-1]
+        found = np.maximum.reduceat(self._topics(index, [part for parts in heard for part in parts]), starts)
+        ids = [group.id for group in index.topics]
+        return [_candidates(ids, row, FLOOR) for row in found]
 
     def _readings(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         index = self._index(case)
@@ -199,14 +227,15 @@ class LocalReader:
         """A row a sentence."""
         return self._heads.commitments_of(commitment_features(index, heard)).reshape(len(heard), len(index.commitments))
 
-    def _index(self, case: CompiledCase) -> CaseIndex:
+    def _index(self, case: CompiledCase, *, background: bool = False) -> CaseIndex:
+        indexes = self._wide_indexes if background else self._indexes
         with self._lock:
-            index = self._indexes.get(case)
+            index = indexes.get(case)
         if index is None:
             # Two threads may make the same one: waiting for the other would be waiting for all that it does besides.
-            made = index_of(case, self._embedder)
+            made = index_of(case, self._embedder, background=background)
             with self._lock:
-                index = self._indexes.setdefault(case, made)
+                index = indexes.setdefault(case, made)
         return index
 
 

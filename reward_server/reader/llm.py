@@ -20,7 +20,7 @@ from personas.hearing import ASKED, LIKELY_MADE, MADE, UNSURE
 from personas.memory import Memory
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.reading.plain import plain
-from personas.reading.reader import LocalReader, Turn, readings_kept
+from personas.reading.reader import LocalReader, Reader, Turn, readings_kept
 from reward_server.judges.asking import ask_and_read, no_answer
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
@@ -70,7 +70,7 @@ class ReadingAnswer(_Strict):
     sentences: list[SentenceAnswer]
 
 
-class LlmReader:
+class LlmReader(Reader):
     """`Reader` on a language model. `read` is called in scoring threads; the model is asked on the event loop."""
 
     def __init__(self, model: LanguageModel, cache: VerdictCache, loop: asyncio.AbstractEventLoop) -> None:
@@ -181,7 +181,7 @@ def _reading(kept: Sequence[Mapping[str, Any]]) -> Reading:
     )
 
 
-class CascadeReader:
+class CascadeReader(Reader):
     """The local reader, and a language model for the turns it is unsure of."""
 
     def __init__(self, local: LocalReader, model: LlmReader) -> None:
@@ -205,6 +205,10 @@ class CascadeReader:
             for number, reading in zip(doubtful, self._model.read(case, [turns[n] for n in doubtful]), strict=True):
                 found[number] = reading
         return found
+
+    def beside(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[Candidate, ...]]:
+        """As `LocalReader.beside`."""
+        return self._local.beside(case, line, said)
 
 
 def is_doubtful(reading: Reading) -> bool:

@@ -1,4 +1,4 @@
-"""Begins a new scenario: copies the commented example under its own name, with its agents and labelled turns.
+"""Begins a new scenario: copies the commented example under its own name, with the files that lie beside it.
 
 The example is a working scenario, so an author starts from something that passes and changes it piece by piece.
 Existing files are never overwritten.
@@ -31,7 +31,7 @@ def begin(name: str, root: Path | None = None) -> list[Path]:
         written.append(card)
     target.write_text(_own_topics(_template("scenario.yaml", collection, scenario), card), encoding="utf-8")
     written.append(target)
-    for beside in ("agents.yaml", "turns.jsonl"):
+    for beside in ("agents.yaml", "background.yaml", "turns.jsonl"):
         path = target.with_suffix(f".{beside}")
         path.write_text(_template(beside, collection, scenario), encoding="utf-8")
         written.append(path)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from personas.compiled import CompiledCase
 from personas.matcher import Matcher
-from personas.reading.acts import Reading
+from personas.reading.acts import Candidate, Reading
 from personas.reading.reader import LocalReader, Reader, Turn
 from reward_server.app import Ports, create_app
 from reward_server.clock import ManualClock
@@ -90,7 +90,7 @@ class HeldMatcher:
         assert await asyncio.to_thread(self.waiting.acquire, timeout=WAIT_S)
 
 
-class HeldReader:
+class HeldReader(Reader):
     """The real reader behind the gate of the matcher: whoever reads waits there, too."""
 
     def __init__(self, reader: LocalReader, gate: HeldMatcher) -> None:
@@ -104,6 +104,9 @@ class HeldReader:
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         self._gate.passed()
         return self._reader.read(case, turns)
+
+    def beside(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[Candidate, ...]]:
+        return self._reader.beside(case, line, said)
 
 
 @cache

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from personas.case import (
+    Background,
     Commitment,
     Denial,
     Ending,
@@ -21,7 +22,7 @@ from personas.compiled import CompiledCase, compile_case
 from personas.heard import AgentTurn
 from personas.library import load_temperaments
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
-from personas.reading.reader import Turn
+from personas.reading.reader import Reader, Turn
 from personas.reading.sentences import sentences
 from personas.replay import Exchange, Record, replay
 from personas.simulator import Reply, Simulator
@@ -255,23 +256,29 @@ LINES = (
 )
 
 
-class Script:
+class Script(Reader):
     """A reader that knows its sentences by heart."""
 
     version = "script/1"
 
     def __init__(self, *more: Sentence) -> None:
         self._lines = {each.text: each for each in (*LINES, *more)}
+        self.brings_to_mind: dict[str, dict[str, float]] = {}
+        """Per sentence what of the case and its background it may be about."""
         self.heard: list[Turn] = []
 
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         self.heard += turns
         return [Reading(tuple(self._lines[sentence] for sentence in sentences(text))) for _, text in turns]
 
+    def beside(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[Candidate, ...]]:
+        found = (self.brings_to_mind.get(sentence, {}) for sentence in said)
+        return [tuple(Candidate(name, p) for name, p in each.items()) for each in found]
 
-def compiled(case: PersonaCase = CASE) -> CompiledCase:
+
+def compiled(case: PersonaCase = CASE, background: Sequence[Background] = ()) -> CompiledCase:
     """The case of this room, ready for play."""
-    return compile_case(case, TOPICS, TOOL_REPLIES)
+    return compile_case(case, TOPICS, TOOL_REPLIES, background=background)
 
 
 class Play:

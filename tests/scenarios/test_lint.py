@@ -247,6 +247,30 @@ def test_files_beside_a_scenario_are_linted_with_it(collections: Path, change: C
     assert "line 1: unknown kind `odd`" in "\n".join(messages(collections))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "word"),
+    [
+        ("id: reach_me", "id: collect_when", "the id `collect_when` is used twice"),
+        ("id: reach_me", "id: pads_age", "the id `pads_age` is used twice"),
+        ("after: [pads_age]", "after: [pad_age]", "no fact or denial `pad_age`"),
+        ("Does tomorrow at five suit you?", "How old are the brake pads?", "`pads_age` has this example question"),
+        (
+            "Any evening is fine, after five.",
+            "I have never changed the brake pads in four years.",
+            "repeats `pads_age`",
+        ),
+        ("      - May I take down a phone number?\n", "", "at least 3"),
+    ],
+)
+def test_a_background_that_does_not_fit_is_found(
+    collections: Path, change: Change, old: str, new: str, word: str
+) -> None:
+    change(old, new, "my-scenario.background.yaml")
+    found = "\n".join(messages(collections))
+    assert word in found
+    assert "my-scenario.background.yaml:" in found
+
+
 def test_names_of_folders_and_files_are_held_against_slugs(collections: Path, change: Change) -> None:
     change("slug: my-collection", "slug: other", "collection.yaml")
     assert any("name of the folder" in message for message in messages(collections))

@@ -16,6 +16,7 @@ def test_a_new_scenario_brings_its_collection_and_passes(tmp_path: Path) -> None
         "collection.yaml",
         "squeaky-brake.yaml",
         "squeaky-brake.agents.yaml",
+        "squeaky-brake.background.yaml",
         "squeaky-brake.turns.jsonl",
     ]
     assert lint([tmp_path]) == (1, [])
@@ -28,6 +29,7 @@ def test_a_second_scenario_leaves_the_collection_as_it_is(tmp_path: Path) -> Non
     assert [path.name for path in begin("bike-shop/flat-tyre", tmp_path)] == [
         "flat-tyre.yaml",
         "flat-tyre.agents.yaml",
+        "flat-tyre.background.yaml",
         "flat-tyre.turns.jsonl",
     ]
     assert card.read_text() == before

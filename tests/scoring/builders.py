@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from personas.compiled import CompiledCase, compile_case
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
-from personas.reading.reader import Turn
+from personas.reading.reader import Reader, Turn
 from personas.reading.sentences import sentences
 from personas.replay import replay
 from personas.wording import tokens
@@ -273,7 +273,7 @@ class WordMatcher:
         return np.round(np.array(rows, dtype=np.float64).reshape(len(texts), len(anchors)), 3)
 
 
-class WordReader:
+class WordReader(Reader):
     """Reads by shared words with the examples of a case, and by a few words of these tests for what else is done."""
 
     version = "words/1"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from personas.case import Background
 from personas.compiled import CompiledCase
 from personas.reading.acts import Act
 from personas.reading.embedder import Vectors
@@ -63,6 +64,19 @@ def heads(seed: int = 0) -> Heads:
         network(TOPIC_FEATURES + shared, 1, seed),
         network(COMMITMENT_FEATURES + shared, 1, seed),
     )
+
+
+def test_the_background_is_compared_beside_the_topics() -> None:
+    walks = Background(
+        id="walks", asks=("Do you walk much?", "Do you walk far?", "How far do you walk?"), says=("Far.",)
+    )
+    reader, case = LocalReader(BagEmbedder(), heads()), compiled(background=(walks,))
+    [of_one, of_none] = reader.beside(case, "It hurts.", ["Do you walk much?", "xq"])
+    assert {each.id for each in (*of_one, *of_none)} <= {"walks", *case.by_id}
+    assert [each.confidence for each in of_one] == sorted((each.confidence for each in of_one), reverse=True)
+    assert reader.beside(case, "It hurts.", ["xq", "Do you walk much?"]) == [of_none, of_one]
+    assert reader.beside(compiled(), "", ["Do you walk much?"]) == [()]
+    assert reader.read(case, [("", "Do you walk much?")]) == reader.read(compiled(), [("", "Do you walk much?")])
 
 
 @pytest.fixture

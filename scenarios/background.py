@@ -1,0 +1,86 @@
+"""The background of a scenario's persona: `<slug>.background.yaml` beside its file.
+
+Small true things about the persona's life and wishes, with the questions and offers they answer. They make the talk a
+talk with a person. No criterion can name them, so an agent earns nothing by asking.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import Field
+
+from personas.case import Background, Denial, Fact, PersonaCase, PrivateModel, Tier, Topic, named_in
+from personas.compiled import merged_topics
+from personas.wording import grams, normal
+from scenarios.rules import Remark
+from scenarios.yamlfile import Finding, ScenarioError, load
+
+SUFFIX = ".background.yaml"
+
+
+class BackgroundFile(PrivateModel):
+    """`<slug>.background.yaml`."""
+
+    background: tuple[Background, ...] = Field(min_length=1, max_length=80)
+
+
+def load_background(
+    path: Path, case: PersonaCase, topics: Mapping[str, Topic], name: str | None = None
+) -> tuple[Background, ...]:
+    """The entries of a file; none if there is no such file.
+
+    Args:
+        path: the file.
+        case: the persona's.
+        topics: those of its collection.
+        name: what messages call the file.
+
+    Raises:
+        ScenarioError: an entry does not fit the case; names file and line.
+    """
+    if not path.is_file():
+        return ()
+    file, document = load(path, BackgroundFile, name or path.name)
+    findings: list[Finding] = [
+        document.finding(each.loc, each.message) for each in _remarks(file.background, case, topics)
+    ]
+    if findings:
+        raise ScenarioError(findings)
+    return file.background
+
+
+def _remarks(entries: tuple[Background, ...], case: PersonaCase, topics: Mapping[str, Topic]) -> Iterator[Remark]:
+    held: tuple[Fact | Denial, ...] = (*case.facts, *case.denials)
+    items = {item.id: item for item in held}
+    asked = {normal(ask): name for name, texts in merged_topics(case, topics).items() for ask in texts.asks}
+    count = Counter([*items, *(each.id for each in case.commitments), *(entry.id for entry in entries)])
+    secrets = {name: item for name, item in items.items() if not _is_volunteered(item)}
+    for i, entry in enumerate(entries):
+        place = ("background", i)
+        if count[entry.id] > 1:
+            yield Remark((*place, "id"), f"the id `{entry.id}` is used twice: choose another")
+        for name in named_in(entry.after):
+            if name not in items:
+                yield Remark((*place, "after"), f"there is no fact or denial `{name}`: correct the id")
+        for j, ask in enumerate(entry.asks):
+            if owner := asked.get(normal(ask)):
+                yield Remark((*place, "asks", j), f"`{owner}` has this example question: remove it here")
+        known = {need for need in entry.after if isinstance(need, str)}
+        for j, line in enumerate(entry.says):
+            for name, item in secrets.items():
+                if name not in known and _repeats(line, item):
+                    told = f"repeats `{name}`: say it in other words, or name `{name}` in `after`"
+                    yield Remark((*place, "says", j), told)
+
+
+def _is_volunteered(item: Fact | Denial) -> bool:
+    return isinstance(item, Fact) and item.tier is Tier.VOLUNTEERED
+
+
+def _repeats(line: str, item: Fact | Denial) -> bool:
+    """Whether a line contains a wording of a fact, or four of its content words in a row."""
+    wordings = (*item.says, item.again) if isinstance(item, Fact) and item.again else item.says
+    return any(normal(wording) in normal(line) or grams(wording) & grams(line) for wording in wordings)

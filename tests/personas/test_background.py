@@ -1,0 +1,92 @@
+"""The background: answers beside the matter, which no topic and no promise is passed over for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from personas.case import Background
+from personas.reading.acts import Act
+from tests.personas.cast import SCAN, Play, Script, asking, compiled, line
+
+WALKS = Background(
+    id="walks",
+    asks=("Do you walk much?", "Are you on your feet all day?", "Do you get out at all?"),
+    says=("I walk the dog round the block.", "Round the block with the dog, that's all."),
+)
+MORNINGS = Background(
+    id="mornings",
+    asks=("Shall we meet in the morning?", "Is nine too early?", "When would it suit you?"),
+    says=("Mornings are fine.",),
+    after=("noise",),
+)
+NORWAY, NOISE, WINDOW = "What is the capital of Norway?", "What about the popping noise?", "Shall I open the window?"
+ON_YOUR_FEET = "Are you on your feet a lot?"
+
+
+def play(found: Mapping[str, Mapping[str, float]], *more: str) -> Play:
+    reader = Script(line(ON_YOUR_FEET, Act.ASK, asks={"noise": 0.5}), asking("Was it loud?", "noise", 0.9))
+    reader.brings_to_mind = {text: dict(each) for text, each in found.items()}
+    one = Play(case=compiled(background=(WALKS, MORNINGS)), reader=reader)
+    for text in more:
+        one.say(text)
+    return one
+
+
+def test_a_question_that_the_case_has_no_answer_to_is_answered_from_the_background() -> None:
+    assert play({NORWAY: {"walks": 0.6}}).say(NORWAY).text in WALKS.says
+    assert play({}).say(NORWAY).text not in WALKS.says
+
+
+def test_each_wording_is_said_once() -> None:
+    one = play({NORWAY: {"walks": 0.6}})
+    said = [one.say(NORWAY).text for _ in range(3)]
+    assert set(said[:2]) == set(WALKS.says)
+    assert said[2] not in WALKS.says
+
+
+@pytest.mark.parametrize(("asked", "likely", "answered"), [("Was it loud?", 0.8, False), (ON_YOUR_FEET, 0.8, True)])
+def test_a_topic_that_is_clearly_asked_for_comes_first(asked: str, likely: float, *, answered: bool) -> None:
+    reply = play({asked: {"walks": likely, "noise": 0.1}}, "Hello.").say(asked)
+    assert any(says in reply.text for says in WALKS.says) is answered
+    assert reply.disclosed == (() if answered else ("noise",))
+
+
+def test_what_is_more_like_a_topic_is_no_background() -> None:
+    reply = play({ON_YOUR_FEET: {"noise": 0.7, "walks": 0.6}}, "Hello.").say(ON_YOUR_FEET)
+    assert reply.disclosed == ("noise",)
+
+
+def test_an_answer_waits_for_what_it_takes_for_known() -> None:
+    found = {WINDOW: {"mornings": 0.6}}
+    assert "Mornings are fine." not in play(found, "Hello.").say(WINDOW).text
+    assert play(found, NOISE).say(WINDOW).text == "Mornings are fine."
+
+
+def test_a_promise_gets_its_own_answer() -> None:
+    reply = play({SCAN: {"mornings": 0.9}}, NOISE).say(SCAN)
+    assert "Mornings" not in reply.text
+    assert "can" in reply.text
+
+
+def test_a_question_beside_a_topic_is_answered_too() -> None:
+    reply = play({NORWAY: {"walks": 0.6}}, "Hello.").say(f"{NOISE} {NORWAY}")
+    assert reply.disclosed == ("noise",)
+    assert any(says in reply.text for says in WALKS.says)
+
+
+def test_it_earns_nothing_and_costs_nothing() -> None:
+    with_it, without = play({NORWAY: {"walks": 0.6}}), play({})
+    for one in (with_it, without):
+        one.say(NORWAY)
+        one.say(NOISE)
+    assert with_it.record().elicited == without.record().elicited
+    assert with_it.record().rapport == without.record().rapport
+
+
+def test_the_last_words_wait_for_an_answer() -> None:
+    one = play({NORWAY: {"walks": 0.6}}, NOISE, SCAN, "You should stop taking the tablets.")
+    reply = one.say(NORWAY)
+    assert reply.text in WALKS.says
+    assert reply.ended is None
