@@ -38,11 +38,12 @@ def advance(
     goals_met = state.goals_met
     if goals_met is None and case.goals and goals_hold(case, commitments, tools):
         goals_met = now
+    known = {**dict.fromkeys(said, now), **state.said}
     return PersonaState(
         turn=now,
         rapport=hearing.rapport,
         annoyance=state.annoyance + annoyance_of(state, hearing),
-        said={**dict.fromkeys(said, now), **state.said},
+        said=known,
         asked=counted(state.asked, (a.topic_id for a in hearing.asked if not a.invited)),
         asked_as=_with_questions(state.asked_as, hearing.asked),
         worded=state.worded,
@@ -58,6 +59,7 @@ def advance(
         farewells=state.farewells + hearing.farewell,
         stories=state.stories + hearing.invites,
         wondered=hearing.wonders,
+        unanswered=tuple(a.topic_id for a in hearing.asked if not a.invited and a.topic_id not in known),
         ended=state.ended,
         lines=state.lines,
     )

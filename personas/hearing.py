@@ -271,10 +271,13 @@ def _nearly_asks(sentence: Sentence) -> bool:
 def _taken_up_again(
     case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence], rapport: float, reserve: float
 ) -> Iterator[Asked]:
-    """One thing that the persona was asked before, held back, and says now that it has met with sympathy."""
+    """One thing that it was asked for last, held back, and says now that it has met with sympathy.
+
+    What was asked for longer ago would come out of the blue.
+    """
     quote = next(s.text for s in spoken if s.does(Act.EMPATHY))
     for topic in case.topics:
-        held_back = topic.tier is Tier.RAPPORT and topic.id in state.asked and topic.id not in state.said
+        held_back = topic.tier is Tier.RAPPORT and topic.id in state.unanswered and topic.id not in state.said
         if held_back and gate_open(topic, state, rapport, reserve):
             yield Asked(topic.id, quote, 0.0, open=True, repeated=False, invited=True)
             return

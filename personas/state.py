@@ -49,6 +49,8 @@ class PersonaState:
     """Open invitations so far."""
     wondered: tuple[str, ...] = ()
     """What the last turn may have asked about, where the persona did not understand it."""
+    unanswered: tuple[str, ...] = ()
+    """What the last turn asked for and the persona did not tell."""
     ended: bool = False
     lines: tuple[str, ...] = ()
     """Digests of the persona's own lines, and of its answers to commitments, so that it does not repeat one."""
@@ -78,6 +80,7 @@ class PersonaState:
             "farewells": self.farewells,
             "stories": self.stories,
             "wondered": list(self.wondered),
+            "unanswered": list(self.unanswered),
             "ended": self.ended,
             "lines": list(self.lines),
         }
@@ -85,6 +88,6 @@ class PersonaState:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PersonaState:
         """The state that `to_json` wrote."""
-        sequences = {key: tuple(data.get(key, ())) for key in ("empathy", "tools", "lines", "wondered")}
+        sequences = {key: tuple(data.get(key, ())) for key in ("empathy", "tools", "lines", "wondered", "unanswered")}
         gists = {topic: tuple(each) for topic, each in data.get("asked_as", {}).items()}
         return cls(**{**data, **sequences, "asked_as": gists})
