@@ -1,7 +1,8 @@
 """The learned heads of the local reader, computed with numpy from one safetensors file.
 
-`acts` reads a sentence's vector; `topic` and `commitment` read rows of features (`personas.reading.features`). Each
-is a small network, an average over a few trainings of it. How they were trained stands in `model/CARD.md`.
+`acts` reads a sentence's vector; `topic`, `commitment` and `background` read rows of features
+(`personas.reading.features`): `topic` those of topics alone, `background` those of topics and background. Each is a
+small network, an average over a few trainings of it. How they were trained stands in `model/CARD.md`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ Matrix = NDArray[np.float32]
 ACTS = tuple(Act)
 STANCES = tuple(Stance)
 ARTEFACT = "reader.safetensors"
+NETWORKS = ("acts", "topic", "commitment", "background")
 
 
 def _gelu(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -75,6 +77,7 @@ class Heads:
     acts: Network
     topic: Network
     commitment: Network
+    background: Network
 
     def acts_of(self, vectors: Matrix) -> Matrix:
         """As `act_probabilities`."""
@@ -83,6 +86,10 @@ class Heads:
     def topics_of(self, features: Matrix) -> NDArray[np.float64]:
         """The probability of each row, shape (rows,)."""
         return _probabilities(self.topic, features)
+
+    def background_of(self, features: Matrix) -> NDArray[np.float64]:
+        """The probability of each row of features of topics and background, shape (rows,)."""
+        return _probabilities(self.background, features)
 
     def commitments_of(self, features: Matrix) -> NDArray[np.float64]:
         """The probability of each row, shape (rows,)."""
@@ -109,9 +116,7 @@ def load_heads(raw: bytes | None = None) -> Heads:
     """The packaged heads, or those of a file's bytes."""
     raw = raw or (files("personas.reading") / "model" / ARTEFACT).read_bytes()
     tensors = load(raw)
-    return Heads(
-        hashlib.sha256(raw).hexdigest()[:12], *(network_of(tensors, name) for name in ("acts", "topic", "commitment"))
-    )
+    return Heads(hashlib.sha256(raw).hexdigest()[:12], *(network_of(tensors, name) for name in NETWORKS))
 
 
 def network_of(tensors: dict[str, NDArray[np.float32]], name: str) -> Network:

@@ -151,7 +151,9 @@ class LocalReader(Reader):
         )
         heard = [heard_of(line, each, vectors, does) for each, does in zip(said, acts, strict=True)]
         starts = np.cumsum([0, *map(len, heard)])[:-1]
-        found = np.maximum.reduceat(self._topics(index, [part for parts in heard for part in parts]), starts)
+        features = topic_features(index, [part for parts in heard for part in parts])
+        rows = self._heads.background_of(features).reshape(-1, len(index.topics))
+        found = np.maximum.reduceat(rows, starts)
         ids = [group.id for group in index.topics]
         return [_candidates(ids, row, FLOOR) for row in found]
 

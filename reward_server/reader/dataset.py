@@ -13,6 +13,8 @@ from personas.compiled import CompiledCase
 from scenarios.library import Library, SealedScenario
 from scenarios.turns import SUFFIX, LabelledTurn, load_turns, unknown_names
 
+BACKGROUND_KIND = "background"
+"""The kind of the turns that are made of a background; no file of labelled turns has it."""
 BORROWED = 15
 """Questions of other scenarios that each case is shown as ones about nothing in it."""
 
@@ -107,6 +109,17 @@ def borrowed(library: Library, rows: Sequence[Row], seed: int, each: int = BORRO
         far = [row for row in asking if row.collection != key[0]]
         for row in (*draw.sample(near, min(len(near), each)), *draw.sample(far, min(len(far), each))):
             yield Row(*key, replace(row.turn, asks=(), commits=(), kind="foreign"))
+
+
+def background_rows(library: Library, rows: Iterable[Row]) -> Iterator[Row]:
+    """What agents say who are answered from the background, of the cases that have rows.
+
+    None of it asks about a topic or makes a commitment. The labels name the entry.
+    """
+    for key in dict.fromkeys(row.key for row in rows):
+        for entry in library.vault.open(*key).case.background.values():
+            for ask in entry.examples:
+                yield Row(*key, LabelledTurn(ask, (entry.id,), (), BACKGROUND_KIND))
 
 
 def after_lines(library: Library, rows: Iterable[Row], seed: int) -> Iterator[Row]:

@@ -19,12 +19,12 @@ from torch import Tensor, nn
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import OneCycleLR
 
-from personas.compiled import CompiledCase
+from personas.compiled import CompiledCase, CompiledTopic
 from personas.reading.acts import Stance
 from personas.reading.heads import ACTS, STANCES
 from personas.reading.reader import after_line
 from personas.reading.sentences import sentences
-from reward_server.reader.dataset import ActRow, Row
+from reward_server.reader.dataset import BACKGROUND_KIND, ActRow, Row
 from reward_server.reader.tuner import Tuner
 from reward_server.reward_models.minilm import WIDTH, Checkpoint
 from scenarios.turns import quote_of
@@ -33,6 +33,10 @@ TURNS_A_STEP = 150
 """Many turns share the authored texts of a step, which cost the most."""
 ASKS, ANSWERS, PROMISES, ACTS_A_STEP = 4, 2, 5, 64
 """Sampled per step: example questions and answers a topic, examples a commitment, labelled sentences."""
+BACKGROUND_ASKS, BACKGROUND_ANSWERS = 3, 1
+"""Fewer of each entry of the background: there are more of them."""
+BESIDE_KNOWN = ("specific", "double", BACKGROUND_KIND)
+"""Kinds of turns of which it is known what of the background they are about: others may be about any of it."""
 EPOCHS, RATE = 6, 1.5e-4
 OPEN_WEIGHT = 0.3
 """Of an open invitation any of several topics would be apt: it teaches less than a question."""
@@ -118,6 +122,11 @@ def fine_tune(
     return tuner.tuned()
 
 
+def _held(case: CompiledCase) -> tuple[CompiledTopic, ...]:
+    """The topics and the background: what a turn may be about."""
+    return (*case.topics, *case.background.values())
+
+
 def _steps(scenes: Scenes, draw: random.Random) -> list[tuple[tuple[str, str], list[Row]]]:
     """All turns once, in steps of one case each, in random order."""
     steps = [
@@ -132,7 +141,7 @@ def _steps(scenes: Scenes, draw: random.Random) -> list[tuple[tuple[str, str], l
 
 def _texts(scenes: Scenes) -> Iterator[str]:
     for case, rows in scenes.values():
-        for topic in case.topics:
+        for topic in _held(case):
             yield from (*topic.examples, *topic.says, *topic.answers)
         for commitment in case.commitments:
             yield from commitment.examples
@@ -145,9 +154,11 @@ def _loss(  # noqa: PLR0917 (one step's whole material)
     tuner: Tuner, losses: _Losses, case: CompiledCase, rows: Sequence[Row], acts: Sequence[ActRow], draw: random.Random
 ) -> Tensor:
     anchors = _Anchors()
-    for number, topic in enumerate(case.topics):
-        anchors.add(draw, 0, number, topic.examples or topic.says, ASKS)
-        anchors.add(draw, 1, number, topic.answers or topic.says, ANSWERS)
+    held = _held(case)
+    for number, topic in enumerate(held):
+        asks, answers = (BACKGROUND_ASKS, BACKGROUND_ANSWERS) if topic.id in case.background else (ASKS, ANSWERS)
+        anchors.add(draw, 0, number, topic.examples or topic.says, asks)
+        anchors.add(draw, 1, number, topic.answers or topic.says, answers)
     for number, commitment in enumerate(case.commitments):
         anchors.add(draw, 2, number, commitment.examples, PROMISES)
     said = [(turn, each) for turn, row in enumerate(rows) for each in sentences(row.turn.turn)]
@@ -169,10 +180,13 @@ def _loss(  # noqa: PLR0917 (one step's whole material)
         empty = torch.full((len(rows), logits.shape[1]), ABSENT)
         return empty.scatter_reduce(0, turn_of[:, None].expand_as(logits), logits, "amax")
 
-    topics = losses.topic[0] * best(0, len(case.topics)) + losses.topic[1] * best(1, len(case.topics)) + losses.topic[2]
-    wanted = torch.tensor([[float(topic.id in row.turn.asks) for topic in case.topics] for row in rows])
+    topics = losses.topic[0] * best(0, len(held)) + losses.topic[1] * best(1, len(held)) + losses.topic[2]
+    wanted = torch.tensor([[float(topic.id in row.turn.asks) for topic in held] for row in rows])
+    beside = torch.tensor([topic.id in case.background for topic in held])
+    known = torch.tensor([row.turn.kind in BESIDE_KNOWN for row in rows])
+    topics = by_turn(topics).masked_fill(beside & ~known[:, None], ABSENT)
     weight = torch.tensor([OPEN_WEIGHT if row.turn.kind == "open" else 1.0 for row in rows])
-    loss = _among(by_turn(topics), wanted, weight)
+    loss = _among(topics, wanted, weight)
     if case.commitments:
         promises = losses.promise[0] * best(2, len(case.commitments)) + losses.promise[1]
         made = torch.tensor([[float(c.id in row.turn.commits) for c in case.commitments] for row in rows])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from personas.reading.acts import Act, Stance
 from personas.reading.heads import ACTS
 from personas.reading.sentences import sentences
-from reward_server.reader.dataset import ActRow, Row
+from reward_server.reader.dataset import BACKGROUND_KIND, ActRow, Row
 from scenarios.turns import LabelledTurn, quote_of
 
 TURN_WEIGHT = 0.5
@@ -27,6 +27,7 @@ _OF_KIND: dict[str, tuple[frozenset[Act], frozenset[Act]]] = {
     "summary": (frozenset(), _ASKING | {Act.PROPOSE}),
     "commit": (frozenset({Act.PROPOSE}), frozenset({Act.INVITE})),
     "near_commit": (frozenset(), frozenset({Act.INVITE})),
+    BACKGROUND_KIND: (frozenset(), frozenset()),
 }
 """By kind of turn, what one of its sentences does, and what none does."""
 

@@ -6,7 +6,8 @@ authors' examples alone: that is how well a scenario of one's own will be unders
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import random
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,11 +15,11 @@ from safetensors.torch import save
 from torch import Tensor
 
 from personas.reading.embedder import Vectors
-from personas.reading.features import commitment_features, topic_features
+from personas.reading.features import Heard, commitment_features, topic_features
 from personas.reading.heads import Network, act_probabilities, network_of
 from personas.reading.index import CaseIndex, Group, index_of
 from personas.reading.reader import heard_of, parts_of, said_in, texts_of
-from reward_server.reader.dataset import ActRow, Row, after_lines, borrowed, without
+from reward_server.reader.dataset import BACKGROUND_KIND, ActRow, Row, after_lines, background_rows, borrowed, without
 from reward_server.reader.encoder import MAX_TOKENS, layers_of, tuned
 from reward_server.reader.finetune import EPOCHS, OPEN_WEIGHT, Progress, fine_tune
 from reward_server.reader.heads import Bag, fit_acts, fit_bags
@@ -30,6 +31,8 @@ from scenarios.library import Library
 
 TOPIC_EPOCHS, COMMITMENT_EPOCHS = 10, 20
 """Best on the turns kept aside."""
+BESIDE, LEAST_BESIDE = 3_000, 500
+"""So many questions about topics, and about the background, are read among both: at most, and at least."""
 UNREADABLE_EACH = 8
 """Of so many labelled sentences one is made unreadable, in every way."""
 
@@ -70,7 +73,8 @@ def train(
         progress: is told of step, number of steps and loss.
     """
     library = lesson.library
-    rows = list(after_lines(library, [*lesson.rows, *borrowed(library, lesson.rows, seed)], seed))
+    more = (*borrowed(library, lesson.rows, seed), *background_rows(library, lesson.rows))
+    rows = list(after_lines(library, [*lesson.rows, *more], seed))
     by_case: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         by_case.setdefault(row.key, []).append(row)
@@ -98,12 +102,24 @@ def fit_heads(checkpoint: Checkpoint, lesson: Lesson, rows: Sequence[Row], seed:
     acts = fit_acts(spoken, [embedder.embed(bag.texts) for bag in spoken], seed=seed)
     head = network_of({name: tensor.numpy() for name, tensor in acts.items()}, "acts")
     indexes = {key: index_of(lesson.library.vault.open(*key).case, embedder) for key in {row.key for row in rows}}
-    topics, promises = _Bags(embedder, head, indexes).of(rows)
-    return {
+    bags = _Bags(embedder, head, indexes)
+    found = {
         **acts,
-        **fit_bags(topics, "topic", epochs=TOPIC_EPOCHS, seed=seed),
-        **fit_bags(promises, "commitment", epochs=COMMITMENT_EPOCHS, seed=seed),
+        **fit_bags(bags.topics(rows), "topic", epochs=TOPIC_EPOCHS, seed=seed),
+        **fit_bags(bags.promises(rows), "commitment", epochs=COMMITMENT_EPOCHS, seed=seed),
     }
+    wide = {key: index_of(lesson.library.vault.open(*key).case, embedder, background=True) for key in indexes}
+    asides = _beside(rows, seed)
+    return found | fit_bags(_Bags(embedder, head, wide).topics(asides), "background", epochs=TOPIC_EPOCHS, seed=seed)
+
+
+def _beside(rows: Sequence[Row], seed: int) -> list[Row]:
+    """What teaches to tell topics from background: questions about the one and the other, as many of each."""
+    asides = [row for row in rows if row.turn.kind == BACKGROUND_KIND]
+    asking = [row for row in rows if row.turn.kind in ("specific", "double")]
+    size = min(BESIDE, len(asking), max(len(asides), LEAST_BESIDE))
+    draw = random.Random(seed)  # noqa: S311 (a sample, no secret)
+    return [*draw.sample(asking, size), *draw.sample(asides, min(BESIDE, len(asides)))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,33 +130,45 @@ class _Bags:
     head: Network
     indexes: Mapping[tuple[str, str], CaseIndex]
 
-    def of(self, rows: Sequence[Row]) -> tuple[list[Bag], list[Bag]]:
-        """The bags for topics, and for commitments."""
-        topics: list[Bag] = []
-        promises: list[Bag] = []
+    def topics(self, rows: Sequence[Row]) -> list[Bag]:
+        """The bags for what turns ask about."""
+        found = []
+        for row, parts in self._heard(rows):
+            index = self.indexes[row.key]
+            asking = [topic_features(own, [part]) for own, heard in parts for part in heard]
+            weight = OPEN_WEIGHT if row.turn.kind == "open" else 1.0
+            found.append(Bag(np.stack(asking), _labels(index.topics, row.turn.asks), weight))
+        return found
+
+    def promises(self, rows: Sequence[Row]) -> list[Bag]:
+        """The bags for the commitments that turns make."""
+        found = []
+        for row, parts in self._heard(row for row in rows if self.indexes[row.key].commitments):
+            index = self.indexes[row.key]
+            making = [commitment_features(own, heard[:1]) for own, heard in parts]
+            found.append(Bag(np.stack(making), _labels(index.commitments, row.turn.commits)))
+        return found
+
+    def _heard(self, rows: Iterable[Row]) -> Iterator[tuple[Row, list[tuple[CaseIndex, list[Heard]]]]]:
+        """Per turn its sentences with their parts, each with an index that does not have it."""
         for row in rows:
             turn = (row.turn.line, row.turn.turn)
             said = said_in(turn)
             if not said:
                 continue
-            index = self.indexes[row.key]
             acts = act_probabilities(self.head, self.embedder.embed(said))
             texts = [
                 *texts_of(turn),
                 *(part for each, does in zip(said, acts, strict=True) for part in parts_of(each, does)),
             ]
             vectors = dict(zip(texts, self.embedder.embed(texts), strict=True))
-            parts = [
-                (_without(index, each), heard_of(turn[0], each, vectors, does))
-                for each, does in zip(said, acts, strict=True)
-            ]
-            weight = OPEN_WEIGHT if row.turn.kind == "open" else 1.0
-            asking = [topic_features(own, [part]) for own, heard in parts for part in heard]
-            topics.append(Bag(np.stack(asking), _labels(index.topics, row.turn.asks), weight))
-            if index.commitments:
-                making = [commitment_features(own, heard[:1]) for own, heard in parts]
-                promises.append(Bag(np.stack(making), _labels(index.commitments, row.turn.commits)))
-        return topics, promises
+            yield (
+                row,
+                [
+                    (_without(self.indexes[row.key], each), heard_of(turn[0], each, vectors, does))
+                    for each, does in zip(said, acts, strict=True)
+                ],
+            )
 
 
 def _labels(groups: Sequence[Group], names: Sequence[str]) -> Vectors:

@@ -63,6 +63,7 @@ def heads(seed: int = 0) -> Heads:
         network(WIDTH, len(ACTS) + len(STANCES), seed),
         network(TOPIC_FEATURES + shared, 1, seed),
         network(COMMITMENT_FEATURES + shared, 1, seed),
+        network(TOPIC_FEATURES + shared, 1, seed),
     )
 
 
