@@ -167,12 +167,18 @@ def small_talk(case: CompiledCase, temperament: Temperament, state: PersonaState
         (Act.SOCIAL, Kind.CHATS),
     ):
         if read.any(act):
-            return first if first and kind is Kind.FOLLOWING else (*first, Move(kind))
+            return first if first and kind is Kind.FOLLOWING else (*first, Move(_agreeing(hearing, kind)))
     if first:
         return first
-    fallback = Kind.WELCOMES if read.any(Act.COURTESY) else Kind.FOLLOWING
+    fallback = Kind.WELCOMES if read.any(Act.COURTESY) else _agreeing(hearing, Kind.FOLLOWING)
     # The persona takes up its own matter again only where the agent has nothing to say for the second time.
     return (Move(Kind.NUDGE),) if state.idle else (Move(fallback),)
+
+
+def _agreeing(hearing: Hearing, kind: Kind) -> Kind:
+    """A yes where the turn ends with a question that wants nothing told ("Does that still stand?")."""
+    last = hearing.reading.readable[-1:]
+    return Kind.CONSENTS if kind is Kind.FOLLOWING and any(map(is_question, last)) else kind
 
 
 def _vaguely_asked(

@@ -219,6 +219,8 @@ LINES = (
     line("I see.", Act.COURTESY),
     line("Thank you.", Act.COURTESY),
     line("Okay."),
+    line("Okay?"),
+    line("That is still the figure, then?", Act.INFORM),
     line("Tell me what happened.", Act.INVITE),
     line("Is there anything else?", Act.INVITE),
     line("I'm so sorry to hear that.", Act.EMPATHY),

@@ -62,6 +62,8 @@ def after(*turns: str) -> Play:
         ("Hello. Is it all right if I ask you something?", ["greets", "consents"]),
         ("Thank you.", ["welcomes"]),
         ("Okay.", ["following"]),
+        ("Okay?", ["consents"]),
+        ("That is still the figure, then?", ["consents"]),
         ("xq zzk vvv.", ["not_understood"]),
         ("What is the rubric?", ["not_understood"]),
         ("", ["not_understood"]),
