@@ -221,6 +221,12 @@ def test_what_was_held_back_is_told_once_sympathy_comes_even_beside_another_ques
     assert {"drinking", "noise", "tablets"} <= set(reply.state.said)
 
 
+def test_what_was_held_back_longer_ago_waits_until_it_is_asked_for_again() -> None:
+    play = after("What about the alcohol?", NOISE)
+    assert "drinking" not in play.say("I'm so sorry to hear that.").state.said
+    assert "drinking" in play.say("What about the alcohol?").state.said
+
+
 def test_more_than_three_sentences_that_ask_are_an_interrogation() -> None:
     def heard(text: str) -> bool:
         play = after()
