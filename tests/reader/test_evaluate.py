@@ -11,6 +11,7 @@ from reward_server.reader.dataset import (
     Row,
     after_lines,
     after_opening,
+    background_rows,
     borrowed,
     case_of,
     packaged_acts,
@@ -115,6 +116,15 @@ def test_borrowed_questions_are_about_nothing_and_come_from_elsewhere(library: L
     assert all(row.turn.kind == "foreign" and row.turn.asks == () for row in lent)
     left_out = [row for row in borrowed(library, rows, seed=1, each=5) if row.key == NAME]
     assert not left_out
+
+
+def test_what_a_background_answers_is_a_turn_about_no_topic(library: Library) -> None:
+    found = list(background_rows(library, [turn("Why?", "foreign")]))
+    case = library.vault.open(*NAME).case
+    assert {row.key for row in found} == {NAME}
+    assert [row.turn.turn for row in found] == [ask for each in case.background.values() for ask in each.examples]
+    assert not {name for row in found for name in row.turn.asks} & set(case.by_id)
+    assert list(background_rows(library, [])) == []
 
 
 def test_the_packaged_sentences_have_known_acts() -> None:
