@@ -111,12 +111,12 @@ def borrowed(library: Library, rows: Sequence[Row], seed: int, each: int = BORRO
             yield Row(*key, replace(row.turn, asks=(), commits=(), kind="foreign"))
 
 
-def background_rows(library: Library, rows: Iterable[Row]) -> Iterator[Row]:
-    """What agents say who are answered from the background, of the cases that have rows.
+def background_rows(library: Library, keys: Iterable[tuple[str, str]]) -> Iterator[Row]:
+    """What agents say who are answered from the background of these scenarios, given by collection and name.
 
     None of it asks about a topic or makes a commitment. The labels name the entry.
     """
-    for key in dict.fromkeys(row.key for row in rows):
+    for key in keys:
         for entry in library.vault.open(*key).case.background.values():
             for ask in entry.examples:
                 yield Row(*key, LabelledTurn(ask, (entry.id,), (), BACKGROUND_KIND))

@@ -73,7 +73,10 @@ def train(
         progress: is told of step, number of steps and loss.
     """
     library = lesson.library
-    more = (*borrowed(library, lesson.rows, seed), *background_rows(library, lesson.rows))
+    more = (
+        *borrowed(library, lesson.rows, seed),
+        *background_rows(library, dict.fromkeys(row.key for row in lesson.rows)),
+    )
     rows = list(after_lines(library, [*lesson.rows, *more], seed))
     by_case: dict[tuple[str, str], list[Row]] = {}
     for row in rows:

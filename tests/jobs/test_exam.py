@@ -198,6 +198,14 @@ def test_understanding_is_measured_on_turns_kept_aside_and_foreign_questions(
     assert any("meant `when_braking`, heard as nothing" in miss for miss in heard.misses)
 
 
+def test_a_background_that_is_taken_for_a_fact_is_told_to_the_author(tmp_path: Path, engine: OfflineEngine) -> None:
+    odd = ("May I take down a phone number?", "So how old are those brake pads by now?")
+    with changed(tmp_path, engine, odd, file=f"{SCENARIO}.background.yaml"):
+        library = load_library(tmp_path)
+        heard = understanding(library, library.vault.open(COLLECTION, SCENARIO), [], engine.reader)
+    assert f"stands in the background as `reach_me`, heard as `pads_age`: {odd[1]}" in heard.misses
+
+
 def oracle(sealed: SealedScenario) -> ScriptedAgent:
     return agents(sealed.secrets, sealed.topics, None)[ORACLE]
 

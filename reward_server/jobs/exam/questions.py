@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from personas.reading.reader import Reader
-from reward_server.reader.dataset import Row
+from reward_server.reader.dataset import BACKGROUND_KIND, Row, background_rows
 from reward_server.reader.evaluate import MEASURES, Prediction, Share, measured, predict
 from scenarios.library import Library, SealedScenario
 from scenarios.turns import LabelledTurn
@@ -29,12 +29,14 @@ class Understanding:
 def understanding(
     library: Library, scenario: SealedScenario, turns: Sequence[LabelledTurn], reader: Reader
 ) -> Understanding:
-    """Hears every turn that is kept aside, and every foreign question, once."""
+    """Hears every turn that is kept aside, every foreign question, and what the background answers, once."""
     foreign = [LabelledTurn(question, (), (), "foreign") for question in scenario.foreign]
     slug = scenario.card.slug
     rows = [Row(scenario.collection, slug, turn) for turn in (*(each for each in turns if each.kept_aside), *foreign)]
-    found = predict(library, reader, rows)
-    return Understanding(measured(found), tuple(miss for each in found if (miss := _miss(each)) is not None))
+    beside = list(background_rows(library, [(scenario.collection, slug)]))
+    found = predict(library, reader, [*rows, *beside])
+    shares = measured(found[: len(rows)])
+    return Understanding(shares, tuple(miss for each in found if (miss := _miss(each)) is not None))
 
 
 def _miss(found: Prediction) -> str | None:
@@ -44,6 +46,8 @@ def _miss(found: Prediction) -> str | None:
     right = set(found.asks) & set(turn.asks)
     if (turn.kind in ("specific", "open") and not right) or (turn.kind == "double" and right < set(turn.asks)):
         return f"meant {meant}, heard as {heard}: {turn.turn}"
+    if turn.kind == BACKGROUND_KIND and found.asks:
+        return f"stands in the background as {meant}, heard as {heard}: {turn.turn}"
     if turn.kind == "foreign" and found.asks:
         return f"about nothing in the case, heard as {heard}: {turn.turn}"
     if missed := set(turn.commits) - set(found.commits):
