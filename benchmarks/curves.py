@@ -1,4 +1,4 @@
-"""What to watch while a reward rises: reward, language and distance from the first weights, over the updates."""
+"""What to watch while a reward rises: reward, language and distance from the reference policy, over the updates."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Records = Sequence[Mapping[str, Any]]
 
 WATCHED = (
     ("eval", "reward/mean", "held-out reward"),
-    ("eval", "fluency/reference_nll", "nats per token under the first weights"),
+    ("eval", "fluency/reference_nll", "nats per token under the reference policy"),
     ("eval", "fluency/broken", "share of broken turns"),
     ("eval", "fluency/repeated", "share of repeated turns"),
-    ("train", "update/kl_reference", "KL to the first weights (nats per token)"),
+    ("train", "update/kl_reference", "KL to the reference policy (nats per token)"),
     ("train", "update/entropy", "entropy (nats per token)"),
 )
 

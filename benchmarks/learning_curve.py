@@ -93,7 +93,7 @@ def language(runs: dict[int, list[dict[str, Any]]]) -> Table:
     """Whether what earns the reward is still language."""
     result = Table(
         "The language of the same turns, before and after",
-        ["seed", "nats per token under the first weights", "broken turns", "repeated turns", "KL in training"],
+        ["seed", "nats per token under the reference policy", "broken turns", "repeated turns", "KL in training"],
     )
     for seed, records in runs.items():
         held_out = [record for record in records if record["kind"] == "eval"]

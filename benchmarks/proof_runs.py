@@ -78,7 +78,7 @@ def table(proofs: Sequence[Proof], folder: Path) -> Table:
             "broken turns",
             "turns not all of the script",
             "repeated turns",
-            "nats per token under the first weights",
+            "nats per token under the reference policy",
             "KL",
             "errored",
             "minutes",
