@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from personas.compiled import CompiledCase
 from personas.heard import Hearing
-from personas.hearing import ASKED, BY_NAME, gate_open, is_question
+from personas.hearing import gate_open, is_question
 from personas.reading.acts import Act, Candidate, Sentence
 from personas.state import PersonaState
 
@@ -19,6 +19,10 @@ __all__ = ["Recalled", "may_recall", "recalled"]
 
 LIKELY = 0.35
 """Enough where nothing of the case was understood."""
+LIKELIER = 0.45
+"""Enough where something was, if it is likelier than that."""
+CERTAIN = 0.95
+"""Enough instead of a story that it is invited to tell."""
 _MAY = (Act.ASK, Act.INVITE, Act.PROPOSE, Act.CHECK)
 
 
@@ -79,6 +83,6 @@ def _needed(state: PersonaState, hearing: Hearing, sentence: Sentence) -> float:
     """How likely it has to be, beside what the sentence was understood as."""
     asked = [each for each in hearing.asked if each.question == sentence.text]
     if any(each.invited for each in asked):
-        return BY_NAME
+        return CERTAIN
     fresh = max((each.confidence for each in asked if each.topic_id not in state.said), default=0.0)
-    return max(fresh, ASKED if asked else LIKELY)
+    return max(fresh, LIKELIER if asked else LIKELY)
