@@ -24,7 +24,7 @@ __all__ = ["gate_open", "hear", "is_new", "is_question"]
 ASKED = 0.45
 """A sentence asks about a topic from this probability on; about a second one from `ALSO_ASKED` on."""
 ALSO_ASKED = 0.3
-ALONE = 0.38
+ALONE = 0.33
 """Enough where no other topic is a third as likely: it is about this, or about nothing."""
 INVITED = 0.35
 """An invitation may be about a topic from here on; from `UNASKED` on it is about nothing else."""
