@@ -56,7 +56,7 @@ LEGIBLE = 0.5
 """A turn of which less can be read is not understood."""
 APT = 0.08
 """A topic that an open invitation may be about."""
-BESIDE = 2
+BESIDE = 1
 """So much of its story the persona tells beside what an invitation is about."""
 STORIES = 2
 """So many open invitations are answered with something new."""

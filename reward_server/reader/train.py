@@ -109,10 +109,12 @@ def fit_heads(checkpoint: Checkpoint, lesson: Lesson, rows: Sequence[Row], seed:
     head = network_of({name: tensor.numpy() for name, tensor in acts.items()}, "acts")
     indexes = {key: index_of(lesson.library.vault.open(*key).case, embedder) for key in {row.key for row in rows}}
     bags = _Bags(embedder, head, indexes)
+    # An offer of the background may well be what somebody says who makes a commitment: it teaches nothing about that.
+    labelled = [row for row in rows if row.turn.kind != BACKGROUND_KIND]
     found = {
         **acts,
         **_shifted(fit_bags(bags.topics(rows), "topic", epochs=TOPIC_EPOCHS, seed=seed), "topic", BACKGROUND_ODDS),
-        **fit_bags(bags.promises(rows), "commitment", epochs=COMMITMENT_EPOCHS, seed=seed),
+        **fit_bags(bags.promises(labelled), "commitment", epochs=COMMITMENT_EPOCHS, seed=seed),
     }
     wide = {key: index_of(lesson.library.vault.open(*key).case, embedder, background=True) for key in indexes}
     asides = _beside(rows, seed)

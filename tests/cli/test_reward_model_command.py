@@ -26,6 +26,7 @@ from reward_server.reward_models.dataset import split
 from reward_server.reward_models.registry import Registry
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
+from scenarios.lint import is_scenario
 from tests.reward_models.talks import labelled_talks
 from tests.reward_models.tiny_encoder import make_tiny_encoder
 from tests.store.builders import an_evaluation
@@ -320,11 +321,7 @@ def test_going_on_with_the_store_goes_on_with_the_rows_of_then(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A server scores meanwhile: the same command could not go on if rows of now were read."""
-    names = [
-        (each.parent.name, each.stem)
-        for each in sorted(PACKAGED.glob("*/*.yaml"))
-        if each.stem != "collection" and not each.stem.endswith(".agents")
-    ]
+    names = [(each.parent.name, each.stem) for each in sorted(PACKAGED.glob("*/*.yaml")) if is_scenario(each)]
 
     def some(start: int, end: int) -> list[Any]:
         where = names[:6]

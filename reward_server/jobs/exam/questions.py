@@ -6,11 +6,12 @@ of its collection alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from personas.hearing import BY_NAME
 from personas.reading.reader import Reader
-from reward_server.reader.dataset import BACKGROUND_KIND, Row, background_rows
+from reward_server.reader.dataset import Row
 from reward_server.reader.evaluate import MEASURES, Prediction, Share, measured, predict
 from scenarios.library import Library, SealedScenario
 from scenarios.turns import LabelledTurn
@@ -33,10 +34,18 @@ def understanding(
     foreign = [LabelledTurn(question, (), (), "foreign") for question in scenario.foreign]
     slug = scenario.card.slug
     rows = [Row(scenario.collection, slug, turn) for turn in (*(each for each in turns if each.kept_aside), *foreign)]
-    beside = list(background_rows(library, [(scenario.collection, slug)]))
-    found = predict(library, reader, [*rows, *beside])
-    shares = measured(found[: len(rows)])
-    return Understanding(shares, tuple(miss for each in found if (miss := _miss(each)) is not None))
+    found = predict(library, reader, rows)
+    misses = (miss for each in found if (miss := _miss(each)) is not None)
+    return Understanding(measured(found), (*misses, *_taken_for_topics(scenario, reader)))
+
+
+def _taken_for_topics(scenario: SealedScenario, reader: Reader) -> Iterator[str]:
+    """The questions of the background that clearly ask for a topic: in other words, they would be answered with it."""
+    asks = [(entry.id, ask) for entry in scenario.case.background.values() for ask in entry.examples]
+    for (name, ask), reading in zip(asks, reader.read(scenario.case, [("", ask) for _, ask in asks]), strict=True):
+        heard = {each.id for sentence in reading.readable for each in sentence.topics if each.confidence >= BY_NAME}
+        if heard:
+            yield f"stands in the background as `{name}`, heard as `{min(heard)}`: {ask}"
 
 
 def _miss(found: Prediction) -> str | None:
@@ -46,8 +55,6 @@ def _miss(found: Prediction) -> str | None:
     right = set(found.asks) & set(turn.asks)
     if (turn.kind in ("specific", "open") and not right) or (turn.kind == "double" and right < set(turn.asks)):
         return f"meant {meant}, heard as {heard}: {turn.turn}"
-    if turn.kind == BACKGROUND_KIND and found.asks:
-        return f"stands in the background as {meant}, heard as {heard}: {turn.turn}"
     if turn.kind == "foreign" and found.asks:
         return f"about nothing in the case, heard as {heard}: {turn.turn}"
     if missed := set(turn.commits) - set(found.commits):
