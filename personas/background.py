@@ -13,14 +13,13 @@ from personas.compiled import CompiledCase
 from personas.heard import Hearing
 from personas.hearing import gate_open, is_question
 from personas.reading.acts import Act, Candidate, Sentence
+from personas.reading.features import is_elliptic
 from personas.state import PersonaState
 
 __all__ = ["Recalled", "may_recall", "recalled"]
 
-LIKELY = 0.35
-"""Enough where nothing of the case was understood."""
-LIKELIER = 0.45
-"""Enough where something was, if it is likelier than that."""
+LIKELY = 0.6
+"""Enough where it is likelier than every topic. Below, it was as often wrong as right in blind play."""
 CERTAIN = 0.95
 """Enough instead of a story that it is invited to tell."""
 _MAY = (Act.ASK, Act.INVITE, Act.PROPOSE, Act.CHECK)
@@ -40,8 +39,12 @@ def may_recall(hearing: Hearing) -> list[Sentence]:
     if hearing.unclear:
         return []
     answered = {heard.quote for heard in hearing.answered}
-    spoken = [s for s in hearing.reading.readable if not s.does(Act.RUDE) and s.text not in answered]
-    return [s for s in spoken if s.does(*_MAY) or is_question(s)]
+    spoken = hearing.reading.readable
+    offer = next((number for number, sentence in enumerate(spoken) if sentence.does(Act.PROPOSE)), len(spoken))
+    # "Does that suit you?" behind an offer is about the offer.
+    whole = [s for number, s in enumerate(spoken) if number <= offer or not is_elliptic(s.text)]
+    may = [s for s in whole if s.does(*_MAY) or is_question(s)]
+    return [s for s in may if not s.does(Act.RUDE) and s.text not in answered]
 
 
 def recalled(
@@ -84,5 +87,4 @@ def _needed(state: PersonaState, hearing: Hearing, sentence: Sentence) -> float:
     asked = [each for each in hearing.asked if each.question == sentence.text]
     if any(each.invited for each in asked):
         return CERTAIN
-    fresh = max((each.confidence for each in asked if each.topic_id not in state.said), default=0.0)
-    return max(fresh, LIKELIER if asked else LIKELY)
+    return max((each.confidence for each in asked if each.topic_id not in state.said), default=LIKELY)

@@ -62,6 +62,8 @@ STORIES = 2
 """So many open invitations are answered with something new."""
 STORY_BEGINS, STORY_GOES_ON = 3, 1
 """What the first of them brings out, and each of the others."""
+STORY_TURNS = 3
+"""Later than in these turns, the first is one of the others: "Is there anything else?" near the end begins no story."""
 SAME_PHRASE = 0.67
 SAME_QUESTION = 0.8
 """Two questions that share more than this of their words are one; others may ask for something next to it."""
@@ -258,7 +260,8 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
     # sympathy in the same turn: "Anything else?" opens no heart.
     trusted = [t for t in ranked if t.tier is Tier.RAPPORT and warm]
     plain = [t for t in ranked if t.tier is not Tier.RAPPORT]
-    for topic in (*trusted, *plain[: STORY_GOES_ON if state.stories else STORY_BEGINS]):
+    length = STORY_GOES_ON if state.stories or state.turn >= STORY_TURNS else STORY_BEGINS
+    for topic in (*trusted, *plain[:length]):
         yield Asked(topic.id, inviting[0].text, likely.get(topic.id, 0.0), open=True, repeated=False, invited=True)
 
 

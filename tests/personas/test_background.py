@@ -58,6 +58,13 @@ def test_what_is_more_like_a_topic_is_no_background() -> None:
     assert reply.disclosed == ("noise",)
 
 
+def test_a_short_question_behind_an_offer_is_about_the_offer() -> None:
+    short = "Okay?"
+    found = {short: {"walks": 0.9}}
+    assert play(found, "Hello.").say(short).text in WALKS.says
+    assert not any(says in play(found, "Hello.").say(f"{WINDOW} {short}").text for says in WALKS.says)
+
+
 def test_an_answer_waits_for_what_it_takes_for_known() -> None:
     found = {WINDOW: {"mornings": 0.6}}
     assert "Mornings are fine." not in play(found, "Hello.").say(WINDOW).text

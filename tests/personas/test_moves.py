@@ -221,6 +221,11 @@ def test_what_was_held_back_is_told_once_sympathy_comes_even_beside_another_ques
     assert {"drinking", "noise", "tablets"} <= set(reply.state.said)
 
 
+def test_an_invitation_late_in_the_talk_begins_no_story() -> None:
+    assert kinds(after("Hello.", "Okay."), "Tell me what happened.") == ["tell", "tell", "tell"]
+    assert kinds(after("Hello.", "Okay.", "Thank you."), "Tell me what happened.") == ["tell"]
+
+
 def test_what_was_held_back_longer_ago_waits_until_it_is_asked_for_again() -> None:
     play = after("What about the alcohol?", NOISE)
     assert "drinking" not in play.say("I'm so sorry to hear that.").state.said
