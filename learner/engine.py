@@ -44,7 +44,7 @@ class Engine:
     @property
     def generator(self) -> Generator:
         """The sampler."""
-        return self._remote or HfGenerator(self._sampler, max_tokens=self._config.model.max_tokens)
+        return self._remote or self._own(self._config.model.max_tokens)
 
     def sync(self, ranks: Ranks) -> float:
         """Send the present weights, where the sampler has its own, and try whether it speaks with them; the gap.
@@ -52,14 +52,16 @@ class Engine:
         Raises CanaryError where sampler and learner are not the same.
         """
         if self._remote is None:
-            own = HfGenerator(self._sampler, max_tokens=CANARY_TOKENS)
-            return canary.check(own, self._policy, self._renderer)
+            return canary.check(self._own(CANARY_TOKENS), self._policy, self._renderer)
         if ranks.first:
             self._send(self._remote)
         elif self._config.lora.rank:
             self._remote.model = "policy"
         ranks.wait()
         return canary.check(self._remote, self._policy, self._renderer, self._config.generator.tolerance)
+
+    def _own(self, max_tokens: int) -> HfGenerator:
+        return HfGenerator(self._sampler, max_tokens=max_tokens, fixed_shapes=self._config.generator.fixed_shapes)
 
     def sync_after_update(self, ranks: Ranks) -> float | None:
         """The same after an update; None where there is nothing to send."""

@@ -95,7 +95,9 @@ class Ahead:
         return Batch(step, collected, refills, version)
 
 
-def copy_of(policy: Policy, max_tokens: int) -> tuple[HfGenerator, Callable[[], None]]:
+def copy_of(
+    policy: Policy, max_tokens: int, fixed_shapes: bool | None = None
+) -> tuple[HfGenerator, Callable[[], None]]:
     """A sampler with weights of its own, and what makes them the present ones."""
     stale = Policy(
         copy.deepcopy(policy.model).requires_grad_(requires_grad=False),
@@ -109,7 +111,7 @@ def copy_of(policy: Policy, max_tokens: int) -> tuple[HfGenerator, Callable[[], 
     def refresh() -> None:
         stale.model.load_state_dict(policy.model.state_dict())
 
-    return HfGenerator(stale, max_tokens=max_tokens), refresh
+    return HfGenerator(stale, max_tokens=max_tokens, fixed_shapes=fixed_shapes), refresh
 
 
 def save_batches(folder: Path, batches: Sequence[Batch]) -> None:

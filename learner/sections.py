@@ -200,6 +200,13 @@ class GeneratorSection:
     """Name of the model at the vLLM server. None: `model.path`."""
     tolerance: float | None = None
     """How much sampler and learner may differ in a log-probability. None: 1e-3, or .1 in 16 bits."""
+    cuda_graphs: bool = True
+    """`hf` on a GPU: sample by replaying CUDA graphs, if a test at the start gives the same numbers."""
+
+    @property
+    def fixed_shapes(self) -> bool | None:
+        """What the sampler is asked for; None: what fits the device."""
+        return None if self.cuda_graphs else False
 
 
 @dataclass(frozen=True)

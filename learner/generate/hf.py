@@ -5,7 +5,8 @@ in length, so each step pads on the left and masks the holes, with every row's o
 layers look back only so far, the mask counts positions and not places in the cache. The
 random numbers of a turn come from its own seed, so what is sampled does not depend on a global
 generator. Sampling is from the full distribution (top_p 1), at the policy's temperature. What the
-conversations of a group begin with is computed once.
+conversations of a group begin with is computed once. On a GPU, single tokens are steps of fixed
+shapes, replayed as CUDA graphs (`fixed`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from learner.generate.cache import growing_cache
 from learner.generate.decode import Decoder, decoder_of
+from learner.generate.fixed import ONE_KIND, FixedStep, agrees, lowest
 from learner.generate.session import Completion, Continuation
 from learner.model import Policy
 
@@ -26,9 +28,11 @@ from learner.model import Policy
 class HfGenerator:
     """Starts sessions on the policy's own weights: nothing to synchronise."""
 
-    def __init__(self, policy: Policy, *, max_tokens: int) -> None:
+    def __init__(self, policy: Policy, *, max_tokens: int, fixed_shapes: bool | None = None) -> None:
+        """`fixed_shapes`: single tokens in steps of fixed shapes, if the model can; None: on a GPU."""
         self._policy = policy
         self.max_tokens = max_tokens
+        self._fixed = policy.device.type == "cuda" if fixed_shapes is None else fixed_shapes
         self._decoder: Decoder | None = None
         self._looked = False
 
@@ -40,16 +44,19 @@ class HfGenerator:
 
     def start(self) -> HfSession:
         """A session without conversations."""
-        if not self._looked and self._policy.autocast is None:
-            self._decoder = decoder_of(self._policy.model)
+        if not self._looked:
+            self._decoder = decoder_of(self._policy.model) if self._policy.autocast is None else None
+            self._fixed = self._fixed and agrees(self._policy, kinds_of(self._policy.model.config))
         self._looked = True
-        return HfSession(self._policy, self.max_tokens, self._decoder)
+        return HfSession(self._policy, self.max_tokens, self._decoder, fixed_shapes=self._fixed)
 
 
 class HfSession:
     """Conversations that share one cache."""
 
-    def __init__(self, policy: Policy, max_tokens: int, decoder: Decoder | None = None) -> None:
+    def __init__(
+        self, policy: Policy, max_tokens: int, decoder: Decoder | None = None, *, fixed_shapes: bool = False
+    ) -> None:
         self._policy = policy
         self._max_tokens = max_tokens
         self._cache = growing_cache()
@@ -59,8 +66,11 @@ class HfSession:
         self._positions = torch.zeros((0, 0), dtype=torch.long)
         self._unfed: list[list[int]] = []
         """Of each row, the last token that was sampled if the model has not seen it yet."""
-        self._windows = windows_of(policy.model.config)
-        self._decoder = None if self._windows else decoder
+        self._kinds = kinds_of(policy.model.config)
+        self._windowed = any(limits != (None, None) for limits in self._kinds.values())
+        self._decoder = None if self._windowed or fixed_shapes else decoder
+        self.fixed_shapes = fixed_shapes
+        self._fixed: FixedStep | None = None
 
     @torch.no_grad()
     def step(self, continuations: Mapping[int, Continuation]) -> dict[int, Completion]:
@@ -103,6 +113,7 @@ class HfSession:
         """Go on with these rows, some of them more than once."""
         place = torch.tensor(rows)
         self._cache.batch_select_indices(place)
+        self._fixed = None  # its graph would keep the old rows in memory
         self._attention, self._lengths = self._attention[place], self._lengths[place]
         self._positions = self._positions[place]
         self._unfed = [list(self._unfed[row]) for row in rows]
@@ -137,11 +148,13 @@ class HfSession:
         self._lengths = self._lengths + mask.sum(1)
         if self._decoder is not None and ids.shape[1] == 1:
             return self._policy.distribution(self._decoder.step(ids, positions, self._attention, self._cache))
+        if self.fixed_shapes and ids.shape[1] == 1 and self._cache.layers:
+            return self._policy.distribution(self._feed_fixed(ids, positions))
         device = self._policy.device
         with self._policy.precision():
             output = self._policy.model(
                 input_ids=ids.to(device),
-                attention_mask=self._masks(positions) if self._windows else self._attention.to(device),
+                attention_mask=self._masks(positions) if self._windowed else self._attention.to(device),
                 position_ids=positions.to(device),
                 past_key_values=self._cache,
                 use_cache=True,
@@ -149,19 +162,30 @@ class HfSession:
             )
         return self._policy.distribution(output.logits[:, -1])
 
+    def _feed_fixed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        masks = self._masks_by_kind(positions)
+        if self._fixed is None or not self._fixed.fits():
+            self._fixed = FixedStep(self._policy, self._cache, masks, self._max_tokens)
+        return self._fixed(ids, positions, masks)
+
     def _masks(self, positions: Tensor) -> Any:
+        """The masks as the model takes them: one, or one by the name of each kind of layer."""
+        masks = self._masks_by_kind(positions)
+        return masks.get(ONE_KIND, masks)
+
+    def _masks_by_kind(self, positions: Tensor) -> dict[str, Tensor]:
         """What each new token may look at, [B, 1, new, kept], for each kind of layer that the model has."""
         reach = positions[:, :, None] - self._positions[:, None, :]
         seen = (self._attention[:, None, :] > 0) & (reach >= 0)
-        dtype = self._policy.model.dtype
+        dtype, hidden = self._policy.model.dtype, lowest(self._policy)
         masks = {}
-        for kind, (window, chunk) in self._windows.items():
+        for kind, (window, chunk) in self._kinds.items():
             allowed = seen if window is None else seen & (reach < window)
             if chunk is not None:
                 allowed = allowed & (positions[:, :, None] // chunk == self._positions[:, None, :] // chunk)
-            blocked = torch.zeros(allowed.shape, dtype=dtype).masked_fill(~allowed, torch.finfo(dtype).min)
+            blocked = torch.zeros(allowed.shape, dtype=dtype).masked_fill(~allowed, hidden)
             masks[kind] = blocked[:, None].to(self._policy.device)
-        return masks.get(_ONE_KIND, masks)
+        return masks
 
     def _sample(self, logits: Tensor, draws: Tensor) -> dict[int, Completion]:
         count = len(self._numbers)
@@ -207,14 +231,8 @@ def _inverse_cdf(logps: Tensor, draws: Tensor) -> Tensor:
     return torch.searchsorted(cumulative, target, right=True)[:, 0]
 
 
-_ONE_KIND = "all"
-
-
-def windows_of(config: Any) -> dict[str, tuple[int | None, int | None]]:
-    """(window, chunk) of each kind of layer; empty where every layer looks back over everything.
-
-    Models with several kinds of layer take a mask for each, by the name of the kind.
-    """
+def kinds_of(config: Any) -> dict[str, tuple[int | None, int | None]]:
+    """(window, chunk) of each kind of layer, by its name if the model takes a mask for each; None: no limit."""
     window, chunk = getattr(config, "sliding_window", None), getattr(config, "attention_chunk_size", None)
     kinds = set(getattr(config, "layer_types", None) or ())
     if "sliding_attention" in kinds or "chunked_attention" in kinds:
@@ -224,6 +242,5 @@ def windows_of(config: Any) -> dict[str, tuple[int | None, int | None]]:
             "chunked_attention": (None, chunk),
         }
         return {kind: limits for kind, limits in known.items() if kind in kinds}
-    if window is not None and not kinds and getattr(config, "use_sliding_window", True):
-        return {_ONE_KIND: (window, None)}
-    return {}
+    windowed = window is not None and not kinds and getattr(config, "use_sliding_window", True)
+    return {ONE_KIND: (window if windowed else None, None)}
