@@ -2,26 +2,35 @@
 
 Nothing of it earns or costs anything, so it is chosen in play alone. It gives way to a topic that is clearly asked
 for and to a promise that the case has an answer to, and comes before an evasion, a repetition and a stock consent.
+
+Topics are read twice: among each other, which is what scoring goes by, and among topics and background. The second
+reading tells apart what lies close together ("Who pays for the heating?" and "What is the rent?").
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from personas.compiled import CompiledCase
-from personas.heard import Hearing
+from personas.heard import Asked, Hearing
 from personas.hearing import gate_open, is_question
 from personas.reading.acts import Act, Candidate, Sentence
 from personas.reading.features import is_elliptic
 from personas.state import PersonaState
 
-__all__ = ["Recalled", "may_recall", "recalled"]
+__all__ = ["Aside", "Recalled", "aside_of", "may_recall"]
 
 LIKELY = 0.6
 """Enough where it is likelier than every topic. Below, it was as often wrong as right in blind play."""
 CERTAIN = 0.95
 """Enough instead of a story that it is invited to tell."""
+SURE = 0.8
+"""Enough beside a topic that is read as more likely among topics alone."""
+SURER = 0.1
+"""So much likelier than a topic among topics, it is an answer instead of it."""
+HARDLY = 0.3
+"""A topic that is less likely than this among topics and background gives way to what is recalled."""
 _MAY = (Act.ASK, Act.INVITE, Act.PROPOSE, Act.CHECK)
 
 
@@ -32,6 +41,17 @@ class Recalled:
     id: str
     question: str
     confidence: float
+    instead: frozenset[str] = frozenset()
+    """Topics that the sentence was taken to ask about, and does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A turn as it is read among topics and background."""
+
+    recalled: tuple[Recalled, ...] = ()
+    topics: Mapping[str, float] = field(default_factory=dict)
+    """How likely a sentence asks about a topic, at most."""
 
 
 def may_recall(hearing: Hearing) -> list[Sentence]:
@@ -47,13 +67,13 @@ def may_recall(hearing: Hearing) -> list[Sentence]:
     return [s for s in may if not s.does(Act.RUDE) and s.text not in answered]
 
 
-def recalled(
+def aside_of(
     case: CompiledCase,
     state: PersonaState,
     hearing: Hearing,
     said: Sequence[Sentence],
     found: Sequence[Sequence[Candidate]],
-) -> tuple[Recalled, ...]:
+) -> Aside:
     """What of the background the sentences bring to mind, each once, in the order of the turn.
 
     Args:
@@ -64,14 +84,18 @@ def recalled(
         found: per sentence the topics and the background it may be about, as `Reader.beside` gives them.
     """
     chosen: dict[str, Recalled] = {}
+    topics: dict[str, float] = {}
     for sentence, candidates in zip(said, found, strict=True):
+        about = {each.id: each.confidence for each in candidates if each.id in case.by_id}
+        topics |= {name: max(likely, topics.get(name, 0.0)) for name, likely in about.items()}
         best = next((each for each in candidates if _is_ready(case, state, hearing, each)), None)
-        if best is None or best.id in chosen:
+        if best is None or best.id in chosen or best.confidence <= max(about.values(), default=0.0):
             continue
-        topic = max((each.confidence for each in candidates if each.id in case.by_id), default=0.0)
-        if best.confidence > topic and best.confidence >= _needed(state, hearing, sentence):
-            chosen[best.id] = Recalled(best.id, sentence.text, best.confidence)
-    return tuple(chosen.values())
+        asked = [each for each in hearing.asked if each.question == sentence.text]
+        if best.confidence >= _needed(state, asked):
+            instead = frozenset(a.topic_id for a in asked if _gives_way(a, state, best, about.get(a.topic_id, 0.0)))
+            chosen[best.id] = Recalled(best.id, sentence.text, best.confidence, instead)
+    return Aside(tuple(chosen.values()), topics)
 
 
 def _is_ready(case: CompiledCase, state: PersonaState, hearing: Hearing, found: Candidate) -> bool:
@@ -82,9 +106,14 @@ def _is_ready(case: CompiledCase, state: PersonaState, hearing: Hearing, found: 
     return gate_open(entry, state, hearing.rapport, 0.0)
 
 
-def _needed(state: PersonaState, hearing: Hearing, sentence: Sentence) -> float:
+def _needed(state: PersonaState, asked: Sequence[Asked]) -> float:
     """How likely it has to be, beside what the sentence was understood as."""
-    asked = [each for each in hearing.asked if each.question == sentence.text]
     if any(each.invited for each in asked):
         return CERTAIN
-    return max((each.confidence for each in asked if each.topic_id not in state.said), default=LIKELY)
+    untold = max((each.confidence for each in asked if each.topic_id not in state.said), default=LIKELY)
+    return max(LIKELY, min(SURE, untold))
+
+
+def _gives_way(asked: Asked, state: PersonaState, best: Candidate, likely: float) -> bool:
+    """Whether what is recalled is said instead of a topic, and not beside it."""
+    return asked.topic_id in state.said or likely < HARDLY or best.confidence >= asked.confidence + SURER

@@ -374,7 +374,7 @@ def _says_goodbye(spoken: Iterable[Sentence], *, asked: bool) -> bool:
     closes = asks = -1
     for number, sentence in enumerate(spoken):
         closes = number if sentence.does(Act.CLOSE) else closes
-        asks = number if sentence.does(Act.ASK, Act.INVITE) else asks
+        asks = number if sentence.does(Act.ASK, Act.INVITE) or is_question(sentence) else asks
     return not asked and closes >= 0 and closes >= asks
 
 

@@ -44,6 +44,7 @@ class Kind(StrEnum):
     WARMED = "warmed"
     NUDGE = "nudge"
     WAIT = "wait"
+    GOODBYE = "goodbye"  # the agent takes its leave with something promised, and not all
     FAREWELL = "farewell"
     PARTING = "parting"  # the agent ends the talk with nothing settled
     LEAVING = "leaving"
@@ -102,5 +103,8 @@ def disclosed(moves: Iterable[Move]) -> tuple[str, ...]:
 
 
 def ends(moves: Iterable[Move]) -> bool:
-    """Whether the persona ends the conversation with these moves."""
-    return any(move.kind in _LAST_WORDS for move in moves)
+    """Whether the persona ends the conversation with these moves.
+
+    A first goodbye that comes early leaves the agent the chance to go on.
+    """
+    return any(move.kind in _LAST_WORDS or (move.kind is Kind.GOODBYE and move.nth > 0) for move in moves)

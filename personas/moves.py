@@ -9,18 +9,28 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from personas.background import Recalled
+from personas.background import Aside, Recalled
 from personas.case import Tier
 from personas.compiled import CompiledCase, CompiledCommitment
 from personas.heard import NO_QUESTION, AgentTurn, Asked, Hearing
 from personas.hearing import ASKED, BY_NAME, ONCE_MORE, UNSURE
 from personas.move import COMPLIANT, REACTIONS, TELLING, Kind, Move
-from personas.reactions import asks_back, closing_of, is_choice, left_open, reactions_to, small_talk, thanks
+from personas.reactions import (
+    asks_back,
+    closing_of,
+    comes_first,
+    is_choice,
+    left_open,
+    reactions_to,
+    small_talk,
+    thanks,
+)
 from personas.reading.acts import Act, Sentence
 from personas.reading.features import is_elliptic
 from personas.state import PersonaState
 from personas.temperament import Temperament
 
+NOTHING_ASIDE = Aside()
 MAX_SENTENCES = 4
 MAX_AT_LENGTH = 6
 """A promise heard beside a question is not passed over: the reaction to it may make the reply this long."""
@@ -34,12 +44,12 @@ def decide(
     hearing: Hearing,
     *,
     after: PersonaState,
-    aside: Sequence[Recalled] = (),
+    aside: Aside = NOTHING_ASIDE,
 ) -> tuple[Move, ...]:
     """The moves of a reply.
 
-    `after` is the state after the turn as far as the agent's words decide it. `aside` is what the turn brings to mind
-    of the persona's background.
+    `after` is the state after the turn as far as the agent's words decide it. `aside` is the turn as it is read among
+    topics and background.
     """
     if after.annoyance >= temperament.patience:
         return (Move(Kind.LEAVING),)
@@ -58,15 +68,17 @@ def decide(
     if reactions and not answers:
         # What it was asked last is not passed over for what was promised before.
         reactions = (*reactions, *left_open(case, temperament, state, hearing))
-    # Thanks for kindness come at once, everything else after the answer.
-    body = (*reactions, *answers) if thanks(hearing, reactions) else (*answers, *reactions)
-    wanted = {asked.topic_id for asked in hearing.asked if not asked.invited} | {each.id for each in aside}
+    # Thanks for kindness come at once, everything else in the order of the turn.
+    first = thanks(hearing, reactions) or comes_first(hearing, reactions)
+    body = (*reactions, *answers) if first else (*answers, *reactions)
+    wanted = {asked.topic_id for asked in hearing.asked if not asked.invited} | {each.id for each in aside.recalled}
     closing = closing_of(case, state, hearing, after, body)
     if closing is not None:
         # Last words follow what was asked for and offered, but no small talk.
         said_before = told_first if closing is Kind.WAIT else ()
         meant = tuple(move for move in body if move.kind not in COMPLIANT)
-        return (*_fit(case, (*said_before, *meant), MAX_SENTENCES - 1, wanted), Move(closing))
+        times = state.farewells if closing is Kind.GOODBYE else 0
+        return (*_fit(case, (*said_before, *meant), MAX_SENTENCES - 1, wanted), Move(closing, nth=times))
     manner = _manner(hearing)
     # The answer to an invitation, and to a greeting, is what it came to say.
     small = () if body or manner or (told_first and hearing.invites) else small_talk(case, temperament, state, hearing)
@@ -100,22 +112,22 @@ def _answers(
     temperament: Temperament,
     state: PersonaState,
     hearing: Hearing,
-    aside: Sequence[Recalled],
+    aside: Aside,
 ) -> tuple[Move, ...]:
     """Answers in the order asked, no more than the persona tells at once."""
     pressed = hearing.rude or hearing.interrogation
     limit = 1 if pressed else temperament.facts_per_turn + hearing.opens_up
     told_first = {move.about for move in _volunteered(case, state)}
-    instead = {each.question for each in aside}
-    asked = [a for a in hearing.asked if a.question not in instead]
+    instead = {(each.question, topic) for each in aside.recalled for topic in each.instead}
+    asked = [a for a in hearing.asked if (a.question, a.topic_id) not in instead]
     asked_for = [a for a in asked if a.topic_id not in told_first and not _is_offered(state, hearing, a)]
     # What it has told is told again only to who clearly asks for it.
     asked_for = [a for a in asked_for if a.topic_id not in state.said or a.confidence >= ASKED] or asked_for
     asked_for = [a for a in asked_for if a.open or not _is_guess(case, hearing, a)]
-    kept = sorted(((asked, _answer(case, state, hearing, asked)) for asked in asked_for), key=_urgency)[:limit]
+    kept = sorted(((asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for), key=_urgency)[:limit]
     moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
-    moves += [_recalls(state, each) for each in aside[: max(limit - len(moves), 0 if moves else 1)]]
-    if hearing.unsure is not None and not hearing.answered and not aside:
+    moves += [_recalls(state, each) for each in aside.recalled[: max(limit - len(moves), 0 if moves else 1)]]
+    if hearing.unsure is not None and not hearing.answered and not aside.recalled:
         one, other = hearing.unsure
         # Of two things it has told, it says the likelier one again: that answers a recap as well as a question.
         told = one in state.said and other in state.said
@@ -173,7 +185,7 @@ def _once(moves: Iterable[Move]) -> Iterator[Move]:
         seen.add(move.kind)
 
 
-def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: Asked) -> Move:
+def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: Asked, aside: Aside) -> Move:
     topic = case.by_id[asked.topic_id]
     if topic.tier is Tier.UNKNOWN:
         times = state.asked.get(topic.id, 0)
@@ -187,16 +199,17 @@ def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: As
         # Nothing is led in by a small word that is told in trust or in an hour of need.
         trusting = topic.tier is Tier.RAPPORT or hearing.rapport > 0 or hearing.reading.any(Act.EMPATHY)
         return Move(Kind.TELL, topic.id, plain=trusting)
-    return _told_before(state, hearing, asked)
+    return _told_before(state, hearing, asked, aside)
 
 
-def _told_before(state: PersonaState, hearing: Hearing, asked: Asked) -> Move:
+def _told_before(state: PersonaState, hearing: Hearing, asked: Asked, aside: Aside) -> Move:
     times = state.worded.get(asked.topic_id, 1)
     if any(s.does(Act.RECAP, Act.CHECK) for s in hearing.saying(asked.question)):
         return Move(Kind.CONFIRMS)
     if asked.repeated and times > 1:
         return Move(Kind.TIRED, asked.topic_id)
-    if not asked.repeated and asked.confidence < ONCE_MORE and asked.topic_id in state.asked:
+    clear = max(asked.confidence, aside.topics.get(asked.topic_id, 0.0))
+    if not asked.repeated and clear < ONCE_MORE and asked.topic_id in state.asked:
         # What was asked and answered is rarely asked again: this wants to know something else about it.
         return Move(Kind.NO_MORE, asked.topic_id)
     return Move(Kind.AGAIN, asked.topic_id, nth=times, plain=not asked.repeated)

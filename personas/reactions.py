@@ -63,7 +63,7 @@ def reactions_to(
         if times < len(lines):
             return (Move(kind, commitment.id, nth=times, heard=turn.text), *haggles)
     tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
-    if tool is not None:
+    if tool is not None and not answers:
         return (Move(Kind.TOOL_REPLY, tool),)
     return haggles or (() if answers else _to_proposals(case, turn, hearing))
 
@@ -120,6 +120,15 @@ def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
     return any(move.kind is Kind.REPLY and move.about in kind for move in reactions)
 
 
+def comes_first(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
+    """Whether what the persona reacts to was said before everything that it was asked."""
+    places = {sentence.text: place for place, sentence in reversed(list(enumerate(hearing.reading.readable)))}
+    made = {heard.commitment_id: places.get(heard.quote) for heard in hearing.commitments}
+    reacted = [made.get(move.about) for move in reactions if move.kind in (Kind.REPLY, Kind.REPLY_EARLY)]
+    asked = [places[each.question] for each in hearing.asked if each.question in places]
+    return bool(asked) and any(place is not None and place < min(asked) for place in reacted)
+
+
 # --- the end of the talk, and all that is about nothing in particular ---------------------------------------
 
 
@@ -130,6 +139,8 @@ def closing_of(
     if hearing.farewell:
         if after.goals_met is not None or not case.goals:
             return Kind.FAREWELL
+        if after.commitments:
+            return Kind.GOODBYE
         return Kind.PARTING if after.farewells > 1 else Kind.WAIT
     if state.goals_met is None:
         return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from personas.advance import advance, counted
-from personas.background import Recalled, may_recall, recalled
+from personas.background import Aside, aside_of, may_recall
 from personas.compiled import CompiledCase
 from personas.guard import check_reply
 from personas.heard import AgentTurn, Hearing
@@ -86,13 +86,13 @@ class Simulator:
         )
         return Reply(text, after, told, "completed" if ended else None, hearing)
 
-    def _aside(self, state: PersonaState, hearing: Hearing, line: str) -> tuple[Recalled, ...]:
+    def _aside(self, state: PersonaState, hearing: Hearing, line: str) -> Aside:
         """What the turn brings to mind of the background."""
         said = may_recall(hearing) if self._case.background else []
         if not said:
-            return ()
+            return Aside()
         found = self._reader.beside(self._case, line, [sentence.text for sentence in said])
-        return recalled(self._case, state, hearing, said, found)
+        return aside_of(self._case, state, hearing, said, found)
 
     def _speak(self, moves: tuple[Move, ...], seed: int, after: PersonaState) -> tuple[str, tuple[str, ...]]:
         """The words of the moves, in a wording not used before, or else the one used longest ago.

@@ -46,11 +46,23 @@ def test_each_wording_is_said_once() -> None:
     assert said[2] not in WALKS.says
 
 
-@pytest.mark.parametrize(("asked", "likely", "answered"), [("Was it loud?", 0.8, False), (ON_YOUR_FEET, 0.8, True)])
+@pytest.mark.parametrize(("asked", "likely", "answered"), [("Was it loud?", 0.75, False), (ON_YOUR_FEET, 0.8, True)])
 def test_a_topic_that_is_clearly_asked_for_comes_first(asked: str, likely: float, *, answered: bool) -> None:
     reply = play({asked: {"walks": likely, "noise": 0.1}}, "Hello.").say(asked)
     assert any(says in reply.text for says in WALKS.says) is answered
     assert reply.disclosed == (() if answered else ("noise",))
+
+
+def test_a_topic_that_the_second_reading_hardly_finds_gives_way() -> None:
+    reply = play({"Was it loud?": {"walks": 0.85, "noise": 0.2}}, "Hello.").say("Was it loud?")
+    assert reply.text in WALKS.says
+    assert reply.disclosed == ()
+
+
+def test_a_sentence_that_asks_for_both_is_answered_in_both() -> None:
+    reply = play({"Was it loud?": {"walks": 0.85, "noise": 0.5}}, "Hello.").say("Was it loud?")
+    assert any(says in reply.text for says in WALKS.says)
+    assert reply.disclosed == ("noise",)
 
 
 def test_what_is_more_like_a_topic_is_no_background() -> None:

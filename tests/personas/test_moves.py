@@ -203,6 +203,14 @@ def test_the_talk_ends_when_the_goals_are_met_and_nothing_more_comes() -> None:
         assert "farewell" not in kinds(play, still_talking)
 
 
+def test_a_goodbye_after_a_promise_is_returned_and_ends_the_talk_the_second_time() -> None:
+    play = Play()
+    play.say("What about the popping noise?")
+    play.say(SCAN)
+    assert kinds(play, "Goodbye.") == ["goodbye"]
+    assert [play.say("Goodbye.").ended for _ in range(2)] == [None, "completed"]
+
+
 def test_a_goodbye_with_nothing_settled_is_held_up_once() -> None:
     play = after("Goodbye.")
     assert kinds(play, "Goodbye.") == ["parting"]

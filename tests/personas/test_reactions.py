@@ -32,13 +32,15 @@ def case_with(noise: tuple[str, ...] = (LOUD,), again: str | None = None) -> Com
     return compiled(CASE.model_copy(update={"facts": tuple(map(reworded, CASE.facts)), "commitments": commitments}))
 
 
-@pytest.mark.parametrize("text", [f"{STOP} {NOISE}", f"{NOISE} {STOP}"])
-def test_a_promise_beside_a_question_is_answered_after_the_question(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "answer"), [(f"{STOP} {NOISE}", f"{LONG_REPLY} {LOUD}"), (f"{NOISE} {STOP}", f"{LOUD} {LONG_REPLY}")]
+)
+def test_a_promise_and_a_question_are_answered_in_the_order_of_the_turn(text: str, answer: str) -> None:
     play = Play(case=case_with())
     play.say("Hello there.")
     reply = play.say(text)
     assert reply.disclosed == ("noise",)
-    assert reply.text.endswith(f"{LOUD} {LONG_REPLY}")
+    assert reply.text.endswith(answer)
 
 
 def test_thanks_for_praise_come_before_the_answer() -> None:
