@@ -117,8 +117,11 @@ class LocalReader(Reader):
         return list(_read_first([turn for turn in turns if (case, turn) not in known]))
 
     def prepare(self, case: CompiledCase) -> None:
-        """Embed the authored texts of a case, so that its first turn does not wait for it; blocking."""
+        """Embed what turns of a case are compared with, so that its first turn does not wait for it; blocking."""
         self._index(case)
+
+    def prepare_background(self, case: CompiledCase) -> None:
+        """The same for its background, which only play asks for."""
         if case.background:
             self._index(case, background=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from personas.compiled import CompiledCase
 from personas.matcher import Matcher
 from personas.reading.reader import Reader
 from reward_server.clock import Clock
@@ -89,20 +90,35 @@ async def purge_once(store: Store, clock: Clock, tenants: Tenants, begun: Path) 
 async def warm(library: Library, reader: Reader, matcher: Matcher, threads: FairThreads) -> None:
     """Encode the authored texts, scenario by scenario while nobody is served: the first turn shall be fast, too.
 
+    Backgrounds come last: there is three times as much of them, and scoring needs none of it.
     Not with a lower priority: a thread that is left waiting for a core may hold what others need.
     """
     read, compare = getattr(reader, "prepare", None), getattr(matcher, "prepare", None)
+    recall = getattr(reader, "prepare_background", None)
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1, thread_name_prefix="labs-warming") as thread:
-        for name in library.vault.names():
-            scenario = library.vault.open(*name)
-            steps = [partial(read, scenario.case)] if read is not None else []
-            steps += [partial(compare, anchors) for anchors in _anchors(scenario)] if compare is not None else []
-            for step in steps:
-                while threads.is_busy:  # noqa: ASYNC110 (threads have no event for this)
-                    await asyncio.sleep(IDLE_LOOK_S)
-                await loop.run_in_executor(thread, step)
+        for step in _steps(library, read, compare, recall):
+            while threads.is_busy:  # noqa: ASYNC110 (threads have no event for this)
+                await asyncio.sleep(IDLE_LOOK_S)
+            await loop.run_in_executor(thread, step)
     log.info("reader_warm")
+
+
+def _steps(
+    library: Library,
+    read: Callable[[CompiledCase], None] | None,
+    compare: Callable[[Sequence[str]], None] | None,
+    recall: Callable[[CompiledCase], None] | None,
+) -> Iterator[Callable[[], None]]:
+    """What there is to encode, a little at a time."""
+    scenarios = [library.vault.open(*name) for name in library.vault.names()]
+    for scenario in scenarios:
+        if read is not None:
+            yield partial(read, scenario.case)
+        if compare is not None:
+            yield from (partial(compare, anchors) for anchors in _anchors(scenario))
+    if recall is not None:
+        yield from (partial(recall, scenario.case) for scenario in scenarios)
 
 
 def _anchors(scenario: SealedScenario) -> Iterator[Sequence[str]]:
