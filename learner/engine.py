@@ -52,8 +52,7 @@ class Engine:
         Raises CanaryError where sampler and learner are not the same.
         """
         if self._remote is None:
-            own = HfGenerator(self._sampler, max_tokens=CANARY_TOKENS)
-            return canary.check(own, self._policy, self._renderer)
+            return self.check_copy(self._sampler)
         if ranks.first:
             self._send(self._remote)
         elif self._config.lora.rank:
@@ -62,8 +61,12 @@ class Engine:
         return canary.check(self._remote, self._policy, self._renderer, self._config.generator.tolerance)
 
     def sync_after_update(self, ranks: Ranks) -> float | None:
-        """The same after an update; None where there is nothing to send."""
-        return None if self._remote is None else self.sync(ranks)
+        """The same after an update; None where the sampler has no weights of its own."""
+        return None if self._remote is None and self._sampler is self._policy else self.sync(ranks)
+
+    def check_copy(self, copy: Policy) -> float:
+        """Try whether a policy of this process with weights of its own speaks with the present ones; the gap."""
+        return canary.check(HfGenerator(copy, max_tokens=CANARY_TOKENS), self._policy, self._renderer)
 
     def close(self) -> None:
         """Let go of a server's connections."""

@@ -95,8 +95,10 @@ class Ahead:
         return Batch(step, collected, refills, version)
 
 
-def copy_of(policy: Policy, max_tokens: int) -> tuple[HfGenerator, Callable[[], None]]:
-    """A sampler with weights of its own, and what makes them the present ones."""
+def copy_of(
+    policy: Policy, max_tokens: int, check: Callable[[Policy], object]
+) -> tuple[HfGenerator, Callable[[], None]]:
+    """A sampler with weights of its own, and what makes them the present ones; `check` tries whether they are."""
     stale = Policy(
         copy.deepcopy(policy.model).requires_grad_(requires_grad=False),
         end_id=policy.end_id,
@@ -108,6 +110,7 @@ def copy_of(policy: Policy, max_tokens: int) -> tuple[HfGenerator, Callable[[], 
     @torch.no_grad()
     def refresh() -> None:
         stale.model.load_state_dict(policy.model.state_dict())
+        check(stale)
 
     return HfGenerator(stale, max_tokens=max_tokens), refresh
 
