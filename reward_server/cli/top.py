@@ -99,7 +99,7 @@ def _work(rate: Callable[..., str], per: str) -> Table:
         "LLM calls": "labs_llm_attempts_total",
         "LLM USD": "labs_llm_cost_usd_total",
         "turned away": "labs_turned_away_total",
-        "over limit": "labs_rate_limited_total",
+        "over a limit": "labs_rate_limited_total",
     }
     # In two lines and close together they fit into 80 columns; nine wider ones are cut.
     table = Table(*(name.replace(" ", "\n", 1) for name in names), title=per, padding=(0, 1, 0, 0))
