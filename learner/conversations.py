@@ -61,6 +61,11 @@ def read_pairs(path: Path, renderer: Renderer, tokenizer: Tokenizer) -> list[Pai
     return kept
 
 
+def check_file(path: Path) -> None:
+    """Refuse a file that cannot be read, before a model is built for it; what is in its rows is read later."""
+    _rows(path)
+
+
 def as_segments(
     messages: Sequence[Mapping[str, str]], renderer: Renderer, tokenizer: Tokenizer, learned_from: int = 0
 ) -> Segments:
@@ -88,6 +93,10 @@ def as_segments(
         ids = (*tokenizer.encode(message["content"], add_special_tokens=False), here.end_id)
         control = here.control_in(ids)
         if control is not None and place + skipped >= learned_from:
+            if control == getattr(tokenizer, "unk_token", None):
+                raise RowError(
+                    f"the tokenizer of the model cannot spell an assistant message (it has {control!r} there)"
+                )
             raise RowError(f"an assistant message contains the control token {control!r}")
         if place + skipped < learned_from:
             given = [] if here.rewrites(said[-1]) else [*given, *ids]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import Sized
 from pathlib import Path
 
 from learner import run as runs
 from learner.config import Config
+from learner.conversations import read_conversations, read_pairs
 from learner.display import Now, Say, silent
 from learner.rollout import Collected
 from learner.stages import open_stages
@@ -15,13 +17,16 @@ from trainer_client import AsyncLabsClient
 
 
 def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> bool:
-    """Play two episodes and compare log-probabilities; True if all is well."""
+    """Compare log-probabilities, and play two episodes or read the whole file; True if all is well."""
     with tempfile.TemporaryDirectory(prefix="learner-check-") as folder:
         run = runs.open_run(config, Path(folder), say, now)
         kind = "rewrites history, so some turns start new rows" if run.renderer.forks else "append-only"
         say(f"template: {kind}; turns end with {run.tokenizer.convert_ids_to_tokens(run.renderer.end_id)!r}")
         gap = run.engine.sync(run.ranks)
         say(f"canary: sampler and learner differ by at most {gap:.1e} (fine)")
+        if run.objective.kind != "reward":
+            say(f"file: {len(_rows(run))} rows can be learned from")
+            return True
         collected = asyncio.run(_play(run, url, now))
     run.engine.close()
     if not collected.trajectories:
@@ -30,6 +35,13 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
     rewards = ", ".join(f"{trajectory.reward:.3f}" for trajectory in collected.trajectories)
     say(f"episodes: {len(collected.trajectories)} played, rewards {rewards}")
     return True
+
+
+def _rows(run: runs.Run) -> Sized:
+    path = Path(run.config.data.file or "")
+    if run.objective.kind == "preference":
+        return read_pairs(path, run.renderer, run.tokenizer)
+    return read_conversations(path, run.renderer, run.tokenizer)
 
 
 async def _play(run: runs.Run, url: str | None, now: Now) -> Collected:

@@ -44,7 +44,7 @@ class Engine:
     @property
     def generator(self) -> Generator:
         """The sampler."""
-        return self._remote or self._own(self._config.model.max_tokens)
+        return self._remote or self._own(self._sampler, self._config.model.max_tokens)
 
     def sync(self, ranks: Ranks) -> float:
         """Send the present weights, where the sampler has its own, and try whether it speaks with them; the gap.
@@ -52,7 +52,7 @@ class Engine:
         Raises CanaryError where sampler and learner are not the same.
         """
         if self._remote is None:
-            return canary.check(self._own(CANARY_TOKENS), self._policy, self._renderer)
+            return self.check_copy(self._sampler)
         if ranks.first:
             self._send(self._remote)
         elif self._config.lora.rank:
@@ -60,12 +60,16 @@ class Engine:
         ranks.wait()
         return canary.check(self._remote, self._policy, self._renderer, self._config.generator.tolerance)
 
-    def _own(self, max_tokens: int) -> HfGenerator:
-        return HfGenerator(self._sampler, max_tokens=max_tokens, fixed_shapes=self._config.generator.fixed_shapes)
+    def _own(self, sampler: Policy, max_tokens: int) -> HfGenerator:
+        return HfGenerator(sampler, max_tokens=max_tokens, fixed_shapes=self._config.generator.fixed_shapes)
 
     def sync_after_update(self, ranks: Ranks) -> float | None:
-        """The same after an update; None where there is nothing to send."""
-        return None if self._remote is None else self.sync(ranks)
+        """The same after an update; None where the sampler has no weights of its own."""
+        return None if self._remote is None and self._sampler is self._policy else self.sync(ranks)
+
+    def check_copy(self, copy: Policy) -> float:
+        """Try whether a policy of this process with weights of its own speaks with the present ones; the gap."""
+        return canary.check(self._own(copy, CANARY_TOKENS), self._policy, self._renderer)
 
     def close(self) -> None:
         """Let go of a server's connections."""

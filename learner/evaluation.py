@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,8 +20,10 @@ from learner.rollout import Rollouts, Stage
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.stages import resolve_stages
 from learner.stored import open_stored
+from learner.tools import for_template, in_words, message_of
 from trainer_client import AsyncLabsClient, play_async
 from trainer_client.agent import ChatMessage
+from trainer_client.wire import CreateEpisodeResponse, Message
 
 ENDPOINT_TIMEOUT_S = 120.0
 
@@ -33,6 +37,8 @@ class Asked:
     temperature: float = 1.0
     max_turns: int | None = None
     url: str | None = None
+    system: str | None = None
+    """System prompt: `card`, `none` or a text. None: as a run was trained; of any other policy, the card."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,8 @@ def measure_stored(path: str, which: str, asked: Asked) -> Measured:
 
     async def go() -> Measured:
         async with AsyncLabsClient(asked.url) as client:
-            stages = await resolve_stages(client, asked.scenarios, asked.max_turns)
+            style = asked.system or stored.system
+            stages = await resolve_stages(client, asked.scenarios, asked.max_turns, style)
             seeds, places = _seeds(stages, asked.episodes)
             rollouts = Rollouts(client, generator, stored.renderer, stages[0])
             found = await rollouts.collect(seeds, 1, (0,), stages=places)
@@ -96,12 +103,13 @@ def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
             httpx2.AsyncClient(headers=headers, timeout=ENDPOINT_TIMEOUT_S, trust_env=False) as endpoint,
         ):
 
-            async def agent(messages: list[ChatMessage]) -> str:
-                body = {"model": model, "messages": messages, "temperature": asked.temperature}
+            async def agent(messages: list[ChatMessage]) -> Message:
+                said = [_as_text(message) for message in messages]
+                body = {"model": model, "messages": said, "temperature": asked.temperature}
                 answer = await endpoint.post(f"{base}/v1/chat/completions", json=body)
-                return _content(answer)
+                return message_of(_content(answer))
 
-            stages = await resolve_stages(client, asked.scenarios, asked.max_turns)
+            stages = await resolve_stages(client, asked.scenarios, asked.max_turns, asked.system or "card")
             seeds, places = _seeds(stages, asked.episodes)
             results: list[Any] = []
             for stage in stages:
@@ -114,7 +122,7 @@ def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
                         stage.scenario,
                         seeds=mine,
                         max_turns=stage.max_turns,
-                        system=stage.system,
+                        system=functools.partial(_told, stage),
                     )
                     results += played
         return _measured(
@@ -123,6 +131,21 @@ def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
         )
 
     return asyncio.run(go())
+
+
+def _told(stage: Stage, episode: CreateEpisodeResponse) -> str | None:
+    """The system prompt of a stage with its tools in words: so any endpoint can call them, whatever it supports."""
+    tools = in_words(for_template(episode.tools)) if episode.tools else None
+    return "\n\n".join(part for part in (stage.system, tools) if part) or None
+
+
+def _as_text(message: ChatMessage) -> dict[str, str]:
+    """A message of the history with its calls as they were written."""
+    calls = [
+        f"<tool_call>{json.dumps({'name': call['name'], 'arguments': call['input']})}</tool_call>"
+        for call in message.get("tool_calls", ())
+    ]
+    return {"role": message["role"], "content": "\n".join(part for part in (message["content"], *calls) if part)}
 
 
 def _content(answer: httpx2.Response) -> str:

@@ -115,7 +115,9 @@ def _ahead(run: Run, client: AsyncLabsClient, stages: Stages, *, say: Say, now: 
         raise ConfigError("rollout.max_staleness: not supported with several processes; set it to 0")
     players = []
     for _ in range(run.config.rollout.max_staleness):
-        generator, refresh = copy_of(run.policy, run.config.model.max_tokens, run.config.generator.fixed_shapes)
+        generator, refresh = copy_of(
+            run.policy, run.config.model.max_tokens, run.engine.check_copy, run.config.generator.fixed_shapes
+        )
         rollouts = wrap(run.rollouts(client, stages.of(0), say, generator))
         players.append(Player(functools.partial(_groups, run, rollouts, stages, now), refresh))
     return Ahead(players, run.queue)

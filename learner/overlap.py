@@ -96,9 +96,9 @@ class Ahead:
 
 
 def copy_of(
-    policy: Policy, max_tokens: int, fixed_shapes: bool | None = None
+    policy: Policy, max_tokens: int, check: Callable[[Policy], object], fixed_shapes: bool | None = None
 ) -> tuple[HfGenerator, Callable[[], None]]:
-    """A sampler with weights of its own, and what makes them the present ones."""
+    """A sampler with weights of its own, and what makes them the present ones; `check` tries whether they are."""
     stale = Policy(
         copy.deepcopy(policy.model).requires_grad_(requires_grad=False),
         end_id=policy.end_id,
@@ -110,6 +110,7 @@ def copy_of(
     @torch.no_grad()
     def refresh() -> None:
         stale.model.load_state_dict(policy.model.state_dict())
+        check(stale)
 
     return HfGenerator(stale, max_tokens=max_tokens, fixed_shapes=fixed_shapes), refresh
 

@@ -8,6 +8,8 @@ made again.
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,11 @@ from learner.warmup import load_script
 from trainer_client.connection import resolve_connection
 
 MB = 1e6
+_MEMORY = (
+    ("/proc/meminfo", r"^MemTotal:\s+(\d+)", 1024.0),
+    ("/sys/fs/cgroup/memory.max", r"^(\d+)$", 1.0),
+)
+"""Where a machine and a container say what they have: file, number in it, its unit."""
 
 
 def plan(config: Config, folder: Path, url: str | None) -> list[tuple[str, str]]:
@@ -52,14 +59,23 @@ def plan(config: Config, folder: Path, url: str | None) -> list[tuple[str, str]]
     lines.append(("length", f"{config.run.updates} updates, evaluated every {config.evaluation.every}"))
     needed = dict(memory(config, model))
     lines += [("memory", f"{name}: {size / MB:,.0f} MB") for name, size in needed.items() if size]
-    total, there = sum(needed.values()), memory_there(config.model.device)
-    verdict = (
-        "" if there is None or total < there else ", which is too little; see 'Speed and memory' in docs/training.md"
-    )
-    lines.append(
-        ("memory", f"about {total / MB:,.0f} MB in all" + (f" of {there / MB:,.0f}" if there else "") + verdict)
-    )
+    there = memory_there(config.model.device)
+    known = "" if there is None else f"; there are {there / MB:,.0f} MB"
+    lines.append(("memory", f"about {sum(needed.values()) / MB:,.0f} MB in all{known}"))
+    if told := shortage(config, model):
+        lines.append(("memory", told))
     return lines
+
+
+def shortage(config: Config, model: Any) -> str | None:
+    """What to say where the run may need more memory than there is: a process that is killed for it says nothing."""
+    needed, there = sum(size for _, size in memory(config, model)), memory_there(config.model.device)
+    if there is None or needed <= there:
+        return None
+    return (
+        f"too little: the run may need {needed / MB:,.0f} MB, and there are {there / MB:,.0f} MB; lower"
+        " optim.micro_tokens or rollout.groups, or see 'Speed and memory' in docs/training.md"
+    )
 
 
 def empty_model(config: Config) -> Any:
@@ -115,16 +131,14 @@ def _adapter_share(config: Config, model: Any) -> float:
 
 
 def memory_there(device: str) -> float | None:
-    """Bytes of the device; of the machine for the CPU; None if that is not known."""
+    """Bytes of the device; for the CPU those of the machine or of its container; None if that is not known."""
     if device.startswith("cuda"):
         return float(torch.cuda.get_device_properties(device).total_memory) if torch.cuda.is_available() else None
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemTotal:"):
-                return 1024.0 * int(line.split()[1])
-    except OSError:
-        pass
-    return None
+    found = []
+    for path, pattern, unit in _MEMORY:
+        with contextlib.suppress(OSError):
+            found += [unit * int(size) for size in re.findall(pattern, Path(path).read_text(), re.MULTILINE)]
+    return min(found, default=None)
 
 
 def _parameters(model: Any) -> int:

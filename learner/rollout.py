@@ -215,11 +215,15 @@ class Rollouts:
             for place, (seed, stage) in enumerate(zip(seeds, places, strict=True))
             for member in range(group_size)
         ]
-        async with asyncio.TaskGroup() as tasks:
-            for wave in range(self._waves):
-                # Whole groups interleave over the waves, so that both take about as long.
-                share = [episode for episode in episodes if (episode.number // group_size) % self._waves == wave]
-                tasks.create_task(self._play_wave(share))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for wave in range(self._waves):
+                    # Whole groups interleave over the waves, so that both take about as long.
+                    share = [episode for episode in episodes if (episode.number // group_size) % self._waves == wave]
+                    tasks.create_task(self._play_wave(share))
+        except ExceptionGroup as failures:
+            # What ends one wave ends all: it is told as what it is, and not as a group of failures.
+            raise failures.exceptions[0] from None
         groups = tuple(
             _group(seed, stage, episodes[place * group_size : (place + 1) * group_size])
             for place, (seed, stage) in enumerate(zip(seeds, places, strict=True))

@@ -31,6 +31,7 @@ from learner.model import Policy
 from learner.models import check_device, check_path, load_checkpoint, load_given, with_lora
 from learner.overlap import Batch, load_batches, save_batches
 from learner.patience import Patience
+from learner.plan import shortage
 from learner.policies import policy_of, reference_of, renderer_of, warmed_up
 from learner.ranks import Ranks, SharedCollector, device_of, join_ranks
 from learner.recompute import recompute_layers
@@ -174,6 +175,8 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
         run.metrics.rewind(run.step or -1)
         run.metrics = MetricsFile(run.metrics.path, open_trackers(config.log, folder, run.step, config.resolved()))
         ranks.wait()
+    if ranks.first and (told := shortage(config, run.policy.model)):
+        say(f"memory: {told}")
     if ranks.world > 1 and config.parallel.kind != "replicate":
         from learner.spread import spread
 

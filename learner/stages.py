@@ -36,9 +36,7 @@ async def open_stages(config: Config, client: AsyncLabsClient) -> Stages:
     """Look up what the configuration names; raises ConfigError for what the server does not have."""
     server = config.server
     wanted = server.scenarios or [f"{server.collection}/{server.scenario}"]
-    style = server.system
-    if style == "auto":
-        style = "none" if config.model.path is None else "card"
+    style = style_of(server.system, config.model.path)
     if not server.scenarios and not server.held_out and style != "card":
         only = _stage(server, server.collection, server.scenario, None if style == "none" else style)
         return Stages((only,), (only,))
@@ -51,11 +49,20 @@ async def open_stages(config: Config, client: AsyncLabsClient) -> Stages:
     return Stages(tuple(training), tuple(held_out or training))
 
 
-async def resolve_stages(client: AsyncLabsClient, names: Sequence[str], max_turns: int | None) -> list[Stage]:
-    """Scenarios by name, each with its public card as system prompt; a collection stands for all of it."""
+def style_of(system: str, model_path: str | None) -> str:
+    """`card`, `none` or a text: what `server.system` means for this model."""
+    if system != "auto":
+        return system
+    return "none" if model_path is None else "card"
+
+
+async def resolve_stages(
+    client: AsyncLabsClient, names: Sequence[str], max_turns: int | None, style: str = "card"
+) -> list[Stage]:
+    """Scenarios by name, each with the system prompt that `style` says; a collection stands for all of it."""
     server = ServerSection(max_turns=max_turns)
     found = _resolve(await client.catalog(), names, "--scenario")
-    return [_with_card(server, "card", collection, scenario) for collection, scenario in found]
+    return [_with_card(server, style, collection, scenario) for collection, scenario in found]
 
 
 def reward_config(server: ServerSection) -> RewardConfig | None:

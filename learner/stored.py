@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from learner.checkpoint import Checkpoint
 from learner.metrics import read_metrics
 from learner.model import Policy
 from learner.models import ids_without_token, load_checkpoint, load_given, stops_of
+from learner.stages import style_of
 from learner.tokens import Renderer, special_tokens
 
 
@@ -25,6 +27,8 @@ class Stored:
     renderer: Renderer
     name: str
     max_tokens: int = 256
+    system: str = "card"
+    """System prompt that it was trained with: `card`, `none` or a text."""
 
     @functools.cached_property
     def banned(self) -> list[int]:
@@ -70,9 +74,11 @@ def open_stored(path: Path, which: str = "best") -> Stored:
         model, tokenizer = load_given(str(path))
         return _stored(model, tokenizer, path.name, {})
     found = chosen_checkpoint(path, which)
-    settings = json.loads((path / "config.json").read_text())["resolved"]["model"]
+    resolved = json.loads((path / "config.json").read_text())["resolved"]
+    settings = resolved["model"]
     model, tokenizer = load_checkpoint(found.model_path, path, settings["path"])
-    return _stored(model, tokenizer, path.name, settings)
+    style = style_of(resolved["server"]["system"], settings["path"])
+    return dataclasses.replace(_stored(model, tokenizer, path.name, settings), system=style)
 
 
 def _stored(model: Any, tokenizer: Any, name: str, settings: dict[str, Any]) -> Stored:

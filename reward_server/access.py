@@ -9,12 +9,15 @@ from collections.abc import Iterator
 
 from reward_server.coordination.idempotency import Body
 from reward_server.coordination.lab import Lab
+from reward_server.coordination.scopes import Scope
 from reward_server.errors import CollectionNotFound, Forbidden, ScenarioNotFound
 from scenarios.library import Catalog, PublicCollection, PublicScenario
 from scenarios.spelling import meant
 
 FULL_SCORES_ONLY = frozenset({"score_breakdown", "capped_by"})
 """Fields of answers for keys with full score access."""
+EVALUATORS_ONLY = frozenset({"persona_slug", "seed"})
+"""What was drawn for an episode: for these and for operators. An agent that knew could tell what is said next."""
 
 
 def visible_collections(lab: Lab, catalog: Catalog) -> Iterator[PublicCollection]:
@@ -44,4 +47,7 @@ def scenario_for(lab: Lab, catalog: Catalog, collection: str, scenario: str) -> 
 
 def for_key(lab: Lab, body: Body) -> Body:
     """The body as this key may see it: answers are stored whole, and a lab may have several keys."""
-    return body if lab.full_scores else {name: value for name, value in body.items() if name not in FULL_SCORES_ONLY}
+    if lab.full_scores:
+        return body
+    hidden = FULL_SCORES_ONLY if Scope.OPERATE in lab.scopes else FULL_SCORES_ONLY | EVALUATORS_ONLY
+    return {name: value for name, value in body.items() if name not in hidden}

@@ -70,6 +70,8 @@ def workers_of(
     async def tell(unit: UnitOfWork, job: JobRow) -> None:
         told = {"job_id": job.job_id, "type": job.type, "status": job.status.value, "total": job.total}
         told |= {"done": job.done, "failed": job.failed, "dead": job.dead}
+        if job.error is not None:
+            told["error"] = job.error
         await announce(unit, job.lab_id, Event.JOB_FINISHED, told, clock.now())
 
     of_agents = {name: kind for name, kind in kinds.items() if isinstance(kind, EvaluateAgentItems)}

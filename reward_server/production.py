@@ -39,7 +39,9 @@ def weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
     if settings.metrics_access != "operator":
         found.append("/metrics may be open to others, behind a proxy to everybody: LABS_METRICS_ACCESS=operator")
     if not settings.hosts or "*" in settings.host_names:
-        found.append("any Host header is served: name the server's own in LABS_HOSTS, such as labs.example.com")
+        found.append(
+            "nothing says which Host headers are its own: name the server's own in LABS_HOSTS, such as labs.example.com"
+        )
     if settings.log_level == "debug":
         found.append("LABS_LOG_LEVEL is debug: info is the most for production")
     if settings.llm_provider != "none" and settings.llm_daily_tokens is None and settings.llm_daily_usd is None:

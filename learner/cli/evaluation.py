@@ -25,6 +25,14 @@ def evaluate(
     ] = None,
     model: Annotated[str, typer.Option(help="Name of the model at the endpoint.")] = "default",
     temperature: Annotated[float, typer.Option(min=0.0, help="Sampling temperature.")] = 1.0,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            metavar="card|none|TEXT",
+            help="System prompt: the scenario's public description, none, or a text.",
+            show_default="as a run was trained; else card",
+        ),
+    ] = None,
     which: Which = "best",
     url: Url = None,
 ) -> int:
@@ -34,7 +42,7 @@ def evaluate(
     """
     from learner.evaluation import Asked, measure_endpoint, measure_stored
 
-    asked = Asked(scenario or ["clinical-intake/tired-and-dizzy"], episodes, temperature, max_turns, url)
+    asked = Asked(scenario or ["clinical-intake/tired-and-dizzy"], episodes, temperature, max_turns, url, system)
     is_endpoint = agent.startswith(("http://", "https://"))
     found = measure_endpoint(agent, model, asked) if is_endpoint else measure_stored(agent, which, asked)
     if not found.rewards:

@@ -52,6 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except _refusals() as error:
         typer.echo(f"learner: {_one_line(error)}", err=True)
         return 2
+    except (MemoryError, RuntimeError) as error:
+        if not _lacks_memory(error):
+            raise
+        typer.echo(f"learner: {_one_line(error)}", err=True)
+        return 2
     return status if isinstance(status, int) else 0
 
 
@@ -72,14 +77,18 @@ def _refusals() -> tuple[type[Exception], ...]:
         ("generate.vllm", "EngineError"),
     )
     loaded = [(sys.modules.get(f"learner.{module}"), name) for module, name in names]
-    torch = sys.modules.get("torch")
     more = [getattr(module, name) for module, name in loaded if module is not None]
-    more += [torch.OutOfMemoryError] if torch is not None else []
     return (LabsError, ValueError, OSError, training.ServerUnfitError, *more)
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """Whether memory ran out; on a CPU torch says so with a plain RuntimeError."""
+    is_named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return is_named or "can't allocate memory" in str(error)
 
 
 def _one_line(error: Exception) -> str:
     said = " ".join(str(error).split())
-    if type(error).__name__ == "OutOfMemoryError":
+    if _lacks_memory(error):
         return f"too little memory; lower optim.micro_tokens or rollout.groups, or set model.recompute: {said[:200]}"
     return said

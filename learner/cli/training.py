@@ -14,7 +14,7 @@ import typer
 
 from learner.cli.options import INTERRUPTED, Changes, ConfigFile, DryRun, Url, interrupted
 from learner.presets import demo_file, file_or_preset
-from trainer_client import AsyncLabsClient, LabsClient, LabsError, NotFound, RetryPolicy
+from trainer_client import AsyncLabsClient, LabsError, NotFound, RetryPolicy
 
 if TYPE_CHECKING:
     from learner.config import Config
@@ -74,7 +74,7 @@ def check(
     url: Url = None,
     change: Changes = None,
 ) -> int:
-    """Test server, template and sampler with one episode; no update."""
+    """Test server (or training file), template and sampler; no update."""
     from learner import config
     from learner.display import Display
     from learner.dry_run import dry_run
@@ -107,8 +107,7 @@ def train_in(config: Config, folder: Path, url: str | None) -> int:
 
     address = url or config.server.url
     from_file = config.objective().kind != "reward"
-    if not from_file:
-        _look(config, address)
+    _look(config, address)
     started = time.monotonic()
     display = Display(speaks=os.environ.get("RANK", "0") == "0")
     run = _opened(config, folder, display)
@@ -168,14 +167,32 @@ def _say_it_will_end() -> None:
 
 
 def _look(config: Config, url: str | None) -> None:
-    """See that the server is there and has the scenario, before anything is built."""
-    with LabsClient(url, retry=FIRST_LOOK) as client:
+    """See that the server is there and has the scenarios, or that the file is there, before anything is built."""
+    if config.objective().kind != "reward":
+        from learner.conversations import check_file
+
+        check_file(Path(config.data.file or ""))
+        return
+    if config.rollout.prompts is not None:
+        from learner.single_turn import read_prompts
+
+        read_prompts(Path(config.rollout.prompts))
+    asyncio.run(_look_at_server(config, url))
+
+
+async def _look_at_server(config: Config, url: str | None) -> None:
+    from learner.stages import open_stages, reward_config
+
+    server = config.server
+    reward_config(server)
+    async with AsyncLabsClient(url, retry=FIRST_LOOK) as client:
         try:
-            client.scenario(config.server.collection, config.server.scenario)
+            if server.scenarios or server.held_out:
+                await open_stages(config, client)
+            else:
+                await client.scenario(server.collection, server.scenario)
         except NotFound:
-            raise ServerUnfitError(
-                f"the server has no scenario {config.server.collection}/{config.server.scenario}"
-            ) from None
+            raise ServerUnfitError(f"the server has no scenario {server.collection}/{server.scenario}") from None
         except LabsError as error:
             if error.status is None:
                 address = client.connection.url.removesuffix("/api/v1")

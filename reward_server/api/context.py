@@ -116,7 +116,7 @@ async def admit(request: Request) -> Lab:
     services = services_of(request)
     address = address_of(request)
     admission = await services.gatekeeper.admit(key_of(request), address)
-    request.state.trace["lab"] = admission.lab.lab_id
+    request.state.trace |= {"lab": admission.lab.lab_id, "key": admission.lab.key_id}
     work_for(admission.lab.lab_id)
     request.scope["state"][ADMITTED] = True
     await services.reward_models.current()  # a model that was activated elsewhere serves from this request on

@@ -64,6 +64,7 @@ CREATE_REQUEST: Example = {**_WHERE, "config": {"seed": 7, "metadata": {"run": "
 CREATE_RESPONSE: Example = {
     "episode_id": _EPISODE_ID,
     "initial_observation": {"role": "assistant", "content": "Good morning."},
+    "scenario": {"name": SCENARIO["name"], "description": SCENARIO["description"]},
     "tools": [_TOOL],
     "max_turns": 12,
     "scoring_version": _SCORING_VERSION,
@@ -107,6 +108,8 @@ EPISODE: Example = {
     "status": "active",
     "turn": 1,
     "max_turns": 12,
+    "persona_slug": "plainspoken",
+    "seed": 7,
     "messages": [
         {"role": "assistant", "content": "Good morning."},
         {"role": "user", "content": "Good morning. What brings you here today?"},

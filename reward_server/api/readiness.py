@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from reward_server.coordination.redis_link import Lost, RedisLink
 from reward_server.errors import StoreUnavailable
 from reward_server.store.store import Store
 from reward_server.telemetry.loop_lag import LoopLag
@@ -22,6 +23,8 @@ MOST_QUEUE_S = 30.0
 MOST_LAG_S = 5.0
 
 OK = "ok"
+REDIS = "redis"
+"""Named where there is one; requests are served without it, too."""
 
 
 class Queue(Protocol):
@@ -41,6 +44,7 @@ class Readiness:
     loop_lag: LoopLag
     fixed: Mapping[str, str]
     """What is known since the start: the word for each."""
+    redis: RedisLink | None = None
     monotonic: Callable[[], float] = time.monotonic
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _seen: dict[str, str] = field(default_factory=dict)
@@ -56,6 +60,8 @@ class Readiness:
                     "scoring": OK if self.queue.waiting_s < MOST_QUEUE_S else "behind",
                     "event_loop": OK if self.loop_lag.worst_s < MOST_LAG_S else "late",
                 }
+                if self.redis is not None:
+                    self._seen[REDIS] = await _redis_word(self.redis)
                 self._seen_at = self.monotonic()
         return self._seen
 
@@ -67,3 +73,11 @@ class Readiness:
         except (StoreUnavailable, TimeoutError):
             return "unavailable"
         return OK
+
+
+async def _redis_word(redis: RedisLink) -> str:
+    try:
+        await redis.ping()
+    except Lost:
+        return "lost"
+    return OK

@@ -64,7 +64,7 @@ async def admitted(websocket: WebSocket, services: Services, trace: dict[str, An
     async with AsyncExitStack() as leaving:
         admission = await services.gatekeeper.admit(key_of(websocket), address_of(websocket))
         lab, decision = admission.lab, admission.decision
-        trace["lab"] = lab.lab_id
+        trace |= {"lab": lab.lab_id, "key": lab.key_id}
         work_for(lab.lab_id)
         await services.reward_models.current()
         if decision is not None and not decision.allowed:

@@ -24,6 +24,7 @@ from reward_server.coordination.compute_budget import ComputeBudget
 from reward_server.coordination.events import DATA_DELETED
 from reward_server.coordination.fair_threads import lab_at_work
 from reward_server.coordination.places import LabPlaces
+from reward_server.coordination.redis_link import RedisLink
 from reward_server.coordination.storage import StorageQuota
 from reward_server.episodes.batches import EpisodeBatches
 from reward_server.episodes.scores import TurnScorer
@@ -117,7 +118,7 @@ async def services_of(
         audit=ground.audit,
         keys=ground.keys,
         tenants=ground.tenants,
-        readiness=_readiness(store, scoring, loop_lag),
+        readiness=_readiness(store, scoring, loop_lag, ground.shared.link),
     )
 
 
@@ -190,9 +191,9 @@ async def _jobs(
     )
 
 
-def _readiness(store: Store, scoring: Scoring, loop_lag: LoopLag) -> Readiness:
+def _readiness(store: Store, scoring: Scoring, loop_lag: LoopLag, redis: RedisLink | None) -> Readiness:
     fixed = {
         "encoder": OK if scoring.matcher.version else "missing",
         "scenarios": OK if scoring.library.catalog.collections else "missing",
     }
-    return Readiness(store, scoring.threads, loop_lag, fixed=fixed)
+    return Readiness(store, scoring.threads, loop_lag, fixed=fixed, redis=redis)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -44,4 +45,5 @@ def restore(
     from reward_server.jobs.backup.run import restore as bring_back
 
     done = asyncio.run(bring_back(load_settings({"data": data}), archive, force=force))
-    typer.echo(f"{done.engine} as of {done.created_at}, {done.files} files. Start it: {as_called('./labs serve')}")
+    start = as_called("./labs serve") + ("" if data is None else f" --data {shlex.quote(str(data))}")
+    typer.echo(f"{done.engine} as of {done.created_at}, {done.files} files. Start it: {start}")

@@ -176,6 +176,27 @@ def _calibrations(settings: Settings) -> Finding:
     return Finding("calibrations", f"{len(usable)}{fitting}")
 
 
+def _redis(settings: Settings) -> Finding:
+    from reward_server.coordination.redis_link import Lost, RedisLink
+
+    if settings.redis_url is None:
+        return Finding("redis", "none is set")
+    url, deadline_s = settings.redis_url.get_secret_value(), settings.redis_deadline_s
+
+    async def asked() -> Finding:
+        link = RedisLink(url, deadline_s=deadline_s)
+        try:
+            await link.ping()
+        except Lost:
+            mend = "start it, or correct LABS_REDIS_URL; a server without it starts, and counts its limits alone"
+            return Finding("redis", f"does not answer within {deadline_s:g} s", mend)
+        finally:
+            await link.close()
+        return Finding("redis", "answers")
+
+    return asyncio.run(asked())
+
+
 def _port(settings: Settings) -> Finding:
     """Bound for a moment, as a start does; a Labs that runs there already is no trouble."""
     from reward_server.cli.serve import bind
@@ -239,6 +260,7 @@ CHECKS: dict[str, Callable[[Settings], Finding]] = {
     "database": database,
     "keys": keys,
     "security": security,
+    "redis": _redis,
     "port": _port,
     "llm": _llm,
 }

@@ -78,7 +78,7 @@ def show(
         job = follow(client, job_id) if wait else client.jobs.get(job_id)
         if not wait:
             typer.echo(_line(job))
-            _explain(client, job)
+            _explain(job)
         if job.counts.done:
             report = client.jobs.report(job_id).model_dump(exclude_none=True, exclude={"job_id", "request_id"})
             typer.echo(json.dumps(report, indent=2))
@@ -151,19 +151,20 @@ def connected(url: str | None) -> Iterator[LabsClient]:
 
 
 def follow(client: LabsClient, job_id: str) -> JobResponse:
-    """Show how far a job is until it is over."""
+    """Show how far a job is until it is over; exit code 1 where it failed."""
     with shown(Console(stderr=True)) as report:
         job = client.jobs.wait(job_id, on_progress=lambda job: _report(report, job))
     typer.echo(_line(job))
-    _explain(client, job)
+    _explain(job)
+    if job.status == "failed":
+        raise typer.Exit(1)
     return job
 
 
-def _explain(client: LabsClient, job: JobResponse) -> None:
-    """Say why a job of one item failed; a job of many has its reasons in the results."""
-    if job.counts.failed + job.counts.dead == job.counts.total == 1:
-        for line in client.jobs.results(job.job_id):
-            typer.echo(f"error: {line.message}", err=True)
+def _explain(job: JobResponse) -> None:
+    """Say why a job failed; one in which some items did has their reasons in the results."""
+    if job.error is not None:
+        typer.echo(f"error: {job.error}", err=True)
 
 
 def _report(report: Report, job: JobResponse) -> None:

@@ -69,6 +69,10 @@ class RedisLink:
         self._note(lost=False)
         return answer
 
+    async def ping(self) -> None:
+        """`Lost` if it does not answer."""
+        await self.ask(lambda redis: redis.echo("labs"))
+
     async def run(self, script: str, names: Sequence[str], values: Sequence[str]) -> Any:
         """What a Lua script says of these keys and values, done by Redis in one go; `Lost` if it does not answer."""
         return await self.ask(lambda redis: redis.eval(script, len(names), *names, *values))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 
 from reward_server.clock import to_iso
@@ -11,7 +10,7 @@ from reward_server.coordination.idempotency import Body
 from reward_server.episodes.history import Line
 from reward_server.episodes.machine import log_of
 from reward_server.episodes.scores import TurnScore
-from reward_server.scoring.tool_errors import ToolError
+from reward_server.scoring.tool_results import ToolResult
 from reward_server.store.records import EpisodeRow, TurnRow
 from scenarios.schema import ScenarioCard
 
@@ -21,6 +20,7 @@ def created(episode: EpisodeRow, card: ScenarioCard, scoring_version: str) -> Bo
     return {
         "episode_id": episode.episode_id,
         "initial_observation": {"role": episode.observation_role, "content": episode.opening},
+        "scenario": {"name": card.name, "description": card.description},
         "tools": [tool.shown() for tool in card.tools],
         "max_turns": episode.max_turns,
         "scoring_version": scoring_version,
@@ -29,7 +29,7 @@ def created(episode: EpisodeRow, card: ScenarioCard, scoring_version: str) -> Bo
 
 
 def turn_taken(
-    after: EpisodeRow, observation: str, score: TurnScore, reward_delta: float, tool_errors: Sequence[ToolError] = ()
+    after: EpisodeRow, observation: str, score: TurnScore, reward_delta: float, calls: Sequence[ToolResult] = ()
 ) -> Body:
     """Answer of POST /episodes/{id}/turns."""
     body: Body = {
@@ -45,8 +45,11 @@ def turn_taken(
     if score.capped_by is not None:
         body["capped_by"] = list(score.capped_by)
     body["scoring_version"] = score.scoring_version
-    if tool_errors:
-        body["tool_errors"] = [asdict(each) for each in tool_errors]
+    if calls:
+        body["tool_results"] = [{"name": each.name, "accepted": each.error is None} for each in calls]
+    errors = [{"name": each.name, "message": each.error} for each in calls if each.error is not None]
+    if errors:
+        body["tool_errors"] = errors
     body["episode_complete"] = after.terminal_reason is not None
     if after.terminal_reason is not None:
         body["terminal_reason"] = after.terminal_reason
@@ -54,7 +57,7 @@ def turn_taken(
 
 
 def transcript(episode: EpisodeRow, turns: Sequence[TurnRow], now: datetime, scoring_version: str) -> Body:
-    """Answer of GET and DELETE /episodes/{id}: the public transcript.
+    """Answer of GET and DELETE /episodes/{id}: the public transcript, and for some keys what was drawn for it.
 
     Its version is the one that scored the last turn; `scoring_version` where there is none yet.
     """
@@ -65,6 +68,8 @@ def transcript(episode: EpisodeRow, turns: Sequence[TurnRow], now: datetime, sco
         "status": episode.status_at(now).value,
         "turn": episode.turn,
         "max_turns": episode.max_turns,
+        "persona_slug": episode.persona_slug,
+        "seed": episode.seed,
         "messages": [_message(line) for line in log_of(episode, turns)],
         "rewards": [row.reward for row in turns],
         "scoring_version": turns[-1].answer.get("scoring_version", scoring_version) if turns else scoring_version,

@@ -37,7 +37,7 @@ from reward_server.errors import (
     TurnInProgress,
 )
 from reward_server.ids import IdPrefix, is_id, new_episode_id
-from reward_server.scoring.tool_errors import tool_errors
+from reward_server.scoring.tool_results import tool_results
 from reward_server.scoring.transcript import IGNORED_ROLES, PARTIES, valid_tool_ids
 from reward_server.store.records import EpisodeCursor, EpisodeRow, EpisodeStatus, TurnRow
 from reward_server.store.store import Store, UnitOfWork
@@ -252,8 +252,8 @@ class EpisodeService:
         )
         before = loaded.turns[-1].reward if loaded.turns else 0.0
         delta = machine.reward_delta(score.reward, before)
-        wrong = tool_errors(_calls(message), self._tools(lab, loaded.row))
-        return after, documents.turn_taken(after, reply.text, score, delta, wrong)
+        calls = tool_results(_calls(message), self._tools(lab, loaded.row))
+        return after, documents.turn_taken(after, reply.text, score, delta, calls)
 
     def _tools(self, lab: Lab, episode: EpisodeRow) -> Sequence[Tool]:
         return scenario_for(lab, self._catalog, episode.collection, episode.scenario).card.tools
@@ -268,7 +268,8 @@ class EpisodeService:
     async def get(self, lab: Lab, episode_id: str) -> Body:
         """The public transcript."""
         loaded = await self._load(lab, episode_id)
-        return documents.transcript(loaded.row, loaded.turns, self._clock.now(), self._scorer.scoring_version)
+        body = documents.transcript(loaded.row, loaded.turns, self._clock.now(), self._scorer.scoring_version)
+        return for_key(lab, body)
 
     async def page(
         self,
@@ -289,7 +290,7 @@ class EpisodeService:
             shown = rows[:limit]
             turns = await unit.episodes.turns_of(lab.lab_id, [row.episode_id for row in shown])
         version = self._scorer.scoring_version
-        bodies = [documents.transcript(row, turns[row.episode_id], now, version) for row in shown]
+        bodies = [for_key(lab, documents.transcript(row, turns[row.episode_id], now, version)) for row in shown]
         last = rows[limit - 1] if len(rows) > limit else None
         following = EpisodeCursor(created_at=last.created_at, episode_id=last.episode_id) if last else None
         return Page(bodies, following)
@@ -298,7 +299,7 @@ class EpisodeService:
         """End an active episode; one that is complete stays as it is."""
         with self._in_flight.enter(f"{lab.lab_id}/{episode_id}", "end") as entry:
             if not entry.is_owner:
-                return await entry.joined_answer()
+                return for_key(lab, await entry.joined_answer())
             loaded = await self._load(lab, episode_id)
             now = self._clock.now()
             ended = machine.terminated(loaded.row, now)
@@ -308,7 +309,7 @@ class EpisodeService:
                 self._count_end(ended)
             body = documents.transcript(ended, loaded.turns, now, self._scorer.scoring_version)
             entry.answer(body)
-            return body
+            return for_key(lab, body)
 
     def _count_end(self, episode: EpisodeRow) -> None:
         if episode.terminal_reason is not None:

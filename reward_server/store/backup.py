@@ -11,6 +11,8 @@ import asyncio
 import os
 import shutil
 import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +75,17 @@ async def copy_in(url: str, folder: Path, contents: Contents, *, force: bool) ->
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with occupied(url):
         await asyncio.to_thread(_put_sqlite, folder / _FILE, database)
+
+
+@asynccontextmanager
+async def alone(url: str) -> AsyncIterator[None]:
+    """No server uses the database; `ConfigurationError` if one does. SQLite takes none meanwhile, either."""
+    if sqlite_file(url) is None:
+        await backup_postgres.require_unused(url)
+        yield
+        return
+    with occupied(url):
+        yield
 
 
 def _copy_sqlite(database: Path, copy: Path) -> str | None:

@@ -42,14 +42,24 @@ async def copy_out(url: str, folder: Path) -> tuple[str | None, dict[str, list[s
     return revision, tables
 
 
+async def require_unused(url: str) -> None:
+    """`ConfigurationError` if a server uses the database."""
+    async with _connected(url) as connection:
+        await _require_unused(await _driver(connection))
+
+
+async def _require_unused(driver: Any) -> None:
+    if await driver.fetchval(_OTHERS):
+        raise ConfigurationError("A server uses this database: stop all servers and workers first")
+
+
 async def make_room(url: str, tables: Sequence[str], *, force: bool) -> None:
     """Drop our tables; `ConfigurationError` if a server uses them, or if they hold something and `force` is not set."""
     async with _connected(url) as connection:
         present: dict[str, list[str]] = await connection.run_sync(_tables)
         await connection.rollback()
         driver = await _driver(connection)
-        if await driver.fetchval(_OTHERS):
-            raise ConfigurationError("A server uses this database: stop all servers and workers first")
+        await _require_unused(driver)
         filled = [name for name in present if await driver.fetchval(f"SELECT EXISTS (SELECT FROM {_quoted(name)})")]  # noqa: S608
         if filled and not force:
             raise ConfigurationError(

@@ -68,14 +68,27 @@ class Hold:
     most: int
 
 
-def claim_items(connection: Connection, hold: Hold, types: Sequence[str], now: datetime) -> Claim | None:
-    """Items of the job whose lab was served longest ago; None where there is nothing to take."""
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a worker found when it looked for items."""
+
+    claim: Claim | None
+    """None where there is nothing to take."""
+    lost: list[JobRow]
+    """Jobs whose last items were lost with their workers: they are over now."""
+
+
+def claim_items(connection: Connection, hold: Hold, types: Sequence[str], now: datetime) -> Taken:
+    """Items of the job whose lab was served longest ago."""
+    lost: list[JobRow] = []
     for lab_id, job_id in _in_turn(connection, types, now):
         found = connection.execute(_LOCK_FREE, {"lab_id": lab_id, "job_id": job_id}).mappings().one_or_none()
         taken = None if found is None else _take(connection, job_of(found), hold, now)
-        if taken is not None:
-            return taken
-    return None
+        if isinstance(taken, JobRow):
+            lost.append(taken)
+        elif taken is not None:
+            return Taken(taken, lost)
+    return Taken(None, lost)
 
 
 def _in_turn(connection: Connection, types: Sequence[str], now: datetime) -> list[tuple[str, str]]:
@@ -88,10 +101,11 @@ def _in_turn(connection: Connection, types: Sequence[str], now: datetime) -> lis
     return [(row.lab_id, row.job_id) for row in sorted(found, key=lambda row: latest[row.lab_id])]
 
 
-def _take(connection: Connection, job: JobRow, hold: Hold, now: datetime) -> Claim | None:
+def _take(connection: Connection, job: JobRow, hold: Hold, now: datetime) -> Claim | JobRow | None:
     """What a lost worker had comes first, then what nobody has begun, then what was put aside.
 
-    So an item that waits for its lab's next day, maybe for long, holds up none behind it.
+    So an item that waits for its lab's next day, maybe for long, holds up none behind it. The job itself where it is
+    over, because what was left of it was lost.
     """
     wanted = {"lab_id": job.lab_id, "job_id": job.job_id, "now": now, "most": hold.most}
     expired = list(connection.execute(_EXPIRED, wanted))
@@ -101,7 +115,7 @@ def _take(connection: Connection, job: JobRow, hold: Hold, now: datetime) -> Cla
         write_outcomes(connection, job, outcomes)
         job = counted(connection, job, outcomes, now)
         if not job.is_open:
-            return None
+            return job
     left = [row for row in expired if row.attempts < MAX_ATTEMPTS]
     held = [row for row in left if row.state == ItemState.LEASED]
     fresh = range(job.next_index, min(job.total, job.next_index + hold.most))

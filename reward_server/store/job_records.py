@@ -10,7 +10,10 @@ from reward_server.store.records import JsonObject
 
 
 class JobStatus(StrEnum):
-    """Where a job stands; the last three are final until somebody resumes or retries it."""
+    """Where a job stands; the last three are final until somebody resumes or retries it.
+
+    A job is `FAILED` when it is over and not one of its items has a result.
+    """
 
     QUEUED = "queued"
     RUNNING = "running"

@@ -62,7 +62,15 @@ def counted(
     }
     if sum(int(str(changes[name])) for name in ("done", "failed", "dead")) >= job.total:
         changes |= {**GOES_ON, "status": JobStatus.COMPLETED, "finished_at": now}
+        if not changes["done"]:
+            changes |= {"status": JobStatus.FAILED, "error": _why(job, outcomes)}
     return saved(connection, job, changes)
+
+
+def _why(job: JobRow, outcomes: Sequence[ItemOutcome]) -> str:
+    """Why a job came to nothing, in a line: what its item says, or the one of many that ended it."""
+    said = str((outcomes[-1].result or {}).get("message", ""))
+    return said if job.total == 1 else f"None of the {job.total:,} items has a result; the last to end: {said}"
 
 
 def saved(connection: Connection, job: JobRow, changes: dict[str, object]) -> JobRow:

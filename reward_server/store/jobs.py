@@ -96,13 +96,12 @@ class Jobs:
         )
 
     async def resume(self, lab_id: str, job_id: str) -> bool:
-        """Whether it was cancelled or failed: it goes on where it stopped.
+        """Whether it was cancelled: it goes on where it stopped.
 
         What it waited for then is looked at anew.
         """
-        stopped = (JobStatus.CANCELLED, JobStatus.FAILED)
-        changes = {"finished_at": None, "error": None, "rests_until": None, "rests_for": None}
-        return await self._move(lab_id, job_id, stopped, {"status": JobStatus.QUEUED, **changes})
+        changes = {"finished_at": None, "rests_until": None, "rests_for": None}
+        return await self._move(lab_id, job_id, (JobStatus.CANCELLED,), {"status": JobStatus.QUEUED, **changes})
 
     async def retry_dead(self, lab_id: str, job_id: str, now: datetime) -> bool:
         """Whether it was over: its dead items are taken again."""

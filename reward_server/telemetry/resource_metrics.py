@@ -18,6 +18,9 @@ class ResourceMetrics:
         self.job_items = Counter(
             "labs_job_items", "Items of jobs by what became of an attempt.", ("type", "state"), registry=registry
         )
+        self.jobs_finished = Counter(
+            "labs_jobs_finished", "Jobs that have ended, by type and status.", ("type", "status"), registry=registry
+        )
         self.webhook_attempts = Counter(
             "labs_webhook_attempts",
             "Messages sent to webhooks, by what became of the attempt: delivered, pending (again later), dead.",

@@ -27,7 +27,7 @@ class Queue:
 
 
 def readiness(store: Store) -> Readiness:
-    return Readiness(store, Queue(), LoopLag(lambda _: None), {"encoder": "ok"}, Time())
+    return Readiness(store, Queue(), LoopLag(lambda _: None), {"encoder": "ok"}, monotonic=Time())
 
 
 @pytest.fixture

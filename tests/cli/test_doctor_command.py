@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from benchmarks.processes import ROOT
+from benchmarks.real_servers import RedisServer
 from reward_server.store.migrate import migrate
 from tests.cli.warm import Labs
 
@@ -121,6 +122,17 @@ def test_where_nobody_is_to_be_asked_the_setting_is_named(labs: Labs, tmp_path: 
     assert done.returncode == 0
     assert "! llm          none to ask" in done.stdout
     assert "LABS_LLM_PROVIDER" in done.stdout
+
+
+def test_redis_is_asked(labs: Labs, redis: RedisServer, tmp_path: Path) -> None:
+    found = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0", LABS_REDIS_URL=redis.url)
+    assert (found.returncode, "✓ redis        answers\n" in found.stdout) == (0, True), found.stdout
+    missed = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0", LABS_REDIS_URL="redis://:secret@127.0.0.1:1/0")
+    assert missed.returncode == 1
+    assert "✗ redis        does not answer within 0.25 s\n" in missed.stdout
+    assert "LABS_REDIS_URL" in missed.stdout
+    assert "secret" not in missed.stdout + missed.stderr
+    assert "✓ redis        none is set\n" in labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0").stdout
 
 
 def test_calibrations_that_the_present_version_does_not_use_are_counted(labs: Labs, tmp_path: Path) -> None:

@@ -54,7 +54,9 @@ def test_a_file_is_scored_in_the_background_from_the_command_line(
 def test_a_failed_training_says_why(server: ServerProcess, file: Path, labs: Labs) -> None:
     env = {"LABS_URL": server.url, "LABS_API_KEY": server.keys["acme"]}
     done = labs("jobs", "submit", str(file), "--type", "train_reward_model", "--wait", **env)
-    job_id = done.stdout.split()[0]
+    job_id, line = done.stdout.splitlines()
+    assert (done.returncode, line) == (1, f"{job_id}  train_reward_model  failed  1 of 1 items, 1 failed")
+    assert labs("jobs", "list", **env).stdout.splitlines()[0] == line
     [why] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert "preference" in why or "label" in why, why
     assert labs("jobs", "show", job_id, **env).stderr.splitlines()[-1] == why

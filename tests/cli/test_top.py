@@ -51,10 +51,16 @@ def url(metrics: Metrics) -> Iterator[str]:
         thread.join()
 
 
-def shown(seen: Readings, over_s: float | None) -> str:
-    console = Console(width=140, record=True, file=io.StringIO())
+def shown(seen: Readings, over_s: float | None, width: int = 140) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
     console.print(view(seen, over_s))
     return console.export_text()
+
+
+def test_on_a_usual_terminal_no_name_is_cut(url: str) -> None:
+    now, work, _ = shown(Readings(scraped(url, KEY), {}), None, 80).split("└")[:3]
+    assert "…" not in now + work
+    assert all(word in work for word in ("evaluations", "abstain", "turned"))
 
 
 def test_it_shows_rates_percentiles_and_what_is_lost(url: str) -> None:

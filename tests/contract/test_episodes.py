@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reward_server.coordination.scopes import Scope
 from tests.contract.house import OTHER, WHERE, Client, House, Json, agent, assert_error
 
 FIRST = "Good morning. How did it happen?"
@@ -18,12 +19,27 @@ HOUR = timedelta(hours=1)
 
 async def test_creating_returns_the_documented_fields(labs: Client) -> None:
     body = await labs.ok("POST", "/episodes", WHERE)
-    documented = {"episode_id", "initial_observation", "tools", "max_turns", "scoring_version", "expires_at"}
+    documented = {
+        "episode_id",
+        "initial_observation",
+        "scenario",
+        "tools",
+        "max_turns",
+        "scoring_version",
+        "expires_at",
+    }
     assert set(body) == documented | {"request_id"}
     assert body["episode_id"].startswith("ep_")
     assert set(body["initial_observation"]) == {"role", "content"}
     assert body["initial_observation"]["role"] == "assistant"
     assert body["max_turns"] == 8
+
+
+async def test_an_episode_comes_with_the_scenarios_public_card(labs: Client, episode: Json) -> None:
+    card = await labs.ok("GET", f"/collections/{WHERE['collection_slug']}/scenarios/{WHERE['scenario_slug']}")
+    assert episode["scenario"] == {"name": card["name"], "description": card["description"]}
+    group = await labs.ok("POST", "/batch/episodes", {**WHERE, "count": 2})
+    assert [each["scenario"] for each in group["episodes"]] == [episode["scenario"]] * 2
 
 
 async def test_tools_are_described_in_full(labs: Client) -> None:
@@ -157,6 +173,26 @@ async def test_an_empty_config_is_the_default(labs: Client) -> None:
 # --- read and end ---------------------------------------------------------------------------------
 
 
+async def test_what_was_drawn_is_for_operators_and_keys_with_full_scores(house: House) -> None:
+    plain = await house.key()
+    for key, sees in (
+        (plain, False),
+        (await house.key(full_scores=True), True),
+        (await house.key(scopes=(Scope.TRAIN, Scope.OPERATE)), True),
+    ):
+        async with house.client(key) as labs:
+            card = await labs.ok("GET", f"/collections/{WHERE['collection_slug']}/scenarios/{WHERE['scenario_slug']}")
+            episode = await labs.create(config={"seed": 7})
+            answers = [
+                await labs.read(episode),
+                *(await labs.ok("GET", "/episodes"))["data"],
+                await labs.ok("DELETE", f"/episodes/{episode['episode_id']}"),
+            ]
+            for body in answers:
+                assert body.get("seed") == (7 if sees else None)
+                assert (body["persona_slug"] in card["personas"]) if sees else "persona_slug" not in body
+
+
 async def test_reading_returns_the_public_transcript(labs: Client, episode: Json) -> None:
     first, second = await labs.say(episode, FIRST), await labs.say(episode, "When do you need it back?")
     body = await labs.read(episode)
@@ -167,6 +203,8 @@ async def test_reading_returns_the_public_transcript(labs: Client, episode: Json
         "status",
         "turn",
         "max_turns",
+        "persona_slug",
+        "seed",
         "messages",
         "rewards",
         "scoring_version",

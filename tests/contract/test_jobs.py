@@ -120,11 +120,15 @@ async def test_dead_items_are_told_and_taken_again_when_asked(house: House, labs
         while (found := await labs.ok("GET", f"/jobs/{job['job_id']}"))["counts"]["dead"] < 2:
             later(house)
             await asyncio.sleep(0.05)
-    assert found["status"] == "completed"
+    assert found["status"] == "failed"
+    [message] = {line["message"] for line in await results(labs, job)}
+    assert found["error"] == f"None of the 2 items has a result; the last to end: {message}"
     assert {line["code"] for line in await results(labs, job)} == {"judge_failed"}
     house.failure = lambda request: None
     again = await labs.ok("POST", f"/jobs/{job['job_id']}/retry")
     assert again["counts"]["dead"] == 0
+    assert again["status"] in ("queued", "running")
+    assert "error" not in again
     assert (await over(labs, job))["counts"]["done"] == 2
     assert_error(await labs.call("POST", f"/jobs/{job['job_id']}/retry"), 409, "conflict")
 

@@ -104,10 +104,23 @@ async def test_a_calibration_is_the_labs_own(acme: Client, rival: Client) -> Non
 async def test_rows_that_cannot_be_used_fail_the_job_with_a_line_that_says_why(acme: Client) -> None:
     rows = [{"reward": 0.5, "label": 1}]
     job = await over(acme, await submitted(acme, "calibrate", rows, calibration={"method": "isotonic"}), WAIT_S)
-    assert job["counts"]["failed"] == 1
+    assert (job["status"], job["counts"]["failed"]) == ("failed", 1)
     [result] = await results(acme, job)
     assert (result["status"], result["code"]) == ("error", "invalid_request")
     assert "`belongs_to`" in result["message"]
+    assert job["error"] == result["message"]
+    assert_error(await acme.call("POST", f"/jobs/{job['job_id']}/resume"), 409, "conflict")
+
+
+async def test_rows_that_train_nothing_fail_the_job(house: House, acme: Client) -> None:
+    job = await over(acme, await submitted(acme, "train_reward_model", [{"messages": []}]), WAIT_S)
+    assert (job["status"], job["counts"]["done"]) == ("failed", 0)
+    assert job["error"] == (await results(acme, job))[0]["message"]
+    assert "\n" not in job["error"]
+    told = house.metrics.registry.get_sample_value(
+        "labs_jobs_finished_total", {"type": "train_reward_model", "status": "failed"}
+    )
+    assert told == 1
 
 
 async def test_the_models_of_all_labs_are_the_operators(shop: Shop, acme: Client) -> None:

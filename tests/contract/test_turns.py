@@ -146,7 +146,15 @@ async def test_a_tool_call_that_does_not_fit_is_told_what_is_wrong(labs: Client,
     body = {"items": [{"episode_id": episode["episode_id"], "messages": [wrong]}]}
     [again] = (await labs.ok("POST", "/batch/turns", body))["results"]
     assert again["tool_errors"] == answered["tool_errors"]
+    assert again["tool_results"] == answered["tool_results"] == [{"name": "repair", "accepted": False}]
     assert "tool_errors" not in await labs.say(episode, agent(OFFER, RIGHT))
+
+
+async def test_each_tool_call_is_told_whether_it_was_accepted(labs: Client, episode: Json) -> None:
+    both = await labs.say(episode, agent(OFFER, {"name": "refund", "input": {}}, RIGHT))
+    assert both["tool_results"] == [{"name": "refund", "accepted": False}, {"name": RIGHT["name"], "accepted": True}]
+    assert [error["name"] for error in both["tool_errors"]] == ["refund"]
+    assert "tool_results" not in await labs.say(episode, ASK_DEADLINE)
 
 
 async def test_tools_come_with_the_schema_of_their_input(labs: Client, episode: Json) -> None:

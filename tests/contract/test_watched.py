@@ -37,6 +37,16 @@ async def test_a_request_is_logged_with_its_lab_episode_and_address(labs: Client
         assert line["request_id"].startswith("req_")
 
 
+async def test_a_request_is_logged_with_the_id_of_its_key_and_never_the_key(house: House) -> None:
+    key = await house.key()
+    _, key_id, secret = key.split("_")
+    async with house.client(key) as labs:
+        await labs.create()
+    [line] = lines(house, "/api/v1/episodes")
+    assert line["key"] == key_id
+    assert secret not in house.logs.getvalue()
+
+
 async def test_what_a_client_writes_in_place_of_an_episode_is_not(labs: Client, house: House) -> None:
     await labs.call("GET", "/episodes/ep_quokka-wrote-this")
     [line] = lines(house, "/api/v1/episodes/{episode_id}")

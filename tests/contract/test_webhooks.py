@@ -226,3 +226,14 @@ async def test_a_finished_job_is_told(lab: Client, receiver: Receiver, deliverer
     told = Webhook(hook["secret"]).verify(body, headers)["data"]
     counts = {"total": 2, "done": 1, "failed": 1, "dead": 0}
     assert told == {"job_id": job["job_id"], "type": "evaluate", "status": "completed", **counts}
+
+
+async def test_a_job_that_came_to_nothing_is_told_as_failed(
+    lab: Client, receiver: Receiver, deliverer: Deliverer
+) -> None:
+    hook = await add(lab, receiver.url, events=["job.finished"])
+    job = await over(lab, await submit(lab, {**WHERE, "messages": []}))
+    assert await deliverer.send_due() == 1
+    [(headers, body)] = receiver.got
+    told = Webhook(hook["secret"]).verify(body, headers)["data"]
+    assert (told["status"], told["done"], told["error"]) == ("failed", 0, job["error"])

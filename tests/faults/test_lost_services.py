@@ -122,11 +122,19 @@ async def test_without_redis_turns_are_answered_and_it_comes_back_by_itself(
                 body = {"messages": [{"role": "user", "content": "How did it happen?"}]}
                 assert (await http.post(f"/episodes/{episode}/turns", json=body)).status_code == 200
             assert await probe(http, server, "/readyz") == 200
+            await until(lambda: redis_word(http, server), "lost")
             await until(lambda: lost(http, server), 1.0)
         finally:
             await asyncio.to_thread(memory.start if how == "killed" else memory.go_on)
         assert (await http.post("/episodes", json=WHERE)).status_code == 200
         await until(lambda: lost(http, server), 0.0)
+        await until(lambda: redis_word(http, server), "ok")
+
+
+async def redis_word(http: httpx2.AsyncClient, server: ServerProcess) -> str:
+    """What readiness says of Redis, without which the server is ready."""
+    found = await http.get(f"{server.url}/readyz")
+    return str(found.json()["dependencies"]["redis"])
 
 
 async def lost(http: httpx2.AsyncClient, server: ServerProcess) -> float:

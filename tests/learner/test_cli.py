@@ -9,10 +9,12 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import httpx2
 import pytest
+import torch
 
 from learner import policies, run
 from learner.cli import main
@@ -20,7 +22,7 @@ from learner.metrics import read_metrics
 from learner.objectives import ALGORITHMS
 from learner.warmup import load_script
 from tests.learner.quick import settings
-from tests.learner.stage import StageServer, listening
+from tests.learner.stage import StageServer, listening, refusal
 
 ROOT = Path(__file__).parents[2]
 CHANGES = settings()
@@ -246,6 +248,71 @@ def test_a_scenario_the_server_does_not_have_is_said(capsys: pytest.CaptureFixtu
         arguments = ["demo", "--url", url, "--out", str(tmp_path), "--set", "server.scenario=nowhere"]
         assert main(arguments) == 2
     assert "has no scenario clinical-intake/nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("server.scenarios=['c/nowhere']", "server.scenarios: 'c/nowhere' is unknown"),
+        ("server.reward_config={composite={combine='mn'}}", "server.reward_config.composite.combine"),
+        ("rollout.prompts=nothing.jsonl", "rollout.prompts: cannot read nothing.jsonl"),
+        ("data.file=nothing.jsonl", "data.file: cannot read nothing.jsonl"),
+    ],
+)
+def test_a_setting_that_names_nothing_is_refused_before_anything_is_built(
+    change: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ["--set", "rollout.single_turn=true"] if "prompts" in change else []
+    more += ["--set", "algorithm.name=sft"] if "data" in change else []
+    with listening(StageServer()) as url:
+        assert main(["demo", "--url", url, "--out", str(tmp_path / "run"), "--set", change, *more]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_only_the_scenarios_of_a_mixture_need_to_be_there(tmp_path: Path) -> None:
+    class Other(StageServer):
+        def _scenario(self, parts: list[str]) -> httpx2.Response:
+            return super()._scenario(parts) if parts[-1] == "s" else refusal(404, "scenario_not_found")
+
+    with listening(Other(turns=2)) as url:
+        changes = settings("server.scenarios=['c/s']", "run.updates=1")
+        assert main(["train", "demo", "--url", url, "--out", str(tmp_path / "run"), *changes]) == 0
+
+
+@pytest.mark.parametrize("failure", [lambda: torch.empty(1 << 60, dtype=torch.uint8), lambda: bytearray(1 << 62)])
+def test_too_little_memory_is_one_line(
+    failure: Callable[[], object], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policies, "warm_up", lambda *_, **__: failure())
+    with listening(StageServer(turns=2)) as url:
+        assert main(["check", "--url", url, *CHANGES]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("learner: too little memory; lower optim.micro_tokens or rollout.groups")
+    assert error.count("\n") == 1
+
+
+def test_another_error_is_not_called_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("a mistake in the program")
+
+    monkeypatch.setattr(policies, "warm_up", broken)
+    with listening(StageServer(turns=2)) as url, pytest.raises(RuntimeError, match="a mistake"):
+        main(["check", "--url", url, *CHANGES])
+
+
+def test_check_reads_the_file_of_an_algorithm_that_needs_no_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = load_script("tired-and-dizzy").exchanges[0].agent
+    talk = {"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": said}]}
+    path = tmp_path / "talks.jsonl"
+    path.write_text(f"{json.dumps(talk)}\n" * 3)
+    changes = settings("algorithm.name=sft", f"data.file={path}")
+    assert main(["check", "--url", free_address(), *changes]) == 0
+    out = capsys.readouterr().out
+    assert "canary" in out
+    assert "file: 3 rows can be learned from" in out
 
 
 def test_algorithms_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from learner import offline
 from learner.config import ConfigError, read
-from learner.conversations import RowError, as_segments, read_conversations, read_pairs
+from learner.conversations import RowError, as_segments, pair_of, read_conversations, read_pairs
 from learner.run import Run, open_run
 from learner.split import split
 from learner.tokens import Renderer
@@ -177,6 +177,11 @@ def test_a_row_that_cannot_be_used_is_named(line: str, message: str, tmp_path: P
     path.write_text(path.read_text() + line + "\n")
     with pytest.raises(RowError, match=message):
         read_pairs(path, RENDERER, WORDS)
+
+
+def test_what_the_tokenizer_cannot_spell_is_said_so() -> None:
+    with pytest.raises(RowError, match="cannot spell an assistant message"):
+        pair_of({"prompt": "hello", "chosen": "Straße 日本", "rejected": "go away!"}, Renderer(WORDS), WORDS)
 
 
 def test_a_file_that_says_nothing_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from learner.canary import CanaryError
 from learner.config import ConfigError, read
 from tests.learner.stage import StageServer
 from tests.learner.test_loop import config, digest, records, run
@@ -55,6 +57,12 @@ def test_batches_that_wait_are_in_the_checkpoint_and_are_trained_once(stale: dic
     assert digest(run(config(tmp_path, 6, **stale), tmp_path / "parts", server)) == digest(whole)
     rows = [[record["reward/mean"] for record in records(tmp_path / name, "train")] for name in ("whole", "parts")]
     assert rows[0] == rows[1]
+
+
+def test_a_copy_that_does_not_get_the_weights_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.nn.Module, "load_state_dict", lambda *_, **__: None)
+    with pytest.raises(CanaryError, match="sampler and learner differ"):
+        run(config(tmp_path, 4, **STALE), tmp_path / "run")
 
 
 def test_without_it_a_run_is_as_it_always_was(tmp_path: Path) -> None:

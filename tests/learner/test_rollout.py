@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from learner.generate.hf import HfGenerator
+from learner.generate.vllm import EngineError
 from learner.rollout import Collected, Rollouts, Stage
 from learner.tokens import Renderer
 from tests.learner.small import policy, tokenizer
@@ -96,6 +97,24 @@ def test_an_episode_the_server_ended_with_an_error_is_errored() -> None:
     collected = collect(server, [3], 2)
     assert collected.trajectories == []
     assert collected.error_codes == ["episode_error"] * 2
+
+
+def test_what_ends_one_wave_is_raised_as_what_it_is() -> None:
+    class Broken:
+        context, max_tokens = None, 4
+
+        def start(self) -> Any:
+            return self
+
+        def step(self, continuations: Any) -> Any:
+            raise EngineError("the sampler is gone")
+
+    async def go() -> None:
+        async with client_of(StageServer()) as client:
+            await Rollouts(client, Broken(), Renderer(WORDS), Stage("c", "s")).collect([1, 2], 2, (0,))
+
+    with pytest.raises(EngineError, match="the sampler is gone"):
+        asyncio.run(go())
 
 
 def test_an_episode_that_cannot_begin_is_errored() -> None:

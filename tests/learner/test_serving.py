@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any, ClassVar
 
+import httpx2
 import openai
 import pytest
 
@@ -15,6 +19,7 @@ from learner.evaluation import Asked, measure_endpoint
 from learner.serving import listen
 from learner.stored import Stored
 from learner.tokens import Renderer
+from tests.learner.quick import settings, stage
 from tests.learner.small import policy, tokenizer
 from tests.learner.stage import StageServer, listening
 
@@ -115,6 +120,77 @@ def test_any_endpoint_is_measured_on_held_out_seeds() -> None:
     assert found.rewards == [0.5] * 4
     assert (found.mean, found.standard_error, found.errored) == (0.5, 0.0, 0)
     assert len({content["config"]["seed"] for content in stage.created}) == 4
+
+
+class Desk(StageServer):
+    """A stage with a tool."""
+
+    def _create(self, content: dict[str, Any]) -> httpx2.Response:
+        answer = super()._create(content).json()
+        tool = {"id": "plan", "type": "decision", "name": "The plan", "mode": "options", "options": ["tell", "wait"]}
+        return httpx2.Response(200, json={**answer, "tools": [tool]})
+
+
+class Caller(BaseHTTPRequestHandler):
+    """An endpoint that calls the tool in words."""
+
+    heard: ClassVar[list[list[dict[str, str]]]] = []
+
+    def log_message(self, *_: object) -> None:
+        return
+
+    def do_POST(self) -> None:
+        self.heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"])
+        said = 'Done. <tool_call>{"name": "plan", "arguments": {"value": "tell"}}</tool_call>'
+        body = json.dumps({"choices": [{"message": {"role": "assistant", "content": said}}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def test_an_endpoint_is_told_of_tools_and_its_calls_are_sent() -> None:
+    stage, Caller.heard = Desk(turns=2), []
+    endpoint = ThreadingHTTPServer(("127.0.0.1", 0), Caller)
+    thread = threading.Thread(target=endpoint.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        with listening(stage) as url:
+            address = f"http://127.0.0.1:{endpoint.server_address[1]}"
+            found = measure_endpoint(address, "any", Asked(["c/s"], 1, url=url, system="Be kind."))
+    finally:
+        endpoint.shutdown()
+        thread.join()
+        endpoint.server_close()
+    assert found.errored == 0
+    said = stage.received[0]["messages"][-1]
+    assert (said["content"], said["tool_calls"][0]["input"]) == ("Done.", {"value": "tell"})
+    system, *_, again, _ = Caller.heard[-1]
+    assert system["content"].startswith("Be kind.\n\nYou may call these tools")
+    assert again == {
+        "role": "assistant",
+        "content": 'Done.\n<tool_call>{"name": "plan", "arguments": {"value": "tell"}}</tool_call>',
+    }
+
+
+@pytest.mark.parametrize(("asked", "is_told"), [([], False), (["--system", "card"], True)])
+def test_a_run_is_measured_with_the_system_prompt_it_was_trained_with(
+    asked: list[str], is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tiny model has never seen a card: with one it would be another policy."""
+    seen: list[str | None] = []
+    within = Renderer.within
+
+    def spy(self: Renderer, system: str | None, *more: Any) -> Renderer:
+        seen.append(system)
+        return within(self, system, *more)
+
+    with listening(stage()) as url:
+        assert main(["train", "demo", "--url", url, "--out", str(tmp_path), *settings("run.updates=1")]) == 0
+        monkeypatch.setattr(Renderer, "within", spy)
+        command = ["evaluate", str(tmp_path), "--scenario", "c/s", "--episodes", "2", "--url", url]
+        assert main([*command, *asked]) == 0
+    assert bool(seen) == is_told
 
 
 def test_an_endpoint_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

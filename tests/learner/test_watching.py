@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from learner import plan
 from learner.cli import main
 from learner.display import progress_bar
 from learner.metric_names import METRICS
@@ -97,10 +98,35 @@ def test_a_dry_run_says_what_would_be_done_and_leaves_nothing(
         assert main([*command, *settings()]) == 0
     said = capsys.readouterr().out
     assert "critic" in said
-    assert re.search(r"memory +about [\d,]+ MB in all of [\d,]+", said)
+    assert re.search(r"memory +about [\d,]+ MB in all; there are [\d,]+ MB", said)
     assert "2 groups of 2: 4 episodes of at most 12 turns" in said
     assert server.created == []
     assert not (tmp_path / "run").exists()
+
+
+def test_too_little_memory_is_said_before_it_runs_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "memory_there", lambda device: 1e6)
+    told = r"too little: the run may need [\d,]+ MB, and there are 1 MB; lower optim\.micro_tokens"
+    with listening(stage()) as url:
+        command = ["train", "demo", "--url", url, "--out", str(tmp_path / "run"), *settings("run.updates=1")]
+        assert main([*command, "--dry-run"]) == 0
+        assert re.search(told, capsys.readouterr().out)
+        assert main(command) == 0
+        assert re.search(told, capsys.readouterr().out)
+
+
+def test_a_container_may_have_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in (("machine", "MemTotal:  2000 kB\nMemFree: 5 kB\n"), ("some", "1024\n"), ("all", "max\n")):
+        (tmp_path / name).write_text(text)
+    machine = (str(tmp_path / "machine"), plan._MEMORY[0][1], 1024.0)
+
+    def there(container: str) -> float | None:
+        monkeypatch.setattr(plan, "_MEMORY", (machine, (str(tmp_path / container), plan._MEMORY[1][1], 1.0)))
+        return plan.memory_there("cpu")
+
+    assert [there(each) for each in ("some", "all", "none")] == [1024.0, 2000 * 1024.0, 2000 * 1024.0]
 
 
 def test_a_dry_run_needs_no_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ async def queued(store: Store, total: int) -> Claim:
 async def claimed(store: Store, token: str, later: timedelta = timedelta()) -> Claim | None:
     now = NOW + later
     async with store.transaction() as unit:
-        return await unit.job_items.claim(Hold(token, now + timedelta(seconds=15), 2), ["evaluate"], now)
+        return (await unit.job_items.claim(Hold(token, now + timedelta(seconds=15), 2), ["evaluate"], now)).claim
 
 
 async def taken(store: Store, token: str, later: timedelta = timedelta()) -> Claim:
@@ -125,7 +125,7 @@ async def test_a_job_that_is_over_waits_for_nothing(store_on_both: Store, state:
     await rest(store, await queued(store, 2))
     claim = await taken(store, "b", WAIT)
     await record(store, claim, state, claim.indexes)
-    assert await standing(store) == (JobStatus.COMPLETED, None, None)
+    assert await standing(store) == (JobStatus.FAILED, None, None)
 
 
 async def test_a_job_that_was_cancelled_does_not_rest(store_on_both: Store) -> None:

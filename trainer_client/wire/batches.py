@@ -17,7 +17,14 @@ from trainer_client.wire.base import (
     SlugField,
     TerminalReason,
 )
-from trainer_client.wire.episodes import CreateEpisodeRequest, EpisodeConfig, ToolDefinition, ToolError
+from trainer_client.wire.episodes import (
+    CreateEpisodeRequest,
+    EpisodeConfig,
+    PublicCard,
+    ToolDefinition,
+    ToolError,
+    ToolResult,
+)
 from trainer_client.wire.reward import RewardConfig
 
 
@@ -38,6 +45,7 @@ class StartedEpisode(ResponseModel):
 
     episode_id: str
     initial_observation: Observation
+    scenario: PublicCard | None = None
     tools: list[ToolDefinition]
     max_turns: int
     scoring_version: str | None = None
@@ -79,6 +87,7 @@ class PlayedTurn(ResponseModel):
     score_breakdown: dict[str, str] | None = None
     capped_by: list[str] | None = None
     scoring_version: str | None = None
+    tool_results: list[ToolResult] | None = None
     tool_errors: list[ToolError] | None = None
     episode_complete: bool
     terminal_reason: TerminalReason | None = None

@@ -56,11 +56,25 @@ class ToolDefinition(ResponseModel):
     """The JSON schema of a call's `input`, whatever the mode. Older servers do not send it."""
 
 
+class ToolResult(ResponseModel):
+    """Whether a tool call of the turn was accepted: it names a tool and its input fits. Says nothing of its worth."""
+
+    name: str
+    accepted: bool
+
+
 class ToolError(ResponseModel):
-    """A tool call of the turn that does not fit, and why. It costs reward; the turn was played."""
+    """A tool call of the turn that was not accepted, and why. It costs reward; the turn was played."""
 
     name: str
     message: str
+
+
+class PublicCard(ResponseModel):
+    """What an agent may know of a scenario, beside its tools."""
+
+    name: str
+    description: str
 
 
 class CreateEpisodeResponse(ResponseModel):
@@ -68,6 +82,8 @@ class CreateEpisodeResponse(ResponseModel):
 
     episode_id: str
     initial_observation: Observation
+    scenario: PublicCard | None = None
+    """As in the catalog. Older servers do not send it."""
     tools: list[ToolDefinition]
     max_turns: int
     scoring_version: str | None = None
@@ -97,6 +113,8 @@ class TurnResponse(ResponseModel):
     capped_by: list[str] | None = None
     """The kinds of caps that lowered the reward; for keys with full score access."""
     scoring_version: str | None = None
+    tool_results: list[ToolResult] | None = None
+    """One for each tool call of the turn, in order. Older servers do not send it."""
     tool_errors: list[ToolError] | None = None
     episode_complete: bool
     terminal_reason: TerminalReason | None = None
@@ -112,6 +130,9 @@ class EpisodeResponse(ResponseModel):
     status: Literal["active", "complete", "expired"]
     turn: int
     max_turns: int
+    persona_slug: str | None = None
+    """The temperament that was asked for or drawn; for operators and keys with full score access, like `seed`."""
+    seed: int | None = None
     messages: list[Message]
     rewards: list[Reward]
     scoring_version: str | None = None

@@ -130,6 +130,7 @@ class JobResponse(ResponseModel):
     job_id: str
     type: str
     status: JobStatus
+    """`failed`: it is over, and not one item has a result."""
     file_id: str
     counts: JobCounts
     progress: float
@@ -144,6 +145,7 @@ class JobResponse(ResponseModel):
     waits_until: str | None = None
     """When the lab's next day begins."""
     error: str | None = None
+    """Why it failed, in a line."""
     request_id: str | None = None
 
 

@@ -113,7 +113,10 @@ class Worker:
         most = max(kind.slice_size for kind in self._kinds.values())
         async with self._store.transaction() as unit:
             hold = Hold(secrets.token_hex(16), now + timedelta(seconds=self._pace.lease_s), most)
-            return await unit.job_items.claim(hold, list(self._kinds), now)
+            taken = await unit.job_items.claim(hold, list(self._kinds), now)
+            for job in taken.lost:
+                await self._tell_finished(unit, job)
+        return taken.claim
 
     async def _rest(self) -> None:
         with suppress(TimeoutError):
@@ -235,11 +238,16 @@ class Worker:
             read = sum(sizes.get(each.index, 0) for each in judged if each.state is not ItemState.WAITING)
             self._usage.count(job.lab_id, evaluations=done * CONVERSATIONS.get(job.type, 0), characters=read)
             if not job.is_open:
-                for hear in self._finished:
-                    await hear(unit, job)
-                log.info("job_finished", job=job.job_id, done=job.done, failed=job.failed, dead=job.dead)
+                await self._tell_finished(unit, job)
 
         return record
+
+    async def _tell_finished(self, unit: UnitOfWork, job: JobRow) -> None:
+        for hear in self._finished:
+            await hear(unit, job)
+        self._metrics.jobs_finished.labels(job.type, job.status.value).inc()
+        counts = {"done": job.done, "failed": job.failed, "dead": job.dead}
+        log.info("job_finished", job=job.job_id, status=job.status.value, **counts)
 
     def _judged(self, claim: Claim, outcome: ItemOutcome) -> ItemOutcome:
         """A failure in passing waits for the next attempt; after the last one it is dead.

@@ -1,4 +1,4 @@
-"""Says what is wrong with an agent's tool calls, so that it can mend them: a wrong call costs reward and is no error.
+"""Says what became of an agent's tool calls, so that it can mend them: a wrong call costs reward and is no error.
 
 It speaks of the tool's public schema and of what the agent wrote itself, and of nothing else.
 """
@@ -19,17 +19,18 @@ TOO_DEEP = "The input is nested too deeply."
 
 
 @dataclass(frozen=True, slots=True)
-class ToolError:
-    """A call that does not fit, by the name that the agent gave, and why."""
+class ToolResult:
+    """What became of a call, by the name that the agent gave."""
 
     name: str
-    message: str
+    error: str | None
+    """Why it does not fit; None where it was accepted."""
 
 
-def tool_errors(calls: Sequence[ToolCall], tools: Sequence[Tool]) -> list[ToolError]:
-    """What is wrong with each call that is not valid, in order."""
+def tool_results(calls: Sequence[ToolCall], tools: Sequence[Tool]) -> list[ToolResult]:
+    """What became of each call, in order."""
     uses = zip(calls, check_calls(calls, tools), strict=True)
-    return [ToolError(call.name, _shortened(_why(call, tools))) for call, use in uses if not use.valid]
+    return [ToolResult(call.name, None if use.valid else _shortened(_why(call, tools))) for call, use in uses]
 
 
 def _why(call: ToolCall, tools: Sequence[Tool]) -> str:

@@ -1,4 +1,4 @@
-"""What an agent is told of a tool call that does not fit."""
+"""What an agent is told of its tool calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reward_server.scoring.tool_errors import MOST_CHARACTERS, tool_errors
+from reward_server.scoring.tool_results import MOST_CHARACTERS, ToolResult, tool_results
 from scenarios.schema import Tool
 from trainer_client.wire import ToolCall
 
@@ -46,23 +46,26 @@ def nested(depth: int) -> dict[str, Any]:
     ],
 )
 def test_it_says_what_is_wrong(name: str, given: dict[str, Any], told: str) -> None:
-    [error] = tool_errors([ToolCall(name=name, input=given)], TOOLS)
-    assert (error.name, len(error.message) <= MOST_CHARACTERS) == (name, True)
-    assert told in error.message
+    [found] = tool_results([ToolCall(name=name, input=given)], TOOLS)
+    assert (found.name, len(found.error or "") <= MOST_CHARACTERS) == (name, True)
+    assert told in (found.error or "")
 
 
-def test_a_call_that_fits_is_no_error() -> None:
-    assert tool_errors([ToolCall(name="Book a repair", input={"value": "tube"})], TOOLS) == []
+def test_each_call_has_its_result_in_order() -> None:
+    calls = [ToolCall(name="refund", input={}), ToolCall(name="Book a repair", input={"value": "tube"})]
+    wrong, accepted = tool_results(calls, TOOLS)
+    assert wrong.error is not None
+    assert accepted == ToolResult("Book a repair", None)
 
 
 def test_the_type_has_to_be_the_tools() -> None:
-    [error] = tool_errors([ToolCall(name="repair", type="artifact", input={"value": "tube"})], TOOLS)
-    assert error.message == "This tool is of type decision, not artifact."
+    [found] = tool_results([ToolCall(name="repair", type="artifact", input={"value": "tube"})], TOOLS)
+    assert found.error == "This tool is of type decision, not artifact."
 
 
 def test_without_tools_there_is_none_to_name() -> None:
-    [error] = tool_errors([ToolCall(name="repair", input={})], ())
-    assert error.message == "This scenario has no tools."
+    [found] = tool_results([ToolCall(name="repair", input={})], ())
+    assert found.error == "This scenario has no tools."
 
 
 def test_a_long_answer_is_shortened_and_a_deep_one_is_no_failure() -> None:
@@ -74,7 +77,7 @@ def test_a_long_answer_is_shortened_and_a_deep_one_is_no_failure() -> None:
             }
         }
     )
-    [long] = tool_errors([ToolCall(name="sheet", input={"summary": ["x" * 5000]})], TOOLS)
-    assert len(long.message) == MOST_CHARACTERS
-    [deep] = tool_errors([ToolCall(name="sheet", input=nested(3000))], (tree,))
-    assert "deep" in deep.message
+    [long] = tool_results([ToolCall(name="sheet", input={"summary": ["x" * 5000]})], TOOLS)
+    assert len(long.error or "") == MOST_CHARACTERS
+    [deep] = tool_results([ToolCall(name="sheet", input=nested(3000))], (tree,))
+    assert "deep" in (deep.error or "")
