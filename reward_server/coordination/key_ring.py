@@ -95,8 +95,8 @@ class KeyRing:
         """
         _check(lab_id, name, plan, rate_per_minute)
         now = self._clock.now()
-        key_id = random_token(10)
-        text = f"lab_{key_id}_{random_token(25)}"
+        key_id = random_token(16)
+        text = f"lab_{key_id}_{random_token(40)}"
         row = KeyRow(
             key_id=key_id,
             lab_id=lab_id,
