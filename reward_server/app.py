@@ -58,13 +58,13 @@ from reward_server.webhooks.sender import Sender
 __all__ = ["Ports", "create_app"]
 
 ROUTES = (
-    agents,
+    episodes,
+    evaluate,
     batches,
+    agents,
     calibrations,
     catalog,
     drift,
-    episodes,
-    evaluate,
     files,
     jobs,
     preferences,
@@ -76,6 +76,7 @@ ROUTES = (
     operations,
     sockets,
 )
+"""Those called most come first: the framework asks one after the other whether a path is theirs."""
 DOORS = (openrlhf, slime, nemo_gym, openenv, openenv_socket, openai, vllm)
 """For other stacks."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -26,6 +27,12 @@ def test_an_identifier_has_its_prefix_and_24_characters(make: object, prefix: Id
     for identifier in made:
         assert is_id(identifier, prefix)
         assert len(identifier) == len(prefix) + 25
+
+
+def test_each_of_32_characters_is_as_likely_as_the_others() -> None:
+    assert len(ids._CHARACTERS) == 256
+    assert set(Counter(ids._CHARACTERS).values()) == {8}
+    assert set(ids.random_token(4096)) == set("abcdefghijklmnopqrstuvwxyz234567")
 
 
 @pytest.mark.parametrize(

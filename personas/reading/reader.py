@@ -62,11 +62,15 @@ MAX_SENTENCES = 40
 """More sentences than this in one turn are not read: nobody could follow them."""
 LINE_CHARS = 120
 """Of the persona's last line so much, from its end, stands before an elliptic sentence."""
+CANDIDATE_BYTES = 120
+"""What a topic that a sentence may be about takes, about."""
 AT_ONCE = 24
 """So many sentences are compared with the case in one go; after them, reading may pause."""
 FEW_TURNS = 2
 """Of so few turns, questions are embedded after the line before them in the first go, too; of more, only if needed."""
 KEPT_TURNS, KEPT_BYTES = 16_384, 48_000_000
+KEPT_BESIDE, KEPT_BESIDE_BYTES = 32_768, 16_000_000
+"""Sentences whose `beside` is remembered."""
 _ASKING = (Act.ASK, Act.INVITE, Act.CHECK)
 _EMPATHY = ACTS.index(Act.EMPATHY)
 
@@ -98,6 +102,11 @@ class LocalReader(Reader):
         self._indexes: WeakKeyDictionary[CompiledCase, CaseIndex] = WeakKeyDictionary()
         self._wide_indexes: WeakKeyDictionary[CompiledCase, CaseIndex] = WeakKeyDictionary()
         self._read: Memory[tuple[CompiledCase, Turn], Reading] = readings_kept()
+        self._beside: Memory[tuple[CompiledCase, _Said], tuple[Candidate, ...]] = Memory(
+            KEPT_BESIDE,
+            size_bytes=KEPT_BESIDE_BYTES,
+            cost=lambda key, found: sum(map(len, key[1])) + CANDIDATE_BYTES * len(found),
+        )
         self._lock = Lock()
 
     @property
@@ -108,7 +117,7 @@ class LocalReader(Reader):
     @property
     def held_bytes(self) -> int:
         """What the remembered readings, and the vectors they were made of, take."""
-        return self._read.held_bytes + getattr(self._embedder, "held_bytes", 0)
+        return self._read.held_bytes + self._beside.held_bytes + getattr(self._embedder, "held_bytes", 0)
 
     def texts(self, case: CompiledCase, turns: Iterable[Turn]) -> list[str]:
         """What reading the turns will embed first, known turns left out."""
@@ -144,6 +153,18 @@ class LocalReader(Reader):
         """As `Reader.beside`; blocking. The sentences were read before, so their vectors are at hand."""
         if not case.background or not said:
             return [() for _ in said]
+        keys = [(case, (line, each)) for each in said]
+        found = self._beside.recall(keys)
+        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        if missing:
+            compared = self._compared(case, line, [each for _, (_, each) in missing])
+            fresh = dict(zip(missing, compared, strict=True))
+            self._beside.keep({key: value for key, value in fresh.items() if len(key[1][1]) <= KEPT_CHARS})
+            found |= fresh
+        return [found[key] for key in keys]
+
+    def _compared(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[Candidate, ...]]:
+        """Sentences compared with topics and background."""
         index = self._index(case, background=True)
         vectors = self._vectors(said)
         acts = self._acts(said, vectors)
@@ -251,7 +272,7 @@ def readings_kept() -> Memory[tuple[CompiledCase, Turn], Reading]:
 
 def _bytes(reading: Reading) -> int:
     """About what a reading takes."""
-    return sum(len(s.text) + 400 + 120 * (len(s.topics) + len(s.commitments)) for s in reading.sentences)
+    return sum(len(s.text) + 400 + CANDIDATE_BYTES * (len(s.topics) + len(s.commitments)) for s in reading.sentences)
 
 
 def _acts_of(probabilities: Matrix, *, consoles: bool) -> frozenset[Act]:

@@ -19,6 +19,7 @@ from concurrent.futures import CancelledError, Executor, Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Any
 
 from personas.breath import pauses_by
@@ -239,7 +240,8 @@ class FairThreads(Executor):
 
     def run(self, work: _Work, worker: _Worker) -> None:
         """Do one piece of work, with pauses; the worker then waits for its next."""
-        self._here.work, self._here.since = work, time.thread_time()
+        self._here.work = work
+        self._turn_begins()
         outcome: Any = None
         failure: BaseException | None = None
         wanted = work.set_running_or_notify_cancel()
@@ -272,24 +274,37 @@ class FairThreads(Executor):
             return
         if work.given_up:
             raise Stopped
+        now = time.monotonic()
+        if now < self._here.not_over_before:
+            return
         used = time.thread_time() - self._here.since
         if used < self._turn_s:
+            self._here.not_over_before = now + self._turn_s - used
             return
         with self._lock:
             if not any(lab.is_ready for lab in self._labs.values()):
                 work.lab.used_s += used
-                work.turn_s = time.monotonic()
-                self._here.since = time.thread_time()
+                work.turn_s = now
+                self._turn_begins()
                 return
             work.goes_on.clear()
-            work.waits_since = time.monotonic()
+            work.waits_since = now
             self._turn_ends(work, used)
             work.lab.paused.append(work)
             self._hand_out()
         work.goes_on.wait()
-        self._here.since = time.thread_time()
+        self._turn_begins()
         if work.given_up:
             raise Stopped
+
+    def _turn_begins(self) -> None:
+        """Note since when this thread works on a turn, and how long it cannot be over.
+
+        Pauses come every few microseconds, and a thread's own clock takes longer than that to read. It never runs ahead
+        of the other one.
+        """
+        self._here.since = time.thread_time()
+        self._here.not_over_before = time.monotonic() + self._turn_s
 
 
 class _Worker:
@@ -297,21 +312,18 @@ class _Worker:
 
     def __init__(self, threads: FairThreads, name: str) -> None:
         self._threads = threads
-        self._given: deque[_Work | None] = deque()
-        self._changed = threading.Semaphore(0)
+        self._given: SimpleQueue[_Work | None] = SimpleQueue()
         # A daemon: reading a long text shall not keep a server from ending.
         threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     def take(self, work: _Work | None) -> None:
         """Do this next; None ends the thread."""
-        self._given.append(work)
-        self._changed.release()
+        self._given.put(work)
 
     def _serve(self) -> None:
         pauses_by(self._threads.pause)
         while True:
-            self._changed.acquire()
-            work = self._given.popleft()
+            work = self._given.get()
             if work is None:
                 return
             self._threads.run(work, self)

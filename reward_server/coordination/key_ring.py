@@ -7,6 +7,7 @@ second, which is how long a key revoked by another process may still work.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
 import time
@@ -44,11 +45,11 @@ class NewKey:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A key as it was when it was last looked up."""
+    """A key as it was when it was last looked up, and what it says of its lab."""
 
     at_s: float
     row: KeyRow
-    limits: Limits
+    lab: Lab
 
 
 class KeyRing:
@@ -68,9 +69,11 @@ class KeyRing:
         self._pepper = pepper
         self._monotonic = monotonic
         self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._looking: dict[str, asyncio.Event] = {}
+        """Keys that are being looked up: whoever needs one meanwhile waits for what is found."""
         self._events = LocalEvents() if events is None else events
         self._events.hear(KEY_CHANGED, self._forget)
-        self._events.hear(LAB_CHANGED, lambda _: self._known.clear())
+        self._events.hear(LAB_CHANGED, lambda _: self._forget_all())
 
     async def create(
         self,
@@ -92,8 +95,8 @@ class KeyRing:
         """
         _check(lab_id, name, plan, rate_per_minute)
         now = self._clock.now()
-        key_id = random_token(10)
-        text = f"lab_{key_id}_{random_token(25)}"
+        key_id = random_token(16)
+        text = f"lab_{key_id}_{random_token(40)}"
         row = KeyRow(
             key_id=key_id,
             lab_id=lab_id,
@@ -127,7 +130,7 @@ class KeyRing:
         genuine = hmac.compare_digest(self._digest(text), _NO_DIGEST if row is None else row.digest)
         if known is None or row is None or not genuine or row.revoked_at is not None or self._has_expired(row):
             return None
-        return _lab(row, known.limits)
+        return known.lab
 
     async def check_pepper(self) -> None:
         """`ConfigurationError` if the keys were hashed with another pepper than this one: none of them would work."""
@@ -167,26 +170,51 @@ class KeyRing:
 
     def _forget(self, key_id: str) -> None:
         self._known.pop(key_id, None)
+        self._looking.pop(key_id, None)
+
+    def _forget_all(self) -> None:
+        self._known.clear()
+        self._looking.clear()
+
+    def _remembered(self, key_id: str) -> _Known | None:
+        known = self._known.get(key_id)
+        return known if known is not None and self._monotonic() - known.at_s < CACHE_S else None
 
     async def _look_up(self, key_id: str) -> _Known | None:
-        now = self._monotonic()
-        known = self._known.get(key_id)
-        if known is not None and now - known.at_s < CACHE_S:
+        known = self._remembered(key_id)
+        if known is None and (looking := self._looking.get(key_id)) is not None:
+            await looking.wait()
+            known = self._remembered(key_id)
+        if known is not None:
             return known
+        found = self._looking[key_id] = asyncio.Event()
+        try:
+            known = await self._read(key_id)
+            # Unknown ids are not remembered: whoever guesses could fill the memory with them. Neither is what may have
+            # changed while it was read.
+            if known is not None and self._looking.get(key_id) is found:
+                self._remember(key_id, known)
+            return known
+        finally:
+            if self._looking.get(key_id) is found:
+                del self._looking[key_id]
+            found.set()
+
+    async def _read(self, key_id: str) -> _Known | None:
+        now = self._monotonic()
 
         async def find(work: UnitOfWork) -> tuple[KeyRow | None, LabRow | None]:
             row = await work.keys.get(key_id)
             return row, None if row is None else await work.labs.get(row.lab_id)
 
         row, lab = await self._store.read(find)
-        # Unknown ids are not remembered: whoever guesses could fill the memory with them.
-        if row is None:
-            return None
-        known = self._known[key_id] = _Known(now, row, NO_LIMITS if lab is None else lab.limits)
+        return None if row is None else _Known(now, row, _lab(row, NO_LIMITS if lab is None else lab.limits))
+
+    def _remember(self, key_id: str, known: _Known) -> None:
+        self._known[key_id] = known
         self._known.move_to_end(key_id)
         if len(self._known) > CACHE_KEYS:
             self._known.popitem(last=False)
-        return known
 
     def _has_expired(self, row: KeyRow) -> bool:
         return row.expires_at is not None and self._clock.now() >= row.expires_at

@@ -56,9 +56,11 @@ class RewardModelService:
     async def current(self) -> ConversationJudge | None:
         """The same, looked up: what was activated elsewhere serves from here on."""
         await self.active.current()
-        own = self._own()
-        if own is not None:
-            serving = self._of_labs.setdefault(self._whose(), ActiveRewardModel(own, self._featurise, self._matcher))
+        lab_id = self._whose()
+        serving = self._of_labs.get(lab_id)
+        if serving is None and (own := self._own()) is not None:
+            serving = self._of_labs[lab_id] = ActiveRewardModel(own, self._featurise, self._matcher)
+        if serving is not None:
             await serving.current()
         return self.at_hand
 

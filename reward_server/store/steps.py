@@ -1,6 +1,7 @@
 """How episodes move on: each only from where it was when its turn began, so two turns never take one place.
 
-On PostgreSQL all of them move in one statement, because every statement is a journey to the server.
+On PostgreSQL all of them move in one statement, because every statement is a journey to the server. On SQLite one
+statement is run over all of them, which says how many moved; where some did not, they are moved one by one to see which.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def step_all(connection: Connection, steps: Sequence[tuple[EpisodeRow, int]]) ->
     if not steps:
         return set()
     if connection.dialect.name == "sqlite":
-        return {after.episode_id for after, before in steps if _stepped(connection, after, before)}
+        return _step_all_sqlite(connection, steps)
     given = [
         (
             after.lab_id,
@@ -91,8 +92,19 @@ def step_all(connection: Connection, steps: Sequence[tuple[EpisodeRow, int]]) ->
     return set(connection.execute(_STEP_ALL, values).scalars())
 
 
-def _stepped(connection: Connection, after: EpisodeRow, before: int) -> bool:
-    values = {
+def _step_all_sqlite(connection: Connection, steps: Sequence[tuple[EpisodeRow, int]]) -> set[str]:
+    rows = [_values(after, before) for after, before in steps]
+    if len(rows) > 1:
+        # Not released: COMMIT ends it, as it does those of the writer.
+        connection.exec_driver_sql("SAVEPOINT steps")
+        if connection.execute(_STEP, rows).rowcount == len(rows):
+            return {row["this_episode"] for row in rows}
+        connection.exec_driver_sql("ROLLBACK TO SAVEPOINT steps")
+    return {row["this_episode"] for row in rows if connection.execute(_STEP, row).rowcount == 1}
+
+
+def _values(after: EpisodeRow, before: int) -> dict[str, Any]:
+    return {
         "this_lab": after.lab_id,
         "this_episode": after.episode_id,
         "turn_before": before,
@@ -102,4 +114,3 @@ def _stepped(connection: Connection, after: EpisodeRow, before: int) -> bool:
         "terminal_reason": after.terminal_reason,
         "active_at": after.active_at,
     }
-    return connection.execute(_STEP, values).rowcount == 1

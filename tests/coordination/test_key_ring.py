@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from reward_server.coordination.key_ring import CACHE_S, KeyRing
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab, Plan
 from reward_server.coordination.scopes import EVERY, Scope
 from reward_server.errors import ConfigurationError, InvalidRequest, NotFound
-from reward_server.store.store import Store
+from reward_server.store.store import Block, Store
 
 PEPPER = b"p" * 32
 
@@ -134,6 +136,58 @@ async def test_a_known_key_is_not_looked_up_on_every_request(store: Store) -> No
     await ring.verify(key.text)
     await store.close()
     assert await ring.verify(key.text) is not None
+
+
+class Slow:
+    """A store that counts what is read of it, and waits before it answers."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.reads = 0
+        self.goes_on = asyncio.Event()
+
+    async def read(self, block: Block[Any]) -> Any:
+        """Read, and answer later."""
+        self.reads += 1
+        found = await self._store.read(block)
+        await self.goes_on.wait()
+        return found
+
+
+async def test_requests_that_come_together_look_a_key_up_once(store: Store) -> None:
+    ring = a_ring(store)
+    key = await ring.create("acme")
+    ring._store = slow = Slow(store)  # type: ignore[assignment]
+    asking = [asyncio.create_task(ring.verify(key.text)) for _ in range(16)]
+    await asyncio.sleep(0.01)
+    slow.goes_on.set()
+    assert {lab.lab_id for lab in await asyncio.gather(*asking) if lab} == {"acme"}
+    assert slow.reads == 1
+
+
+async def test_who_waited_for_a_look_up_that_was_broken_off_looks_for_himself(store: Store) -> None:
+    ring = a_ring(store)
+    key = await ring.create("acme")
+    ring._store = slow = Slow(store)  # type: ignore[assignment]
+    first, second = (asyncio.create_task(ring.verify(key.text)) for _ in range(2))
+    await asyncio.sleep(0.01)
+    first.cancel()
+    slow.goes_on.set()
+    assert await second is not None
+    assert slow.reads == 2
+
+
+async def test_a_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(store: Store) -> None:
+    ring = a_ring(store)
+    key = await ring.create("acme")
+    ring._store = slow = Slow(store)  # type: ignore[assignment]
+    asking = asyncio.create_task(ring.verify(key.text))
+    await asyncio.sleep(0.01)
+    ring._store = store
+    await ring.revoke(key.row.key_id)
+    slow.goes_on.set()
+    await asking
+    assert await ring.verify(key.text) is None
 
 
 async def test_only_so_many_keys_are_remembered(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

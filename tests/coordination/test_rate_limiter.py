@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from reward_server.coordination.rate_limiter import Decision, RateLimiter
+from reward_server.coordination.rate_limiter import Decision, LocalRates, RateLimiter
 
 
 class Time:
@@ -102,3 +102,19 @@ async def test_who_waits_for_one_place_is_not_told_to_wait_a_whole_window(clock:
     decisions = await hit(limiter, 60)
     refused = next(decision for decision in decisions if not decision.allowed)
     assert refused.retry_after_s <= 2
+
+
+async def test_a_limit_that_is_changed_holds_at_once(clock: Time) -> None:
+    limiter = RateLimiter()
+    await hit(limiter, 10, per_minute=60)
+    assert not (await limiter.hit("k", 10)).allowed
+    assert (await limiter.hit("k", 11)).remaining == 0
+
+
+async def test_keys_that_nobody_uses_any_more_are_forgotten(clock: Time) -> None:
+    rates = LocalRates()
+    for number in range(100):
+        rates.hit(f"key-{number}", 60)
+    clock.now += 130
+    rates.hit("another", 60)
+    assert list(rates._counts) == ["another"]

@@ -14,7 +14,7 @@ from reward_server.errors import Conflict, StoreUnavailable, TurnInProgress
 from reward_server.store import pages
 from reward_server.store.migrate import check, downgrade, migrate
 from reward_server.store.records import BookingRow, Ceiling, EpisodeCursor, LabRow, Limits, Spend, Stats, UsageRow
-from reward_server.store.store import Store
+from reward_server.store.store import Store, UnitOfWork
 from tests.store.builders import NOW, a_comparison, a_key, a_turn, after_a_turn, an_answer, an_episode, an_evaluation
 
 ODD = {"z": 1, "a": [None, "ü\u2028", 0.1, 1e-17], "deep": {"b": 1, "a": 2}}
@@ -46,6 +46,27 @@ async def test_a_turn_and_its_answer_come_back_as_they_went_in(store: Store) -> 
 async def test_a_batch_of_no_turns_changes_nothing(store: Store) -> None:
     async with store.transaction() as work:
         assert await work.episodes.append_turns([]) == set()
+
+
+async def test_of_turns_stored_together_those_that_came_too_late_are_left_out(store: Store) -> None:
+    episodes = [an_episode() for _ in range(4)]
+    first = [after_a_turn(episode) for episode in episodes]
+    async with store.transaction() as work:
+        await work.episodes.add(*episodes)
+        await work.episodes.append_turn(first[1], a_turn(first[1]))
+    late = replace(first[1], persona_state={"late": True})
+    together = [first[0], late, first[2], first[3]]
+
+    async def write(unit: UnitOfWork) -> set[str]:
+        return await unit.episodes.append_turns([(after, a_turn(after)) for after in together])
+
+    assert await store.write(write) == {each.episode_id for each in (first[0], first[2], first[3])}
+    async with store.reading() as work:
+        assert await work.episodes.named("acme", [each.episode_id for each in episodes]) == {
+            each.episode_id: each for each in first
+        }
+        turns = await work.episodes.turns_of("acme", [each.episode_id for each in episodes])
+    assert [len(turns[each.episode_id]) for each in episodes] == [1, 1, 1, 1]
 
 
 async def test_of_many_that_write_one_position_one_wins(store: Store) -> None:
