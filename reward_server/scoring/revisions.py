@@ -14,7 +14,7 @@ from functools import cache
 
 REVISIONS: Mapping[str, int] = {
     "personas.reading": 7,
-    "personas.hearing": 16,
+    "personas.hearing": 17,
     "personas.telling": 2,
     "personas.borrowed": 2,
     "personas.replay": 4,
