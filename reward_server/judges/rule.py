@@ -1,6 +1,7 @@
 """The rule judge: limits on the length of the agent's turns.
 
-Lint lets it pay only beside facts, and only turns that bring something new count for the agent.
+Lint lets it pay only beside facts, and only turns that bring something new count for the agent. A turn that calls a
+tool without a word is not measured: there are no words in it that could be too many or too few.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ class RuleJudge:
     """Decides the checks that are counts."""
 
     name = "rule"
-    version = "6"
+    version = "7"
     kinds = frozenset({"length"})
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -27,16 +28,25 @@ class RuleJudge:
 
 def _length(case: Case, check: LengthCheck) -> Finding:
     # Small talk and repetitions of the right length do not make up for turns of the wrong one, however many they are.
-    misfits = sum(not _fits(turn, check) for turn in case.record.turns)
-    fitting = [turn.turn for turn in case.record.turns if turn.brings and _fits(turn, check)]
+    measured = [turn for turn in case.record.turns if not _only_calls(turn)]
+    misfits = sum(not _fits(turn, check) for turn in measured)
+    fitting = [turn.turn for turn in measured if turn.brings and _fits(turn, check)]
     if not fitting or len(fitting) < check.share * (len(fitting) + misfits):
         return NOT_MET
     shown = sorted({fitting[0], fitting[-1]})
     return Finding(1.0, tuple(cite(case.transcript, turn, "agent", "") for turn in shown))
 
 
+def _only_calls(turn: TurnRecord) -> bool:
+    return bool(turn.tools) and not _words(turn)
+
+
+def _words(turn: TurnRecord) -> int:
+    return len(plain(turn.agent_text).split())
+
+
 def _fits(turn: TurnRecord, check: LengthCheck) -> bool:
-    if not check.min_words <= len(plain(turn.agent_text).split()) <= check.max_words:
+    if not check.min_words <= _words(turn) <= check.max_words:
         return False
     return check.max_questions is None or _questions(turn) <= check.max_questions
 

@@ -89,3 +89,15 @@ def test_length_counts_questions(most: int, met: bool) -> None:
 
 def test_a_silent_turn_is_not_within_limits() -> None:
     assert judged(("", "Hello?"), {"length": {}}).status is Status.UNMET
+
+
+@pytest.mark.parametrize("check", [{"share": 1.0}, {"min_words": 4, "share": 0.9}, {"min_words": 0}])
+def test_a_wordless_call_neither_costs_nor_earns(check: dict[str, Any]) -> None:
+    call = ("", [decided("today")])
+    assert judged((ASK_PLACE, TELL_PLACE, call, "Thanks."), {"length": check}).status is Status.MET
+    assert judged((call, "Thanks."), {"length": check}).status is Status.UNMET
+
+
+def test_a_wordless_call_that_does_not_fit_is_a_silent_turn() -> None:
+    said = (ASK_PLACE, TELL_PLACE, ("", [decided("tomorrow")]), "Hello?")
+    assert judged(said, {"length": {"share": 1.0}}).status is Status.UNMET
