@@ -136,6 +136,14 @@ async def test_what_capped_a_turn_is_for_keys_with_full_score_access(house: Hous
         assert "capped_by" not in await plain.say(episode, ASK_DEADLINE)
 
 
+async def test_without_keys_everybody_sees_what_capped_a_turn(labs: Client, episode: Json) -> None:
+    assert "capped_by" not in await labs.say(episode, ASK_CAUSE)
+    await labs.say(episode, "You should buy a new bike instead.")
+    turn = await labs.say(episode, agent(OFFER, RIGHT))
+    assert turn["capped_by"] == ["failure_criterion"]
+    assert "score_breakdown" not in turn
+
+
 async def test_a_tool_call_that_does_not_fit_is_told_what_is_wrong(labs: Client, episode: Json) -> None:
     wrong = agent(OFFER, {"name": "repair", "input": {"option": "new_tube"}})
     answered = await labs.say(episode, wrong)

@@ -95,9 +95,9 @@ def test_the_lines_of_the_jobs_page_submit_a_job_that_scores_the_example_file(se
     assert None not in rewards
 
 
-def answered(kind: str, shown: str) -> list[tuple[str, str]]:
-    """Blocks of docs/api.md with the block after them, where that one shows what they give."""
-    found = FENCED.findall((ROOT / "docs/api.md").read_text())
+def answered(kind: str, shown: str, page: str = "docs/api.md") -> list[tuple[str, str]]:
+    """Blocks of a page with the block after them, where that one shows what they give."""
+    found = FENCED.findall((ROOT / page).read_text())
     return [(text, after) for (first, text), (second, after) in pairwise(found) if (first, second) == (kind, shown)]
 
 
@@ -111,9 +111,45 @@ def test_answers_that_are_shown_are_what_is_given(server: ServerProcess) -> None
         assert {name: answer[name] for name in wanted} == wanted
 
 
-def test_what_a_python_block_is_said_to_print_is_what_it_prints(server: ServerProcess, tmp_path: Path) -> None:
-    [(block, shown)] = answered("python", "text")
+def test_the_quickstart_gives_the_answers_that_it_shows(server: ServerProcess) -> None:
+    """Its commands one after the other, as somebody types them who follows the page."""
+    page, environment, gates = "docs/quickstart.md", dict(os.environ), []
+    shown = {line: json.loads(answer) for line, answer in answered("sh", "json", page)}
+    for line in (block for block in blocks(page, "sh") if "curl -s" in block):
+        command = line.replace("http://127.0.0.1:8321", server.url)
+        done = subprocess.run(["sh", "-c", command], capture_output=True, env=environment, timeout=60, check=True)
+        answer, wanted = json.loads(done.stdout), shown.pop(line, {})
+        assert {name: answer[name] for name in wanted} == wanted
+        environment["EPISODE"] = answer.get("episode_id", environment.get("EPISODE", ""))
+        gates += wanted.get("capped_by", [])
+    assert (shown, gates) == ({}, ["only_asks"])
+
+
+def test_a_sympathetic_sentence_lifts_the_gate_as_the_quickstart_says(server: ServerProcess) -> None:
+    page = (ROOT / "docs/quickstart.md").read_text()
+    [block] = [line for line, answer in answered("sh", "json", "docs/quickstart.md") if "only_asks" in answer]
+    kind = "I am sorry about the trouble. Did you notice any smoke or sparks?"
+    assert f'`"{kind}"` the reward is 0.2689' in page.replace("\n", " ")
+    body = json.loads(block.split("-d '")[1].rsplit("'", 1)[0])
+    body["messages"][-1]["content"] = kind
+    answer = httpx2.post(f"{server.url}/api/v1/evaluate", json=body, timeout=30).json()
+    assert (answer["reward"], "capped_by" in answer) == (0.2689, False)
+
+
+@pytest.mark.parametrize("page", ["docs/api.md", "docs/quickstart.md"])
+def test_what_a_python_block_is_said_to_print_is_what_it_prints(
+    server: ServerProcess, tmp_path: Path, page: str
+) -> None:
+    [(block, shown)] = answered("python", "text", page)
     assert run_python(block, server.url, tmp_path).stdout == shown
+
+
+def test_the_script_of_the_readme_prints_one_reward_eight_times(server: ServerProcess, tmp_path: Path) -> None:
+    [block] = blocks("README.md", "python")
+    printed = run_python(block, server.url, tmp_path).stdout.splitlines()
+    assert len(printed) == 8
+    assert f"It prints `{printed[0]}` eight times." in (ROOT / "README.md").read_text()
+    assert len(set(printed)) == 1
 
 
 @pytest.mark.parametrize(
@@ -155,7 +191,7 @@ def test_the_example_that_fills_the_store_fills_it(server: ServerProcess) -> Non
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
 def test_without_its_question_the_agents_turn_earns_nothing(page: str, server: ServerProcess) -> None:
     """As both pages say of their example."""
-    [block] = [block for block in blocks(page, "sh") if "/evaluate" in block]
+    block = next(block for block in blocks(page, "sh") if "/evaluate" in block)
     body = json.loads(block.split("-d '")[1].rsplit("'", 1)[0])
     evaluate = f"{server.url}/api/v1/evaluate"
     assert httpx2.post(evaluate, json=body, timeout=30).json()["reward"] > 0.0

@@ -111,7 +111,7 @@ class TurnResponse(ResponseModel):
     scores: dict[str, Reward] | None = None
     score_breakdown: dict[str, str] | None = None
     capped_by: list[str] | None = None
-    """The kinds of caps that lowered the reward; for keys with full score access."""
+    """The kinds of caps that lowered the reward: for keys with full score access; without keys, only where one did."""
     scoring_version: str | None = None
     tool_results: list[ToolResult] | None = None
     """One for each tool call of the turn, in order. Older servers do not send it."""

@@ -72,7 +72,7 @@ class EvaluateResponse(ResponseModel):
     scores: dict[str, Reward] | None = None
     score_breakdown: dict[str, str] | None = None
     capped_by: list[str] | None = None
-    """The kinds of caps that lowered the reward; for keys with full score access."""
+    """The kinds of caps that lowered the reward: for keys with full score access; without keys, only where one did."""
     scoring_version: str
     normalized: dict[str, Window] | None = None
     metadata: EvaluationMetadata
