@@ -69,7 +69,8 @@ class RedisEvents(LocalEvents):
             await asyncio.sleep(REST_S)
 
     async def _listen(self) -> None:
-        async with self._link.client.pubsub(ignore_subscribe_messages=True) as channel:
+        # Not told to ignore what is no message: it would give None for the answer to a ping, as for silence.
+        async with self._link.client.pubsub() as channel:
             await channel.psubscribe(f"{PREFIX}*")
             while True:
                 message = await channel.get_message(timeout=REST_S)

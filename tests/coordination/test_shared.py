@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.real_servers import RedisServer
 from reward_server.clock import ManualClock, SystemClock
+from reward_server.coordination import events
 from reward_server.coordination.failed_keys import MOST_PER_MINUTE, WINDOW_S, FailedKeys
 from reward_server.coordination.idempotency import Body, Idempotency, Keep, Outliving
 from reward_server.coordination.key_ring import KeyRing
@@ -90,6 +91,23 @@ async def test_word_is_heard_by_the_other_replica(replicas: list[Shared]) -> Non
         await asyncio.sleep(0.02)
     listening.cancel()
     await asyncio.wait([listening])
+
+
+async def test_listening_rests_while_nobody_speaks(replicas: list[Shared], monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = replicas
+    assert here.link is not None
+    monkeypatch.setattr(events, "REST_S", 0.1)
+    listening = asyncio.create_task(there.events.listen())  # type: ignore[attr-defined]
+    pings = 0
+    while pings < 3:
+        await asyncio.sleep(0.1)
+        pings = (await here.link.client.info("commandstats")).get("cmdstat_ping", {"calls": 0})["calls"]
+    await here.link.client.config_resetstat()
+    await asyncio.sleep(1.0)
+    pings = (await here.link.client.info("commandstats")).get("cmdstat_ping", {"calls": 0})["calls"]
+    listening.cancel()
+    await asyncio.wait([listening])
+    assert pings <= 20
 
 
 async def test_two_replicas_share_a_limit(replicas: list[Shared]) -> None:
