@@ -197,6 +197,10 @@ class CascadeReader(Reader):
         """As `LocalReader.prepare`."""
         self._local.prepare(case)
 
+    def prepare_background(self, case: CompiledCase) -> None:
+        """As `LocalReader.prepare_background`."""
+        self._local.prepare_background(case)
+
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         """One reading per turn; blocking. Raises as `LlmReader.read`."""
         found = self._local.read(case, turns)
