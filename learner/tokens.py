@@ -75,6 +75,11 @@ class Renderer:
         options: Mapping[str, Any] | None = None,
         stops: Iterable[int] = (),
     ) -> None:
+        if getattr(tokenizer, "chat_template", "") is None:
+            raise TemplateError(
+                "the model has no chat template; use a model that was trained for chat, or put a chat_template.jinja"
+                " into its folder"
+            )
         self._tokenizer = tokenizer
         self._system = system
         self._options: dict[str, Any] = {**(options or {}), **({"tools": [*tools]} if tools else {})}

@@ -14,7 +14,7 @@ import typer
 
 from learner.cli.options import INTERRUPTED, Changes, ConfigFile, DryRun, Url, interrupted
 from learner.presets import demo_file, file_or_preset
-from trainer_client import AsyncLabsClient, LabsError, NotFound, RetryPolicy
+from trainer_client import AsyncLabsClient, LabsError, NotFound, RetryPolicy, Unauthenticated
 
 if TYPE_CHECKING:
     from learner.config import Config
@@ -186,6 +186,7 @@ async def _look_at_server(config: Config, url: str | None) -> None:
     server = config.server
     reward_config(server)
     async with AsyncLabsClient(url, retry=FIRST_LOOK) as client:
+        address = client.connection.url.removesuffix("/api/v1")
         try:
             if server.scenarios or server.held_out:
                 await open_stages(config, client)
@@ -193,9 +194,13 @@ async def _look_at_server(config: Config, url: str | None) -> None:
                 await client.scenario(server.collection, server.scenario)
         except NotFound:
             raise ServerUnfitError(f"the server has no scenario {server.collection}/{server.scenario}") from None
+        except Unauthenticated:
+            what = "does not know this key" if client.connection.api_key else "needs a key"
+            raise ServerUnfitError(
+                f"the server at {address} {what}; set LABS_API_KEY to one that it has (`./labs keys create` makes one)"
+            ) from None
         except LabsError as error:
             if error.status is None:
-                address = client.connection.url.removesuffix("/api/v1")
                 raise ServerUnfitError(f"no server answers at {address}; start one with `./labs serve`") from None
             raise
 

@@ -26,7 +26,7 @@ def data(settings: Settings) -> Finding:
 def database(settings: Settings) -> Finding:
     """Whether it is of this version, and whole."""
     from reward_server.store.integrity import damage
-    from reward_server.store.migrate import require_known
+    from reward_server.store.migrate import current, require_known, revisions
 
     if not _has_database(settings):
         return Finding("database", "none yet; the first start creates it")
@@ -34,7 +34,9 @@ def database(settings: Settings) -> Finding:
     if broken := asyncio.run(damage(settings.database)):
         mend = f"{'; '.join(broken)}: stop the server and restore a backup with ./labs restore"
         return Finding("database", "is damaged", mend)
-    return Finding("database", f"whole, schema is current, {counted(_count_keys(settings), 'API key')}")
+    found, newest = asyncio.run(current(settings.database)), revisions()[-1]
+    schema = "schema is current" if found == newest else f"revision {found}, which the next start brings to {newest}"
+    return Finding("database", f"whole, {schema}, {counted(_count_keys(settings), 'API key')}")
 
 
 def keys(settings: Settings) -> Finding:

@@ -14,7 +14,7 @@ from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import ScoreRequest
 from reward_server.store.records import EpisodeRow
-from trainer_client.wire import Message, RewardConfig
+from trainer_client.wire import RewardConfig, ToolCall
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class TurnScorer:
             transcript = await self._scorer.read(
                 episode.collection,
                 episode.scenario,
-                [_message(line) for line in log],
+                [_spoken(line) for line in log],
                 agent_role(episode.observation_role),
             )
             config = without_calibration(read_config(given or episode.reward_config))
@@ -95,7 +95,14 @@ def _shown(outcome: Scored | Unscored) -> TurnScore | LabsError:
     return TurnScore(outcome.reward, scores, why, outcome.scoring_version, outcome.capped_by)
 
 
-def _message(line: Line) -> Message:
-    return Message.model_validate(
-        {"role": line.role, "content": line.content, "tool_calls": line.tool_calls and list(line.tool_calls)}
-    )
+@dataclass(slots=True)
+class _Spoken:
+    """A line of the log as scoring reads it; it was checked when it came."""
+
+    role: str
+    content: str
+    tool_calls: Sequence[ToolCall] | None
+
+
+def _spoken(line: Line) -> _Spoken:
+    return _Spoken(line.role, line.content, [ToolCall.model_validate(call) for call in line.tool_calls or ()])

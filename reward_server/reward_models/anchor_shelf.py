@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from reward_server.folders import make_private
+
 
 class AnchorShelf:
     """A folder of vectors, one file for each group of texts."""
@@ -41,7 +43,7 @@ class AnchorShelf:
         path = self._path(version, texts)
         draft = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
         with suppress(OSError):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._folder)
             try:
                 with draft.open("wb") as file:
                     np.save(file, vectors, allow_pickle=False)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reward_server.errors import Unavailable
+from reward_server.folders import make_private
 
 Matrix = NDArray[np.float32]
 Places = NDArray[np.intp]
@@ -104,7 +105,7 @@ class RowFile:
 def _unnamed(folder: Path | None) -> IO[bytes]:
     if folder is not None:
         with suppress(OSError):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(folder)
             return tempfile.TemporaryFile(dir=folder)
     return tempfile.TemporaryFile()
 

@@ -37,11 +37,15 @@ class RewardConfig:
     @property
     def is_plain(self) -> bool:
         """Whether the reward is the one that everybody gets who asks for nothing."""
-        return replace(self, calibration=None) == RewardConfig()
+        return replace(self, calibration=None) == PLAIN
 
     def runs(self, family: Family) -> bool:
         """Whether criteria of the family are decided at all."""
         return self.weights[family] > 0.0
+
+
+PLAIN = RewardConfig()
+"""What everybody gets who asks for nothing."""
 
 
 def read_config(given: wire.RewardConfig | Mapping[str, Any] | None) -> RewardConfig:
@@ -50,7 +54,7 @@ def read_config(given: wire.RewardConfig | Mapping[str, Any] | None) -> RewardCo
     Whether this server has the judges of a composite is for the scorer to say (`Scorer.check`).
     """
     if given is None:
-        return RewardConfig()
+        return PLAIN
     parsed = given if isinstance(given, wire.RewardConfig) else _parsed(given)
     composite = None if parsed.composite is None else composite_of(parsed.composite)
     plain = RewardConfig(

@@ -9,11 +9,11 @@ from reward_server.errors import JudgeFailed
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
-from reward_server.scoring.transcript import Transcript
+from reward_server.scoring.transcript import Spoken, Transcript
 from reward_server.scoring.weight import HEAVY, weight
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Vault
-from trainer_client.wire import Message, Role
+from trainer_client.wire import Role
 
 
 class MeteredScorer:
@@ -34,7 +34,7 @@ class MeteredScorer:
         """What decides here, for the metadata of an evaluation."""
         return self._scorer.judge
 
-    async def read(self, collection: str, scenario: str, messages: Sequence[Message], agent_role: Role) -> Transcript:
+    async def read(self, collection: str, scenario: str, messages: Sequence[Spoken], agent_role: Role) -> Transcript:
         """The transcript of messages, its tool calls checked against the scenario's tools; a long one off the loop."""
         if sum(map(weight, messages)) < HEAVY:
             return self._scorer.read(collection, scenario, messages, agent_role)

@@ -53,11 +53,11 @@ from reward_server.scoring.estimates import (
 )
 from reward_server.scoring.gates import Gate, closed_gates
 from reward_server.scoring.scored import FAILURE_CRITERION, Scored, Unscored, moments_of
-from reward_server.scoring.transcript import Transcript
+from reward_server.scoring.transcript import Spoken, Transcript
 from reward_server.scoring.version import scoring_version
 from scenarios.library import Library, SealedScenario
 from scenarios.schema import Criterion, Rubric
-from trainer_client.wire import Message, Role
+from trainer_client.wire import Role
 
 TRANSCRIPTS_PER_JOB = 12
 CASES_PER_ESTIMATE = 128
@@ -161,7 +161,7 @@ class Scorer:
         """What decides here, for the metadata of an evaluation."""
         return self._panel.name
 
-    def read(self, collection: str, scenario: str, messages: Sequence[Message], agent_role: Role) -> Transcript:
+    def read(self, collection: str, scenario: str, messages: Sequence[Spoken], agent_role: Role) -> Transcript:
         """The transcript of messages, its tool calls checked against the scenario's tools."""
         return Transcript.from_messages(messages, agent_role, self._open(collection, scenario).card.tools)
 

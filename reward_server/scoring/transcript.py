@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import jsonschema
 from jsonschema.protocols import Validator
@@ -20,10 +20,26 @@ from personas.heard import AgentTurn
 from personas.replay import Exchange
 from reward_server.errors import FieldProblem, InvalidRequest, NothingToScore
 from scenarios.schema import Tool
-from trainer_client.wire import Message, Role, ToolCall
+from trainer_client.wire import Role, ToolCall
 
 PARTIES = frozenset({"assistant", "user"})
 IGNORED_ROLES = frozenset({"system", "developer", "tool"})
+
+
+class Spoken(Protocol):
+    """A message, as the wire has it or an episode's log."""
+
+    @property
+    def role(self) -> str:
+        """Whose it is."""
+
+    @property
+    def content(self) -> str:
+        """What was said."""
+
+    @property
+    def tool_calls(self) -> Sequence[ToolCall] | None:
+        """What was done besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +76,7 @@ class Transcript:
 
     @classmethod
     def from_messages(
-        cls, messages: Sequence[Message], agent_role: Role = "assistant", tools: Sequence[Tool] = ()
+        cls, messages: Sequence[Spoken], agent_role: Role = "assistant", tools: Sequence[Tool] = ()
     ) -> Transcript:
         """Read messages; `NothingToScore` without an agent message, `InvalidRequest` for an unknown role."""
         opening: list[str] = []

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from pydantic_core import to_json
 
 from reward_server.errors import FieldProblem, InvalidRequest, TooMuchText
-from reward_server.scoring.transcript import PARTIES
-from trainer_client.wire import Message
+from reward_server.scoring.transcript import PARTIES, Spoken
 
 MAX_TRANSCRIPT_CHARACTERS = 250_000
 MAX_TURN_CHARACTERS = 40_000
@@ -23,12 +22,12 @@ HEAVY = 20_000
 """From here on even looking at it is work, which the event loop has no time for."""
 
 
-def weight(message: Message) -> int:
+def weight(message: Spoken) -> int:
     """The characters of a message, its tool calls included."""
     return MESSAGE + len(message.content) + _inputs(message)
 
 
-def weight_of(messages: Sequence[Message]) -> int:
+def weight_of(messages: Sequence[Spoken]) -> int:
     """The characters of a conversation; `TooMuchText` if they are too many to be read in time."""
     total = turn = 0
     speaker = ""
@@ -49,7 +48,7 @@ def weight_of(messages: Sequence[Message]) -> int:
     return total
 
 
-def weight_of_all(conversations: Iterable[Sequence[Message]]) -> int:
+def weight_of_all(conversations: Iterable[Sequence[Spoken]]) -> int:
     """That of all conversations of a request."""
     total = sum(map(weight_of, conversations))
     if total > MAX_REQUEST_CHARACTERS:
@@ -59,5 +58,5 @@ def weight_of_all(conversations: Iterable[Sequence[Message]]) -> int:
     return total
 
 
-def _inputs(message: Message) -> int:
+def _inputs(message: Spoken) -> int:
     return len(to_json([call.input for call in message.tool_calls])) if message.tool_calls else 0

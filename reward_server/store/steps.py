@@ -1,7 +1,7 @@
 """How episodes move on: each only from where it was when its turn began, so two turns never take one place.
 
 On PostgreSQL all of them move in one statement, because every statement is a journey to the server. On SQLite one
-statement is run over all of them, which says how many moved; where some did not, they are moved one by one to see which.
+statement runs over all of them and says how many moved; where some did not, they move one by one, to see which.
 """
 
 from __future__ import annotations

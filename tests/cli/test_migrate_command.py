@@ -29,7 +29,10 @@ def test_back_to_an_older_revision_and_up_again(labs: Labs, where: dict[str, str
     told = [line.strip() for line in back.stderr.splitlines()[1:]]
     assert [line.split(":")[0] for line in told] == revisions()[:-3:-1]
     assert all(line.split(": ", 1)[1] for line in told)
+    older = f"✓ database     whole, revision {OLDER}, which the next start brings to {NEWEST}, 1 API key\n"
+    assert older in labs("doctor", LABS_PORT="0", **where).stdout
     assert labs("migrate", **where).stdout == f"The database is at revision {NEWEST}.\n"
+    assert "schema is current" in labs("doctor", LABS_PORT="0", **where).stdout
     assert "lab=acme" in labs("keys", "list", **where).stdout
 
 

@@ -270,6 +270,22 @@ def test_a_setting_that_names_nothing_is_refused_before_anything_is_built(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(("key", "what"), [("wrong", "does not know this key"), ("", "needs a key")])
+def test_a_key_that_is_refused_is_one_line_that_says_what_to_do(
+    key: str, what: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Locked(StageServer):
+        def answer(self, method: str, path: str, body: bytes) -> httpx2.Response:
+            return refusal(401, "unauthenticated")
+
+    monkeypatch.setenv("LABS_API_KEY", key)
+    with listening(Locked()) as url:
+        assert main(["demo", "--url", url]) == 2
+    error = capsys.readouterr().err
+    assert f"the server at {url} {what}; set LABS_API_KEY" in error
+    assert error.count("\n") == 1
+
+
 def test_only_the_scenarios_of_a_mixture_need_to_be_there(tmp_path: Path) -> None:
     class Other(StageServer):
         def _scenario(self, parts: list[str]) -> httpx2.Response:

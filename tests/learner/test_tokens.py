@@ -90,6 +90,13 @@ def test_a_template_that_loses_what_was_said_or_where_it_ends_is_refused(templat
         Renderer(words)
 
 
+def test_a_model_without_a_template_is_refused_with_what_to_do() -> None:
+    words = tokenizer()
+    words.chat_template = None
+    with pytest.raises(TemplateError, match=r"put a chat_template\.jinja into its folder"):
+        Renderer(words)
+
+
 def test_the_tiny_template_is_append_only() -> None:
     words = tokenizer()
     assert Renderer(words).end_id == words.eos_token_id

@@ -17,6 +17,7 @@ from pathlib import Path
 from reward_server.clock import Clock
 from reward_server.coordination.lab import Lab
 from reward_server.errors import StorageExhausted
+from reward_server.folders import make_private
 from reward_server.jobs.durable.kinds import Item, Record, WholeFile, Work, failed, record_alone, succeeded
 from reward_server.jobs.errands.run import Refusal, run
 from reward_server.reward_models.ownership import of_lab
@@ -88,7 +89,7 @@ class LearningItem:
 
     async def _write_rows(self, work: Work, place: Path) -> None:
         """The rows as a file, whole or not at all."""
-        await asyncio.to_thread(place.mkdir, 0o700, parents=True, exist_ok=True)
+        await asyncio.to_thread(make_private, place)
         draft, first = place / "rows.new", 0
         await asyncio.to_thread(draft.write_bytes, b"")
         while True:
