@@ -107,7 +107,9 @@ def left_open(case: CompiledCase, temperament: Temperament, state: PersonaState,
     last = hearing.reading.readable[-1:]
     if not last or last[0] not in hearing.vague or last[0].text in {asked.question for asked in hearing.asked}:
         return ()
-    return tuple(m for m in _vaguely_asked(case, temperament, state, hearing) if m.kind is Kind.ASKS_BACK)
+    # Behind a reaction, "What exactly do you mean?" would be about the reaction.
+    asked = _vaguely_asked(case, temperament, state, hearing)
+    return tuple(m for m in asked if m.kind is Kind.ASKS_BACK and m.about)
 
 
 def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:

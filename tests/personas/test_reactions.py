@@ -235,9 +235,11 @@ def test_a_choice_that_the_case_says_nothing_about_is_left_to_the_agent() -> Non
         assert play.say(text).text in PLAIN.either
 
 
-@pytest.mark.parametrize(("confidence", "asks_back"), [(0.2, True), (0.05, False)])
-def test_a_question_that_ends_the_turn_is_not_passed_over_for_a_promise(confidence: float, asks_back: bool) -> None:
-    vague = line("Is there anything in the way of that?", Act.ASK, asks={"sleep": confidence})
+@pytest.mark.parametrize(("confidence", "asks_back"), [(0.32, True), (0.2, False)])
+def test_a_promise_is_not_answered_alone_if_the_persona_can_name_what_is_asked(
+    confidence: float, asks_back: bool
+) -> None:
+    vague = line("Is there anything in the way of that?", Act.ASK, asks={"noise": confidence, "tablets": 0.2})
     play = Play(case=case_with(), reader=Script(vague))
     play.say("Hello there.")
     reply = play.say(f"{STOP} {vague.text}").text
