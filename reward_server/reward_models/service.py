@@ -56,11 +56,17 @@ class RewardModelService:
     async def current(self) -> ConversationJudge | None:
         """The same, looked up: what was activated elsewhere serves from here on."""
         await self.active.current()
-        own = self._own()
+        own = self.own_of(self._whose())
         if own is not None:
-            serving = self._of_labs.setdefault(self._whose(), ActiveRewardModel(own, self._featurise, self._matcher))
-            await serving.current()
+            await own.current()
         return self.at_hand
+
+    def own_of(self, lab_id: str) -> ActiveRewardModel | None:
+        """The active one among the lab's own models; None for what is no lab."""
+        own = self._registry.of(lab_id)
+        if own is None:
+            return None
+        return self._of_labs.setdefault(lab_id, ActiveRewardModel(own, self._featurise, self._matcher))
 
     async def all(self) -> list[tuple[Card, bool]]:
         """The cards that the lab may see, newest first, and whether the model serves it."""
