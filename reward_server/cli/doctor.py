@@ -139,18 +139,21 @@ def _classifier(settings: Settings) -> Finding:
 
 
 def _reward_model(settings: Settings) -> Finding:
+    """What is active for all labs, and what for those that have a model of their own."""
     from reward_server.engine import reward_model_service
     from reward_server.reward_models.registry import Registry
 
-    model_id = Registry(settings.reward_models).active_id()
-    if model_id is None:
-        return Finding("reward model", "none is active")
-    try:
-        reward_model_service(settings).active.read(model_id)
-    except LabsError as error:
-        mend = f"{error.message.rstrip('.')}: activate another with ./labs reward-model activate, or train again"
-        return Finding("reward model", f"{model_id} is active, and cannot be used", mend)
-    return Finding("reward model", f"{model_id} is active")
+    shared, service = Registry(settings.reward_models), reward_model_service(settings)
+    owned = {lab_id: model_id for lab_id, own in shared.of_labs().items() if (model_id := own.active_id())}
+    serving = [(shared.active_id(), service.active, " for all other labs" if owned else "")]
+    serving += [(owned[lab_id], own, f" for lab {lab_id}") for lab_id in owned if (own := service.own_of(lab_id))]
+    for model_id, active, whom in serving:
+        try:
+            _ = model_id and active.read(model_id)
+        except LabsError as error:
+            mend = f"{error.message.rstrip('.')}: activate another with ./labs reward-model activate, or train again"
+            return Finding("reward model", f"{model_id} is active{whom}, and cannot be used", mend)
+    return Finding("reward model", ", ".join(f"{model_id or 'none'} is active{whom}" for model_id, _, whom in serving))
 
 
 def _scoring(settings: Settings) -> Finding:

@@ -30,6 +30,7 @@ from scenarios.spelling import counted
 
 if TYPE_CHECKING:
     from reward_server.reward_models.artefact import Artefact, Card
+    from reward_server.reward_models.registry import Registry
     from reward_server.settings import Settings
 
 app = typer.Typer(help="Train, measure and serve learned reward models.", no_args_is_help=True)
@@ -135,15 +136,18 @@ def evaluate(
 
 @app.command("list")
 def list_models(lab: Lab = None, data: Data = None) -> None:
-    """List the models of the server, one per line, newest first; the active one is marked."""
+    """List the models of the server, one per line, newest first; those that serve are marked.
+
+    Behind the models that all labs share come those of each lab, with its name.
+    """
     from reward_server.settings import load_settings
 
     registry = registry_of(load_settings({"data": data}), lab)
-    active = registry.active_id()
-    cards = registry.cards()
-    for card in cards:
-        typer.echo(_line(card, active=card.id == active))
-    if not cards:
+    shown = {lab or "": registry, **registry.of_labs()}
+    lines = [line for owner, each in shown.items() for line in _lines(each, owner)]
+    for line in lines:
+        typer.echo(line)
+    if not lines:
         hint = "There is no reward model yet: ./labs reward-model train DATA --out FOLDER makes one."
         typer.echo(as_called(hint), err=True)
 
@@ -170,14 +174,18 @@ def activate(
     registry = registry_of(settings, lab)
     if model is None:
         registry.deactivate()
-        typer.echo("No reward model is active.", err=True)
+        told = [] if lab else _own_models(registry)
+        whose = f" of lab {lab}" if lab else " that all labs share" if told else ""
+        for line in (f"No reward model{whose} is active.", *told):
+            typer.echo(line, err=True)
         return
     found = registry.open(model) if registry.has(model) else _open(model, settings)
     featurisers_of(settings).of(found)  # the server could not serve what does not fit its encoder
     if (why := unfit(found.card)) and not force:
         raise InvalidRequest(f"{found.id} is not activated: {why}; --force activates it anyway")
     registry.activate(registry.add(found).id)
-    typer.echo(f"Reward model {found.id} is active.", err=True)
+    for line in (f"Reward model {found.id} is active.", *_own_models(registry)):
+        typer.echo(line, err=True)
     for note in found.card.data.notes:
         if NOT_FOR_SCENARIOS in note:
             typer.echo(f"labs: its card says: {note}", err=True)
@@ -210,7 +218,22 @@ def _open(model: str, settings: Settings) -> Artefact:
     return registry_of(settings).open(model)
 
 
-def _line(card: Card, *, active: bool) -> str:
+def _own_models(registry: Registry) -> list[str]:
+    """One line for each lab that is served by a model of its own, whatever is active for all."""
+    found = {lab_id: own.active_id() for lab_id, own in registry.of_labs().items()}
+    return [
+        f"Lab {lab_id} has an active model of its own, {model_id}: --lab {lab_id}."
+        for lab_id, model_id in found.items()
+        if model_id is not None
+    ]
+
+
+def _lines(registry: Registry, lab: str) -> list[str]:
+    active = registry.active_id()
+    return [_line(card, lab, active=card.id == active) for card in registry.cards()]
+
+
+def _line(card: Card, lab: str, *, active: bool) -> str:
     """One model on one line, so that it can be searched and cut."""
     overall, pairs = card.metrics.get("score", {}), card.metrics.get("pairs", {})
     figures = [
@@ -221,4 +244,5 @@ def _line(card: Card, *, active: bool) -> str:
     data = card.data
     parts = [card.id, f"created={card.created:%Y-%m-%dT%H:%MZ}", f"data={data.sha256[:12]}"]
     parts += [f"labelled={data.labelled}", f"pairs={data.pairs}", *figures]
+    parts += [f"lab={lab}"] if lab else []
     return "  ".join([*parts, "active"] if active else parts)

@@ -19,7 +19,7 @@ from pathlib import Path
 from reward_server.errors import RewardModelNotFound, UnusableModel
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Artefact, Card
-from reward_server.reward_models.ownership import of_lab
+from reward_server.reward_models.ownership import labs_in, of_lab
 from scenarios.spelling import OF_IDS, meant
 
 ACTIVE = "active.json"
@@ -39,6 +39,11 @@ class Registry:
         """The lab's own models, which lie beside those that all share; None for what is no lab."""
         folder = of_lab(self.folder, lab_id)
         return None if folder is None else Registry(folder)
+
+    def of_labs(self) -> dict[str, Registry]:
+        """The labs that have models of their own, with these."""
+        found = {lab_id: Registry(folder) for lab_id, folder in labs_in(self.folder).items()}
+        return {lab_id: own for lab_id, own in found.items() if own.cards() or own.stamp() is not None}
 
     def has(self, model_id: str) -> bool:
         """Whether there is a folder for this model here."""

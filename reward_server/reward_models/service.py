@@ -57,12 +57,17 @@ class RewardModelService:
         """The same, looked up: what was activated elsewhere serves from here on."""
         await self.active.current()
         lab_id = self._whose()
-        serving = self._of_labs.get(lab_id)
-        if serving is None and (own := self._own()) is not None:
-            serving = self._of_labs[lab_id] = ActiveRewardModel(own, self._featurise, self._matcher)
-        if serving is not None:
-            await serving.current()
+        own = self._of_labs.get(lab_id) or self.own_of(lab_id)
+        if own is not None:
+            await own.current()
         return self.at_hand
+
+    def own_of(self, lab_id: str) -> ActiveRewardModel | None:
+        """The active one among the lab's own models; None for what is no lab."""
+        own = self._registry.of(lab_id)
+        if own is None:
+            return None
+        return self._of_labs.setdefault(lab_id, ActiveRewardModel(own, self._featurise, self._matcher))
 
     async def all(self) -> list[tuple[Card, bool]]:
         """The cards that the lab may see, newest first, and whether the model serves it."""

@@ -96,6 +96,15 @@ def test_a_model_and_a_calibration_that_cannot_be_used_are_named_with_the_way_ou
     assert "damaged: cal_0123456789ab" in done.stdout
 
 
+def test_an_active_model_of_a_lab_is_looked_at_as_well(labs: Labs, tmp_path: Path) -> None:
+    of_lab = tmp_path / "reward-models" / "labs" / "development"
+    of_lab.mkdir(parents=True)
+    (of_lab / "active.json").write_text(json.dumps({"id": "rm_0123456789ab"}))
+    done = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0")
+    assert done.returncode == 1
+    assert "rm_0123456789ab is active for lab development, and cannot be used" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("wrong", "unchecked", "looked_at"),
     [

@@ -112,6 +112,25 @@ def test_a_model_is_trained_listed_activated_measured_and_exported(
     assert "held-out" not in said
     assert labs(monkeypatch, "activate", "--off") == 0
     assert Registry(home / "data" / "reward-models").active_id() is None
+    capsys.readouterr()
+    assert labs(monkeypatch, "activate", model, "--force", "--lab", "acme") == 0
+    assert "Lab acme" not in capsys.readouterr().err
+    assert labs(monkeypatch, "activate", "--off") == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "No reward model that all labs share is active.",
+        f"Lab acme has an active model of its own, {model}: --lab acme.",
+    ]
+    assert labs(monkeypatch, "list") == 0
+    shared, of_acme = capsys.readouterr().out.splitlines()
+    assert of_acme == f"{shared}  lab=acme  active"
+    assert labs(monkeypatch, "list", "--lab", "acme") == 0
+    assert capsys.readouterr().out.splitlines() == [of_acme]
+    monkeypatch.setattr(sys, "argv", ["labs", "doctor"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert f"none is active for all other labs, {model} is active for lab acme" in capsys.readouterr().out
+    assert labs(monkeypatch, "activate", "--off", "--lab", "acme") == 0
+    assert capsys.readouterr().err == "No reward model of lab acme is active.\n"
 
 
 def test_a_model_below_a_simple_baseline_is_not_activated_unless_forced(
