@@ -25,6 +25,8 @@ JobArgument = Annotated[str, typer.Argument(help="The job's id.")]
 
 
 TRAINING, CALIBRATION = "train_reward_model", "calibrate"
+MADE = {TRAINING: "reward_model_id", CALIBRATION: "calibration_id"}
+"""What the result of a job names the thing that it made."""
 
 
 @app.command()
@@ -56,7 +58,7 @@ def submit(
         )
         typer.echo(job.job_id)
         if wait:
-            follow(client, job.job_id)
+            _tell_made(client, follow(client, job.job_id))
 
 
 @app.command("list")
@@ -165,6 +167,14 @@ def _explain(job: JobResponse) -> None:
     """Say why a job failed; one in which some items did has their reasons in the results."""
     if job.error is not None:
         typer.echo(f"error: {job.error}", err=True)
+
+
+def _tell_made(client: LabsClient, job: JobResponse) -> None:
+    """The id of what a training or a calibration made: it is what comes next."""
+    if job.type in MADE and job.counts.done:
+        for result in client.jobs.results(job.job_id):
+            made = (result.model_extra or {}).get(MADE[job.type])
+            typer.echo(f"{MADE[job.type]}: {made}")
 
 
 def _report(report: Report, job: JobResponse) -> None:

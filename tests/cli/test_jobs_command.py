@@ -12,6 +12,7 @@ from tests.cli.warm import Labs
 from tests.faults.server_process import WHERE, ServerProcess, server_process
 from trainer_client import AsyncLabsClient, LabsClient, NotFound
 
+ROOT = Path(__file__).parents[2]
 TALK = [
     {"role": "user", "content": "Hello, my bike has a flat tyre."},
     {"role": "assistant", "content": "Good morning. How did it happen?"},
@@ -60,6 +61,17 @@ def test_a_failed_training_says_why(server: ServerProcess, file: Path, labs: Lab
     [why] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert "preference" in why or "label" in why, why
     assert labs("jobs", "show", job_id, **env).stderr.splitlines()[-1] == why
+
+
+def test_a_job_that_makes_something_ends_with_its_id(server: ServerProcess, labs: Labs) -> None:
+    env = {"LABS_URL": server.url, "LABS_API_KEY": server.keys["acme"]}
+    rows = str(ROOT / "examples" / "data" / "rows.jsonl")
+    options = json.dumps({"method": "isotonic", "belongs_to": "sv_0123456789ab"})
+    done = labs("jobs", "submit", rows, "--type", "calibrate", "--options", options, "--wait", **env)
+    assert done.returncode == 0, done.stderr
+    job_id, _, made = done.stdout.splitlines()
+    [result] = map(json.loads, labs("jobs", "results", job_id, **env).stdout.splitlines())
+    assert made == f"calibration_id: {result['calibration_id']}"
 
 
 def test_the_client_submits_waits_and_reads(server: ServerProcess, file: Path) -> None:
