@@ -13,6 +13,7 @@ from tests.classifier.endpoint import Endpoint, classified
 from tests.reward_models.letters import LetterEncoder
 
 
+@pytest.mark.slow
 def test_a_model_that_likes_what_people_like_is_always_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,8 @@ from benchmarks.scripted_provider import Asked, ScriptedProvider
 from reward_server.reward_models.encoder import load_encoder
 from reward_server.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 NAMES = (
     "bicycle kettle window garden letter ladder pillow carpet engine bottle mirror camera basket hammer violin jacket"
 )

@@ -10,6 +10,8 @@ from benchmarks.scripted_provider import ScriptedProvider
 from tests.cli.warm import Labs
 from tests.faults.server_process import WHERE, ServerProcess, server_process
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:

@@ -32,7 +32,7 @@ from tests.jobs.test_agreement import Longer
 from tests.store.builders import an_evaluation
 
 VERSION = "sv_0123456789ab"
-pytestmark = pytest.mark.usefixtures("shared_encoder")
+pytestmark = [pytest.mark.usefixtures("shared_encoder"), pytest.mark.slow]
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
 
 

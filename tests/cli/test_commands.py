@@ -70,6 +70,7 @@ def test_what_is_wrong_is_one_line(
 @pytest.mark.parametrize(
     ("program", "name"), [(IN_A_CHECKOUT, "./labs"), (IN_A_CONTAINER, "labs")], ids=["checkout", "container"]
 )
+@pytest.mark.slow
 def test_it_calls_itself_what_it_was_called_by(tmp_path: Path, program: tuple[str, ...], name: str) -> None:
     keyless = anew("serve", "--host", "0.0.0.0", "--port", "0", "--data", str(tmp_path), program=program)
     assert keyless.stderr.endswith(f"create one: {name} keys create NAME --lab LAB\n")
@@ -195,6 +196,7 @@ def test_doctor_says_what_to_do(labs: Labs, tmp_path: Path) -> None:
     assert "no collections here" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_banner_is_printed_when_the_server_answers(tmp_path: Path) -> None:
     server = labs_server(tmp_path)
     server.start()

@@ -91,6 +91,7 @@ def asking(provider: ScriptedProvider) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_it_passes_its_exam_with_the_figures_of_the_walk_through(tmp_path: Path) -> None:
     table = tmp_path / "table.md"
     arguments = ["check", "repair-desk", "--dir", str(EXAMPLE), "--seeds", "1", "--probing", "20"]

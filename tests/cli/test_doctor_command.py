@@ -144,6 +144,7 @@ def test_redis_is_asked(labs: Labs, redis: RedisServer, tmp_path: Path) -> None:
     assert "✓ redis        none is set\n" in labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0").stdout
 
 
+@pytest.mark.slow
 def test_calibrations_that_the_present_version_does_not_use_are_counted(labs: Labs, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"reward": n / 40}) + "\n" for n in range(40)))
     looked = labs("doctor", LABS_DATA=str(tmp_path), LABS_PORT="0")

@@ -14,6 +14,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.faults.server_process import WHERE, ServerProcess, server_process
 
+pytestmark = pytest.mark.slow
+
 Json = dict[str, Any]
 ASK = "Good morning. How did it happen?"
 

@@ -12,6 +12,8 @@ from tests.cli.warm import Labs
 from tests.faults.server_process import WHERE, ServerProcess, server_process
 from trainer_client import AsyncLabsClient, LabsClient, NotFound
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 TALK = [
     {"role": "user", "content": "Hello, my bike has a flat tyre."},

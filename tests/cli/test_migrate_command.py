@@ -13,6 +13,8 @@ from reward_server.store.occupancy import occupied
 from reward_server.store.store import Store
 from tests.cli.warm import Labs
 
+pytestmark = pytest.mark.slow
+
 OLDER, NEWEST = revisions()[-3], revisions()[-1]
 
 

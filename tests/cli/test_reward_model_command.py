@@ -31,6 +31,8 @@ from tests.reward_models.talks import labelled_talks
 from tests.reward_models.tiny_encoder import make_tiny_encoder
 from tests.store.builders import an_evaluation
 
+pytestmark = pytest.mark.slow
+
 Json = dict[str, Any]
 PACKAGED = Path(scenarios.__file__).parent / "collections"
 

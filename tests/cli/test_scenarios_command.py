@@ -29,6 +29,7 @@ def run(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.slow
 def test_check_passes_a_sound_scenario_and_writes_the_public_table(root: Path, tmp_path: Path) -> None:
     table = tmp_path / "table.md"
     code, output = run("check", "bike-shop/noise", "--dir", root, "--markdown", table, *QUICK)
@@ -38,6 +39,7 @@ def test_check_passes_a_sound_scenario_and_writes_the_public_table(root: Path, t
     assert "brake" not in table.read_text()
 
 
+@pytest.mark.slow
 def test_check_prints_json_on_demand(root: Path) -> None:
     result = CliRunner().invoke(app, ["check", "--dir", str(root), "--json", *QUICK])
     report = json.loads(result.stdout)
@@ -47,6 +49,7 @@ def test_check_prints_json_on_demand(root: Path) -> None:
     assert len(scenario["rewards"]["oracle"]) == 2
 
 
+@pytest.mark.slow
 def test_check_fails_a_scenario_that_does_not_hold(root: Path) -> None:
     path = root / "bike-shop" / "noise.yaml"
     path.write_text(
@@ -58,6 +61,7 @@ def test_check_fails_a_scenario_that_does_not_hold(root: Path) -> None:
     assert "`pads_age` was not elicited" in output
 
 
+@pytest.mark.slow
 def test_check_reports_findings_by_line_and_goes_on_with_the_rest(root: Path) -> None:
     begin("bike-shop/other", root)
     path = root / "bike-shop" / "noise.yaml"
@@ -70,6 +74,7 @@ def test_check_reports_findings_by_line_and_goes_on_with_the_rest(root: Path) ->
     assert "1 finding in files that were left out" in output
 
 
+@pytest.mark.slow
 def test_check_says_what_its_columns_mean(root: Path) -> None:
     _, output = run("check", "--dir", root, *QUICK)
     said = " ".join(output.split())

@@ -19,6 +19,8 @@ from reward_server.jobs.scoring import workers
 from reward_server.jobs.scoring.run import journal_of
 from scenarios.template import begin
 
+pytestmark = pytest.mark.slow
+
 HERE = ["--collection", "bike-shop", "--scenario", "noise"]
 QUESTIONS = ("When exactly do you hear the noise?", "Which brake is it?", "Buy a new bike.", "Hello.")
 

@@ -53,6 +53,7 @@ def run(program: str, *arguments: str, data: Path) -> subprocess.CompletedProces
         ("learner", "trainer_client", ["algorithms"]),
     ],
 )
+@pytest.mark.slow
 def test_while_a_command_loads_it_ends_without_a_word(
     module: str, name: str, arguments: list[str], tmp_path: Path
 ) -> None:

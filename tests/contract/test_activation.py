@@ -76,6 +76,7 @@ async def test_both_sides_of_a_comparison_are_scored_by_one_model(labs: Client, 
     assert (compared["reward_a"], compared["reward_b"], compared["winner"]) == (FIRST, FIRST, "tie")
 
 
+@pytest.mark.slow
 async def test_batches_and_activations_at_the_same_time_never_mix(labs: Client, shop: Shop) -> None:
     models = {shop.add(value): value for value in (FIRST, SECOND)}
     alone: dict[str, float] = {}

@@ -208,6 +208,7 @@ async def test_items_may_name_scenario_and_seed_themselves(lab: Client) -> None:
     assert_error(await lab.call("POST", "/jobs", {**body, "agent": options}), 400, "invalid_request")
 
 
+@pytest.mark.slow
 async def test_an_agent_that_fails_gets_no_reward_and_goes_on_where_it_was(inner: House, lab: Client) -> None:
     broken = True
 

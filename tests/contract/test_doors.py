@@ -490,6 +490,7 @@ async def test_an_input_that_is_no_conversation_is_refused(labs: Client, change:
     assert assert_error(response, 400, "invalid_request")["errors"][0]["loc"] == place
 
 
+@pytest.mark.slow
 async def test_the_learned_model_that_serves_may_be_asked_alone(labs: Client, shop: Shop) -> None:
     learned = pooled(LAST) | {"model": f"reward_model:{NAME}"}
     refused = await labs.http.post("/classify", json=learned)

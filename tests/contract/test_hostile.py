@@ -12,6 +12,8 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from tests.contract.house import WHERE, Client, Json, agent
 
 COUNT = int(os.environ.get("LABS_HOSTILE_BODIES", "1000"))
@@ -151,6 +153,7 @@ def encode(rng: random.Random, value: Any) -> bytes:
     return body
 
 
+@pytest.mark.slow
 async def test_no_body_makes_the_server_fail(labs: Client) -> None:
     rng = random.Random(SEED)
     episode = await labs.create()

@@ -113,6 +113,7 @@ async def test_a_judge_that_failed_is_asked_again_and_never_a_number(house: Hous
     assert (await over(labs, job))["counts"]["done"] == 1
 
 
+@pytest.mark.slow
 async def test_dead_items_are_told_and_taken_again_when_asked(house: House, labs: Client) -> None:
     house.failure = lambda request: JudgeFailed()
     job = await submit(labs, {**WHERE, "messages": TALK}, {**WHERE, "messages": TALK[:2]})

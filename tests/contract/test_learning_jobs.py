@@ -11,7 +11,7 @@ from tests.contract.house import Client, House, Json, assert_error
 from tests.contract.model_shop import Shop
 from tests.contract.test_jobs import over, results
 
-pytestmark = pytest.mark.usefixtures("one_encoder")
+pytestmark = [pytest.mark.usefixtures("one_encoder"), pytest.mark.slow]
 
 GOOD, BAD = "I am sorry to hear that. Since when has it hurt?", "Drink more coffee."
 WAIT_S = 300.0

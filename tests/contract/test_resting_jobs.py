@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import pytest
+
 from benchmarks.scripted_provider import ScriptedProvider
 from reward_server.coordination.scopes import EVERY
 from reward_server.jobs.durable.evaluate import EvaluateItems
@@ -12,6 +14,8 @@ from reward_server.store.records import Limits
 from tests.contract.house import WHERE, Client, House, Json, assert_error
 from tests.contract.test_jobs import TALK, WAIT_S, over, results, submit
 from tests.contract.test_llm_judges import ASKS, WORDS, Door, attentive, evaluation, judged, kind_only, server
+
+pytestmark = pytest.mark.slow
 
 __all__ = ("judged", "server")  # fixtures
 SLICE = EvaluateItems.slice_size

@@ -21,6 +21,8 @@ from reward_server.settings import Settings
 from scenarios.library import Library, SealedScenario, load_library
 from tests.contract.house import packaged_reader
 
+pytestmark = pytest.mark.slow
+
 EVERY = 20
 """One scenario in so many is played."""
 

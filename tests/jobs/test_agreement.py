@@ -378,6 +378,7 @@ def test_no_end_of_an_interval_lies_on_the_frame_of_the_plot(rows: Write) -> Non
     assert 0.9 < max(ends) < right
 
 
+@pytest.mark.slow
 def test_nine_judges_stand_in_a_table_on_a_page_that_can_be_read(rows: Write) -> None:
     lines = [
         {"scores": {f"judge {j}": ((k * (j // 2 + 1)) % 20) / 20 for j in range(9)}, "label": k / 20} for k in range(20)

@@ -61,6 +61,7 @@ def changed(
         yield examiner(built, library, folder), library.vault.open(COLLECTION, SCENARIO)
 
 
+@pytest.mark.slow
 async def test_the_template_keeps_the_order_and_its_persona_understands(
     engine: OfflineEngine, library: Library, root: Path, sealed: SealedScenario
 ) -> None:

@@ -24,6 +24,8 @@ from reward_server.reward_models.style_sets import AGREES, DISAGREES, NEIGHBOURS
 from tests.jobs.test_reward_model_train import NOW, RECIPE, quiet, tools_at, trained
 from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks, talk
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:

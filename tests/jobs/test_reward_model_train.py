@@ -33,6 +33,8 @@ from tests.reward_models.letters import LetterEncoder
 from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
 from tests.reward_models.tiny_encoder import make_tiny_encoder
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 NO_SCENARIO = (
     "no row has a `scenario`: in a scenario, as the server always scores, this model knows nothing of the task and of "

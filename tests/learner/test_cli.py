@@ -34,6 +34,7 @@ def free_address() -> str:
         return f"http://127.0.0.1:{probe.getsockname()[1]}"
 
 
+@pytest.mark.slow
 def test_the_demo_leaves_a_run_and_goes_on_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server = StageServer(turns=2, score=lambda said: min(1.0, len("".join(said)) / 200))
     command = ["demo", "--out", str(tmp_path), "--seed", "3", *CHANGES]
@@ -63,6 +64,7 @@ def test_the_help_names_the_command_as_it_is_typed_with_examples(capsys: pytest.
 @pytest.mark.parametrize(
     ("interrupts", "saved"), [(1, 2), (2, 0)], ids=["the first ends after the update", "the second ends at once"]
 )
+@pytest.mark.slow
 def test_ctrl_c_says_where_the_same_command_will_go_on(
     interrupts: int, saved: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,6 +90,7 @@ def test_ctrl_c_says_where_the_same_command_will_go_on(
     assert f"continuing from update {saved} of 4" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_run_that_has_what_is_asked_for_says_that_it_is_finished(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -286,6 +289,7 @@ def test_a_key_that_is_refused_is_one_line_that_says_what_to_do(
     assert error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_only_the_scenarios_of_a_mixture_need_to_be_there(tmp_path: Path) -> None:
     class Other(StageServer):
         def _scenario(self, parts: list[str]) -> httpx2.Response:
@@ -348,6 +352,7 @@ def test_importing_the_learner_loads_no_heavy_library_and_no_other_room() -> Non
     assert names & {"torch", "transformers", "matplotlib", "fastapi", "reward_server", "personas", "scenarios"} == set()
 
 
+@pytest.mark.slow
 def test_no_module_of_the_learner_loads_the_server_or_its_scenarios() -> None:
     code = (
         "import importlib, json, pkgutil, sys, learner\n"

@@ -33,6 +33,7 @@ def test_only_adapters_are_trained_and_the_reference_is_what_is_below_them(tmp_p
     assert opened.reference.model is opened.policy.model
 
 
+@pytest.mark.slow
 def test_a_run_with_adapters_goes_on_as_if_it_had_not_been_interrupted(tmp_path: Path) -> None:
     whole = run(config(tmp_path, 4, **LORA), tmp_path / "whole")
     run(config(tmp_path, 2, **LORA), tmp_path / "parts")

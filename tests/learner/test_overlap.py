@@ -14,6 +14,8 @@ from learner.config import ConfigError, read
 from tests.learner.stage import StageServer
 from tests.learner.test_loop import config, digest, records, run
 
+pytestmark = pytest.mark.slow
+
 STALE: dict[str, Any] = {"rollout": {"groups": 2, "group_size": 6, "max_staleness": 1}}
 
 

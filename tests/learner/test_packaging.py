@@ -14,6 +14,8 @@ from packaging.requirements import Requirement
 import learner
 import trainer_client
 
+pytestmark = pytest.mark.slow
+
 SOURCES = tuple(Path(str(package.__file__)).parent for package in (learner, trainer_client))
 GPU_IMAGE_TORCH = "2.11.0"
 SERVER = {"reward_server", "personas", "scenarios", "migrations"}

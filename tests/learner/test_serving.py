@@ -174,6 +174,7 @@ def test_an_endpoint_is_told_of_tools_and_its_calls_are_sent() -> None:
 
 
 @pytest.mark.parametrize(("asked", "is_told"), [([], False), (["--system", "card"], True)])
+@pytest.mark.slow
 def test_a_run_is_measured_with_the_system_prompt_it_was_trained_with(
     asked: list[str], is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

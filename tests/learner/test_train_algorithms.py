@@ -140,6 +140,7 @@ def test_a_step_that_is_not_a_number_stops_the_run_or_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["ppo", "vapo"])
+@pytest.mark.slow
 def test_a_run_with_a_critic_resumes_with_it(name: str, tmp_path: Path) -> None:
     algorithm = {"name": name, "overrides": {"critic_warmup": 1}}
     settings = [config(tmp_path, updates, algorithm=algorithm) for updates in (3, 2, 3)]
@@ -150,6 +151,7 @@ def test_a_run_with_a_critic_resumes_with_it(name: str, tmp_path: Path) -> None:
     assert warming == [1.0, None, None]
 
 
+@pytest.mark.slow
 def test_dynamic_sampling_replaces_groups_without_a_difference_and_ends(tmp_path: Path) -> None:
     def equal_at_first(said: Any) -> float:
         # Eight held-out episodes, then twelve of the first two groups.

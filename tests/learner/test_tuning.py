@@ -13,6 +13,8 @@ from learner.tuning import Dimension, read_dimension, score
 from tests.learner.quick import settings, stage
 from tests.learner.stage import listening
 
+pytestmark = pytest.mark.slow
+
 
 def test_ranges_are_read() -> None:
     assert read_dimension("optim.learning_rate=1e-5..1e-2:log") == Dimension(

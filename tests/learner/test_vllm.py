@@ -51,6 +51,7 @@ def test_turns_are_the_same_as_in_this_process(base: Path) -> None:
 
 
 @pytest.mark.parametrize("lora", [None, LORA], ids=["weights", "adapters"])
+@pytest.mark.slow
 def test_a_run_sends_its_weights_after_each_update_and_the_server_speaks_with_them(
     base: Path, lora: dict[str, Any] | None
 ) -> None:

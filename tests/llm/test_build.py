@@ -153,6 +153,7 @@ async def test_whether_verdicts_are_weighed_is_a_setting_and_a_tiny_question_tri
     assert [asked.body.get("logprobs", False) for asked in server.asked] == [weighs]
 
 
+@pytest.mark.slow
 def test_without_a_provider_no_sdk_is_loaded() -> None:
     script = (
         "import sys, reward_server.app\n"

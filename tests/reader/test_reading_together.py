@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from reward_server.reader.build import local_reader
 from reward_server.reader.dataset import after_opening, packaged_turns
 from scenarios.library import load_library
 from scenarios.lint import COLLECTIONS
+
+pytestmark = pytest.mark.slow
 
 NAMES = ("clinical-intake/tired-and-dizzy", "negotiation/used-van")
 TURNS_EACH = 16

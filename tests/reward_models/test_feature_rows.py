@@ -167,6 +167,7 @@ DATA = replace(labelled_talks(), preferred=preferred_talks().preferred)
 
 
 @pytest.mark.parametrize("dataset", [DATA, preferred_talks()], ids=["labels and pairs", "pairs"])
+@pytest.mark.slow
 def test_a_training_from_disk_makes_the_same_model(
     tmp_path: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def test_agents_show_no_lines_in_their_repr(everyone: dict[str, ScriptedAgent]) 
     assert "brake" not in repr(everyone)
 
 
+@pytest.mark.slow
 def test_every_packaged_scenario_has_natural_agents_and_labelled_turns() -> None:
     library = load_library()
     names = {"/".join(name) for name in library.vault.names()}

@@ -18,6 +18,7 @@ def test_every_scenario_has_turns_and_an_eighth_is_kept_aside() -> None:
     assert 0.10 < sum(each.kept_aside for each in turns) / len(turns) < 0.15
 
 
+@pytest.mark.slow
 def test_labels_name_what_the_case_holds() -> None:
     from scenarios.library import load_library
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import trainer_client
 
 SOURCE = Path(trainer_client.__file__).parent
@@ -43,6 +45,7 @@ def test_importing_the_client_loads_nothing_heavy() -> None:
     assert names & (HEAVY | OURS) == set()
 
 
+@pytest.mark.slow
 def test_the_client_builds_and_installs_on_its_own(tmp_path: Path) -> None:
     # A copy: building writes beside the source.
     source = tmp_path / "source"
