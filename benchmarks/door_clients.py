@@ -5,11 +5,11 @@ Usage: python -m benchmarks.door_clients --clients PYTHON [--write]
 PYTHON is the interpreter of an environment that has the clients: they want versions of libraries that Labs does not.
 
     python -m venv /tmp/clients
-    /tmp/clients/bin/pip install openenv==0.10.0 openai aiohttp
+    /tmp/clients/bin/pip install openenv==0.10.0 openai aiohttp openreward==0.1.167 ors-sdk==0.1.0 trl==1.16.0
     /tmp/clients/bin/pip install --no-deps openrlhf==0.11.2
 
-An episode is played over HTTP. OpenEnv's client plays it again; the others are shown what was said. All of them have to
-get what /evaluate gives that transcript, or the command fails.
+An episode is played over HTTP. The clients of OpenEnv and ORS play it again; the others are shown what was said. All of
+them have to get what /evaluate gives that transcript, or the command fails.
 """
 
 from __future__ import annotations

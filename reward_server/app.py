@@ -44,7 +44,8 @@ from reward_server.assembly.ports import Ports
 from reward_server.assembly.rehearsal import rehearse
 from reward_server.assembly.scoring import Scoring, load, scoring_of
 from reward_server.assembly.services import services_of
-from reward_server.compat import nemo_gym, openai, openenv, openenv_socket, openrlhf, slime, vllm
+from reward_server.compat import nemo_gym, openai, openenv, openenv_socket, openrlhf, ors, slime, vllm
+from reward_server.compat.ors_paths import AtTheRoot
 from reward_server.llm.budget import Prices
 from reward_server.settings import Settings
 from reward_server.telemetry.alerts.watch import alert_watch
@@ -77,7 +78,7 @@ ROUTES = (
     sockets,
 )
 """Those called most come first: the framework asks one after the other whether a path is theirs."""
-DOORS = (openrlhf, slime, nemo_gym, openenv, openenv_socket, openai, vllm)
+DOORS = (openrlhf, slime, nemo_gym, openenv, openenv_socket, openai, vllm, ors)
 """For other stacks."""
 
 log = get_logger(__name__)
@@ -102,6 +103,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
     errors.install(app)
     for module in (*ROUTES, *DOORS, docs):
         app.include_router(module.router)
+    app.add_middleware(AtTheRoot, prefix=ors.PATH)
     app.add_middleware(KnownHosts, names=settings.host_names)
     app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics, traces=traces)
     return app

@@ -30,6 +30,7 @@
     │   │   ├── HistoryMismatch         history_mismatch
     │   │   ├── IdempotencyMismatch     idempotency_mismatch
     │   │   ├── TurnInProgress          turn_in_progress
+    │   │   ├── EpisodeExists           episode_exists
     │   │   ├── LeaseLost               lease_lost: another worker has the items of a job, or it is over
     │   │   └── CalibrationMismatch     calibration_mismatch
     │   ├── BodyTooLarge            body_too_large
@@ -316,6 +317,13 @@ class TurnInProgress(Conflict):
 
     code = "turn_in_progress"
     default_message = "Another turn of this episode is being answered."
+
+
+class EpisodeExists(Conflict):
+    """A session in which an episode was begun before."""
+
+    code = "episode_exists"
+    default_message = "This session has an episode already; open a new session for another task."
 
 
 class CalibrationMismatch(Conflict):

@@ -6,6 +6,8 @@ safe in a URL, in a file name and when read aloud. Uniqueness rests on chance al
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import secrets
 from enum import StrEnum
@@ -29,6 +31,8 @@ class IdPrefix(StrEnum):
     WEBHOOK = "wh"
     MESSAGE = "msg"
     AGENT = "agent"
+    SESSION = "sess"
+    CALL = "call"
 
 
 _PATTERN = re.compile(rf"({'|'.join(IdPrefix)})_[a-z2-7]{{24}}")
@@ -50,6 +54,12 @@ def random_token(length: int = _LENGTH) -> str:
 def new_id(prefix: IdPrefix) -> str:
     """A fresh identifier, such as `ep_k3v…`."""
     return f"{prefix}_{random_token()}"
+
+
+def derived_id(prefix: IdPrefix, *parts: str) -> str:
+    """The identifier that always belongs to these parts; as hard to guess as the hardest of them."""
+    digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=_LENGTH * 5 // 8)
+    return f"{prefix}_{base64.b32encode(digest.digest()).decode().lower()}"
 
 
 def new_episode_id() -> str:

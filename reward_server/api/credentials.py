@@ -1,4 +1,4 @@
-"""The key that a request or a handshake brings, as `Bearer` or as the password of `Basic`."""
+"""The key that a request or a handshake brings: as `Bearer`, as the password of `Basic`, or as `X-API-Key`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from starlette.requests import HTTPConnection
 
 
 def key_of(connection: HTTPConnection) -> str | None:
-    """The key of the header `Authorization`; None without one.
+    """The key of the header `Authorization`, or else of `X-API-Key`; None without one.
 
-    `Basic` is what clients send that are told nothing but an address: `http://labs:KEY@host`.
+    `Basic` is what clients send that are told nothing but an address: `http://labs:KEY@host`. `X-API-Key` is what the
+    clients of the Open Reward Standard send.
     """
-    scheme, _, given = connection.headers.get("authorization", "").partition(" ")
+    authorization = connection.headers.get("authorization")
+    if authorization is None:
+        return connection.headers.get("x-api-key", "").strip() or None
+    scheme, _, given = authorization.partition(" ")
     if scheme.lower() == "bearer":
         return given.strip() or None
     if scheme.lower() != "basic":

@@ -22,6 +22,10 @@ from reward_server.errors import NotJson, UnknownHost
 ANY = "*"
 _CHANGING = frozenset(("POST", "PUT", "PATCH"))
 _JSON_LINES = ("application/jsonl", "application/x-ndjson")
+_NO_BODY = ("", "application/octet-stream")
+"""What clients say of a body that they do not send; aiohttp says the second."""
+_ASKED_FOR = ("authorization", "x-api-key", "x-session-id")
+"""Headers that no page can send without asking first."""
 _POLICY_VIOLATED = 1008
 
 
@@ -62,14 +66,18 @@ def require_json(connection: HTTPConnection) -> None:
         return
     kind = connection.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
-    if not is_json and kind not in _JSON_LINES and (kind or not _is_empty_with_a_key(connection.headers)):
+    if (
+        not is_json
+        and kind not in _JSON_LINES
+        and (kind not in _NO_BODY or not _is_empty_and_asked(connection.headers))
+    ):
         raise NotJson
 
 
-def _is_empty_with_a_key(headers: Headers) -> bool:
-    """No page can send a key without asking first, so a call without a body need not say what it has not."""
+def _is_empty_and_asked(headers: Headers) -> bool:
+    """No page can send these headers without asking first, so a call without a body need not say what it has not."""
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-    return "authorization" in headers and not has_body
+    return not has_body and any(name in headers for name in _ASKED_FOR)
 
 
 def _name_of(host: str) -> str:

@@ -80,6 +80,41 @@ OPENENV_STATE: Example = {
     "request_id": _REQUEST_ID,
 }
 OPENENV_HEALTH: Example = {"status": "healthy", "request_id": _REQUEST_ID}
+ORS_OK: Example = {"status": "ok", "request_id": _REQUEST_ID}
+ORS_SPLIT: Example = {"split": "train"}
+ORS_INDEX: Example = {"split": "train", "index": 7}
+ORS_RANGE: Example = {"split": "train", "start": 7, "stop": 8}
+ORS_COUNT: Example = {"num_tasks": 1000, "request_id": _REQUEST_ID}
+_TASK: Example = {**_WHERE, "seed": 7}
+ORS_ONE_TASK: Example = {"task": _TASK, "env_name": "front-desk", "request_id": _REQUEST_ID}
+ORS_SOME_TASKS: Example = {"tasks": [_TASK], "env_name": "front-desk", "request_id": _REQUEST_ID}
+ORS_CREATE: Example = {"env_name": "front-desk", "task_spec": _TASK}
+ORS_SESSION: Example = {"sid": "sess_k3vmqz5x7yd2w4tnb6rj4fh2", "request_id": _REQUEST_ID}
+ORS_TOOLS: Example = {
+    "tools": [
+        {
+            "name": "reply",
+            "description": "Say something to the person you talk with. The result is what they answer.",
+            "input_schema": {
+                "type": "object",
+                "properties": {"message": {"type": "string"}},
+                "required": ["message"],
+            },
+        }
+    ],
+    "terminal_tool": {"name": "finish", "arg": "message", "description": "Say your last message."},
+    "request_id": _REQUEST_ID,
+}
+ORS_CALL: Example = {"name": "reply", "input": {"message": _REPLY}}
+ORS_OUTCOME: Example = {
+    "ok": True,
+    "output": {
+        "blocks": [{"type": "text", "text": "In the park."}],
+        "metadata": {"episode_id": "ep_k3vmqz5x7yd2w4tnb6rj8fh2", "turn": 1},
+        "reward": None,
+        "finished": False,
+    },
+}
 CHAT_REQUEST: Example = {
     "model": "persona:front-desk/lost-key",
     "messages": [{"role": "user", "content": _REPLY}],

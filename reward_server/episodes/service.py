@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from reward_server.episodes.scores import TurnScore, TurnScorer
 from reward_server.episodes.stage import Said, Stage, choose_persona
 from reward_server.errors import (
     EpisodeComplete,
+    EpisodeExists,
     EpisodeNotFound,
     FieldProblem,
     Forbidden,
@@ -87,16 +88,34 @@ class EpisodeService:
 
     # --- create ---------------------------------------------------------------------------------
 
-    async def create(self, lab: Lab, request: CreateEpisodeRequest, key: str | None) -> Body:
-        """Begin an episode."""
+    async def create(
+        self, lab: Lab, request: CreateEpisodeRequest, key: str | None, *, episode_id: str | None = None
+    ) -> Body:
+        """Begin an episode.
+
+        Args:
+            lab: whose it is.
+            request: where and how it is played.
+            key: an `Idempotency-Key`.
+            episode_id: the id to give it; a new one by default.
+
+        Raises:
+            EpisodeExists: the lab has an episode of that id.
+        """
         scenario = scenario_for(lab, self._catalog, request.collection_slug, request.scenario_slug)
         check_config(request.config or EpisodeConfig(), scenario)
         self._scorer.check(request.reward_config)
-        work = partial(self._create, lab, request, scenario)
+        work = partial(self._create, lab, request, scenario, episode_id)
         return await self._idempotency.answer(lab, key, lambda: ("episodes", request.model_dump()), work)
 
-    async def _create(self, lab: Lab, request: CreateEpisodeRequest, scenario: PublicScenario, keep: Keep) -> Body:
+    async def _create(
+        self, lab: Lab, request: CreateEpisodeRequest, scenario: PublicScenario, episode_id: str | None, keep: Keep
+    ) -> Body:
+        if episode_id is not None and await self._store.read(lambda unit: unit.episodes.get(lab.lab_id, episode_id)):
+            raise EpisodeExists
         episode = await self._begun(lab, request, scenario)
+        if episode_id is not None:
+            episode = replace(episode, episode_id=episode_id)
         body = documents.created(episode, scenario.card, self._scorer.scoring_version)
 
         async def begin(unit: UnitOfWork) -> None:

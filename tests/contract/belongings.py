@@ -23,6 +23,7 @@ EVERYBODYS = {
     # Operators see all labs; nobody else sees one.
     "lab_id": "nobody",
     "key_id": "a" * 16,
+    "environment": WHERE["collection_slug"],
 }
 """What no lab owns, with an example each."""
 NOT_REFERENCES = {"request_id", "tool_call_id"}
