@@ -194,7 +194,7 @@ _UNNAMED_EVENT = {"type": "object", "properties": {"data": {"type": "string"}}, 
 def _content(ref: str, example: Any) -> dict[str, Any]:
     described: dict[str, Any] = {"schema": {"$ref": ref}}
     if example:
-        described["example"] = dict(example)
+        described["example"] = example if isinstance(example, list) else dict(example)
     return {"application/json": described}
 
 

@@ -6,7 +6,7 @@ Routes take and return bytes, so the framework cannot see their schemas; `@opera
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ class Operation:
     request: type[BaseModel] | None = None
     errors: tuple[int, ...] = ()
     request_example: Mapping[str, Any] = field(default_factory=dict)
-    response_example: Mapping[str, Any] = field(default_factory=dict)
+    response_example: Mapping[str, Any] | Sequence[Any] = field(default_factory=dict)
     request_media: str = ""
     """The media type of a body that is no JSON, such as an upload."""
     response_media: str = "application/json"

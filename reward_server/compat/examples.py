@@ -81,6 +81,12 @@ OPENENV_STATE: Example = {
 }
 OPENENV_HEALTH: Example = {"status": "healthy", "request_id": _REQUEST_ID}
 ORS_OK: Example = {"status": "ok", "request_id": _REQUEST_ID}
+ORS_ENVIRONMENTS = ["front-desk", "front-desk/lost-key"]
+ORS_SPLITS: list[Example] = [{"name": "train", "type": "train"}, {"name": "test", "type": "test"}]
+ORS_PROMPT: list[Example] = [
+    {"type": "text", "text": "You work at the front desk of a hotel."},
+    {"type": "text", "text": f"The person says:\n{_OPENING['content']}"},
+]
 ORS_SPLIT: Example = {"split": "train"}
 ORS_INDEX: Example = {"split": "train", "index": 7}
 ORS_RANGE: Example = {"split": "train", "start": 7, "stop": 8}

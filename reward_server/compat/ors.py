@@ -75,14 +75,14 @@ async def ors_health(request: Request, lab: Caller) -> Response:
 
 
 @router.get("/list_environments")
-@operation(Operation(ors_wire.EnvironmentNames, scopes=ANY))
+@operation(Operation(ors_wire.EnvironmentNames, scopes=ANY, response_example=examples.ORS_ENVIRONMENTS))
 async def ors_list_environments(request: Request, lab: Caller) -> Response:
     """The environments of this key: collections, and single scenarios."""
     return json_response(to_json(names_for(lab, services_of(request).catalog)))
 
 
 @router.get("/{environment:path}/splits")
-@operation(Operation(ors_wire.Splits, scopes=ANY, errors=(403, 404)))
+@operation(Operation(ors_wire.Splits, scopes=ANY, errors=(403, 404), response_example=examples.ORS_SPLITS))
 async def ors_splits(request: Request, lab: Caller, environment: Named) -> Response:
     """The splits: ranges of seeds that never meet."""
     environment_of(lab, services_of(request).catalog, environment)
@@ -256,7 +256,9 @@ async def ors_delete_session(request: Request, lab: Caller, x_session_id: Sessio
 
 
 @router.get("/{environment:path}/prompt")
-@operation(Operation(ors_wire.Prompt, scopes=(Scope.TRAIN,), errors=(400, 403, 404)))
+@operation(
+    Operation(ors_wire.Prompt, scopes=(Scope.TRAIN,), errors=(400, 403, 404), response_example=examples.ORS_PROMPT)
+)
 async def ors_prompt(request: Request, lab: Caller, environment: Named, x_session_id: SessionId = None) -> Response:
     """The public card of the scenario, and what the persona says first."""
     episode, card = await _played(services_of(request), lab, _session(x_session_id), environment)

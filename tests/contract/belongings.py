@@ -26,7 +26,7 @@ EVERYBODYS = {
     "environment": WHERE["collection_slug"],
 }
 """What no lab owns, with an example each."""
-NOT_REFERENCES = {"request_id", "tool_call_id"}
+NOT_REFERENCES = {"request_id", "tool_call_id", "task_id"}
 """Names that end like those of things and name none."""
 BODIES: dict[str, Callable[[Json], Json]] = {
     "POST /api/v1/batch/turns": lambda ids: {

@@ -20,6 +20,7 @@ from reward_server.errors import JudgeFailed
 from reward_server.settings import Settings
 from tests.contract.house import OTHER, WHERE, Client, House, Json, agent, assert_error
 from tests.contract.model_shop import COMPOSITE, Shop
+from tests.contract.ors_client import OrsClient
 from tests.contract.test_evaluate import BAD, GOOD
 from tests.contract.test_over_a_socket import listening
 from tests.contract.test_secrecy import leaks
@@ -139,6 +140,10 @@ async def test_an_episode_played_at_any_door_has_the_number_that_every_door_give
         await labs.ok("POST", "/compat/nemo-gym/reply", {"message": line})
     numbers["nemo-gym, episode"] = (await labs.ok("POST", "/compat/nemo-gym/verify", rollout("Goodbye.")))["reward"]
     labs.http.cookies.clear()
+    client = OrsClient(labs.http, WHERE["collection_slug"])
+    await client.open(task_spec={**where, "max_turns": 2})
+    calls = [await client.call("reply", message=line) for line in asks]
+    numbers["ors"] = calls[-1]["output"]["reward"]
 
     transcript = (await labs.read(begun))["messages"]
     said = [{"role": SAYS[each["role"]], "content": each["content"]} for each in transcript]
