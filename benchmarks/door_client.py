@@ -52,8 +52,7 @@ def openreward(case: Case) -> float:
 
 def ors(case: Case) -> float:
     """Play the episode by ors-sdk's session; the reward of its last call."""
-    from ors.client import ORS
-    from ors.client import Task
+    from ors.client import ORS, Task
 
     with ORS(base_url=case["plain"], api_key=case["key"]) as client:
         environment = client.environment(case["where"]["collection_slug"])

@@ -52,7 +52,7 @@ from reward_server.errors import (
 )
 from reward_server.ids import IdPrefix, derived_id, is_id, new_id
 from reward_server.scoring.weight import weight
-from scenarios.schema import ScenarioCard
+from scenarios.library import PublicScenario
 from trainer_client.wire import CreateEpisodeRequest, EpisodeConfig, TurnRequest
 
 PATH = f"{API_PREFIX}/compat/ors"
@@ -95,8 +95,8 @@ async def ors_tools(request: Request, lab: Caller, environment: Named) -> Respon
     """The tools that all tasks of the environment have."""
     catalog = services_of(request).catalog
     found = environment_of(lab, catalog, environment)
-    cards = [scenario_for(lab, catalog, found.collection, each).card for each in found.scenarios]
-    return answer(request, _tools(cards[0] if len(cards) == 1 else None))
+    alone = found.scenarios[0] if len(found.scenarios) == 1 else None
+    return answer(request, _tools(scenario_for(lab, catalog, found.collection, alone) if alone else None))
 
 
 @router.post("/{environment:path}/num_tasks")
@@ -261,11 +261,11 @@ async def ors_delete_session(request: Request, lab: Caller, x_session_id: Sessio
 )
 async def ors_prompt(request: Request, lab: Caller, environment: Named, x_session_id: SessionId = None) -> Response:
     """The public card of the scenario, and what the persona says first."""
-    episode, card = await _played(services_of(request), lab, _session(x_session_id), environment)
+    episode, scenario = await _played(services_of(request), lab, _session(x_session_id), environment)
     about = (
-        f"{card.description}\n\nTalk to the person with the tool `reply`; what you write without a tool is not heard. "
-        f"The tool `finish` says your last message and ends the conversation, which has at most "
-        f"{episode['max_turns']} messages of yours."
+        f"{scenario.card.description}\n\n"
+        "Talk to the person with the tool `reply`; what you write without a tool is not heard. The tool `finish` says "
+        f"your last message and ends the conversation, which has at most {episode['max_turns']} messages of yours."
     )
     opening = f"The person says:\n{episode['messages'][0]['content']}"
     return json_response(to_json([text_block(about), text_block(opening)]))
@@ -277,8 +277,8 @@ async def ors_prompt(request: Request, lab: Caller, environment: Named, x_sessio
 )
 async def ors_task_tools(request: Request, lab: Caller, environment: Named, x_session_id: SessionId = None) -> Response:
     """The tools of the task: those of all tasks, and those of its scenario."""
-    _, card = await _played(services_of(request), lab, _session(x_session_id), environment)
-    return answer(request, _tools(card))
+    _, scenario = await _played(services_of(request), lab, _session(x_session_id), environment)
+    return answer(request, _tools(scenario))
 
 
 @router.post("/{environment:path}/call")
@@ -298,12 +298,12 @@ async def ors_call(request: Request, lab: Caller, environment: Named, x_session_
     """Play a turn: the event `task_id` names the call, and its outcome is the data of all `chunk` and of `end`."""
     services = services_of(request)
     call = await body_as(ors_wire.Call, request, CONVERSATION)
-    episode, card = await _played(services, lab, _session(x_session_id), environment)
+    episode, scenario = await _played(services, lab, _session(x_session_id), environment)
     call_id = new_id(IdPrefix.CALL) if call.task_id is None else call.task_id
     if not is_id(call_id, IdPrefix.CALL):
         return told(Event("error", "There is no such task_id."))
     try:
-        turn = turn_of(call, card.tools)
+        turn = turn_of(call, _shown(scenario))
     except Unplayable as refused:
         return told(Event("task_id", call_id), Event("end", to_json(refused.outcome()).decode()))
     # Before the stream: clients try again what is refused by a status.
@@ -326,7 +326,7 @@ async def _turn(services: Services, lab: Lab, episode: str, turn: TurnRequest, c
     return outcome_of(played, episode)
 
 
-async def _played(services: Services, lab: Lab, session: str, environment: str) -> tuple[Body, ScenarioCard]:
+async def _played(services: Services, lab: Lab, session: str, environment: str) -> tuple[Body, PublicScenario]:
     """The episode of a session, and its scenario.
 
     Raises:
@@ -341,7 +341,7 @@ async def _played(services: Services, lab: Lab, session: str, environment: str) 
                 f"This session plays {collection}/{scenario}, which is not in this environment. ors-sdk names no "
                 "environment beside split and index: open the session with a task."
             )
-    return episode, scenario_for(lab, services.catalog, collection, scenario).card
+    return episode, scenario_for(lab, services.catalog, collection, scenario)
 
 
 def _task_of(request: Request, lab: Lab, call: ors_wire.CreateCall) -> ors_wire.Task:
@@ -355,8 +355,12 @@ def _task_of(request: Request, lab: Lab, call: ors_wire.CreateCall) -> ors_wire.
     return ors_wire.Task(**found.task(call.split or "", call.index or 0))
 
 
-def _tools(card: ScenarioCard | None) -> Body:
-    return {"tools": tools_of(card.tools if card else ()), "terminal_tool": TERMINAL}
+def _tools(scenario: PublicScenario | None) -> Body:
+    return {"tools": tools_of(_shown(scenario) if scenario else ()), "terminal_tool": TERMINAL}
+
+
+def _shown(scenario: PublicScenario) -> list[Body]:
+    return [tool.shown() for tool in scenario.card.tools]
 
 
 def _session(given: str | None) -> str:

@@ -14,10 +14,11 @@ from reward_server.api.body import validate
 from reward_server.compat.ors_wire import Call
 from reward_server.coordination.idempotency import Body
 from reward_server.errors import InvalidRequest, in_a_line
-from scenarios.schema import Tool
 from trainer_client.wire import MAX_CONTENT_CHARACTERS, Message, TurnRequest
 
 REPLY, FINISH, MESSAGE = "reply", "finish", "message"
+Shown = Mapping[str, Any]
+"""A tool of a scenario as agents are told of it: `id`, `name`, `input_schema`, maybe a `description`."""
 Reason = Literal["not_found", "input_validation", "episode_finished"]
 
 _SPOKEN = {"type": "string", "maxLength": MAX_CONTENT_CHARACTERS}
@@ -47,16 +48,16 @@ class Unplayable(Exception):  # noqa: N818 (the word for this outcome)
         return {"ok": False, "error": self.message, "reason": self.reason}
 
 
-def tools_of(tools: Sequence[Tool]) -> list[dict[str, Any]]:
+def tools_of(tools: Sequence[Shown]) -> list[dict[str, Any]]:
     """The tools of a scenario as clients list them, after those that every scenario has."""
     own = [{"name": name, "description": about, "input_schema": _WORDS} for name, about in _OWN.items()]
     return own + [
-        {"name": name, "description": tool.description or tool.name, "input_schema": _schema(tool)}
+        {"name": name, "description": tool.get("description", tool["name"]), "input_schema": _schema(tool)}
         for name, tool in _named(tools).items()
     ]
 
 
-def turn_of(call: Call, tools: Sequence[Tool]) -> TurnRequest:
+def turn_of(call: Call, tools: Sequence[Shown]) -> TurnRequest:
     """The turn that a call stands for.
 
     Raises:
@@ -69,9 +70,9 @@ def turn_of(call: Call, tools: Sequence[Tool]) -> TurnRequest:
     if found is None:
         known = ", ".join((*_OWN, *_named(tools)))
         raise Unplayable("not_found", f"There is no such tool; there are: {known}.")
-    given = _without_blanks(call.input, found.input_schema.get("required", ()))
+    given = _without_blanks(call.input, found["input_schema"].get("required", ()))
     said = given.pop(MESSAGE, "") if MESSAGE in _added(found) else ""
-    uses = [{"name": found.id, "input": given}]
+    uses = [{"name": found["id"], "input": given}]
     return TurnRequest(messages=[_message({"role": "assistant", "content": said, "tool_calls": uses})])
 
 
@@ -98,19 +99,19 @@ def text_block(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
-def _named(tools: Sequence[Tool]) -> dict[str, Tool]:
+def _named(tools: Sequence[Shown]) -> dict[str, Shown]:
     """The scenario's tools by the name they have here: their id, unless a tool of every scenario has it."""
-    return {f"{tool.id}_" if tool.id in _OWN else tool.id: tool for tool in tools}
+    return {f"{tool['id']}_" if tool["id"] in _OWN else tool["id"]: tool for tool in tools}
 
 
-def _schema(tool: Tool) -> dict[str, Any]:
+def _schema(tool: Shown) -> dict[str, Any]:
     """The schema of the tool with the message beside it."""
-    schema = tool.input_schema
+    schema = tool["input_schema"]
     return {**schema, "properties": {**schema.get("properties", {}), **_added(tool)}}
 
 
-def _added(tool: Tool) -> dict[str, Any]:
-    if MESSAGE in tool.input_schema.get("properties", {}):
+def _added(tool: Shown) -> dict[str, Any]:
+    if MESSAGE in tool["input_schema"].get("properties", {}):
         return {}
     return {MESSAGE: {**_SPOKEN, "description": "What you say to the person at the same time, if anything."}}
 

@@ -111,8 +111,10 @@ class EpisodeService:
     async def _create(
         self, lab: Lab, request: CreateEpisodeRequest, scenario: PublicScenario, episode_id: str | None, keep: Keep
     ) -> Body:
-        if episode_id is not None and await self._store.read(lambda unit: unit.episodes.get(lab.lab_id, episode_id)):
-            raise EpisodeExists
+        if episode_id is not None:
+            found = await self._store.read(lambda unit: unit.episodes.get(lab.lab_id, episode_id))
+            if found is not None:
+                raise EpisodeExists
         episode = await self._begun(lab, request, scenario)
         if episode_id is not None:
             episode = replace(episode, episode_id=episode_id)

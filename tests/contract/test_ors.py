@@ -7,18 +7,33 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
 from learner.seeds import FIRST_HELD_OUT_SEED
+from personas.matcher import Matcher
 from reward_server.compat import ors_stream
 from reward_server.compat.ors_stream import pieces_of
+from reward_server.compat.ors_tools import tools_of, turn_of
+from reward_server.compat.ors_wire import Call
 from reward_server.coordination.lab import Plan
 from reward_server.errors import JudgeFailed, Overloaded
 from reward_server.ids import IdPrefix, new_id
-from tests.contract.house import COLLECTION, OTHER, SCENARIO, WHERE, Client, House, Json, assert_error
+from scenarios.library import Library
+from tests.contract.house import (
+    COLLECTION,
+    OTHER,
+    SCENARIO,
+    WHERE,
+    Client,
+    House,
+    Json,
+    assert_error,
+    running_house,
+)
 from tests.contract.ors_client import NOTHING, OrsClient, StreamError, events_of, outcome_of
 from tests.contract.test_over_a_socket import listening
 from tests.contract.test_secrecy import leaks
@@ -154,6 +169,16 @@ async def test_a_wrong_input_of_a_scenarios_tool_is_played_and_told(ors: OrsClie
     assert "repair was not accepted" in called["output"]["blocks"][1]["text"]
 
 
+def test_a_scenarios_tool_of_a_name_that_is_taken_has_another_one_here() -> None:
+    schema = {"type": "object", "properties": {"message": {"type": "integer"}}, "required": ["message"]}
+    tools = [{"id": "reply", "name": "Reply by post", "input_schema": schema}]
+    assert [tool["name"] for tool in tools_of(tools)] == ["reply", "finish", "reply_"]
+    assert tools_of(tools)[2]["input_schema"] == schema
+    [message] = turn_of(Call(name="reply_", input={"message": 5}), tools).messages
+    assert message.content == ""
+    assert [(call.name, call.input) for call in message.tool_calls or ()] == [("reply", {"message": 5})]
+
+
 # --- environments and tasks --------------------------------------------------------------------------
 
 
@@ -259,6 +284,18 @@ async def test_a_session_is_begun_once(house: House, labs: Client, ors: OrsClien
     assert len((await labs.ok("GET", "/episodes"))["data"]) == 1
     house.clock.advance(timedelta(hours=25))  # the stored answer is gone by then, the episode only has expired
     assert_error(await ors.post("create", body, own=False), 409, "episode_exists")
+
+
+async def test_a_session_outlives_the_server(data: Path, matcher: Matcher, library: Library) -> None:
+    """So another replica can serve it as well: no process keeps anything of it."""
+    async with running_house(data, matcher, library) as house, house.client() as labs:
+        client = await begun(OrsClient(labs.http, COLLECTION), max_turns=2)
+        first = await client.call("reply", message=ASKS[0])
+        call_id = dict(events_of(client.received[-1].splitlines()))["task_id"]
+    async with running_house(data, matcher, library) as house, house.client() as labs:
+        later = OrsClient(labs.http, COLLECTION, sid=client.sid)
+        assert await later.call("reply", call_id, message=ASKS[0]) == first
+        assert (await later.call("reply", message=ASKS[1]))["output"]["finished"] is True
 
 
 @pytest.mark.parametrize("sid", ["", "sess_", "ep_" + "a" * 24, "sess_" + "a" * 25])
