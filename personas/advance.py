@@ -8,21 +8,21 @@ from personas.compiled import CompiledCase
 from personas.heard import AgentTurn, Asked, Hearing, gist_of
 from personas.state import PersonaState
 
-__all__ = ["advance", "annoyance_of", "counted", "goals_hold"]
+__all__ = ["advance", "counted", "goals_hold"]
 
 
 QUESTIONS_KEPT = 8
 """So many questions about one topic are remembered: nobody recalls more."""
 
 
-def annoyance_of(state: PersonaState, hearing: Hearing) -> float:
-    """How much patience the turn costs."""
+def _annoyance(state: PersonaState, turn: AgentTurn, hearing: Hearing) -> float:
+    """How much patience the turn costs. A tool call is work, so it is not idle without words either."""
     cost = 2.0 * hearing.rude + 1.0 * hearing.interrogation
     cost += sum(1.0 for asked in hearing.asked if asked.repeated)
     cost += sum(0.5 for asked in hearing.asked if not asked.open and state.asked.get(asked.topic_id, 0) > 0)
     if hearing.unclear or hearing.off_topic:
         cost += 1.0 if state.puzzled > 1 else 0.5 * min(1, state.puzzled)
-    elif hearing.idle and state.idle > 0:
+    elif hearing.idle and not turn.tools and state.idle > 0:
         cost += 1.0
     return cost
 
@@ -42,7 +42,7 @@ def advance(
     return PersonaState(
         turn=now,
         rapport=hearing.rapport,
-        annoyance=state.annoyance + annoyance_of(state, hearing),
+        annoyance=state.annoyance + _annoyance(state, turn, hearing),
         said=known,
         asked=counted(state.asked, (a.topic_id for a in hearing.asked if not a.invited)),
         asked_as=_with_questions(state.asked_as, hearing.asked),

@@ -85,15 +85,15 @@ class Heads:
 
     def topics_of(self, features: Matrix) -> NDArray[np.float64]:
         """The probability of each row, shape (rows,)."""
-        return _probabilities(self.topic, features)
+        return probabilities(self.topic, features)
 
     def background_of(self, features: Matrix) -> NDArray[np.float64]:
         """The probability of each row of features of topics and background, shape (rows,)."""
-        return _probabilities(self.background, features)
+        return probabilities(self.background, features)
 
     def commitments_of(self, features: Matrix) -> NDArray[np.float64]:
         """The probability of each row, shape (rows,)."""
-        return _probabilities(self.commitment, features)
+        return probabilities(self.commitment, features)
 
 
 def act_probabilities(head: Network, vectors: Matrix) -> Matrix:
@@ -105,7 +105,8 @@ def act_probabilities(head: Network, vectors: Matrix) -> Matrix:
     return np.round(np.concatenate([acts, stances], axis=1), 4).astype(np.float32)
 
 
-def _probabilities(network: Network, features: Matrix) -> NDArray[np.float64]:
+def probabilities(network: Network, features: Matrix) -> NDArray[np.float64]:
+    """The mean probability of a network with one output, rounded to four decimals, shape (rows,)."""
     if not len(features):
         return np.zeros(0)
     found: NDArray[np.float64] = np.round(_sigmoid(network.logits(features)[..., 0]).mean(axis=0), 4)

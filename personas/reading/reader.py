@@ -20,6 +20,7 @@ from personas.memory import KEPT_CHARS, Memory
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.reading.embedder import Embedder, Vectors
 from personas.reading.features import Heard, Matrix, commitment_features, is_elliptic, topic_features
+from personas.reading.fluency import Fluency
 from personas.reading.heads import ACTS, STANCES, Heads
 from personas.reading.index import CaseIndex, index_of
 from personas.reading.sentences import clauses, sentences
@@ -96,9 +97,16 @@ class Reader(Protocol):
 class LocalReader(Reader):
     """`Reader` on a text encoder and small learned heads."""
 
-    def __init__(self, embedder: Embedder, heads: Heads) -> None:
+    def __init__(self, embedder: Embedder, heads: Heads, fluency: Fluency | None = None) -> None:
+        """Read with these.
+
+        Args:
+            embedder, heads: of one artefact.
+            fluency: tells broken sentences, which are not read; without one, every sentence is taken for speech.
+        """
         self._embedder = embedder
         self._heads = heads
+        self._fluency = fluency
         self._indexes: WeakKeyDictionary[CompiledCase, CaseIndex] = WeakKeyDictionary()
         self._wide_indexes: WeakKeyDictionary[CompiledCase, CaseIndex] = WeakKeyDictionary()
         self._read: Memory[tuple[CompiledCase, Turn], Reading] = readings_kept()
@@ -111,13 +119,16 @@ class LocalReader(Reader):
 
     @property
     def version(self) -> str:
-        """Heads and encoder."""
-        return f"local/2/{self._heads.digest}/{self._embedder.version}"
+        """Heads, encoder and fluency model."""
+        fluency = f"/{self._fluency.version}" if self._fluency else ""
+        return f"local/2/{self._heads.digest}/{self._embedder.version}{fluency}"
 
     @property
     def held_bytes(self) -> int:
         """What the remembered readings, and the vectors they were made of, take."""
-        return self._read.held_bytes + self._beside.held_bytes + getattr(self._embedder, "held_bytes", 0)
+        fluency = getattr(self._fluency and self._fluency.embedder, "held_bytes", 0)
+        embedded = getattr(self._embedder, "held_bytes", 0)
+        return self._read.held_bytes + self._beside.held_bytes + embedded + fluency
 
     def texts(self, case: CompiledCase, turns: Iterable[Turn]) -> list[str]:
         """What reading the turns will embed first, known turns left out."""
@@ -137,6 +148,8 @@ class LocalReader(Reader):
     async def prefetched(self, texts: Sequence[str]) -> None:
         """Embed texts that will be read soon, so that those of all callers share batches."""
         await self._embedder.prefetched(texts)
+        if self._fluency is not None:
+            await self._fluency.prefetched(texts)
 
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         """One reading per turn; blocking, because the encoder runs, at most twice for all of them."""
@@ -190,10 +203,11 @@ class LocalReader(Reader):
         alone = {each for some in _portions(said) for each in self._alone(index, some, vectors, acts)}
         vectors |= self._vectors(text for each in said for text in _read_then(each, acts[each[1]], alone=each in alone))
         consoling = self._consoling(acts, vectors)
+        unreadable = self._unreadable(acts)
         found: dict[_Said, Sentence] = {}
         for some in _portions(said):
             heard = {each: heard_of(*each, vectors, acts[each[1]], alone=each in alone) for each in some}
-            about = self._candidates(index, {each: heard[each] for each in some if not _is_unreadable(acts[each[1]])})
+            about = self._candidates(index, {each: heard[each] for each in some if each[1] not in unreadable})
             for each in some:
                 does = _acts_of(acts[each[1]], consoles=each[1] in consoling)
                 found[each] = _sentence(each[1], does, acts[each[1]], about.get(each))
@@ -204,6 +218,13 @@ class LocalReader(Reader):
         if not texts:
             return np.zeros((0, len(ACTS) + len(STANCES)), dtype=np.float32)
         return self._heads.acts_of(np.stack([vectors[text] for text in texts]))
+
+    def _unreadable(self, acts: Mapping[str, Matrix]) -> frozenset[str]:
+        """The sentences that nobody could follow: those that are no speech, and those that are broken."""
+        illegible = frozenset(text for text, does in acts.items() if _is_unreadable(does))
+        if self._fluency is None:
+            return illegible
+        return illegible | self._fluency.broken(text for text in acts if text not in illegible)
 
     def _alone(
         self, index: CaseIndex, said: Iterable[_Said], vectors: Mapping[str, Vectors], acts: Mapping[str, Matrix]

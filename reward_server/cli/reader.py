@@ -135,6 +135,48 @@ def train(
         typer.echo(table(by_collection(predicted_unseen(raw, unseen, scenarios))))
 
 
+@app.command()
+def fluency(
+    out: Annotated[Path, typer.Option(help="Where to write the artefact.", dir_okay=False)],
+    text: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Whole sentences that people wrote, one a line; may be repeated. They are learned from besides the "
+            "packaged turns.",
+            dir_okay=False,
+        ),
+    ] = None,
+    scenarios: Scenarios = None,
+    steps: Annotated[int | None, typer.Option(min=2, help="\\[default: those of the packaged model]")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples and initial weights.")] = 0,
+) -> None:
+    """Train the fluency model, which tells broken sentences from speech, and write its artefact (safetensors).
+
+    It takes about an hour on one core. To use the result, copy it over `personas/reading/model/fluency.safetensors`.
+    """
+    from reward_server.engine import load_scenarios
+    from reward_server.reader.dataset import packaged_acts, packaged_turns
+    from reward_server.reader.fluency import STEPS, train_fluency
+    from reward_server.reader.whole_sentences import packaged_sentences, sentences_of_file
+    from reward_server.reward_models.minilm import packaged_folder, read_checkpoint
+    from scenarios.lint import COLLECTIONS
+
+    library = load_scenarios(scenarios)
+    sources = packaged_sentences(library, packaged_turns(scenarios or COLLECTIONS, library), packaged_acts())
+    sources |= {path.stem: sentences_of_file(_existing(path)) for path in text or ()}
+    with shown(Console()) as report:
+        raw = train_fluency(
+            read_checkpoint(packaged_folder()),
+            sources,
+            steps=steps or STEPS,
+            seed=seed,
+            progress=lambda step, of, _: report("training", step, of),
+        )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_bytes(raw)
+    typer.echo(f"wrote {out}, {len(raw) / 1e6:.1f} MB")
+
+
 def _existing(path: Path) -> Path:
     if not path.is_file():
         raise InvalidRequest(f"there is no file {path}")

@@ -1,16 +1,21 @@
-"""Builds the local reader of a process: its encoder with caches, and its heads."""
+"""Builds the local reader of a process: its encoders with caches, and its heads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+from personas.reading.fluency import ARTEFACT as FLUENCY
+from personas.reading.fluency import LAYERS, Fluency, fluency_of
 from personas.reading.heads import load_heads
 from personas.reading.reader import LocalReader
 from reward_server.reader.encoder import artefact_bytes, load_reader_encoder
 from reward_server.reward_models.anchor_shelf import AnchorShelf
 from reward_server.reward_models.encoder import EncoderMatcher
 from reward_server.reward_models.micro_batcher import MicroBatcher
+
+FLUENCY_KEPT = 10_000
+"""Sentences whose vectors the fluency model keeps: what comes of them is kept with the reading."""
 
 
 def local_reader(
@@ -32,4 +37,14 @@ def local_reader(
     batched = None if batcher is None else batcher.over(encoder)
     kept = None if shelf is None else AnchorShelf(shelf)
     embedder = EncoderMatcher(encoder, looked_up=looked_up, shelf=kept, batched=batched)
-    return LocalReader(embedder, load_heads(raw))
+    return LocalReader(embedder, load_heads(raw), packaged_fluency(looked_up, batcher))
+
+
+def packaged_fluency(
+    looked_up: Callable[[int, int], None] | None = None, batcher: MicroBatcher | None = None, raw: bytes | None = None
+) -> Fluency:
+    """The packaged fluency model, or that of an artefact's bytes; blocking. See `local_reader`."""
+    raw = raw or artefact_bytes(FLUENCY)
+    encoder = load_reader_encoder(raw, LAYERS)
+    batched = None if batcher is None else batcher.over(encoder)
+    return fluency_of(raw, EncoderMatcher(encoder, cache_size=FLUENCY_KEPT, looked_up=looked_up, batched=batched))

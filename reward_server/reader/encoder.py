@@ -22,16 +22,16 @@ MAX_TOKENS = 160
 """A sentence of 400 characters, and the end of a line before it."""
 
 
-def artefact_bytes() -> bytes:
-    """The packaged artefact.
+def artefact_bytes(name: str = ARTEFACT) -> bytes:
+    """The packaged artefact of the reader, or of its fluency model.
 
     Raises:
         EncoderUnavailable: it is missing.
     """
     try:
-        return (files("personas.reading") / "model" / ARTEFACT).read_bytes()
+        return (files("personas.reading") / "model" / name).read_bytes()
     except OSError as error:
-        raise EncoderUnavailable("the reader's model is missing: run `labs reader train`, or reinstall") from error
+        raise EncoderUnavailable(f"the reader's file {name} is missing: reinstall Labs") from error
 
 
 def tuned(checkpoint: Checkpoint, raw: bytes) -> Checkpoint:
@@ -44,10 +44,10 @@ def tuned(checkpoint: Checkpoint, raw: bytes) -> Checkpoint:
     return Checkpoint({**checkpoint.weights, **layers}, checkpoint.tokenizer, f"{checkpoint.version}/reader-{digest}")
 
 
-def load_reader_encoder(raw: bytes) -> MiniLmEncoder:
-    """The encoder of an artefact, in fp32."""
+def load_reader_encoder(raw: bytes, layers: int = LAYERS) -> MiniLmEncoder:
+    """The encoder of an artefact, in fp32: all layers for the reader, fewer for its fluency model."""
     checkpoint = tuned(read_checkpoint(packaged_folder()), raw)
-    return MiniLmEncoder(*checkpoint, MAX_TOKENS)
+    return MiniLmEncoder(*checkpoint, MAX_TOKENS, layers=layers)
 
 
 def layers_of(weights: dict[str, Tensor], lowest: int) -> dict[str, Tensor]:

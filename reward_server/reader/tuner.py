@@ -71,12 +71,8 @@ class Tuner(nn.Module):
             ids = [self.tokenizer.encode(text).ids for text in batch]
             length = max(map(len, ids))
             padded = torch.tensor([[*row, *[0] * (length - len(row))] for row in ids])
-            hidden = self.weights["embeddings.word_embeddings.weight"][padded]
-            hidden = hidden + self.weights["embeddings.position_embeddings.weight"][:length]
-            hidden = hidden + self.weights["embeddings.token_type_embeddings.weight"][0]
-            norm = (self.weights["embeddings.LayerNorm.weight"], self.weights["embeddings.LayerNorm.bias"])
-            hidden = F.layer_norm(hidden, (WIDTH,), *norm, EPSILON)
-            mask = _mask([len(row) for row in ids], length)
+            hidden = embedded(self.weights, padded)
+            mask = mask_of([len(row) for row in ids], length)
             for block in self._lower:
                 hidden = block(hidden, mask)
             for text, row, states in zip(batch, ids, hidden, strict=True):
@@ -103,7 +99,7 @@ class Tuner(nn.Module):
     def _encoded(self, states: Sequence[Tensor]) -> Tensor:
         hidden = nn.utils.rnn.pad_sequence(list(states), batch_first=True).float()
         lengths = [len(each) for each in states]
-        mask = _mask(lengths, max(lengths))
+        mask = mask_of(lengths, max(lengths))
         # Three times as fast as fp32 on processors that know the format; the weights and their steps stay fp32.
         with torch.autocast("cpu", dtype=torch.bfloat16):
             for block in self.upper:
@@ -129,6 +125,16 @@ def _batches(items: Sequence[str], length_of: Callable[[str], int], size: int) -
         yield ordered[start : start + size]
 
 
-def _mask(lengths: Sequence[int], length: int) -> Tensor:
+def embedded(weights: Mapping[str, Tensor], ids: Tensor) -> Tensor:
+    """Tokens before the first layer, shape (texts, tokens, width)."""
+    hidden = weights["embeddings.word_embeddings.weight"][ids]
+    hidden = hidden + weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
+    hidden = hidden + weights["embeddings.token_type_embeddings.weight"][0]
+    norm = (weights["embeddings.LayerNorm.weight"], weights["embeddings.LayerNorm.bias"])
+    return F.layer_norm(hidden, (WIDTH,), *norm, EPSILON)
+
+
+def mask_of(lengths: Sequence[int], length: int) -> Tensor:
+    """What is added to attention scores so that nobody looks beyond the end of a text."""
     beyond = torch.arange(length)[None, :] >= torch.tensor(lengths)[:, None]
     return beyond[:, None, None, :].float() * -1e9

@@ -75,6 +75,7 @@ class MiniLmEncoder:
         version: str,
         max_tokens: int = MAX_TOKENS,
         *,
+        layers: int = LAYERS,
         tone: bool = False,
         ways: Sequence[Products] = QUICKEST_FIRST,
     ) -> None:
@@ -83,6 +84,7 @@ class MiniLmEncoder:
         Args:
             weights, tokenizer, version: a checkpoint, in fp32.
             max_tokens: so many of a text are read.
+            layers: so many of the checkpoint's are used, from the first.
             tone: whether the means of `TONE_LAYERS` follow each unit vector.
             ways: to multiply; the first is taken that works and is exact, else torch's public functions.
         """
@@ -97,7 +99,7 @@ class MiniLmEncoder:
         self._segment = weights["embeddings.token_type_embeddings.weight"][0]
         self._embedding_norm = (weights["embeddings.LayerNorm.weight"], weights["embeddings.LayerNorm.bias"])
         self._by = Products()
-        self._layers = [_layer(weights, f"encoder.layer.{number}.") for number in range(LAYERS)]
+        self._layers = [_layer(weights, f"encoder.layer.{number}.") for number in range(layers)]
         self._packs_are_exact = self._take_first(ways)
 
     @property

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 REVISIONS: Mapping[str, int] = {
-    "personas.reading": 7,
-    "personas.hearing": 17,
+    "personas.reading": 8,
+    "personas.hearing": 18,
     "personas.telling": 2,
     "personas.borrowed": 2,
     "personas.replay": 4,

@@ -200,6 +200,13 @@ def test_silence_costs_patience_only_when_it_goes_on() -> None:
     assert play.say(NOISE).state.idle == 0
 
 
+def test_tool_calls_without_words_cost_no_patience() -> None:
+    play = Play()
+    play.say("Hello there. I see.")
+    assert play.say("", "referral").state.annoyance == 0.0
+    assert play.say("", "referral").state.annoyance == 0.0
+
+
 def test_a_commitment_made_too_early_does_not_count() -> None:
     play = Play()
     reply = play.say("I will book an MRI scan of your knee.")

@@ -1,0 +1,70 @@
+"""Whether a sentence is broken: no speech that a person could follow, though every word of it can be read.
+
+The fluency model is a text encoder of its own, which the server passes, and a small head. A sentence that is broken
+earns nothing, as any other that cannot be read. It has to be surely broken: people leave out words and make mistakes,
+and an honest sentence taken for a broken one costs more than a broken one that is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from safetensors.numpy import load
+
+from personas.reading.embedder import Embedder
+from personas.reading.heads import Network, network_of, probabilities
+from personas.reading.sentences import sentences as split
+
+ARTEFACT = "fluency.safetensors"
+HEAD = "fluency"
+LAYERS = 4
+"""Of the packaged encoder: the lower two as they are, the others trained."""
+SURELY = 0.99
+"""Of whole sentences that nobody trained on, at most 1 in 200 of any set is as surely broken (docs/reader.md)."""
+MIN_WORDS, MAX_CHARS = 3, 300
+"""Shorter sentences are fragments anyway, and longer ones may have been cut by the splitter."""
+_ENDS = (".", "!", "?")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fluency:
+    """The encoder and the head of an artefact."""
+
+    embedder: Embedder
+    head: Network
+    digest: str
+
+    @property
+    def version(self) -> str:
+        """Identifies encoder and head; part of the scoring version."""
+        return f"fluency/{self.digest}/{SURELY}"
+
+    def broken(self, sentences: Iterable[str]) -> frozenset[str]:
+        """Those that are surely broken; blocking, because the encoder runs."""
+        judged = [each for each in dict.fromkeys(sentences) if is_judged(each)]
+        found = self.probabilities(judged)
+        return frozenset(each for each, p in zip(judged, found, strict=True) if p >= SURELY)
+
+    async def prefetched(self, texts: Iterable[str]) -> None:
+        """Embed those of the texts that are whole sentences, and so will be judged."""
+        # Texts that are read include parts of sentences, most of which have no end, and lines put before a sentence.
+        wanted = [each for each in texts if each.endswith(_ENDS) and is_judged(each) and len(split(each)) == 1]
+        await self.embedder.prefetched(wanted)
+
+    def probabilities(self, sentences: Sequence[str]) -> list[float]:
+        """How probably each is broken; blocking."""
+        if not sentences:
+            return []
+        return [float(p) for p in probabilities(self.head, self.embedder.embed(sentences))]
+
+
+def is_judged(sentence: str) -> bool:
+    """Whether the model says anything about a sentence of this size."""
+    return len(sentence) <= MAX_CHARS and len(sentence.split()) >= MIN_WORDS
+
+
+def fluency_of(raw: bytes, embedder: Embedder) -> Fluency:
+    """The model of an artefact's bytes, whose encoder `embedder` is."""
+    return Fluency(embedder, network_of(load(raw), HEAD), hashlib.sha256(raw).hexdigest()[:12])
