@@ -1,6 +1,6 @@
 """The sentences of public dialogues, a text file for each set, for `labs reader fluency --text`.
 
-    python -m benchmarks.dialogue_lines DATA OUT
+    python -m benchmarks.dialogue_lines --data DATA --out OUT
 
 DATA holds the folders of CaSiNo (CC BY 4.0), MTS-Dialog (CC BY 4.0), HH-RLHF harmless (MIT) and tau-bench's recorded
 airline conversations (MIT), from which the packaged model learns, and of MathDial and MRBench, on which it is measured
@@ -9,11 +9,11 @@ alone.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import gzip
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,13 +79,14 @@ _SAID = {
 
 def main() -> None:
     """Write the files."""
-    if len(sys.argv) != len(("program", "DATA", "OUT")):
-        sys.exit(__doc__)
-    data, out = map(Path, sys.argv[1:])
-    out.mkdir(parents=True, exist_ok=True)
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--data", type=Path, required=True, help="folder of the public sets")
+    options.add_argument("--out", type=Path, required=True, help="folder for the text files")
+    given = options.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
     for name in LEARNED_FROM:
-        lines = lines_of(name, data)
-        (out / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        lines = lines_of(name, given.data)
+        (given.out / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         print(f"{name}: {len(lines)} sentences")
 
 
