@@ -26,7 +26,7 @@ from reward_server.reader.heads import HeadNet
 from reward_server.reader.tuner import LOWEST, Block, embedded, mask_of
 from reward_server.reward_models.minilm import WIDTH, Checkpoint
 
-STEPS, BATCH, RATE = 4_000, 64, 3e-4
+STEPS, BATCH, RATE = 4_500, 64, 3e-4
 SORTED = 4
 """So many batches are drawn together and sorted by length: less padding."""
 HEAD_WIDTH, DROPOUT = 64, 0.1
