@@ -3,9 +3,10 @@
 Usage: python -m benchmarks.quality.brought --data DIR --classifier FOLDER_OR_URL [--model NAME]
        [--only llmbar,mrbench,hh] [--most N] [--cache DIR] [--write]
 
-Prints for each set the share of pairs in the right order as people judged them, where style agrees with them and
-disagrees, and where it is exchanged (`reward_models.style_sets`), beside what learns nothing: the longer reply, the
-cosine of reply and request, shared words. LLMBar is shown by subset, too. A folder is computed here, on a GPU where
+Prints for each set the share of pairs in the right order on the sets of `shipped`: as people judged them, where style
+agrees with them and disagrees, where it is hard (restyled), normal and easy, and beside replies to near requests; next
+to what learns nothing: the longer reply, the cosine of reply and request, shared words. The last line is what the model
+has less the cosine, on the same pairs. LLMBar is shown by subset, too. A folder is computed here, on a GPU where
 there is one; a server is asked by 16 at once. The key of a server is LABS_CLASSIFIER_API_KEY.
 """
 
@@ -23,18 +24,20 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from benchmarks.quality import data
 from benchmarks.quality.figures import Floats, share, wins
-from benchmarks.quality.styles import COLUMNS, NATURAL, SETS, asked_of, pairs_of
+from benchmarks.quality.shipped import COSINE, LENGTH, SHOWN, cell, sets_of
+from benchmarks.quality.styles import SETS, asked_of, pairs_of
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import Table, environment, write
 from reward_server.classifier.build import AT_ONCE, classifier_at
 from reward_server.classifier.chat import chat_of
 from reward_server.classifier.judge import Classifier, ClassifierJudge
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.dataset import Dataset, Preferred
+from reward_server.reward_models.dataset import Preferred
 from reward_server.reward_models.encoder import load_encoder
 from reward_server.reward_models.style import reply_of
-from reward_server.reward_models.style_sets import style_sets
 from reward_server.settings import load_settings
+
+MODEL = "**the model**"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -92,18 +95,18 @@ class Judges:
         own, heard = self.encoder.encode(replies), self.encoder.encode(asked)
         words = self._words.transform(replies).multiply(self._words.transform(asked)).sum(axis=1)
         return {
-            "the longer reply": np.array([float(len(reply.split())) for reply in replies]),
-            "cosine of reply and request": np.einsum("nd,nd->n", own.astype(np.float64), heard.astype(np.float64)),
+            LENGTH: np.array([float(len(reply.split())) for reply in replies]),
+            COSINE: np.einsum("nd,nd->n", own.astype(np.float64), heard.astype(np.float64)),
             "tf-idf cosine of reply and request": np.asarray(words, dtype=np.float64).ravel(),
-            "**the model**": np.array(self._judge.outputs([chat_of(side) for side in sides])),
+            MODEL: np.array(self._judge.outputs([chat_of(side) for side in sides])),
         }
 
 
 def by_style(name: str, pairs: Sequence[Preferred], judges: Judges) -> str:
     """A set, as judged and where style agrees, disagrees, or is exchanged."""
-    sets = {NATURAL: tuple(pairs), **style_sets(Dataset((), tuple(pairs)), judges.encoder)}
+    sets = sets_of(pairs, judges.encoder)
     return _table(
-        f"{name}: share of pairs in the right order [95 %]", {c: sets[c] for c in COLUMNS if c in sets}, judges
+        f"{name}: share of pairs in the right order [95 %]", {c: sets[c] for c in SHOWN if sets.get(c)}, judges
     )
 
 
@@ -122,7 +125,12 @@ def _table(title: str, sets: Mapping[str, Sequence[Preferred]], judges: Judges) 
     for judge in next(iter(found.values())):
         cells = (share(wins(found[name][judge]), [pair.group for pair in pairs]) for name, pairs in sets.items())
         table.add(judge, *cells)
+    table.add("the model less the cosine", *(_gain(found[name], pairs) for name, pairs in sets.items()))
     return table.text()
+
+
+def _gain(margins: Mapping[str, Floats], pairs: Sequence[Preferred]) -> str:
+    return cell(wins(margins[MODEL]) - wins(margins[COSINE]), [pair.group for pair in pairs], "+.3f")
 
 
 if __name__ == "__main__":

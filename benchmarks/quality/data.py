@@ -74,7 +74,7 @@ class Interview:
 
 def hh_pairs(folder: Path) -> list[Pair]:
     """hh-rlhf harmless: human preferences on dialogues; grouped by the first message."""
-    path = _one(folder, "*.jsonl.gz")
+    path = one_file(folder, "*.jsonl.gz")
     pairs = []
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -111,7 +111,7 @@ def _llmbar(path: Path) -> list[Pair]:
 def mrbench_replies(folder: Path) -> list[Reply]:
     """MRBench: replies to a student's mistake; grouped by the conversation."""
     replies = []
-    for row in json.loads(_one(folder, "*.json").read_text(encoding="utf-8")):
+    for row in json.loads(one_file(folder, "*.json").read_text(encoding="utf-8")):
         turns = _tutoring(row["conversation_history"])
         for system, answer in row["anno_llm_responses"].items():
             met = {name: str(answer["annotation"][name]).startswith("Yes") for name in DIMENSIONS}
@@ -157,7 +157,7 @@ def _tutoring(history: str) -> tuple[Said, ...]:
 def mts_interviews(folder: Path) -> list[Interview]:
     """MTS-Dialog: questions of doctors with the answers of patients that say something, three or more a dialogue."""
     interviews = []
-    with _one(folder, "*.csv").open(newline="", encoding="utf-8") as file:
+    with one_file(folder, "*.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             pairs = tuple(_answered(list(_lines(row["dialogue"]))))
             if len({answer for _, answer in pairs}) >= LEAST_PAIRS:
@@ -178,7 +178,8 @@ def _answered(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
             yield question, answer
 
 
-def _one(folder: Path, pattern: str) -> Path:
+def one_file(folder: Path, pattern: str) -> Path:
+    """The first file of this kind; there has to be one."""
     found = sorted(folder.glob(pattern))
     if not found:
         raise FileNotFoundError(f"{folder.name}: no file {pattern}")

@@ -27,12 +27,12 @@ from benchmarks.quality.figures import Floats, folds_of, share, wins
 from benchmarks.quality.styles import COLUMNS, NATURAL, SETS, pairs_of, some_of
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import Table, environment, write
-from reward_server.jobs.reward_model.selection import Kept, Selection, Wanted
+from reward_server.jobs.reward_model.selection import Beside, Kept, Selection, Wanted
 from reward_server.jobs.reward_model.style_choice import AUTO, balanced_parts
 from reward_server.reward_models import segments
 from reward_server.reward_models.checkpoint import Checkpoint
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.dataset import Dataset, Preferred, hold_out
+from reward_server.reward_models.dataset import Dataset, Preferred, Split, hold_out
 from reward_server.reward_models.encoder import TextEncoder, load_fast_encoder, meaning_width
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
@@ -103,45 +103,70 @@ def fold(
     folder: Path,
 ) -> None:
     """Train as the product does on the other dialogues, and ask about these."""
-    parts = balanced_parts(hold_out(Dataset((), tuple(pairs)), frozenset(pair.group for pair in asked), seed=0))
-    features = shelf.features(
-        featuriser, [each for part in (parts.train, parts.validation) for each in part.conversations()]
-    )
-    kept: dict[str, Kept] = {}
-    for name, relations in ((HEAD, False), (SHIPPED, True)):
-        wanted = Wanted(AUTO, "auto", "answers", Recipe(), relations)
-        # The same heads are found again in the checkpoint.
-        kept[name] = Selection(parts, wanted, encoder, shelf, lambda *_: None).best(
-            featuriser, features, Checkpoint(folder, "fold"), "training"
-        )
-    noted.kept.append(f"{kept[SHIPPED].about['features']} {kept[SHIPPED].about.get('relations', '')}")
-    learned = parts.train.preferred
-    words = WordLine.of_pairs(
-        [reply_of(pair.chosen) for pair in learned],
-        [reply_of(pair.rejected) for pair in learned],
-        np.ones(len(learned)),
-    )
-    cosine = featuriser.relations["cosine"]
+    parts = hold_out(Dataset((), tuple(pairs)), frozenset(pair.group for pair in asked), seed=0)
+    judges = Judges(parts, featuriser, encoder, shelf, folder)
+    noted.kept.append(judges.kept)
+    judges.note(sets_of(asked, encoder), noted)
 
-    def margins(name: str) -> Callable[[Sequence[Conversation]], Floats]:
-        if name in kept:
-            return lambda sides: kept[name].fitted.heads.raw(
-                shelf.features(featuriser, sides).rows([c.digest for c in sides])
-            )[:, 0]
-        if name == LENGTH:
-            return lambda sides: np.array([style_of(reply_of(each))[0] for each in sides])
-        if name == WORDS:
-            return lambda sides: words([reply_of(each) for each in sides])
-        return lambda sides: (
-            shelf.features(featuriser, sides).rows([c.digest for c in sides])[:][:, cosine].astype(np.float64)
+
+class Judges:
+    """The product's heads, trained on one split, beside judges that learn next to nothing."""
+
+    def __init__(
+        self,
+        split: Split,
+        featuriser: ConversationFeaturiser,
+        encoder: TextEncoder,
+        shelf: FeatureShelf,
+        folder: Path,
+        *,
+        features: str = AUTO,
+        counterparts: Beside = "auto",
+    ) -> None:
+        """Args: folder: of checkpoints. features, counterparts: as the options of `train`."""
+        self._featuriser, self._shelf = featuriser, shelf
+        parts = balanced_parts(split)
+        rows = shelf.features(
+            featuriser, [each for part in (parts.train, parts.validation) for each in part.conversations()]
+        )
+        self._heads: dict[str, Kept] = {}
+        for name, relations in ((HEAD, False), (SHIPPED, True)):
+            wanted = Wanted(features, counterparts, "answers", Recipe(), relations)
+            # The same heads are found again in the checkpoint.
+            self._heads[name] = Selection(parts, wanted, encoder, shelf, lambda *_: None).best(
+                featuriser, rows, Checkpoint(folder, "fold"), "training"
+            )
+        learned = parts.train.preferred
+        self._words = WordLine.of_pairs(
+            [reply_of(pair.chosen) for pair in learned],
+            [reply_of(pair.rejected) for pair in learned],
+            np.ones(len(learned)),
         )
 
-    for title, some in sets_of(asked, encoder).items():
-        noted.groups[title] += [pair.group for pair in some]
-        for judge in (LENGTH, COSINE, WORDS, HEAD, SHIPPED):
-            said = margins(judge)
-            better, worse = said([pair.chosen for pair in some]), said([pair.rejected for pair in some])
-            noted.right[judge][title] += wins(better - worse).tolist()
+    @property
+    def kept(self) -> str:
+        """The way that was kept, with the weights of the relations."""
+        about = self._heads[SHIPPED].about
+        return f"{about['features']} {about.get('relations', '')}"
+
+    def note(self, sets: Mapping[str, Pairs], noted: Noted) -> None:
+        """Ask everyone about these pairs."""
+        for title, some in sets.items():
+            noted.groups[title] += [pair.group for pair in some]
+            better, worse = (self._values(sides) for sides in _sides(some))
+            for judge, values in better.items():
+                noted.right[judge][title] += wins(values - worse[judge]).tolist()
+
+    def _values(self, sides: Sequence[Conversation]) -> dict[str, Floats]:
+        replies = [reply_of(side) for side in sides]
+        rows = self._shelf.features(self._featuriser, sides).rows([side.digest for side in sides])
+        likeness = rows[:][:, self._featuriser.relations["cosine"]].astype(np.float64)
+        return {
+            LENGTH: np.array([style_of(reply)[0] for reply in replies]),
+            COSINE: likeness,
+            WORDS: self._words(replies),
+            **{name: kept.fitted.heads.raw(rows)[:, 0] for name, kept in self._heads.items()},
+        }
 
 
 def sets_of(asked: Pairs, encoder: TextEncoder) -> Mapping[str, Pairs]:
@@ -183,6 +208,10 @@ def _mean(text: str, encoder: TextEncoder) -> Floats:
     return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-9))
 
 
+def _sides(pairs: Pairs) -> tuple[list[Conversation], list[Conversation]]:
+    return [pair.chosen for pair in pairs], [pair.rejected for pair in pairs]
+
+
 def _styled(pair: Preferred, better: Callable[[str], str], worse: Callable[[str], str]) -> Preferred:
     chosen = with_reply(pair.chosen, better(reply_of(pair.chosen)))
     return Preferred(chosen, with_reply(pair.rejected, worse(reply_of(pair.rejected))), pair.group, pair.row)
@@ -193,20 +222,19 @@ def table(name: str, noted: Noted) -> str:
     shown = Table(f"{name}: share of pairs in the right order [95 %]", ["judge", *SHOWN])
     columns = [column for column in SHOWN if noted.groups[column]]
     for judge, by_set in noted.right.items():
-        shown.add(
-            judge, *(_cell(np.array(by_set[each]), noted.groups[each]) if each in columns else "-" for each in SHOWN)
-        )
+        shown.add(judge, *(cell(by_set[each], noted.groups[each]) if each in columns else "-" for each in SHOWN))
     for other in (HEAD, COSINE):
         gains = {each: np.subtract(noted.right[SHIPPED][each], noted.right[other][each]) for each in columns}
-        cells = (_cell(gains[each], noted.groups[each], "+.3f") if each in columns else "-" for each in SHOWN)
+        cells = (cell(gains[each], noted.groups[each], "+.3f") if each in columns else "-" for each in SHOWN)
         shown.add(f"{SHIPPED} less {other}", *cells)
     sizes = ", ".join(f"{column} {len(noted.groups[column])}" for column in columns)
     kept = "; ".join(f"fold {number}: {way}" for number, way in enumerate(noted.kept, 1))
     return f"{shown.text()}\n\nPairs: {sizes}. Kept, with the weights of the relations: {kept}."
 
 
-def _cell(values: Floats, groups: Sequence[str], form: str = ".3f") -> str:
-    found = share(values, groups)
+def cell(values: Sequence[float] | Floats, groups: Sequence[str], form: str = ".3f") -> str:
+    """The mean of values (n,) with its interval over dialogues."""
+    found = share(np.asarray(values), groups)
     return f"{found.value:{form}} [{found.low:{form}}, {found.high:{form}}]"
 
 

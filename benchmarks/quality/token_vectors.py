@@ -10,6 +10,7 @@ import torch
 from benchmarks.quality.figures import Floats
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.finetune import load_base
+from reward_server.reward_models.sentence_transformer import best_device
 from reward_server.reward_models.style import reply_of, undressed
 from reward_server.reward_models.style_sets import request_of
 
@@ -19,7 +20,7 @@ class TokenLikeness:
 
     def __init__(self, base: str) -> None:
         """Args: base: the encoder of the setting, a folder or a name."""
-        self._model = load_base(base)
+        self._model = load_base(base).to(best_device())
         self._known: dict[str, Floats] = {}
 
     def __call__(self, conversations: Sequence[Conversation]) -> Floats:
@@ -42,6 +43,6 @@ class TokenLikeness:
         with torch.inference_mode():
             found = self._model.encode(order, output_value="token_embeddings", show_progress_bar=False, batch_size=16)
         return {
-            text: torch.nn.functional.normalize(rows[1:-1] if len(rows) > 2 else rows, dim=1).numpy()
+            text: torch.nn.functional.normalize((rows[1:-1] if len(rows) > 2 else rows).float(), dim=1).cpu().numpy()
             for text, rows in zip(order, found, strict=True)
         }

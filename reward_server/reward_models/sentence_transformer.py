@@ -1,9 +1,9 @@
 """Any sentence-transformers model, from a folder or a hub name, as a text encoder.
 
-Texts are encoded one at a time, because with an arbitrary model nothing promises that a vector does not
-depend on its neighbours' padding: slower, but exact. A folder is read as it is; only a hub name that is not
-cached yet makes the library download, and only where the hub answers: asked blindly, the library would try again and
-again for a minute and a half.
+Texts are encoded one at a time, because with an arbitrary model nothing promises that a vector does not depend on its
+neighbours' padding: slower, but exact. They are encoded on the GPU where there is one; the version says so, since a GPU
+rounds otherwise. A folder is read as it is; only a hub name that is not cached yet makes the library download, and only
+where the hub answers: asked blindly, the library would try again and again for a minute and a half.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 
-from reward_server.reward_models.encoder import EncoderUnavailable, Vectors
+from reward_server.reward_models.encoder import METHOD_MARK, EncoderUnavailable, Vectors
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
 HUB_TIMEOUT_S = 5.0
+CPU = "cpu"
+_BLOCK = 1 << 20
 _NOT_HAD = (OSError, ValueError, RuntimeError, KeyError)
 
 
@@ -71,16 +73,25 @@ def load_sentence_transformer(name: str) -> SentenceTransformerEncoder:
             "labs-reward-server[encoders]"
         ) from error
     try:
-        model = loaded(name)
+        device = best_device()
+        model = loaded(name, device)
     except _NOT_HAD as error:
         raise EncoderUnavailable(
             f"--encoder (or LABS_ENCODER) is no model folder and no reachable model name: {name}"
         ) from error
-    return SentenceTransformerEncoder(model, version=f"st/{_identity(name)}/1")
+    method = "" if device == CPU else f"{METHOD_MARK}{device}"
+    return SentenceTransformerEncoder(model, version=f"st/{_identity(name)}/1{method}")
 
 
-def loaded(name: str) -> SentenceTransformer:
-    """A model of the library; `OSError`, `ValueError`, `RuntimeError` or `KeyError` where it cannot be had.
+def best_device() -> str:
+    """`cuda` where there is a GPU, else `cpu`."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else CPU
+
+
+def loaded(name: str, device: str = CPU) -> SentenceTransformer:
+    """A model of the library on a device; `OSError`, `ValueError`, `RuntimeError` or `KeyError` where it cannot be had.
 
     What the library says on the way is not for whoever called a command: the error says it.
     """
@@ -95,13 +106,13 @@ def loaded(name: str) -> SentenceTransformer:
     said.setLevel(logging.ERROR)
     try:
         if Path(name).exists():
-            return SentenceTransformer(name, device="cpu")
+            return SentenceTransformer(name, device=device)
         try:
-            return SentenceTransformer(name, device="cpu", local_files_only=True)
+            return SentenceTransformer(name, device=device, local_files_only=True)
         except _NOT_HAD:
             if not _hub_answers():
                 raise
-        return SentenceTransformer(name, device="cpu")
+        return SentenceTransformer(name, device=device)
     finally:
         said.setLevel(before)
 
@@ -132,5 +143,7 @@ def _identity(name: str) -> str:
     for path in sorted(folder.rglob("*")):
         if path.suffix in {".safetensors", ".bin", ".json"}:
             digest.update(path.name.encode())
-            digest.update(path.read_bytes())
+            with path.open("rb") as file:  # a part of a big model is gigabytes
+                while block := file.read(_BLOCK):
+                    digest.update(block)
     return digest.hexdigest()[:12]

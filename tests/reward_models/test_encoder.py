@@ -22,8 +22,15 @@ import sentence_transformers
 import torch
 from huggingface_hub import constants
 
+from learner.tiny import build_model, build_tokenizer
 from reward_server.reward_models import sentence_transformer
-from reward_server.reward_models.encoder import EncoderMatcher, EncoderUnavailable, TextEncoder, load_encoder
+from reward_server.reward_models.encoder import (
+    EncoderMatcher,
+    EncoderUnavailable,
+    TextEncoder,
+    load_encoder,
+    same_weights,
+)
 from reward_server.reward_models.exactness import Tokens
 from reward_server.reward_models.micro_batcher import MicroBatcher
 from reward_server.reward_models.minilm import TOKENS_PER_PACK, MiniLmEncoder, read_checkpoint
@@ -165,6 +172,39 @@ def test_a_missing_package_is_one_line_that_says_what_to_do(monkeypatch: pytest.
 def test_a_folder_that_holds_no_model_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(EncoderUnavailable, match="LABS_ENCODER"):
         load_encoder(str(tmp_path))
+
+
+def test_a_decoder_from_a_folder_reads_each_text_alone(tmp_path: Path) -> None:
+    tokenizer = build_tokenizer(TEXTS, "qwen")
+    model = build_model(tokenizer, layers=2, width=32, heads=2, context=64, seed=0, family="qwen")
+    model.base_model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    encoder = load_encoder(str(tmp_path))
+    vectors = encoder.encode(TEXTS[:4])
+    assert vectors.shape == (4, encoder.width) == (4, 32)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1.0, abs=1e-5)
+    assert np.array_equal(vectors[::-1], encoder.encode(TEXTS[:4][::-1]))
+    assert np.abs(vectors[0] - vectors[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize(("has_gpu", "device", "ending"), [(True, "cuda", "/1+cuda"), (False, "cpu", "/1")])
+def test_a_model_is_put_on_the_gpu_where_there_is_one_and_its_version_says_so(
+    monkeypatch: pytest.MonkeyPatch, model_folder: Path, has_gpu: bool, device: str, ending: str
+) -> None:
+    put: list[str] = []
+
+    def on_the_processor(name: str, *, device: str) -> sentence_transformers.SentenceTransformer:
+        put.append(device)
+        return make(name, device="cpu")
+
+    make = sentence_transformers.SentenceTransformer
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", on_the_processor)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
+    found = load_encoder(str(model_folder))
+    assert put == [device]
+    assert found.version.endswith(ending)
+    # What was trained on one is served on the other.
+    assert same_weights(found.version, found.version.removesuffix("+cuda"))
 
 
 @pytest.mark.parametrize("answers", [False, True])
