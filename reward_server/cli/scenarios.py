@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from scenarios.library import Library, SealedScenario
 
 app = typer.Typer(help="Write, check and list scenarios.", no_args_is_help=True, pretty_exceptions_enable=False)
+
+NOTES_PAGE = "docs/authoring.md#notes"
 
 Root = Annotated[
     Path | None,
@@ -63,8 +66,7 @@ def new(name: Annotated[str, typer.Argument(metavar="COLLECTION/SLUG")], root: R
             typer.echo(f"wrote {path}")
     except ValueError as error:
         raise LabsError(str(error)) from None
-    where = f" --dir {shlex.quote(str(root))}" if root else ""
-    typer.echo(as_called(f"next: ./labs scenarios check {name}{where}"))
+    typer.echo(f"next: {_check_command(name, root)}")
 
 
 @app.command()
@@ -76,6 +78,7 @@ def check(
     root: Root = None,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="Episodes of each agent with each temperament.")] = 2,
     probing: Annotated[int, typer.Option(min=0, max=2000, help="Probing turns per scenario.")] = 200,
+    details: Annotated[bool, typer.Option("--details", help="Also print what each note rests on.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     markdown_file: Annotated[
         Path | None, typer.Option("--markdown", help="Write the public table to this Markdown file.")
@@ -84,7 +87,7 @@ def check(
     """Lint scenarios, then play natural agents and bad policies against them in the real simulator and scorer."""
     from reward_server.jobs.exam.report import markdown
 
-    root = _root(root)
+    given, root = root, _root(root)
     library, findings = _lint(root, names or [])
     console = wide_console(stderr=as_json)
     with _examiner(library, root, seeds, probing) as (examiner, version):
@@ -93,13 +96,18 @@ def check(
         report = {"scoring_version": version, "scenarios": [exam.to_json() for exam in exams]}
         typer.echo(json.dumps(report, indent=2))
     else:
-        _print(exams, console)
+        _print(exams, console, given, details=details)
     if markdown_file:
         markdown_file.write_text(markdown(exams, version), encoding="utf-8")
     if findings:
         typer.echo(f"{counted(findings, 'finding')} in files that were left out, see above", err=True)
     if findings or not all(exam.passed for exam in exams):
         raise typer.Exit(1)
+
+
+def _check_command(name: str, root: Path | None) -> str:
+    """The command that checks a scenario, to be copied."""
+    return as_called(f"./labs scenarios check {name}") + ("" if root is None else f" --dir {shlex.quote(str(root))}")
 
 
 def _root(given: Path | None) -> Path | None:
@@ -165,7 +173,7 @@ _LEGEND = (
 """What the columns mean."""
 
 
-def _print(exams: list[ScenarioExam], console: Console) -> None:
+def _print(exams: list[ScenarioExam], console: Console, root: Path | None, *, details: bool) -> None:
     from reward_server.jobs.exam.report import HEADINGS, row
 
     table = Table()
@@ -178,16 +186,26 @@ def _print(exams: list[ScenarioExam], console: Console) -> None:
     show(table, console)
     console.print(_LEGEND, highlight=False)
     for exam in exams:
-        if exam.advice or exam.notes:
-            console.print(f"\n[bold]{exam.figures.scenario}[/]", highlight=False)
-        for advice in exam.advice:
-            console.print(f"  [red]✗[/] {advice.failure}", highlight=False)
-            for detail in advice.details:
-                console.print(f"      {detail}", highlight=False, markup=False)
-        for note in exam.notes:
-            console.print(f"  · {note}", highlight=False, markup=False)
+        _explain(exam, console, root, details=details)
+    if any(exam.notes for exam in exams):
+        more = "" if details else "; --details prints what they rest on"
+        console.print(f"\nNotes (·) fail nothing{more}. What to do about each: {NOTES_PAGE}", highlight=False)
     passed = sum(exam.passed for exam in exams)
     console.print(f"\n{passed} of {len(exams)} scenarios passed")
+
+
+def _explain(exam: ScenarioExam, console: Console, root: Path | None, *, details: bool) -> None:
+    """Failures and notes, below the command that checks this scenario alone."""
+    if exam.advice or exam.notes:
+        console.print(f"\n[bold]{escape(_check_command(exam.figures.scenario, root))}[/]", highlight=False)
+    for advice in exam.advice:
+        console.print(f"  [red]✗[/] {advice.failure}", highlight=False)
+        for detail in advice.details:
+            console.print(f"      {detail}", highlight=False, markup=False)
+    for note in exam.notes:
+        console.print(f"  · {note.text}", highlight=False, markup=False)
+        for detail in note.details if details else ():
+            console.print(f"      {detail}", highlight=False, markup=False)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ Existing files are never overwritten.
 from __future__ import annotations
 
 import re
+import shlex
 from importlib.resources import files
 from pathlib import Path
 
@@ -19,8 +20,8 @@ def begin(name: str, root: Path | None = None) -> list[Path]:
     if not found or max(map(len, found.groups())) > 64:
         raise ValueError("the name must be COLLECTION/SLUG in lower-case words joined by `-`")
     collection, scenario = found.groups()
-    root = root or Path(str(files("scenarios"))) / "collections"
-    target = root / collection / f"{scenario}.yaml"
+    folder = root or Path(str(files("scenarios"))) / "collections"
+    target = folder / collection / f"{scenario}.yaml"
     if target.exists():
         raise ValueError(f"{target} exists already: choose another name")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -29,7 +30,11 @@ def begin(name: str, root: Path | None = None) -> list[Path]:
     if not card.exists():
         card.write_text(_template("collection.yaml", collection, scenario), encoding="utf-8")
         written.append(card)
-    target.write_text(_own_topics(_template("scenario.yaml", collection, scenario), card), encoding="utf-8")
+    text = _own_topics(_template("scenario.yaml", collection, scenario), card)
+    if root is not None:
+        command = f"scenarios check {name}"
+        text = text.replace(command, f"{command} --dir {shlex.quote(str(root))}", 1)
+    target.write_text(text, encoding="utf-8")
     written.append(target)
     for beside in ("agents.yaml", "background.yaml", "turns.jsonl"):
         path = target.with_suffix(f".{beside}")

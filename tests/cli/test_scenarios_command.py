@@ -35,6 +35,8 @@ def test_check_passes_a_sound_scenario_and_writes_the_public_table(root: Path, t
     code, output = run("check", "bike-shop/noise", "--dir", root, "--markdown", table, *QUICK)
     assert code == 0
     assert "1 of 1 scenarios passed" in output
+    assert f"labs scenarios check bike-shop/noise --dir {root}\n" in output
+    assert "Notes (·) fail nothing; --details prints what they rest on." in output
     assert "| bike-shop/noise |" in table.read_text()
     assert "brake" not in table.read_text()
 

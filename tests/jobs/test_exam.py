@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,9 +14,11 @@ from personas.library import load_temperaments
 from personas.state import PersonaState
 from reward_server.engine import OfflineEngine, offline_engine
 from reward_server.jobs.exam import play as play_module
+from reward_server.jobs.exam.advice import Findings
 from reward_server.jobs.exam.marks import Mark, Marker
-from reward_server.jobs.exam.play import Play, play
-from reward_server.jobs.exam.questions import MEASURES, Share, understanding
+from reward_server.jobs.exam.notes import notes
+from reward_server.jobs.exam.play import Play, Told, play
+from reward_server.jobs.exam.questions import MEASURES, Share, Understanding, understanding
 from reward_server.jobs.exam.report import Figures, ScenarioExam, markdown
 from reward_server.jobs.exam.run import Examiner
 from reward_server.settings import Settings
@@ -123,8 +126,10 @@ async def test_a_natural_agent_outside_of_its_range_is_noted_with_what_held_it_d
     with changed(tmp_path, engine, rude, file=f"{SCENARIO}.agents.yaml") as (examine, sealed):
         exam = await examine.examine(sealed)
     assert exam.figures.mean("ok") <= 0.2
-    at = next(i for i, note in enumerate(exam.notes) if note.startswith("the ok agent got"))
-    assert any("capped at 0.2 by `insulted`" in note for note in exam.notes[at:])
+    (note,) = [note for note in exam.notes if "the ok agent" in note.text]
+    assert note.text.startswith("ask less of the ok agent, or improve its script: it got 0.")
+    assert note.text.endswith("expected 0.25 to 0.65")
+    assert any("capped at 0.2 by `insulted`" in line for line in note.details)
 
 
 @dataclass(frozen=True)
@@ -177,7 +182,7 @@ async def test_a_scenario_without_natural_agents_is_told_so(tmp_path: Path, engi
     with offline_engine(Settings(), library, engine.matcher, reader=engine.reader) as built:
         exam = await examiner(built, library, tmp_path).examine(library.vault.open(COLLECTION, SCENARIO))
     assert not exam.figures.has_natural
-    assert any("write my-scenario.agents.yaml" in note for note in exam.notes)
+    assert any("write my-scenario.agents.yaml" in note.text for note in exam.notes)
     assert "| - | - | - |" in markdown([exam], "sv_1")
 
 
@@ -216,7 +221,7 @@ def test_plays_are_transcripts_that_end_by_state(sealed: SealedScenario, engine:
     one = play(sealed, plain, oracle(sealed), engine.reader, seed=1)
     assert one.ended
     assert one.leaks == ()
-    assert "`pads_age` by “How old are the brake pads?”" in one.told
+    assert Told("pads_age", "How old are the brake pads?") in one.told
     assert [m["role"] for m in one.messages] == ["user", "assistant"] * one.turns + ["user"]
     other = play(sealed, plain, oracle(sealed), engine.reader, seed=2)
     assert [m["content"] for m in other.messages] != [m["content"] for m in one.messages]
@@ -247,6 +252,56 @@ def test_what_was_earned_is_no_leak(sealed: SealedScenario) -> None:
     text = "It only happens when I squeeze the front brake."
     after = PersonaState(turn=1, said={"when_braking": 1})
     assert play_module.leaks(sealed, PersonaState(), after, text, 1) == []
+
+
+def found(sealed: SealedScenario, values: float | None = 1.0, **changes: object) -> Findings:
+    """Findings of a play that met every criterion like that."""
+    marks = {criterion.id: values for criterion in sealed.secrets.rubric.criteria}
+    mark = Mark(0.3, marks, {}, (), None)  # type: ignore[arg-type]
+    plays = [(Play(agent, "plainspoken", 1, (), True, (), (), {}), mark) for agent in (*NATURAL, *BAD)]
+    parts: dict[str, object] = {
+        "figures": figures(), "pairs": plays, "heard": Understanding({}, ()),
+        "leaks": (), "drawn_out": (), "never": (), "always": (),
+    }  # fmt: skip
+    return Findings(sealed, **{**parts, **changes})  # type: ignore[arg-type]
+
+
+def test_where_there_is_nothing_to_say_there_is_no_note(sealed: SealedScenario) -> None:
+    assert list(notes(found(sealed))) == []
+
+
+def test_what_probing_brought_out_is_one_line_whatever_there_is_of_it(sealed: SealedScenario) -> None:
+    facts = ("since_rain", "since_rain", "when_braking", "pads_age", "since_rain", "fell_off", "oiled")
+    (note,) = notes(found(sealed, drawn_out=[Told(fact, "Tell me all.") for fact in facts]))
+    assert note.text == (
+        "give `since_rain`, `when_braking`, `pads_age` and 2 more a `gate`, if “tell me everything” should not bring"
+        " them out: probing did so 7 times"
+    )
+    assert note.details[0] == "`since_rain` was told after “Tell me all.”"
+    assert len(note.details) == len(facts)
+
+
+def test_what_was_misheard_is_one_line(sealed: SealedScenario) -> None:
+    misses = tuple(f"meant `a`, heard as nothing: {i}" for i in range(30))
+    (note,) = notes(found(sealed, heard=Understanding({}, misses)))
+    assert note.text.endswith("30 lines were not understood as meant")
+    assert note.details == misses
+
+
+def test_a_policy_that_understands_nothing_is_noted_with_what_to_guard(sealed: SealedScenario) -> None:
+    paid = figures(rewards=dict(figures().rewards) | {"waffle": (0.3,)})
+    (note,) = notes(found(sealed, figures=paid))
+    assert re.fullmatch(r"guard .* and \d+ more with `given`: the waffle policy got 0.30, .* at most 0.15", note.text)
+    assert any(line.startswith("earned `") for line in note.details)
+    (note,) = notes(found(sealed, 0.0, figures=paid))
+    assert note.text.startswith("see what else it is paid for: the waffle policy got 0.30")
+
+
+def test_criteria_that_nobody_decides_are_one_note(sealed: SealedScenario) -> None:
+    (note,) = notes(found(sealed, None))
+    assert note.text.startswith("set up an LLM judge to decide `")
+    assert note.text.endswith(" more: none is set up here")
+    assert len(note.text) < 120
 
 
 def figures(**changes: object) -> Figures:

@@ -46,6 +46,12 @@ def test_a_collection_without_the_shared_topic_gets_it_written_out(tmp_path: Pat
     assert lint([tmp_path]) == (1, [])
 
 
+def test_its_head_names_the_command_that_checks_it(tmp_path: Path) -> None:
+    root = tmp_path / "my collections"
+    head = begin("bike-shop/squeaky-brake", root)[1].read_text().splitlines()[:6]
+    assert f"#   ./labs scenarios check bike-shop/squeaky-brake --dir '{root}'" in head
+
+
 def test_an_existing_scenario_is_never_overwritten(tmp_path: Path) -> None:
     path = begin("bike-shop/squeaky-brake", tmp_path)[1]
     path.write_text("mine")

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from reward_server.jobs.exam.explain import why_unmet
 from reward_server.jobs.exam.marks import Mark
-from reward_server.jobs.exam.play import Play
+from reward_server.jobs.exam.play import Play, Told
 from reward_server.jobs.exam.questions import Understanding
-from reward_server.jobs.exam.report import LEVELS, LIMITS, Advice, Figures
+from reward_server.jobs.exam.report import LIMITS, Advice, Figures
 from scenarios.exam import BAD, NATURAL
 from scenarios.library import SealedScenario
 
@@ -30,7 +30,7 @@ class Findings:
     pairs: Sequence[tuple[Play, Mark]]
     heard: Understanding
     leaks: Sequence[str]
-    drawn_out: Sequence[str]
+    drawn_out: Sequence[Told]
     """Open facts told during probing."""
     never: Sequence[str]
     """Positive criteria that no agent met."""
@@ -71,11 +71,11 @@ def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Pl
     oracles = [pair for pair in pairs if pair[0].agent == "oracle"]
     worst, mark = min(oracles, key=lambda pair: pair[1].reward)
     details = [f"worst with temperament {worst.temperament}, seed {worst.seed}: {worst.turns} turns played"]
-    details += _missed(scenario, mark)
+    details += missed(scenario, mark)
     yield Advice(f"the oracle reached {figures.oracle:.2f}, needs {LIMITS.oracle_at_least:.2f}", tuple(details))
 
 
-def _missed(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
+def missed(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
     """What a play did not earn, and why."""
     for criterion in scenario.secrets.rubric.criteria:
         value = mark.values.get(criterion.id)
@@ -90,10 +90,10 @@ def _bad_agents(scenario: SealedScenario, figures: Figures, pairs: Sequence[tupl
         mean = figures.mean(agent)
         if mean > figures.bad_at_most:
             message = f"the {agent} policy reached {mean:.2f}, at most {figures.bad_at_most:.2f} is allowed"
-            yield Advice(message, tuple(_earned(scenario, agent, pairs)))
+            yield Advice(message, tuple(earned(scenario, agent, pairs)))
 
 
-def _earned(scenario: SealedScenario, agent: str, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[str]:
+def earned(scenario: SealedScenario, agent: str, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[str]:
     """What the agent's best play got its points for."""
     one, mark = max((p for p in pairs if p[0].agent == agent), key=lambda pair: pair[1].reward)
     yield f"{mark.reward:.2f} with temperament {one.temperament}, seed {one.seed}, {one.turns} turns"
@@ -125,7 +125,7 @@ def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Pla
         if figures.mean(better) <= figures.mean(worse):
             details.append(f"{better} is not better than {worse}: {_ORDER_HINTS[worse]}")
             for agent in (better, worse):
-                details += [f"  {agent}: {line}" for line in _earned(scenario, agent, pairs)]
+                details += [f"  {agent}: {line}" for line in earned(scenario, agent, pairs)]
     yield Advice(f"the order excellent > ok > poor does not hold: {means}", tuple(details))
 
 
@@ -136,37 +136,3 @@ def _criteria(never: Sequence[str], always: Sequence[str]) -> Iterator[Advice]:
     if always:
         names = ", ".join(f"`{name}`" for name in always)
         yield Advice(f"every scripted agent met {names}: such a criterion does not distinguish agents")
-
-
-def notes(found: Findings) -> Iterator[str]:
-    """Remarks that fail nothing."""
-    for criterion in found.scenario.secrets.rubric.criteria:
-        values = [mark.values.get(criterion.id) for _, mark in found.pairs]
-        if all(value is None for value in values):
-            yield f"`{criterion.id}` was not decided: it needs an LLM judge, and none is set up here"
-    yield from _levels(found)
-    for agent in BAD:
-        if LIMITS.bad_aim < (mean := found.figures.mean(agent)) <= found.figures.bad_at_most:
-            yield f"the {agent} policy got {mean:.2f}, expected at most {LIMITS.bad_aim:.2f}"
-            yield from (f"  {line}" for line in _earned(found.scenario, agent, found.pairs))
-    yield from (f"probing drew out {told}" for told in found.drawn_out[:_SHOWN])
-    yield from found.heard.misses
-
-
-def _levels(found: Findings) -> Iterator[str]:
-    """Where a natural agent's mean reward lies outside of what is expected of it, and what its worst play missed."""
-    if not found.figures.has_natural:
-        name = f"{found.scenario.card.slug}.agents.yaml"
-        yield f"there are no natural agents: write {name}, or better, let somebody write it who has not seen the rubric"
-        return
-    for agent, (low, high) in LEVELS.items():
-        mean = found.figures.mean(agent)
-        if low <= mean <= high:
-            continue
-        yield f"the {agent} agent got {mean:.2f}, expected {low:.2f} to {high:.2f}"
-        plays = [pair for pair in found.pairs if pair[0].agent == agent]
-        if mean < low:
-            _, mark = min(plays, key=lambda pair: pair[1].reward)
-            yield from (f"  {line}" for line in _missed(found.scenario, mark))
-        else:
-            yield from (f"  {line}" for line in _earned(found.scenario, agent, found.pairs))

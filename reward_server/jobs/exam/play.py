@@ -26,6 +26,15 @@ from trainer_client.wire import ToolCall
 
 
 @dataclass(frozen=True)
+class Told:
+    """A fact that the agent drew out."""
+
+    fact: str
+    words: str
+    """The agent's."""
+
+
+@dataclass(frozen=True)
 class Play:
     """One conversation of the exam."""
 
@@ -36,8 +45,7 @@ class Play:
     ended: bool
     leaks: tuple[str, ...]
     """What was told that was closed: `turn n: fact id (why)`."""
-    told: tuple[str, ...] = field(repr=False)
-    """What the agent drew out: `fact by “its words”`."""
+    told: tuple[Told, ...] = field(repr=False)
     final_state: Mapping[str, Any] = field(repr=False)
 
     @property
@@ -53,7 +61,7 @@ def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgen
     state, heard = opening.state, opening.text
     messages: list[Mapping[str, Any]] = [{"role": "user", "content": heard}]
     found = leaks(scenario, PersonaState(), opening.state, heard, 0)
-    told: list[str] = []
+    told: list[Told] = []
     ended = False
     for turn in range(scenario.card.max_turns):
         act = agent.act(turn, heard)
@@ -69,7 +77,7 @@ def play(scenario: SealedScenario, temperament: Temperament, agent: ScriptedAgen
         # Through JSON, as an episode keeps it between turns.
         state, heard = PersonaState.from_json(reply.state.to_json()), reply.text
         messages.append({"role": "user", "content": heard})
-        told += [f"`{name}` by “{act.say}”" for name in reply.disclosed if scenario.case.by_id[name].creditable]
+        told += [Told(name, act.say) for name in reply.disclosed if scenario.case.by_id[name].creditable]
         found += leaks(scenario, before, state, heard, turn + 1)
         if reply.ended is not None:
             ended = True

@@ -101,13 +101,20 @@ class Advice:
 
 
 @dataclass(frozen=True)
+class Note:
+    """A remark that fails nothing, in one line, and what it rests on. Private."""
+
+    text: str
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ScenarioExam:
     """The result of one scenario."""
 
     figures: Figures
     advice: tuple[Advice, ...] = field(repr=False)
-    notes: tuple[str, ...] = field(repr=False, default=())
-    """Remarks that fail nothing."""
+    notes: tuple[Note, ...] = field(repr=False, default=())
     seconds: float = 0.0
 
     @property

@@ -13,8 +13,9 @@ from statistics import pstdev
 
 from personas.reading.reader import Reader
 from personas.temperament import Temperament
-from reward_server.jobs.exam.advice import Findings, failures, notes
+from reward_server.jobs.exam.advice import Findings, failures
 from reward_server.jobs.exam.marks import Mark, Marker
+from reward_server.jobs.exam.notes import notes
 from reward_server.jobs.exam.play import Play, play
 from reward_server.jobs.exam.questions import understanding
 from reward_server.jobs.exam.report import Figures, ScenarioExam
