@@ -29,7 +29,8 @@ from reward_server.llm.transport import (
     silence,
     timeout_of,
 )
-from reward_server.webhooks.addresses import RefusedAddress, Unresolved, resolve
+from reward_server.settings import PREFIX
+from reward_server.webhooks.addresses import InnerAddress, RefusedAddress, Unresolved, resolve
 from trainer_client.wire import Message, ToolCall
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 1_048_576
 NO_KEY = "none"
 """Servers without keys take any; the SDK wants one."""
+ALLOWING = f"{PREFIX}AGENT_PRIVATE_ADDRESSES"
+"""The setting that allows endpoints in the server's own network."""
 CAUSES: Mapping[FailureKind, str] = {
     FailureKind.RATE_LIMITED: "it limits the rate (429)",
     FailureKind.OVERLOADED: "it answered with a server error",
@@ -128,6 +131,8 @@ class Endpoints:
             target = await resolve(place.base_url, private=private)
         except Unresolved:
             raise AgentFailed.because("its name has no address") from None
+        except InnerAddress:
+            raise AgentFailed.because(f"its address is allowed only with {ALLOWING}=true") from None
         except RefusedAddress:
             raise AgentFailed.because("its address is not allowed here") from None
         # Made for each turn: the address is a part of it. The pool is not, and the environment's proxies play no part.

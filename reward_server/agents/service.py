@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from reward_server.access import scenario_for
-from reward_server.agents.endpoint import AgentTurn, Endpoints, Place
+from reward_server.agents.endpoint import ALLOWING, AgentTurn, Endpoints, Place
 from reward_server.agents.sealing import Sealer, Unsealable
 from reward_server.agents.telling import system_prompt, told, tools_of
 from reward_server.clock import Clock, to_iso
@@ -16,7 +16,7 @@ from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.store.agent_records import AgentRow
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store
-from reward_server.webhooks.addresses import RefusedAddress, Unresolved, resolve
+from reward_server.webhooks.addresses import InnerAddress, RefusedAddress, Unresolved, resolve
 from scenarios.library import Catalog, PublicScenario
 from trainer_client.wire import AgentChatRequest, AgentRequest, Message
 
@@ -112,6 +112,8 @@ class AgentService:
             target = await resolve(url, private=self._private)
         except Unresolved:
             return  # it may have one by the time there is something to ask
+        except InnerAddress as inner:
+            raise InvalidRequest(errors=[FieldProblem(("base_url",), inner.allowed_by(ALLOWING))]) from None
         except RefusedAddress as refused:
             raise InvalidRequest(errors=[FieldProblem(("base_url",), str(refused))]) from None
         if target.url.query:

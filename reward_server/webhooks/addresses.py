@@ -25,6 +25,14 @@ class RefusedAddress(Exception):  # noqa: N818 (it is an outcome, no accident)
     """A URL that nothing is sent to; the text says what is wrong with it."""
 
 
+class InnerAddress(RefusedAddress):
+    """It is refused only because the operator has not allowed private and loopback addresses and http."""
+
+    def allowed_by(self, setting: str) -> str:
+        """What is wrong, and the setting with which the operator would allow it."""
+        return f"{self} The operator of the server can allow it with {setting}=true."
+
+
 class Unresolved(RefusedAddress):
     """The name has no address at the moment."""
 
@@ -51,6 +59,7 @@ def checked_url(text: str, *, private: bool) -> httpx2.URL:
     """The URL, if it is one that something might be sent to.
 
     Raises:
+        InnerAddress: it is not, but would be with `private`.
         RefusedAddress: it is not.
     """
     try:
@@ -59,8 +68,10 @@ def checked_url(text: str, *, private: bool) -> httpx2.URL:
         raise RefusedAddress("Is not a URL.") from None
     if len(text) > MAX_URL_CHARACTERS or not url.host or url.userinfo or url.fragment:
         raise RefusedAddress("Must be an absolute URL without a user, a password and a fragment.")
-    if url.scheme != "https" and not (private and url.scheme == "http"):
+    if url.scheme not in ("https", "http"):
         raise RefusedAddress("Must be an https URL.")
+    if url.scheme == "http" and not private:
+        raise InnerAddress("Must be an https URL.")
     return url
 
 
@@ -69,6 +80,7 @@ async def resolve(text: str, *, private: bool) -> Target:
 
     Raises:
         Unresolved: the name has no address.
+        InnerAddress: it is no place to send to, but would be with `private`.
         RefusedAddress: it is no place to send to.
     """
     url = checked_url(text, private=private)
@@ -79,8 +91,10 @@ async def resolve(text: str, *, private: bool) -> Target:
     except (OSError, UnicodeError, TimeoutError):
         raise Unresolved("The name has no address.") from None
     addresses = [ipaddress.ip_address(entry[4][0]) for entry in found]
-    if not addresses or not all(is_allowed(address, private=private) for address in addresses):
-        raise RefusedAddress("Must not point to a private, loopback, link-local or reserved address.")
+    if not addresses or not all(is_allowed(address, private=True) for address in addresses):
+        raise RefusedAddress("Must not point to a link-local, multicast or unspecified address.")
+    if not all(is_allowed(address, private=private) for address in addresses):
+        raise InnerAddress("Must not point to a private, loopback or reserved address.")
     return Target(url, str(addresses[0]))
 
 

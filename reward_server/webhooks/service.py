@@ -11,15 +11,18 @@ from reward_server.coordination.idempotency import Idempotency, Keep
 from reward_server.coordination.lab import Lab
 from reward_server.errors import Conflict, FieldProblem, InvalidRequest, WebhookNotFound
 from reward_server.ids import IdPrefix, new_id
+from reward_server.settings import PREFIX
 from reward_server.store.records import DeliveryRow, PageEnd, WebhookRow
 from reward_server.store.store import Store
-from reward_server.webhooks.addresses import RefusedAddress, Unresolved, resolve
+from reward_server.webhooks.addresses import InnerAddress, RefusedAddress, Unresolved, resolve
 from reward_server.webhooks.events import TEST, Event, message
 from reward_server.webhooks.signing import secret_of
 from trainer_client.wire import WebhookRequest
 
 MOST = 20
 """Webhooks of a lab."""
+ALLOWING = f"{PREFIX}WEBHOOK_PRIVATE_ADDRESSES"
+"""The setting that allows receivers in the server's own network."""
 Body = dict[str, Any]
 
 
@@ -100,6 +103,8 @@ class WebhookService:
             await resolve(url, private=self._private)
         except Unresolved:
             return  # it may have one by the time there is something to send
+        except InnerAddress as inner:
+            raise InvalidRequest(errors=[FieldProblem(("url",), inner.allowed_by(ALLOWING))]) from None
         except RefusedAddress as refused:
             raise InvalidRequest(errors=[FieldProblem(("url",), str(refused))]) from None
 

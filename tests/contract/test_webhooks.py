@@ -203,6 +203,8 @@ async def test_inner_addresses_are_refused_when_added_and_when_sent(labs: Client
     for url in ("http://8.8.8.8/x", "https://127.0.0.1/x", "https://169.254.169.254/x", "https://localhost/x", "x"):
         data = assert_error(await labs.call("POST", "/webhooks", {"url": url}), 400, "invalid_request")
         assert data["errors"][0]["loc"] == ["url"]
+        never = url in ("https://169.254.169.254/x", "x")  # no setting allows these
+        assert ("LABS_WEBHOOK_PRIVATE_ADDRESSES=true" in data["errors"][0]["msg"]) is not never
     assert_error(
         await labs.call("POST", "/webhooks", {"url": "https://8.8.8.8/x", "events": ["all"]}), 400, "invalid_request"
     )
