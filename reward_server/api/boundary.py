@@ -36,6 +36,8 @@ _GONE = 499
 """Not sent: how a request that its client gave up is counted."""
 
 PROBES = frozenset(("/healthz", "/readyz"))
+ASKED_BY_MACHINES = PROBES | {"/metrics"}
+"""Routes that orchestrators and Prometheus ask every few seconds: in the log, only where they failed."""
 TURNED_AWAY_AFTER_S = 0.4
 """On average: how long somebody who gets no place waits to hear so. It costs a timer, asking again costs the loop."""
 OVERLOAD_LOGGED_EVERY_S = 5.0
@@ -197,7 +199,9 @@ class _Exchange:
         metrics.request_seconds.labels(template, method).observe(duration_s)
         if self._state["trace"].get("code") == StoreUnavailable.code:
             metrics.store_errors.inc()
-        log.info(
+        failed = not 200 <= self._status < 400
+        tell = log.info if failed or template not in ASKED_BY_MACHINES else log.debug
+        tell(
             "request",
             request_id=self._request_id,
             method=method,

@@ -47,6 +47,16 @@ async def test_a_request_is_logged_with_the_id_of_its_key_and_never_the_key(hous
     assert secret not in house.logs.getvalue()
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+async def test_probes_that_succeed_have_no_line_and_those_that_fail_have(house: House, path: str) -> None:
+    async with house.client() as client:
+        for method in ("GET", "HEAD"):
+            assert (await client.http.request(method, path)).status_code == 200
+        assert lines(house, path) == []
+        await client.http.post(path)
+    assert [line["status"] for line in lines(house, path)] == [405]
+
+
 async def test_what_a_client_writes_in_place_of_an_episode_is_not(labs: Client, house: House) -> None:
     await labs.call("GET", "/episodes/ep_quokka-wrote-this")
     [line] = lines(house, "/api/v1/episodes/{episode_id}")
