@@ -1,7 +1,7 @@
 """Maps what went wrong to a status and the error envelope; the only place where both are known.
 
 The envelope is `{"message", "data": {"request_id", "code", "errors"?}}`. It never repeats what the
-caller sent: of a validation error only the place and the kind of problem go out.
+caller sent: of a validation error only the place, the kind of problem and the size of what was sent go out.
 """
 
 from __future__ import annotations
@@ -90,11 +90,8 @@ def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | N
 
 
 def problems_of(error: ValidationError | RequestValidationError) -> list[FieldProblem]:
-    """Place and kind of each problem, without the input that pydantic's own list carries."""
-    if isinstance(error, ValidationError):
-        details = error.errors(include_url=False, include_input=False)
-    else:
-        details = list(error.errors())
+    """Place and kind of each problem, without the input: of that, only size and type are told."""
+    details = error.errors(include_url=False) if isinstance(error, ValidationError) else error.errors()
     return [FieldProblem(_shown(detail["loc"]), in_words(detail)) for detail in details[:MAX_PROBLEMS]]
 
 

@@ -1,7 +1,7 @@
 """What is wrong with a field, in words of this API: those of the validating library speak of its own insides.
 
-Nothing of what the caller sent is in them. Messages of our own validators are kept. Of kinds of problems that nobody
-foresaw only the place is told: the library's words for some of them repeat the input.
+Nothing of what the caller sent is in them but its size and its type. Messages of our own validators are kept. Of kinds
+of problems that nobody foresaw only the place is told: the library's words for some of them repeat the input.
 """
 
 from __future__ import annotations
@@ -42,7 +42,17 @@ _SIZES: Mapping[str, tuple[str, str, str]] = {
     "string_too_short": ("at least", "min_length", "character/characters"),
     "string_too_long": ("at most", "max_length", "character/characters"),
 }
-
+_TYPES: Mapping[type, str] = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+"""Of JSON values."""
+_WRONG_TYPE = frozenset(("string_type", "list_type", "dict_type"))
 
 _UNFORESEEN = "Is not valid."
 
@@ -57,7 +67,15 @@ def in_words(detail: Mapping[str, Any]) -> str:
         if kind in _SIZES:
             bound, name, words = _SIZES[kind]
             one, many = words.split("/")
-            return f"Must have {bound} {context[name]} {one if context[name] == 1 else many}."
-        return _TEXTS[kind].format(**context)
+            limit = f"Must have {bound} {context[name]:,} {one if context[name] == 1 else many}"
+            return f"{limit}{_size_of(detail.get('input'))}."
+        text = _TEXTS[kind].format(**context)
+        sent = _TYPES.get(type(detail.get("input"))) if kind in _WRONG_TYPE and "input" in detail else None
+        return text if sent is None else f"{text.removesuffix('.')}, not {sent}."
     except (KeyError, ValueError, TypeError):
         return _UNFORESEEN
+
+
+def _size_of(sent: object) -> str:
+    """How much was sent, unless it was nothing."""
+    return f", this has {len(sent):,}" if isinstance(sent, str | list) and sent else ""

@@ -13,7 +13,7 @@ from reward_server.api.errors import problems_of
 from reward_server.api.problems import _SIZES, _TEXTS, in_words
 from reward_server.api.routes.episodes import EpisodeQuery
 from reward_server.errors import InvalidRequest
-from trainer_client.wire import CompareRequest, CreateEpisodeRequest, EvaluateRequest, RankRequest
+from trainer_client.wire import CompareRequest, CreateEpisodeRequest, EvaluateRequest, RankRequest, TurnRequest
 
 WHERE = {"collection_slug": "c", "scenario_slug": "s"}
 SAID = [{"role": "user", "content": "quokka"}]
@@ -29,6 +29,8 @@ def config(**fields: Any) -> dict[str, Any]:
 
 
 TWICE = [{"id": "quokka", "messages": SAID}] * 2
+PARTS = "Must be text, or a list of text parts and nothing else."
+NO_CONTENT = "Is required: text of at most 10,000 characters; only a message with `tool_calls` may leave it out."
 RUBRIC = [{"judge": "rubric"}]
 
 
@@ -36,12 +38,23 @@ RUBRIC = [{"judge": "rubric"}]
     ("model", "sent", "told"),
     [
         (RankRequest, {**WHERE, "responses": TWICE}, "Ids must differ."),
-        (RankRequest, {**WHERE, "responses": TWICE[:1]}, "Must have at least 2 entries."),
+        (RankRequest, {**WHERE, "responses": TWICE[:1]}, "Must have at least 2 entries, this has 1."),
         (EvaluateRequest, {**WHERE, "messages": []}, "Must have at least 1 entry."),
         (EvaluateRequest, WHERE, "Is required."),
         (EvaluateRequest, {**EVALUATE, "quokka": 1}, "Is not a known field."),
-        (EvaluateRequest, {**EVALUATE, "messages": "quokka"}, "Must be a list."),
-        (EvaluateRequest, {**WHERE, "messages": [{"role": "user", "content": 3}]}, "Must be text."),
+        (EvaluateRequest, {**EVALUATE, "messages": "quokka"}, "Must be a list, not text."),
+        (EvaluateRequest, {**WHERE, "messages": [{"role": "user", "content": 3}]}, "Must be text, not a number."),
+        (EvaluateRequest, {**WHERE, "messages": [{"role": "user", "content": {}}]}, "Must be text, not an object."),
+        (EvaluateRequest, {**WHERE, "messages": [{"role": "user", "content": [{}]}]}, PARTS),
+        (EvaluateRequest, {**WHERE, "messages": [{"role": "user", "content": None}]}, NO_CONTENT),
+        (EvaluateRequest, {**WHERE, "messages": [{"role": "user"}]}, NO_CONTENT),
+        (
+            EvaluateRequest,
+            {**WHERE, "messages": [{"role": "user", "content": "q" * 12_345}]},
+            "Must have at most 10,000 characters, this has 12,345.",
+        ),
+        (EvaluateRequest, {**WHERE, "messages": SAID * 600}, "Must have at most 512 entries, this has 600."),
+        (TurnRequest, {"messages": SAID * 133}, "Must have at most 132 entries, this has 133."),
         (EvaluateRequest, {**EVALUATE, "normalization_key": ""}, "Must have at least 1 character."),
         (EvaluateRequest, {**EVALUATE, "agent_role": "quokka"}, "Must be 'assistant' or 'user'."),
         (EvaluateRequest, {**EVALUATE, "normalization_windows": ["quokka"]}, r"Must match ^\d+[dwmn]$."),
@@ -61,6 +74,13 @@ def test_a_problem_in_words(model: type[BaseModel], sent: Any, told: str) -> Non
     with pytest.raises(InvalidRequest) as refused:
         parse(model, json.dumps(sent).encode())
     assert [problem.msg for problem in refused.value.errors] == [told]
+
+
+@pytest.mark.parametrize("message", [{"role": "user"}, {"role": "user", "content": "q" * 10_001}])
+def test_a_problem_of_a_message_names_the_field(message: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        parse(EvaluateRequest, json.dumps({**WHERE, "messages": [*SAID, message]}).encode())
+    assert [problem.loc for problem in refused.value.errors] == [("messages", 1, "content")]
 
 
 def test_a_body_that_is_no_json_says_where() -> None:

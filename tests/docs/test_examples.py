@@ -172,9 +172,11 @@ def test_what_the_api_page_says_of_turns_without_words_and_content_that_is_no_te
     turns = f"{server.url}/api/v1/episodes/{episode}/turns"
     counted = httpx2.post(turns, json={"messages": [{"role": "user", "content": ""}]}, timeout=30)
     assert (counted.status_code, counted.json()["turn"], counted.json()["reward"]) == (200, 1, 0.0)
-    for content in (None, [{"type": "image_url", "image_url": {"url": "x"}}]):
+    picture = [{"type": "image_url", "image_url": {"url": "x"}}]
+    for content, said in ((None, "Is required: text"), (picture, "Must be text, or a list of text parts")):
         refused = httpx2.post(turns, json={"messages": [{"role": "user", "content": content}]}, timeout=30)
-        assert (refused.status_code, refused.json()["data"]["errors"][0]["msg"]) == (400, "Must be text.")
+        assert refused.status_code == 400
+        assert refused.json()["data"]["errors"][0]["msg"].startswith(said)
 
 
 @pytest.mark.slow

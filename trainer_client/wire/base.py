@@ -9,7 +9,16 @@ import math
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import from_json
 
 MAX_CONTENT_CHARACTERS = 10_000
@@ -134,10 +143,21 @@ class Message(BaseModel):
         if not isinstance(value, dict) or isinstance(value.get("content"), str):
             return value
         content = value.get("content")
-        if content is None and value.get("tool_calls"):
-            return {**value, "content": ""}
+        if content is None:
+            return {**value, "content": "" if value.get("tool_calls") else None}
         if isinstance(content, list) and all(map(_is_text_part, content)):
             return {**value, "content": "\n".join(part["text"] for part in content)}
+        return value
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _told_of_the_field(cls, value: object) -> object:
+        """What `_as_text` could not read, in words of this field."""
+        if value is None:
+            limit = f"text of at most {MAX_CONTENT_CHARACTERS:,} characters"
+            raise ValueError(f"is required: {limit}; only a message with `tool_calls` may leave it out")
+        if isinstance(value, list):
+            raise ValueError("must be text, or a list of text parts and nothing else")  # noqa: TRY004 (pydantic's own)
         return value
 
 
