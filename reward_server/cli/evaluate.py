@@ -13,6 +13,7 @@ from rich.console import Console
 
 from reward_server.cli.interruption import interruption_told
 from reward_server.cli.progress import shown
+from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest, LabsError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def evaluate(
 
     task = task_of(collection, scenario, format_name, agent_role, agent_speaker)
     settings = load_settings({"data": data})
-    console = Console()
+    console = wide_console()
     with interruption_told(out, partial(holds_results, out)):
         library = library_of(root or settings.scenarios, collection, scenario)
         summary = _run(source, task, library, settings, out, limit, resume, persona_answers, console)

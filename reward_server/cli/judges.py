@@ -98,7 +98,7 @@ def agree(
     if not force:
         refuse_written(out)
     entries = read(source, Reading(collection, scenario, scale))
-    console = Console()
+    console = wide_console()
     if entries[0].sides[0].scores:
         if judge:
             raise InvalidRequest("The rows already contain scores: leave out --judge.")

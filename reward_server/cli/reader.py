@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from reward_server.cli.progress import shown
+from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def train(
     if unknown := left_out - set(library.catalog.collections):
         raise InvalidRequest(f"there is no collection {min(unknown)}")
     lesson = lesson_of(library, rows, packaged_acts(), left_out)
-    with shown(Console()) as report:
+    with shown(wide_console()) as report:
         raw = trained(
             lesson,
             start=None if start is None else _existing(start).read_bytes(),

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from reward_server.cli import training
 from reward_server.cli.models import (
@@ -24,6 +23,7 @@ from reward_server.cli.models import (
     show_figures,
 )
 from reward_server.cli.progress import shown
+from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest
 from reward_server.program import as_called
 from scenarios.spelling import counted
@@ -100,7 +100,7 @@ def evaluate(
     data: Data = None,
 ) -> None:
     """Measure a model on other data, next to the simple baselines that were fitted with it."""
-    console = Console()
+    console = wide_console()
     with shown(console) as report:
         report("reading", 0, 1)
         from reward_server.jobs.reward_model.evaluate import evaluate as measure

@@ -14,6 +14,7 @@ from rich.console import Console
 from reward_server.cli.evaluate import FORMAT_NAMES, library_of, task_of
 from reward_server.cli.interruption import interruption_told
 from reward_server.cli.progress import shown
+from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest, LabsError
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def score(
     check_out(out)
     library_of(root or settings.scenarios, collection, scenario)
     made = _engine(engine, Setup(settings, root, task), workers)
-    console = Console()
+    console = wide_console()
     with interruption_told(out, partial(holds_results, journal_of(out))), shown(console) as report:
         rows = islice(rows_of(source, split), limit)
         summary = score_into(

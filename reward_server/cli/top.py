@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 
+from reward_server.cli.tables import wide_console
 from reward_server.errors import ConfigurationError
 from reward_server.telemetry.alerts.readings import Page, Readings, Wanted, quantile
 
@@ -28,7 +29,7 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print once and exit.")] = False,
 ) -> None:
     """Watch a running server: requests, latencies, turns, rewards, judges, cost, queues. Ctrl-C ends it."""
-    console = Console()
+    console = wide_console()
     before = scraped(url, key)
     if once:
         console.print(view(Readings(before, {}), None))

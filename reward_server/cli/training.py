@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from reward_server.cli.interruption import interruption_told
 from reward_server.cli.models import featurisers_of, read, registry_of, shelf_of, show_figures
 from reward_server.cli.progress import Report, shown
+from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.program import as_called
 
@@ -238,7 +238,7 @@ def run(wanted: Wanted, settings: Settings) -> Trained:
     if wanted.resume:
         _refuse_finished(wanted.out)
     refuse_taken(wanted.out)
-    with shown(Console()) as report:
+    with shown(wide_console()) as report:
         report("reading", 0, 1)
         dataset = wanted.rows(settings)  # before anything slow is loaded
         report("reading", 1, 1)
@@ -270,7 +270,7 @@ def announce(trained: Trained, settings: Settings, out: Path, lab: str | None) -
     from reward_server.reward_models import artefact
     from reward_server.reward_models.fitness import unfit
 
-    console = Console()
+    console = wide_console()
     measured = trained.attempt.measured
     show_figures(console, measured)
     for note in (*style_lines(trained.card.style), *in_words(measured), *trained.card.data.notes):

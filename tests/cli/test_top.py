@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+import typer
 from rich.console import Console
+from typer.testing import CliRunner
 
-from reward_server.cli.top import scraped, view
+from reward_server.cli.top import scraped, top, view
 from reward_server.errors import ConfigurationError
 from reward_server.telemetry.alerts.readings import Readings
 from reward_server.telemetry.metrics import Metrics
@@ -78,6 +80,20 @@ def test_it_shows_rates_percentiles_and_what_is_lost(url: str) -> None:
     assert "lost" in in_all
     # Between two looks at the same page nothing has happened.
     assert "/api/v1/evaluate" not in shown(Readings(page, page), 2.0)
+
+
+def test_in_a_pipe_no_line_is_wrapped_and_no_name_is_cut(
+    url: str, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = f"/api/v1/{'quokka/' * 30}{{id}}"
+    metrics.requests.labels(long, "GET", "200").inc()
+    monkeypatch.setenv("COLUMNS", "40")
+    app = typer.Typer()
+    app.command()(top)
+    printed = CliRunner().invoke(app, ["--url", url, "--key", KEY, "--once"]).output
+    [route] = [line for line in printed.splitlines() if "quokka" in line]
+    assert f"GET {long}" in route
+    assert "…" not in printed
 
 
 def test_without_a_key_or_a_server_it_says_what_to_do(url: str) -> None:
