@@ -20,6 +20,7 @@ from reward_server import __version__
 from reward_server.cli.finding import Finding
 from reward_server.cli.kept import data, database, keys, security
 from reward_server.cli.remedies import MENDS, NEEDS
+from reward_server.cli.running import labs_at
 from reward_server.cli.salvage import Salvaged, salvaged
 from reward_server.errors import ConfigurationError, LabsError
 from reward_server.program import as_called
@@ -207,20 +208,10 @@ def _port(settings: Settings) -> Finding:
     try:
         bind(settings.host, settings.port).close()
     except ConfigurationError as error:
-        if _is_labs(settings):
-            return Finding("port", f"Labs is running on {settings.port}")
+        if url := labs_at(settings.host, settings.port):
+            return Finding("port", f"Labs is running at {url}")
         return Finding("port", f"{settings.host}:{settings.port}", error.message)
     return Finding("port", f"{settings.port} is free" if settings.port else "any free port")
-
-
-def _is_labs(settings: Settings) -> bool:
-    import httpx2
-
-    try:
-        answer = httpx2.get(f"http://{settings.host}:{settings.port}/healthz", timeout=2.0)
-    except httpx2.HTTPError:
-        return False
-    return answer.status_code == httpx2.codes.OK and "request_id" in answer.text
 
 
 def _llm(settings: Settings) -> Finding:

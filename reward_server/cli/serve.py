@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reward_server.cli.running import labs_at, url_of
 from reward_server.errors import ConfigurationError
 from reward_server.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from reward_server.api.context import Services
+    from reward_server.cli.standby import Place
     from scenarios.library import Catalog
 
 BACKLOG = 2048
@@ -71,7 +73,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     place = Place(settings, partial(bind, settings.host, settings.port))
     async with AsyncExitStack() as stack:
         if not standby:
-            place.bind(stack)
+            _take(place, stack, settings)
         signals = stack.enter_context(Signals())
         watch_accepting(asyncio.get_running_loop())
         app = create_app(settings, ports=Ports(turn=place.turn if standby else None))
@@ -116,6 +118,18 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     return signals.first
 
 
+def _take(place: Place, stack: AsyncExitStack, settings: Settings) -> None:
+    """Bind the address; if a Labs server has it, the error says so."""
+    try:
+        place.bind(stack)
+    except ConfigurationError:
+        if url := labs_at(settings.host, settings.port):
+            raise ConfigurationError(
+                f"a Labs server runs at {url} already: use that one, or choose another port with --port"
+            ) from None
+        raise
+
+
 def bind(host: str, port: int) -> socket.socket:
     """A bound socket, or a one-line error that says what to do."""
     try:
@@ -138,10 +152,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 def banner(settings: Settings, port: int, services: Services) -> str:
     """What a new user needs: the URL, a line to paste that works, and whether a key is needed."""
-    shown = f"[{settings.host}]" if ":" in settings.host else settings.host
-    if settings.host in ("0.0.0.0", "::"):  # noqa: S104 (compared, not bound)
-        shown = "127.0.0.1"
-    url = f"http://{shown}:{port}"
+    url = url_of(settings.host, port)
     open_access = services.gatekeeper.open_access
     development = "Development mode: no API key exists, so calls need none."
     if settings.metrics_access == "operator":

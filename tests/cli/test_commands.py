@@ -97,6 +97,21 @@ def test_a_port_in_use_is_one_line(labs: Labs, tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
+def test_a_port_that_a_labs_server_has_is_told_with_its_address(labs: Labs, tmp_path: Path) -> None:
+    server = labs_server(tmp_path)
+    server.start()
+    try:
+        port = server.url.rpartition(":")[2]
+        done = labs("serve", "--port", port, "--data", str(tmp_path / "second"))
+        mended = labs("doctor", LABS_PORT=port, LABS_DATA=str(tmp_path / "second")).stdout
+    finally:
+        server.stop()
+    told = f"a Labs server runs at {server.url} already: use that one, or choose another port with --port"
+    assert (done.returncode, done.stderr) == (1, f"labs: {told}\n")
+    assert f"Labs is running at {server.url}" in mended
+
+
 def test_a_key_is_printed_once_and_listed_without_its_secret(labs: Labs, tmp_path: Path) -> None:
     made = labs("keys", "create", "ci", "--lab", "acme", "--rate", "5", "--data", str(tmp_path))
     key = made.stdout.strip()
