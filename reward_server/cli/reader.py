@@ -164,7 +164,7 @@ def fluency(
     library = load_scenarios(scenarios)
     sources = packaged_sentences(library, packaged_turns(scenarios or COLLECTIONS, library), packaged_acts())
     sources |= {path.stem: sentences_of_file(_existing(path)) for path in text or ()}
-    with shown(Console()) as report:
+    with shown(wide_console()) as report:
         raw = train_fluency(
             read_checkpoint(packaged_folder()),
             sources,
