@@ -51,6 +51,19 @@ EITHER = "Give either items, or collection_slug and scenario_slug with a count."
 
 
 @dataclass(frozen=True)
+class InvalidTurn:
+    """An item that names its episode and is no turn."""
+
+    episode_id: str
+    sent: object
+    """The item as it came, for telling equal requests."""
+    error: LabsError
+
+
+TurnEntry = TurnItem | InvalidTurn
+
+
+@dataclass(frozen=True)
 class _Heard:
     """A step whose persona has answered."""
 
@@ -125,14 +138,14 @@ class EpisodeBatches(EpisodeService):
 
     # --- play -----------------------------------------------------------------------------------
 
-    async def play_many(self, lab: Lab, items: Sequence[TurnItem], key: str | None) -> Body:
+    async def play_many(self, lab: Lab, items: Sequence[TurnEntry], key: str | None) -> Body:
         """Play one turn of each episode; results in the order of the items."""
         work = partial(self._play_many, lab, items)
         content = partial(_content, items)
         body = await self._idempotency.answer(lab, key, content, work)
         return {**body, "results": [for_key(lab, result) for result in body["results"]]}
 
-    async def _play_many(self, lab: Lab, items: Sequence[TurnItem], keep: Keep) -> Body:
+    async def _play_many(self, lab: Lab, items: Sequence[TurnEntry], keep: Keep) -> Body:
         try:
             return await self._play_all(lab, items, keep)
         except TurnInProgress:
@@ -142,8 +155,11 @@ class EpisodeBatches(EpisodeService):
                 raise
         return await self._play_all(lab, items, keep)
 
-    async def _play_all(self, lab: Lab, items: Sequence[TurnItem], keep: Keep) -> Body:
-        steps = [_Step(item, lines_of(item.messages)) for item in items]
+    async def _play_all(self, lab: Lab, items: Sequence[TurnEntry], keep: Keep) -> Body:
+        entries: list[_Step | InvalidTurn] = [
+            item if isinstance(item, InvalidTurn) else _Step(item, lines_of(item.messages)) for item in items
+        ]
+        steps = [each for each in entries if isinstance(each, _Step)]
         with ExitStack() as guards:
             self._refuse_twice(steps)
             for step in steps:
@@ -152,7 +168,7 @@ class EpisodeBatches(EpisodeService):
             for step in steps:
                 _align(step)
             played = await self._score_all(await self._reply_all(lab, steps), lab)
-            body = await self._store_all(steps, played, keep)
+            body = await self._store_all(entries, played, keep)
         for each in played:
             self._metrics.turns.inc()
             self._count_end(each.after)
@@ -262,11 +278,11 @@ class EpisodeBatches(EpisodeService):
                 played.append(_Played(each.step, each.loaded, after, row, body))
         return played
 
-    async def _store_all(self, steps: Sequence[_Step], played: Sequence[_Played], keep: Keep) -> Body:
+    async def _store_all(self, entries: Sequence[_Step | InvalidTurn], played: Sequence[_Played], keep: Keep) -> Body:
         """One commit for all turns and for the answer."""
         for each in played:
             each.step.outcome = each.body
-        body: Body = {"results": [_result(step) for step in steps]}
+        body: Body = {"results": [_result(entry) for entry in entries]}
 
         async def store(unit: UnitOfWork) -> None:
             if len(await unit.episodes.append_turns([(each.after, each.row) for each in played])) < len(played):
@@ -300,17 +316,21 @@ def _align(step: _Step) -> None:
         step.new = aligned
 
 
-def _result(step: _Step) -> Body:
+def _result(entry: _Step | InvalidTurn) -> Body:
     """The item's place in the answer."""
-    if isinstance(step.outcome, dict):
-        return {"episode_id": step.item.episode_id, "status": "success", **step.outcome}
-    error = step.outcome or LabsError()
-    told = {"status": "error", "message": in_a_line(error), "code": error.code}
-    return {"episode_id": step.item.episode_id, **told}
+    if isinstance(entry, InvalidTurn):
+        return _failed(entry.episode_id, entry.error)
+    if isinstance(entry.outcome, dict):
+        return {"episode_id": entry.item.episode_id, "status": "success", **entry.outcome}
+    return _failed(entry.item.episode_id, entry.outcome or LabsError())
 
 
-def _content(items: Sequence[TurnItem]) -> object:
-    return "batch/turns", [item.model_dump() for item in items]
+def _failed(episode_id: str, error: LabsError) -> Body:
+    return {"episode_id": episode_id, "status": "error", "message": in_a_line(error), "code": error.code}
+
+
+def _content(items: Sequence[TurnEntry]) -> object:
+    return "batch/turns", [item.model_dump() if isinstance(item, TurnItem) else item.sent for item in items]
 
 
 def _where(request: CreateEpisodeRequest) -> tuple[str, str]:

@@ -127,6 +127,59 @@ async def test_an_item_that_fails_fails_alone(labs: Client, house: House) -> Non
     assert (await play(labs, item(failing, "Fail.")))[0]["turn"] == 1
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"messages": [agent("x" * 10_001)]}, "messages.0.content: Must have at most 10000 characters."),
+        ({"messages": []}, "messages: Must have at least 1 entry."),
+        ({"messages": [agent("Hello?")], "stream": True}, "stream: Is not a known field."),
+        ({}, "messages: Is required."),
+    ],
+)
+async def test_an_item_that_is_no_turn_fails_alone(labs: Client, fields: Json, told: str) -> None:
+    good, bad = await group(labs, 2)
+    wrong = {"episode_id": bad["episode_id"], **fields}
+    first, second = await play(labs, wrong, item(good, "How did it happen?"))
+    assert first == {
+        "episode_id": bad["episode_id"],
+        "status": "error",
+        "message": told,
+        "code": "invalid_request",
+    }
+    assert (second["status"], second["turn"]) == ("success", 1)
+    assert [(await labs.read(each))["turn"] for each in (good, bad)] == [1, 0]
+    [alone] = await play(labs, wrong)
+    assert alone["code"] == "invalid_request"
+
+
+async def test_a_batch_with_a_bad_item_sent_again_with_its_key_is_played_once(labs: Client) -> None:
+    good, bad = await group(labs, 2)
+    items = [item(good, "How did it happen?"), item(bad, "x" * 10_001)]
+    assert await play(labs, *items, key="k") == await play(labs, *items, key="k")
+    assert (await labs.read(good))["turn"] == 1
+    changed = {"items": [items[0], item(bad, "y" * 10_001)]}
+    other = await labs.call("POST", "/batch/turns", changed, headers={"Idempotency-Key": "k"})
+    assert_error(other, 409, "idempotency_mismatch")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"items": []},
+        {"items": "x"},
+        {"items": [{"messages": [agent("Hello?")]}]},
+        {"items": [{"episode_id": 5, "messages": [agent("Hello?")]}]},
+        {"items": [None]},
+        {"items": [{"episode_id": "ep_a", "messages": []}], "more": 1},
+        {"items": [{"episode_id": "ep_a", "messages": []}] * 101},
+        [],
+    ],
+)
+async def test_what_is_no_batch_of_turns_is_400(labs: Client, body: Any) -> None:
+    assert_error(await labs.call("POST", "/batch/turns", body), 400, "invalid_request")
+
+
 async def test_a_persona_that_fails_fails_alone_and_is_named_by_the_kind_of_its_error(
     labs: Client, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
