@@ -3,7 +3,8 @@
 A page in somebody's browser can send requests to a server that only this browser reaches. It cannot read the answers,
 but a server without keys would do what it asks. Two things stop that. A page that had its own name point here sends
 that name as `Host`: only names of ours are served, and addresses, which no page can borrow. And without asking first,
-which is never granted, a page can send no request that says it is JSON. Pure ASGI, inside the boundary.
+which is never granted, a page can send no request that says it is JSON. A call without a body need not say so: it is
+refused if a page of others makes it, which browsers tell with `Origin`. Pure ASGI, inside the boundary.
 """
 
 from __future__ import annotations
@@ -69,15 +70,20 @@ def require_json(connection: HTTPConnection) -> None:
     if (
         not is_json
         and kind not in _JSON_LINES
-        and (kind not in _NO_BODY or not _is_empty_and_asked(connection.headers))
+        and (kind not in _NO_BODY or not _is_empty_and_ours(connection.headers))
     ):
         raise NotJson
 
 
-def _is_empty_and_asked(headers: Headers) -> bool:
-    """No page can send these headers without asking first, so a call without a body need not say what it has not."""
+def _is_empty_and_ours(headers: Headers) -> bool:
+    """A call without a body need not say what it has not, unless a page of others makes it.
+
+    Browsers send `Origin` with each request that is neither GET nor HEAD
+    (https://fetch.spec.whatwg.org/#append-a-request-origin-header), and no page can send `_ASKED_FOR` without asking.
+    """
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-    return not has_body and any(name in headers for name in _ASKED_FOR)
+    asked = any(name in headers for name in _ASKED_FOR)
+    return not has_body and (asked or _same_origin(headers.get("origin"), headers.get("host", "")))
 
 
 def _name_of(host: str) -> str:

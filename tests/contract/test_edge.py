@@ -28,11 +28,30 @@ async def test_no_operation_is_done_for_a_body_that_does_not_say_it_is_json(labs
     assert any(path.endswith("/activate") for _, path in calls)
     for method, path in calls:
         for kind in SIMPLE:
-            headers = {} if kind is None else {"Content-Type": kind}
+            headers = {"Origin": "http://evil.example"} | ({} if kind is None else {"Content-Type": kind})
             plain = path.replace("{", "").replace("}", "")
             response = await labs.http.request(method, plain, content=b"", headers=headers)
             assert_error(response, 415, "unsupported_media_type")
             assert "Content-Type: application/json" in response.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        (None, 404),
+        ("http://localhost:8321", 404),
+        ("http://localhost:9000", 415),
+        ("http://evil.example", 415),
+        ("null", 415),
+    ],
+)
+async def test_a_call_without_a_body_needs_to_say_nothing_unless_a_page_of_others_makes_it(
+    labs: Client, origin: str | None, status: int
+) -> None:
+    headers = {"Host": "localhost:8321"} | ({"Origin": origin} if origin else {})
+    path = "/api/v1/jobs/job_none/cancel"
+    assert (await labs.http.post(path, headers=headers)).status_code == status
+    assert (await labs.http.post(path, headers=headers, content=b"x")).status_code == 415
 
 
 async def test_a_call_without_a_body_needs_to_say_nothing_if_it_has_a_key(house: House) -> None:
