@@ -5,14 +5,16 @@ It speaks of the tool's public schema and of what the agent wrote itself, and of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jsonschema
 
 from reward_server.scoring.transcript import check_calls, tool_of
 from scenarios.schema import Tool
 from trainer_client.wire import ToolCall
+from trainer_client.wire.base import UNREADABLE
 
 MOST_CHARACTERS = 300
 TOO_DEEP = "The input is nested too deeply."
@@ -40,6 +42,8 @@ def _why(call: ToolCall, tools: Sequence[Tool]) -> str:
         return f"There is no such tool; there are: {known}." if tools else "This scenario has no tools."
     if call.type is not None and call.type != tool.type:
         return f"This tool is of type {tool.type}, not {call.type}."
+    if _is_unread(call.input):
+        return f"The arguments are not a JSON object. {_shape(tool)}"
     try:
         found = jsonschema.exceptions.best_match(
             jsonschema.Draft202012Validator(tool.input_schema).iter_errors(call.input)
@@ -47,6 +51,11 @@ def _why(call: ToolCall, tools: Sequence[Tool]) -> str:
     except RecursionError:
         return TOO_DEEP
     return TOO_DEEP if found is None else f"{_where(found)}{found.message}. {_shape(tool)}"
+
+
+def _is_unread(given: Mapping[str, Any]) -> bool:
+    """Whether the arguments came as text, and not as that of an object."""
+    return given.keys() == {UNREADABLE} and not isinstance(given[UNREADABLE], dict)
 
 
 def _where(found: jsonschema.ValidationError) -> str:

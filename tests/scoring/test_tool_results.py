@@ -51,6 +51,13 @@ def test_it_says_what_is_wrong(name: str, given: dict[str, Any], told: str) -> N
     assert told in (found.error or "")
 
 
+@pytest.mark.parametrize("arguments", ['{"value": "tube"', '["tube"]', "null", "tube"])
+def test_arguments_that_are_no_json_object_are_called_so(arguments: str) -> None:
+    call = ToolCall.model_validate({"type": "function", "function": {"name": "repair", "arguments": arguments}})
+    [found] = tool_results([call], TOOLS)
+    assert found.error == 'The arguments are not a JSON object. The input is {"value": one of tube, tyre}.'
+
+
 def test_each_call_has_its_result_in_order() -> None:
     calls = [ToolCall(name="refund", input={}), ToolCall(name="Book a repair", input={"value": "tube"})]
     wrong, accepted = tool_results(calls, TOOLS)
