@@ -17,7 +17,7 @@ from reward_server.access import for_key, scenario_for
 from reward_server.clock import Clock
 from reward_server.coordination.idempotency import Body, Idempotency, Keep
 from reward_server.coordination.lab import Lab
-from reward_server.errors import EvaluationNotFound, Forbidden, LabsError
+from reward_server.errors import EvaluationNotFound, FieldProblem, Forbidden, LabsError, NothingToScore
 from reward_server.evaluations import documents
 from reward_server.evaluations.calibrated import Calibrator
 from reward_server.evaluations.windows import Standing, WindowReader
@@ -121,8 +121,13 @@ class EvaluationService:
         return await self._compare(lab, request, await self._sides(lab, request), keep)
 
     async def _sides(self, lab: Lab, request: CompareRequest) -> list[ScoreRequest]:
-        both = request.response_a, request.response_b
-        return [await self._score_request(lab, request, side.messages) for side in both]
+        sides = []
+        for name, side in (("response_a", request.response_a), ("response_b", request.response_b)):
+            try:
+                sides.append(await self._score_request(lab, request, side.messages))
+            except NothingToScore as error:
+                raise NothingToScore(errors=[FieldProblem((name, "messages"), error.message)]) from None
+        return sides
 
     async def batch_for_a_job(self, lab: Lab, entries: Sequence[BatchEntry], keep: Keep) -> Body:
         """The same for a slice of a job, which records its items with `keep`; for every key of the lab as it is."""

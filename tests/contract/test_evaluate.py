@@ -503,7 +503,8 @@ async def test_a_side_scores_what_evaluate_gives_it(labs: Client) -> None:
 @pytest.mark.parametrize("side", ["response_a", "response_b"])
 async def test_a_side_with_nothing_to_score_is_400(labs: Client, side: str) -> None:
     request = comparison(GOOD, BAD) | {side: {"messages": dialogue()}}
-    assert_error(await labs.call("POST", "/compare", request), 400, "nothing_to_score")
+    data = assert_error(await labs.call("POST", "/compare", request), 400, "nothing_to_score")
+    assert [error["loc"] for error in data["errors"]] == [[side, "messages"]]
 
 
 async def test_a_failing_judge_names_no_winner(labs: Client, house: House) -> None:
