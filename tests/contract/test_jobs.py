@@ -218,6 +218,7 @@ async def test_events_tell_of_progress_and_of_the_end(labs: Client) -> None:
     await over(labs, job)
     response = await labs.call("GET", f"/jobs/{job['job_id']}/events")
     assert response.headers["content-type"].startswith("text/event-stream")
+    assert (response.headers["cache-control"], response.headers["x-accel-buffering"]) == ("no-cache", "no")
     event, data = response.text.strip().splitlines()
     assert event == "event: finished"
     assert json.loads(data.removeprefix("data: "))["counts"]["done"] == 1

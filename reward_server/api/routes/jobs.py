@@ -28,6 +28,8 @@ JobId = Annotated[str, Path(description="`job_…`")]
 LOOK_EVERY_S = 1.0
 SPEAK_EVERY_S = 15.0
 """A line that says nothing, so that nobody in between takes a quiet stream for a dead one."""
+LIVE = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+"""So that proxies pass events on as they come; nginx holds them back otherwise."""
 _ONE = Operation(JobResponse, scopes=(Scope.SCORE,), errors=(404,), response_example=examples.JOB)
 _MOVED = Operation(JobResponse, scopes=(Scope.SCORE,), errors=(404, 409), response_example=examples.JOB)
 
@@ -151,7 +153,7 @@ async def read_results(
 async def follow_job(request: Request, lab: Caller, job_id: JobId) -> Response:
     """Server-sent events: `progress` whenever the job moved, and `finished` when it is over."""
     await services_of(request).jobs.find(lab, job_id)
-    return StreamingResponse(_events(request, lab, job_id), media_type="text/event-stream")
+    return StreamingResponse(_events(request, lab, job_id), headers=LIVE, media_type="text/event-stream")
 
 
 async def _events(request: Request, lab: Lab, job_id: str) -> AsyncIterator[bytes]:
