@@ -67,11 +67,7 @@ def require_json(connection: HTTPConnection) -> None:
         return
     kind = connection.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_json = kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
-    if (
-        not is_json
-        and kind not in _JSON_LINES
-        and (kind not in _NO_BODY or not _is_empty_and_ours(connection.headers))
-    ):
+    if not is_json and kind not in _JSON_LINES and (kind not in _NO_BODY or not _is_empty_and_ours(connection.headers)):
         raise NotJson
 
 
