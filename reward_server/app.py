@@ -36,6 +36,7 @@ from reward_server.api.routes import (
     rank,
     reward_models,
     sockets,
+    training_runs,
     webhooks,
 )
 from reward_server.assembly.chores import own, purge, settle_heap, warm
@@ -73,6 +74,7 @@ ROUTES = (
     reward_models,
     keys,
     labs,
+    training_runs,
     webhooks,
     operations,
     sockets,
@@ -151,7 +153,7 @@ async def _begin_chores(
     """What goes on beside the requests."""
     settings, ports, metrics, store = given.settings, given.ports, given.metrics, ground.store
     await own(stack, ground.usage.watch())
-    await own(stack, purge(store, ports.clock, ground.tenants, settings.learning))
+    await own(stack, purge(store, ports.clock, ground.tenants, settings))
     await own(stack, loop_lag.watch())
     loop = asyncio.get_running_loop()
     metrics.watch(

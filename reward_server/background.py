@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from reward_server.agents.play import Player
 from reward_server.api.body import read_json, validate
 from reward_server.clock import Clock
+from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.usage import UsageMeter
 from reward_server.evaluations.service import EvaluationService
 from reward_server.jobs.durable.compare import CompareItems
@@ -24,9 +25,12 @@ from reward_server.jobs.durable.rescore import RescoreItems
 from reward_server.jobs.durable.worker import Pace, Worker
 from reward_server.scoring.metering import MeteredScorer
 from reward_server.settings import Settings
-from reward_server.store.job_records import JobRow
+from reward_server.store.job_records import TRAIN_POLICY, JobRow
 from reward_server.store.store import Store, UnitOfWork
+from reward_server.store.training_records import OPEN_RUNS, RunStatus
 from reward_server.telemetry.metrics import Metrics
+from reward_server.training.item import RESUME, TrainingItem
+from reward_server.training.process import missing
 from reward_server.webhooks.events import Event, announce
 from scenarios.library import Catalog
 from trainer_client.wire import MAX_TURNS
@@ -41,12 +45,19 @@ def job_kinds(
     store: Store,
     settings: Settings,
     clock: Clock,
+    keys: KeyRing,
+    serves: bool,
 ) -> Mapping[str, Kind]:
-    """All types of jobs that this version does."""
+    """All types of jobs that this process can do."""
     lines = LineReader(read_json, validate)
     training = Learning("train_reward_model", "training", "rm_*", settings.reward_models, MOST_TRAINING_ROWS)
     fitting = Learning("calibrate", "calibration", "cal_*.json", settings.calibrations, MOST_CALIBRATION_ROWS)
+    runs: dict[str, Kind] = {}
+    # A worker has no address of its own that learners could play against.
+    if settings.trains and missing() is None and (serves or settings.training_url is not None):
+        runs[TRAIN_POLICY] = TrainingItem(store=store, settings=settings, clock=clock, keys=keys, url=settings.own_url)
     return {
+        **runs,
         **{each.errand: LearningItem(each, store, settings, clock) for each in (training, fitting)},
         "evaluate": EvaluateItems(evaluations, catalog, lines),
         "compare": CompareItems(evaluations, catalog, lines, store),
@@ -63,11 +74,19 @@ def file_limits(settings: Settings) -> FileLimits:
 def workers_of(
     *, store: Store, kinds: Mapping[str, Kind], clock: Clock, metrics: Metrics, settings: Settings, usage: UsageMeter
 ) -> list[Worker]:
-    """The workers of this process: those for trainings, and those that wait for agents, keep no other items waiting."""
+    """The workers of this process: those for trainings, runs and agents keep no other items waiting."""
     pace = Pace(lease_s=settings.job_lease_s, slice_deadline_s=settings.batch_deadline_s)
     of_a_game = Pace(lease_s=settings.job_lease_s, slice_deadline_s=MAX_TURNS * settings.agent_deadline_s)
 
+    async def settle(unit: UnitOfWork, job: JobRow) -> None:
+        """End a run whose job was ended by others than its kind: all of its workers were lost, say."""
+        if job.type == TRAIN_POLICY:
+            over = {"status": RunStatus.FAILED, "error": f"{job.error} {RESUME}", "finished_at": clock.now()}
+            await unit.training_runs.move(job.lab_id, job.job_id, OPEN_RUNS, over)
+
     async def tell(unit: UnitOfWork, job: JobRow) -> None:
+        if job.type == TRAIN_POLICY:
+            return  # labs know the run, not the job
         told = {"job_id": job.job_id, "type": job.type, "status": job.status.value, "total": job.total}
         told |= {"done": job.done, "failed": job.failed, "dead": job.dead}
         if job.error is not None:
@@ -75,13 +94,16 @@ def workers_of(
         await announce(unit, job.lab_id, Event.JOB_FINISHED, told, clock.now())
 
     of_agents = {name: kind for name, kind in kinds.items() if isinstance(kind, EvaluateAgentItems)}
-    of_files = {name: kind for name, kind in kinds.items() if kind.whole is not None}
-    of_lines = {name: kind for name, kind in kinds.items() if name not in of_agents and name not in of_files}
+    of_runs = {name: kind for name, kind in kinds.items() if name == TRAIN_POLICY}
+    of_files = {name: kind for name, kind in kinds.items() if kind.whole is not None and name not in of_runs}
+    apart = {*of_agents, *of_files, *of_runs}
+    of_lines = {name: kind for name, kind in kinds.items() if name not in apart}
     known: list[tuple[Mapping[str, Kind], Pace]] = [(of_lines, pace)] * settings.job_workers
     if settings.job_workers:
         known += [(of_files, pace)] * settings.training_workers + [(of_agents, of_a_game)] * settings.agent_workers
+        known += [(of_runs, pace)] * settings.training_run_workers if of_runs else []
     return [
-        Worker(store=store, kinds=each, clock=clock, metrics=metrics, pace=its, usage=usage, finished=[tell])
+        Worker(store=store, kinds=each, clock=clock, metrics=metrics, pace=its, usage=usage, finished=[settle, tell])
         for each, its in known
     ]
 

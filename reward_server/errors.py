@@ -11,7 +11,8 @@
     │   │   └── EpisodeComplete         episode_complete
     │   ├── Unauthenticated         unauthenticated
     │   ├── Forbidden               forbidden
-    │   │   └── ScopeMissing            insufficient_scope
+    │   │   ├── ScopeMissing            insufficient_scope
+    │   │   └── TrainingUnavailable     training_unavailable: this server starts no training runs
     │   ├── NotFound                not_found
     │   │   ├── CollectionNotFound      collection_not_found
     │   │   ├── ScenarioNotFound        scenario_not_found
@@ -25,6 +26,7 @@
     │   │   ├── KeyNotFound             key_not_found
     │   │   ├── ComparisonNotFound      comparison_not_found
     │   │   ├── AgentNotFound           agent_not_found
+    │   │   ├── TrainingRunNotFound     training_run_not_found
     │   │   └── WebhookNotFound         webhook_not_found
     │   ├── Conflict                conflict
     │   │   ├── HistoryMismatch         history_mismatch
@@ -193,6 +195,13 @@ class ScopeMissing(Forbidden):
         super().__init__(message)
 
 
+class TrainingUnavailable(Forbidden):
+    """This server starts no training runs: they are turned off, or the learner is not installed."""
+
+    code = "training_unavailable"
+    default_message = "This server starts no training runs."
+
+
 class NotFound(ClientError):
     """No such thing, or one that belongs to another lab: the caller is not told which."""
 
@@ -261,6 +270,13 @@ class AgentNotFound(NotFound):
 
     code = "agent_not_found"
     default_message = "There is no such agent; GET /agents lists your agents."
+
+
+class TrainingRunNotFound(NotFound):
+    """Unknown, deleted, or another lab's: the caller cannot tell which."""
+
+    code = "training_run_not_found"
+    default_message = "There is no such training run; GET /training-runs lists your runs."
 
 
 class RewardModelNotFound(NotFound):

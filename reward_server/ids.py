@@ -33,6 +33,7 @@ class IdPrefix(StrEnum):
     AGENT = "agent"
     SESSION = "sess"
     CALL = "call"
+    TRAINING_RUN = "run"
 
 
 _PATTERN = re.compile(rf"({'|'.join(IdPrefix)})_[a-z2-7]{{24}}")

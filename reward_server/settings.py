@@ -143,6 +143,25 @@ class Settings(BaseSettings):
     agent_workers: int = Field(
         default=1, ge=0, le=64, description="Workers for evaluations of agents, 8 episodes at a time each; 0 for none."
     )
+    training_runs: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="Whether operators' keys may start runs of the learner on this machine; `auto` is on, but off in "
+        "production.",
+    )
+    training_run_workers: int = Field(
+        default=1, ge=0, le=16, description="Runs of the learner at a time in this process; 0 for none."
+    )
+    training_run_deadline_s: float = Field(
+        default=86_400.0, ge=1.0, le=2_592_000.0, allow_inf_nan=False, description="Time for an attempt at such a run."
+    )
+    training_models: Path | None = Field(
+        default=None, description="Folder with the models that runs may start from; default: none but tiny ones."
+    )
+    training_url: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Address of this API for the learners of runs; default: the server's own. `labs worker` needs it.",
+    )
     job_lease_s: Seconds = Field(default=15.0, description="Time after which others take the items of a lost worker.")
     max_file_mb: float = Field(default=256.0, gt=0.0, le=10_000.0, description="Largest uploaded file, in megabytes.")
     max_stored_files_mb: float = Field(default=2000.0, gt=0.0, description="Uploaded files that a lab may keep.")
@@ -176,13 +195,27 @@ class Settings(BaseSettings):
         default="auto", description="`auto` is console on a terminal and JSON otherwise."
     )
 
-    @field_validator("data", "cache", "scenarios")
+    @field_validator("data", "cache", "scenarios", "training_models")
     @classmethod
     def _expand_home(cls, path: Path | None) -> Path | None:
         try:
             return None if path is None else path.expanduser()
         except RuntimeError:
             raise ValueError("the home directory is not known; give a full path") from None
+
+    @field_validator("training_models")
+    @classmethod
+    def _is_folder(cls, path: Path | None) -> Path | None:
+        if path is not None and not path.is_dir():
+            raise ValueError("there is no such directory")
+        return path
+
+    @field_validator("training_url")
+    @classmethod
+    def _is_address(cls, url: str | None) -> str | None:
+        if url is not None and not url.startswith(("https://", "http://")):
+            raise ValueError("must begin with https:// or http://")
+        return url
 
     @field_validator("pepper")
     @classmethod
@@ -268,6 +301,24 @@ class Settings(BaseSettings):
         return self.data / "trainings"
 
     @property
+    def runs(self) -> Path:
+        """Directory of the runs of the learner, by lab: their checkpoints, metrics and logs."""
+        return self.data / "training-runs"
+
+    @property
+    def trains(self) -> bool:
+        """Whether this server starts runs of the learner."""
+        return self.training_runs == "on" or (self.training_runs == "auto" and not self.production)
+
+    @property
+    def own_url(self) -> str:
+        """Where a process on this machine finds the API."""
+        if self.training_url is not None:
+            return self.training_url.rstrip("/")
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 (compared, not bound)
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+    @property
     def reward_models(self) -> Path:
         """Directory of the learned reward models."""
         return self.data / "reward-models"
@@ -282,8 +333,8 @@ class Settings(BaseSettings):
         return (*self.learned_of(lab_id), *_of_lab(lab_id, self.learning))
 
     def learned_of(self, lab_id: str) -> tuple[Path, ...]:
-        """The same of what was made for the lab to keep: its reward models and calibrations."""
-        return _of_lab(lab_id, self.reward_models, self.calibrations)
+        """The same of what was made for the lab to keep: its reward models, calibrations and training runs."""
+        return _of_lab(lab_id, self.reward_models, self.calibrations, self.runs)
 
     @property
     def plugin_names(self) -> tuple[str, ...]:

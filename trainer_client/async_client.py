@@ -22,6 +22,7 @@ from trainer_client.async_agents import AsyncAgents
 from trainer_client.async_jobs import AsyncJobs
 from trainer_client.async_operators import AsyncOperator
 from trainer_client.async_raw import AsyncRawCalls
+from trainer_client.async_training_runs import AsyncTrainingRuns
 from trainer_client.calls import AnswerT, Call, ItemLike, MessageLike, RewardConfigLike, TurnLike
 from trainer_client.connection import Connection, resolve_connection
 from trainer_client.errors import LabsError, PayloadTooLarge
@@ -194,6 +195,11 @@ class AsyncLabsClient:
     def agents(self) -> AsyncAgents:
         """Policies that the server talks to, and how they stand beside each other."""
         return AsyncAgents(self._send)
+
+    @property
+    def training_runs(self) -> AsyncTrainingRuns:
+        """Runs of the bundled learner on the server."""
+        return AsyncTrainingRuns(self._send, self._wire.sleep)
 
     # --- the catalog ---------------------------------------------------------------------------
 

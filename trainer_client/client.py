@@ -28,6 +28,7 @@ from trainer_client.operators import Operator
 from trainer_client.paging import Page
 from trainer_client.raw import RawCalls
 from trainer_client.retry import NOT_GIVEN, Attempts, NotGiven, RetryPolicy
+from trainer_client.training_runs import TrainingRuns
 from trainer_client.transport import SyncSleep, SyncWire
 from trainer_client.wire import (
     AgreementResponse,
@@ -194,6 +195,11 @@ class LabsClient:
     def agents(self) -> Agents:
         """Policies that the server talks to, and how they stand beside each other."""
         return Agents(self._send)
+
+    @property
+    def training_runs(self) -> TrainingRuns:
+        """Runs of the bundled learner on the server."""
+        return TrainingRuns(self._send, self._wire.sleep)
 
     # --- the catalog ---------------------------------------------------------------------------
 

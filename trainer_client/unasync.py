@@ -20,6 +20,7 @@ FILES = {
     "async_jobs.py": "jobs.py",
     "async_operators.py": "operators.py",
     "async_raw.py": "raw.py",
+    "async_training_runs.py": "training_runs.py",
 }
 
 _RULES: tuple[tuple[str, str], ...] = (
@@ -36,8 +37,8 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"\bhttpx2\.AsyncBaseTransport\b", "httpx2.BaseTransport"),
     (r"\bAsyncPages\b", "Page"),
     (r"\bAsync(Wire|Sleep)\b", r"Sync\1"),
-    (r"\bAsync(Agents|LabsClient|RawCalls|Exchange|Jobs|Operator|Send|Iterator)\b", r"\1"),
-    (r"\basync_(agents|raw|jobs|operators)\b", r"\1"),
+    (r"\bAsync(Agents|LabsClient|RawCalls|Exchange|Jobs|Operator|Send|Iterator|TrainingRuns)\b", r"\1"),
+    (r"\basync_(agents|raw|jobs|operators|training_runs)\b", r"\1"),
     # Last: it brings in the name of the source.
     (
         r"(?s)\n`\w+\.py`, (the|for the) synchronous .*?\n\"\"\"",

@@ -49,6 +49,7 @@ from reward_server.settings import Settings
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
 from reward_server.telemetry.traces import Traces
+from reward_server.training.service import TrainingRunService
 from reward_server.webhooks.service import WebhookService
 from scenarios.library import Catalog
 
@@ -85,6 +86,7 @@ class Services:
     reward_models: RewardModelService
     files: FileService
     jobs: JobService
+    training_runs: TrainingRunService
     metrics: Metrics
     traces: Traces
     readiness: Readiness

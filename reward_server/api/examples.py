@@ -421,6 +421,30 @@ AGENT_CHAT: Example = {
     "usage": {"input_tokens": 120, "output_tokens": 14},
     "request_id": _REQUEST_ID,
 }
+TRAINING_RUN_REQUEST: Example = {
+    "name": "first try",
+    "config": {
+        "server": {"collection": "example-collection", "scenario": "example-scenario"},
+        "run": {"updates": 60},
+        "optim": {"learning_rate": 0.001},
+    },
+}
+_TRAINING_RUN: Example = {
+    "training_run_id": "run_k3vmqz5x7yd2w4tnb6rj8fh2",
+    "status": "running",
+    "step": 12,
+    "steps": 60,
+    "reward": 0.31,
+    "held_out_reward": 0.29,
+    **TRAINING_RUN_REQUEST,
+    "created_at": "2026-01-01T12:00:00.000Z",
+    "started_at": "2026-01-01T12:00:01.000Z",
+}
+_TRAINING_METRICS = [{"kind": "train", "step": 12, "reward/mean": 0.31, "seconds/update": 1.2}]
+TRAINING_RUN: Example = {**_TRAINING_RUN, "request_id": _REQUEST_ID}
+TRAINING_RUNS: Example = {"data": [_TRAINING_RUN], "request_id": _REQUEST_ID}
+TRAINING_METRICS: Example = {"data": _TRAINING_METRICS, "request_id": _REQUEST_ID}
+TRAINING_RUN_EVENT: Example = {**_TRAINING_RUN, "metrics": _TRAINING_METRICS}
 LEADERBOARD: Example = {
     "collection_slug": _WHERE["collection_slug"],
     "scoring_version": _SCORING_VERSION,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from reward_server.coordination.fair_threads import FairThreads
 from reward_server.coordination.tenants import Tenants
 from reward_server.errors import StoreUnavailable
 from reward_server.jobs.durable.learning import forget_begun
+from reward_server.settings import Settings
 from reward_server.store.store import Store
 from reward_server.telemetry.logs import get_logger
+from reward_server.training.folder import forget_runs
 from reward_server.webhooks.delivery import KEPT
 from scenarios.library import Library, SealedScenario
 
@@ -35,6 +37,8 @@ JOB_LIFETIME = timedelta(days=30)
 """A job and its results can be read for so long after its end."""
 UPLOAD_LIFETIME = timedelta(days=1)
 """An upload that is not complete by then was broken off."""
+ORPHAN_AGE = timedelta(hours=1)
+"""So old has a folder to be that is deleted because no run of its name is known."""
 
 log = get_logger(__name__)
 
@@ -51,11 +55,12 @@ async def own(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
     stack.push_async_callback(stop)
 
 
-async def purge(store: Store, clock: Clock, tenants: Tenants, begun: Path) -> None:
+async def purge(store: Store, clock: Clock, tenants: Tenants, settings: Settings) -> None:
     """Forget what is too old, now and every hour."""
     while True:
         try:
-            await purge_once(store, clock, tenants, begun)
+            await purge_once(store, clock, tenants, settings.learning)
+            await purge_runs(store, settings.runs)
         except StoreUnavailable:
             log.warning("answers_not_purged")
         await asyncio.sleep(PURGE_EVERY_S)
@@ -85,6 +90,19 @@ async def purge_once(store: Store, clock: Clock, tenants: Tenants, begun: Path) 
             # Rows of a training lie there, copied from a file that the lab does not let be kept.
             await asyncio.to_thread(forget_begun, begun, before, open_jobs, row.lab_id)
     log.info("answers_purged", count=purged, decisions=forgotten, expired=expired)
+
+
+async def purge_runs(store: Store, runs: Path) -> None:
+    """Delete the folders of training runs that are in the database no more.
+
+    Raises:
+        StoreUnavailable: the database cannot be read; nothing was deleted.
+    """
+    # By the time of the file system, which is not that of a test's clock.
+    before = datetime.now(UTC) - ORPHAN_AGE
+    async with store.reading() as unit:
+        known = await unit.training_runs.ids()
+    await asyncio.to_thread(forget_runs, runs, known, before)
 
 
 async def warm(library: Library, reader: Reader, matcher: Matcher, threads: FairThreads) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from personas.library import load_temperaments
 from reward_server.agents.endpoint import Endpoints
@@ -45,6 +46,7 @@ from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.store.store import Store
 from reward_server.telemetry.loop_lag import LoopLag
 from reward_server.telemetry.metrics import Metrics
+from reward_server.training.service import TrainingRunService
 from reward_server.webhooks.service import WebhookService
 
 
@@ -75,8 +77,10 @@ async def services_of(
         store=store,
         settings=settings,
         clock=clock,
+        keys=ground.keys,
+        serves=given.ports.serves,
     )
-    files_, jobs_ = await _jobs(stack, given, ground, kinds)
+    work = await _jobs(stack, given, ground, kinds)
     return Services(
         settings=settings,
         clock=clock,
@@ -93,8 +97,17 @@ async def services_of(
         cursors=CursorCodec(ground.pepper),
         episodes=episodes,
         evaluations=evaluations,
-        files=files_,
-        jobs=jobs_,
+        files=work.files,
+        jobs=work.jobs,
+        training_runs=TrainingRunService(
+            store=store,
+            files=work.files,
+            catalog=catalog,
+            settings=settings,
+            idempotency=idempotency,
+            clock=clock,
+            wake=work.wake,
+        ),
         calibrations=shelf,
         drift=DriftService(store, catalog),
         rankings=_rankings(given, ground, scoring),
@@ -175,9 +188,17 @@ def _rankings(given: Given, ground: Ground, scoring: Scoring) -> RankingService:
     )
 
 
-async def _jobs(
-    stack: AsyncExitStack, given: Given, ground: Ground, kinds: Mapping[str, Kind]
-) -> tuple[FileService, JobService]:
+@dataclass(frozen=True)
+class _Work:
+    """What is done in the background."""
+
+    files: FileService
+    jobs: JobService
+    wake: Callable[[], None]
+    """There is more of it."""
+
+
+async def _jobs(stack: AsyncExitStack, given: Given, ground: Ground, kinds: Mapping[str, Kind]) -> _Work:
     """Uploads and jobs, with the workers of this process."""
     settings, clock, store = given.settings, given.ports.clock, ground.store
     workers = Workers(
@@ -186,9 +207,10 @@ async def _jobs(
     for worker in workers.each:
         await own(stack, worker.run())
     uploads = FileService(store, clock, file_limits(settings))
-    return uploads, JobService(
+    jobs = JobService(
         store=store, files=uploads, kinds=kinds, idempotency=ground.idempotency, clock=clock, wake=workers.wake
     )
+    return _Work(uploads, jobs, workers.wake)
 
 
 def _readiness(store: Store, scoring: Scoring, loop_lag: LoopLag, redis: RedisLink | None) -> Readiness:

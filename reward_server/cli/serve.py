@@ -74,6 +74,8 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     async with AsyncExitStack() as stack:
         if not standby:
             _take(place, stack, settings)
+            # The port that was free, if any would do: learners that the server starts have to know it.
+            settings = settings.model_copy(update={"port": place.listener.getsockname()[1]})
         signals = stack.enter_context(Signals())
         watch_accepting(asyncio.get_running_loop())
         app = create_app(settings, ports=Ports(turn=place.turn if standby else None))

@@ -5,6 +5,7 @@ Every table of a lab's rows is either deleted from here or kept by name, so that
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import reduce
 from operator import add
@@ -17,9 +18,14 @@ from reward_server.store.isolation import LAB
 from reward_server.store.job_records import OPEN
 from reward_server.store.session import Session
 from reward_server.store.tables import metadata
+from reward_server.store.training_records import OPEN_RUNS
 
 KEPT = frozenset(("lab", "api_key", "audit_event", "usage_day", "llm_spending", "llm_bookings", "webhook", "agent"))
 """Of labs, but no conversations: who they are, what they used and did, where their agents are."""
+
+
+ENDING: Mapping[str, Sequence[str]] = {"job": OPEN, "training_run": OPEN_RUNS}
+"""Tables of work that ends, and what its status is before."""
 
 
 def of_conversations() -> list[Table]:
@@ -64,17 +70,17 @@ def _delete(table: Table, lab_id: str, before: datetime | None) -> Delete:
 
 
 def _age(table: Table) -> ColumnElement[datetime]:
-    """When what a row holds was last of use: an episode is as old as its last turn, a job as its end."""
-    if table.name == "job":
+    """When what a row holds was last of use: an episode is as old as its last turn, a job or a run as its end."""
+    if table.name in ENDING:
         return func.coalesce(table.c.finished_at, table.c.created_at)
     return table.c["active_at" if "active_at" in table.c else "created_at"]
 
 
 def _free(table: Table, lab_id: str) -> list[ColumnElement[bool]]:
-    """A job that is not over stays, and so does the file that it reads: both go once it is."""
+    """A job or a run that is not over stays, and so does the file that it reads: all go once it is."""
     job = metadata.tables["job"]
-    if table.name == "job":
-        return [job.c.status.not_in(OPEN)]
+    if table.name in ENDING:
+        return [table.c.status.not_in(ENDING[table.name])]
     if table.name == "file":
         return [table.c.file_id.not_in(select(job.c.file_id).where(job.c[LAB] == lab_id, job.c.status.in_(OPEN)))]
     return []

@@ -24,6 +24,8 @@ class JobStatus(StrEnum):
 
 OPEN = (JobStatus.QUEUED, JobStatus.RUNNING)
 """A job that workers take items of."""
+TRAIN_POLICY = "train_policy"
+"""The type of a job that is a training run, whose id it has; labs see the run alone."""
 
 
 class ItemState(StrEnum):

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, insert, or_, select, update
 
 from reward_server.store.isolation import across_labs
-from reward_server.store.job_records import FINISHED, OPEN, ItemState, JobRow, JobStatus
+from reward_server.store.job_records import FINISHED, OPEN, TRAIN_POLICY, ItemState, JobRow, JobStatus
 from reward_server.store.mapping import values_of
 from reward_server.store.records import EpisodeCursor, JsonObject
 from reward_server.store.session import Session
@@ -69,8 +69,8 @@ class Jobs:
         return await self._session.run(work)
 
     async def page(self, lab_id: str, limit: int, after: EpisodeCursor | None = None) -> list[JobRow]:
-        """The lab's jobs, newest first."""
-        rows = select(_JOB).where(_JOB.c.lab_id == lab_id)
+        """The lab's jobs, newest first, but for those that are training runs."""
+        rows = select(_JOB).where(_JOB.c.lab_id == lab_id, _JOB.c.type != TRAIN_POLICY)
         if after is not None:
             earlier = and_(_JOB.c.created_at == after.created_at, _JOB.c.job_id < after.episode_id)
             rows = rows.where(or_(_JOB.c.created_at < after.created_at, earlier))
@@ -78,6 +78,11 @@ class Jobs:
         return await self._session.run(
             lambda connection: [job_of(found) for found in connection.execute(rows).mappings()]
         )
+
+    async def forget(self, lab_id: str, job_id: str) -> None:
+        """Delete a job and what became of its items."""
+        gone = delete(_JOB).where(_JOB.c.lab_id == lab_id, _JOB.c.job_id == job_id)
+        await self._session.run(lambda connection: connection.execute(gone))
 
     async def count_open(self, lab_id: str) -> int:
         """Jobs of the lab that are not over."""

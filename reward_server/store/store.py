@@ -43,6 +43,7 @@ from reward_server.store.records import EpisodeRow, TurnRow
 from reward_server.store.session import DirectSession, Session, done_at_once
 from reward_server.store.spending import Spending
 from reward_server.store.thread import ConnectionThread
+from reward_server.store.training_runs import TrainingRuns
 from reward_server.store.turn_writes import Also, TurnWrites
 from reward_server.store.usage import Usage
 from reward_server.store.webhooks import Webhooks
@@ -78,6 +79,7 @@ class UnitOfWork:
         self.preferences = Preferences(session)
         self.webhooks = Webhooks(session)
         self.agents = Agents(session)
+        self.training_runs = TrainingRuns(session)
         self.answers = Answers(session)
         self.files = Files(session)
         self.jobs = Jobs(session)

@@ -458,6 +458,42 @@ class AgentEpisode(Row, table=True):
     created_at: datetime = _moment()
 
 
+class TrainingRun(Row, table=True):
+    """`TrainingRunRow`."""
+
+    __tablename__ = "training_run"
+    __table_args__ = (Index("ix_training_run_page", "lab_id", "created_at", "training_run_id"),)
+
+    training_run_id: str = Field(primary_key=True, max_length=40)
+    lab_id: str = Field(max_length=64)
+    status: str = Field(max_length=16)
+    name: str | None = Field(max_length=100)
+    config: dict[str, Any] = _json()
+    client_metadata: dict[str, Any] | None = _json(nullable=True)
+    step: int
+    steps: int | None
+    reward: float | None
+    held_out_reward: float | None
+    error: str | None = Field(max_length=500)
+    created_at: datetime = _moment()
+    started_at: datetime | None = _moment(nullable=True)
+    finished_at: datetime | None = _moment(nullable=True)
+
+
+class TrainingMetric(Row, table=True):
+    """`MetricRow`."""
+
+    __tablename__ = "training_metric"
+
+    training_run_id: str = Field(
+        sa_column=Column(String(40), ForeignKey("training_run.training_run_id", ondelete="CASCADE"), primary_key=True)
+    )
+    step: int = Field(primary_key=True)
+    kind: str = Field(primary_key=True, max_length=16)
+    lab_id: str = Field(max_length=64)
+    record: dict[str, Any] = _json()
+
+
 def table_of(row: type[Row]) -> Table:
     """The Core table of a class above."""
     return metadata.tables[str(row.__tablename__)]

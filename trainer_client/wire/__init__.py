@@ -164,6 +164,16 @@ from trainer_client.wire.scoring import (
     StoredEvaluation,
     Window,
 )
+from trainer_client.wire.training_runs import (
+    TrainingMetric,
+    TrainingMetrics,
+    TrainingRunEvent,
+    TrainingRunList,
+    TrainingRunRequest,
+    TrainingRunResponse,
+    TrainingRunStatus,
+    TrainingRunSummary,
+)
 from trainer_client.wire.webhooks import (
     DeliveryList,
     DeliveryResponse,
@@ -307,7 +317,15 @@ __all__ = [
     "ToolDefinition",
     "ToolError",
     "ToolResult",
+    "TrainingMetric",
+    "TrainingMetrics",
     "TrainingOptions",
+    "TrainingRunEvent",
+    "TrainingRunList",
+    "TrainingRunRequest",
+    "TrainingRunResponse",
+    "TrainingRunStatus",
+    "TrainingRunSummary",
     "TurnItem",
     "TurnRequest",
     "TurnResponse",

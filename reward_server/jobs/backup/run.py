@@ -102,6 +102,7 @@ def _is_left_out(settings: Settings, path: Path, inside: Path) -> bool:
         or any(part.startswith(".") for part in inside.parts)
         or path.is_relative_to(settings.cache or settings.data / "cache")
         or path.is_relative_to(settings.learning)
+        or path.is_relative_to(settings.runs)
         or (database is not None and path.parent == database.parent and path.name.startswith(database.name))
     )
 

@@ -19,13 +19,13 @@ from reward_server.coordination.lab import Lab
 from reward_server.errors import StorageExhausted
 from reward_server.folders import make_private
 from reward_server.jobs.durable.kinds import Item, Record, WholeFile, Work, failed, record_alone, succeeded
+from reward_server.jobs.durable.rows import write_rows
 from reward_server.jobs.errands.run import Refusal, run
 from reward_server.reward_models.ownership import of_lab
 from reward_server.settings import Settings
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store
 
-ROWS_AT_ONCE = 256
 MOST_TRAINING_ROWS = 20_000
 MOST_CALIBRATION_ROWS = 100_000
 MOST_KEPT = 100
@@ -68,7 +68,8 @@ class LearningItem:
         """Have it made; what is wrong with the rows fails the job."""
         [item] = items
         place = _own(self._settings.learning, work.lab) / work.job_id
-        await self._write_rows(work, place)
+        await asyncio.to_thread(make_private, place)
+        await write_rows(self._store, work, place / "rows.jsonl")
         own = _own(self._learning.folder, work.lab)
         order: JsonObject = {
             "rows": str(place / "rows.jsonl"),
@@ -87,33 +88,12 @@ class LearningItem:
         await record_alone(self._store, record, [outcome])
         await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
 
-    async def _write_rows(self, work: Work, place: Path) -> None:
-        """The rows as a file, whole or not at all."""
-        await asyncio.to_thread(make_private, place)
-        draft, first = place / "rows.new", 0
-        await asyncio.to_thread(draft.write_bytes, b"")
-        while True:
-            async with self._store.reading() as unit:
-                found = await unit.files.lines(work.lab.lab_id, work.file_id, range(first, first + ROWS_AT_ONCE))
-            if not found:
-                break
-            text = b"".join(found[number] + b"\n" for number in sorted(found))
-            work.read(len(text))
-            await asyncio.to_thread(_append, draft, text)
-            first += ROWS_AT_ONCE
-        draft.replace(place / "rows.jsonl")
-
 
 def _own(folder: Path, lab: Lab) -> Path:
     """The lab's part of a folder."""
     found = of_lab(folder, lab.lab_id)
     assert found is not None, "labs have ids that can be names of folders"
     return found
-
-
-def _append(path: Path, text: bytes) -> None:
-    with path.open("ab") as stream:
-        stream.write(text)
 
 
 def forget_begun(folder: Path, before: datetime, open_jobs: Collection[str], lab_id: str = "*") -> None:

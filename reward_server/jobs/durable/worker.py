@@ -183,6 +183,9 @@ class Worker:
             await self._failed(claim, LabsError.code, LabsError.default_message)
 
     async def _items(self, claim: Claim) -> list[Item]:
+        if self._kinds[claim.job.type].whole is not None:
+            # Such a kind reads the whole file itself, if it has one.
+            return [Item(index, claim.attempts[index], b"") for index in claim.indexes]
         async with self._store.reading() as unit:
             lines = await unit.files.lines(claim.job.lab_id, claim.job.file_id, claim.indexes)
         return [Item(index, claim.attempts[index], lines[index]) for index in claim.indexes]

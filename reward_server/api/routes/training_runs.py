@@ -1,0 +1,211 @@
+"""Training runs: start, list, look, follow, stop, resume, delete.
+
+Whoever starts one starts a process on the server, so that takes an operator's key. Its lab's keys for training may look
+on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+from pydantic_core import to_json
+
+from reward_server.api import examples
+from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of
+from reward_server.api.cursor import CursorCodec, Position
+from reward_server.api.operation import Operation, operation
+from reward_server.api.paging import after_of
+from reward_server.api.routes.files import PagedQuery
+from reward_server.coordination.lab import Lab
+from reward_server.coordination.scopes import Scope
+from reward_server.errors import InvalidCursor
+from reward_server.ids import IdPrefix
+from reward_server.store.records import PageEnd
+from reward_server.store.training_records import MetricPlace, MetricRow, RunStatus, TrainingRunRow
+from reward_server.training.service import document
+from trainer_client.wire import (
+    TrainingMetrics,
+    TrainingRunEvent,
+    TrainingRunList,
+    TrainingRunRequest,
+    TrainingRunResponse,
+)
+
+router = APIRouter(prefix=API_PREFIX, tags=["training runs"])
+RunId = Annotated[str, Path(description="`run_…`")]
+START = (Scope.OPERATE,)
+LOOK = (Scope.TRAIN, Scope.OPERATE)
+METRIC = "metric"
+"""What ids in cursors of metrics begin with."""
+LOOK_EVERY_S = 1.0
+SPEAK_EVERY_S = 15.0
+"""A line that says nothing, so that nobody in between takes a quiet stream for a dead one."""
+EVENT_RECORDS = 200
+_ONE = Operation(TrainingRunResponse, scopes=LOOK, errors=(404,), response_example=examples.TRAINING_RUN)
+_STOPPED = Operation(TrainingRunResponse, scopes=START, errors=(404,), response_example=examples.TRAINING_RUN)
+_MOVED = Operation(TrainingRunResponse, scopes=START, errors=(404, 409), response_example=examples.TRAINING_RUN)
+
+
+@router.post("/training-runs")
+@operation(
+    Operation(
+        TrainingRunResponse,
+        TrainingRunRequest,
+        scopes=START,
+        errors=(404,),
+        request_example=examples.TRAINING_RUN_REQUEST,
+        response_example=examples.TRAINING_RUN,
+        retryable=True,
+    )
+)
+async def start_training_run(request: Request, lab: Caller) -> Response:
+    """Start the learner with a configuration, which it checks first. A run waits until those before it have ended."""
+    wanted = await body_as(TrainingRunRequest, request)
+    services = services_of(request)
+    await services.storage.require_room(lab)
+    return answer(request, await services.training_runs.start(lab, wanted, idempotency_key(request)))
+
+
+class RunsQuery(PagedQuery):
+    """Query of the list."""
+
+    status: RunStatus | None = Field(default=None, description="Only runs with this status.")
+
+
+@router.get("/training-runs")
+@operation(Operation(TrainingRunList, scopes=LOOK, errors=(400,), response_example=examples.TRAINING_RUNS))
+async def list_training_runs(request: Request, lab: Caller, query: Annotated[RunsQuery, Query()]) -> Response:
+    """The lab's runs, newest first."""
+    services = services_of(request)
+    after = after_of(services.cursors, lab.lab_id, query.cursor, IdPrefix.TRAINING_RUN)
+    end = None if after is None else PageEnd(after.created_at, after.episode_id)
+    rows = await services.training_runs.page(lab, query.limit + 1, end, query.status)
+    body: Body = {"data": [document(row) for row in rows[: query.limit]]}
+    if len(rows) > query.limit:
+        last = rows[query.limit - 1]
+        body["next_cursor"] = services.cursors.write(lab.lab_id, Position(last.created_at, last.training_run_id))
+    return answer(request, body)
+
+
+@router.get("/training-runs/{training_run_id}")
+@operation(_ONE)
+async def read_training_run(request: Request, lab: Caller, training_run_id: RunId) -> Response:
+    """How a run stands."""
+    return answer(request, await services_of(request).training_runs.get(lab, training_run_id))
+
+
+@router.delete("/training-runs/{training_run_id}")
+@operation(_MOVED)
+async def delete_training_run(request: Request, lab: Caller, training_run_id: RunId) -> Response:
+    """Delete a run that has ended, with its metrics, its checkpoints and the policy."""
+    return answer(request, await services_of(request).training_runs.delete(lab, training_run_id))
+
+
+@router.post("/training-runs/{training_run_id}/stop")
+@operation(_STOPPED)
+async def stop_training_run(request: Request, lab: Caller, training_run_id: RunId) -> Response:
+    """Stop a run after the update it is at, with a checkpoint. One that has ended stays as it is."""
+    return answer(request, await services_of(request).training_runs.stop(lab, training_run_id))
+
+
+@router.post("/training-runs/{training_run_id}/resume")
+@operation(_MOVED)
+async def resume_training_run(request: Request, lab: Caller, training_run_id: RunId) -> Response:
+    """Continue a run that was stopped or that failed, from its newest checkpoint."""
+    return answer(request, await services_of(request).training_runs.resume(lab, training_run_id))
+
+
+class AfterQuery(BaseModel):
+    """Query of what follows."""
+
+    after: int = Field(default=-1, ge=-1, le=10**9, description="Start after the records of this step.")
+
+
+class MetricsQuery(AfterQuery):
+    """Query of metrics."""
+
+    limit: int = Field(default=100, ge=1, le=1000, description="Records per page.")
+    cursor: str | None = Field(default=None, description="`next_cursor` of the page before.")
+
+
+@router.get("/training-runs/{training_run_id}/metrics")
+@operation(Operation(TrainingMetrics, scopes=LOOK, errors=(400, 404), response_example=examples.TRAINING_METRICS))
+async def read_training_metrics(
+    request: Request, lab: Caller, training_run_id: RunId, query: Annotated[MetricsQuery, Query()]
+) -> Response:
+    """What the learner has measured so far, oldest first: a record for every update and every evaluation."""
+    services = services_of(request)
+    row = await services.training_runs.find(lab, training_run_id)
+    place = MetricPlace(query.after)
+    if query.cursor is not None:
+        place = _place(services.cursors, lab, row, query.cursor)
+    found = await services.training_runs.metrics(lab, training_run_id, place, query.limit + 1)
+    body: Body = {"data": [each.record for each in found[: query.limit]]}
+    if len(found) > query.limit:
+        body["next_cursor"] = _cursor(services.cursors, lab, row, found[query.limit - 1])
+    return answer(request, body)
+
+
+@router.get("/training-runs/{training_run_id}/events")
+@operation(
+    Operation(
+        TrainingRunEvent,
+        scopes=LOOK,
+        errors=(400, 404),
+        response_media="text/event-stream",
+        events=("progress", "finished"),
+        response_example=examples.TRAINING_RUN_EVENT,
+    )
+)
+async def follow_training_run(
+    request: Request, lab: Caller, training_run_id: RunId, query: Annotated[AfterQuery, Query()]
+) -> Response:
+    """Server-sent events: `progress` whenever the run moved, with its new records, and `finished` when it is over."""
+    await services_of(request).training_runs.find(lab, training_run_id)
+    events = _events(request, lab, training_run_id, MetricPlace(query.after))
+    return StreamingResponse(events, media_type="text/event-stream")
+
+
+async def _events(request: Request, lab: Lab, run_id: str, place: MetricPlace) -> AsyncIterator[bytes]:
+    runs, told, quiet_s = services_of(request).training_runs, b"", 0.0
+    while True:
+        row = await runs.find(lab, run_id)
+        found = await runs.metrics(lab, run_id, place, EVENT_RECORDS)
+        if found:
+            place = MetricPlace(found[-1].step, found[-1].kind)
+        is_last = not row.is_open and len(found) < EVENT_RECORDS
+        said = to_json(document(row))
+        if said != told or found or is_last:
+            told, quiet_s = said, 0.0
+            data = to_json(document(row) | {"metrics": [each.record for each in found]})
+            yield b"event: %s\ndata: %s\n\n" % (b"finished" if is_last else b"progress", data)
+        if is_last:
+            return
+        if quiet_s >= SPEAK_EVERY_S:
+            quiet_s = 0.0
+            yield b": still at it\n\n"
+        if len(found) < EVENT_RECORDS:
+            await asyncio.sleep(LOOK_EVERY_S)
+            quiet_s += LOOK_EVERY_S
+        if services_of(request).stopping.is_set():
+            return  # without `finished`: whoever follows asks again
+
+
+def _cursor(cursors: CursorCodec, lab: Lab, row: TrainingRunRow, last: MetricRow) -> str:
+    """The cursor that goes on after a record of a run."""
+    entry = f"{METRIC}_{row.training_run_id}.{last.step}.{last.kind}"
+    return cursors.write(lab.lab_id, Position(row.created_at, entry))
+
+
+def _place(cursors: CursorCodec, lab: Lab, row: TrainingRunRow, cursor: str) -> MetricPlace:
+    """The place in such a cursor; `InvalidCursor` for one of another run."""
+    entry = cursors.read(lab.lab_id, cursor, METRIC).id
+    run_id, step, kind = entry.removeprefix(f"{METRIC}_").split(".", 2)
+    if run_id != row.training_run_id:
+        raise InvalidCursor
+    return MetricPlace(int(step), kind)
