@@ -78,15 +78,20 @@ def workers_of(
     pace = Pace(lease_s=settings.job_lease_s, slice_deadline_s=settings.batch_deadline_s)
     of_a_game = Pace(lease_s=settings.job_lease_s, slice_deadline_s=MAX_TURNS * settings.agent_deadline_s)
 
-    async def settle(unit: UnitOfWork, job: JobRow) -> None:
-        """End a run whose job was ended by others than its kind: all of its workers were lost, say."""
-        if job.type == TRAIN_POLICY:
-            over = {"status": RunStatus.FAILED, "error": f"{job.error} {RESUME}", "finished_at": clock.now()}
-            await unit.training_runs.move(job.lab_id, job.job_id, OPEN_RUNS, over)
+    async def end_run(unit: UnitOfWork, job: JobRow) -> None:
+        """Tell of a run, and end it where others than its kind ended the job: all of its workers were lost, say."""
+        over = {"status": RunStatus.FAILED, "error": f"{job.error} {RESUME}", "finished_at": clock.now()}
+        await unit.training_runs.move(job.lab_id, job.job_id, OPEN_RUNS, over)
+        run = await unit.training_runs.get(job.lab_id, job.job_id)
+        if run is not None:
+            told = {"training_run_id": run.training_run_id, "status": run.status.value, "step": run.step}
+            told |= {} if run.error is None else {"error": run.error}
+            await announce(unit, job.lab_id, Event.TRAINING_RUN_FINISHED, told, clock.now())
 
     async def tell(unit: UnitOfWork, job: JobRow) -> None:
         if job.type == TRAIN_POLICY:
-            return  # labs know the run, not the job
+            await end_run(unit, job)
+            return
         told = {"job_id": job.job_id, "type": job.type, "status": job.status.value, "total": job.total}
         told |= {"done": job.done, "failed": job.failed, "dead": job.dead}
         if job.error is not None:
@@ -103,7 +108,7 @@ def workers_of(
         known += [(of_files, pace)] * settings.training_workers + [(of_agents, of_a_game)] * settings.agent_workers
         known += [(of_runs, pace)] * settings.training_run_workers if of_runs else []
     return [
-        Worker(store=store, kinds=each, clock=clock, metrics=metrics, pace=its, usage=usage, finished=[settle, tell])
+        Worker(store=store, kinds=each, clock=clock, metrics=metrics, pace=its, usage=usage, finished=[tell])
         for each, its in known
     ]
 

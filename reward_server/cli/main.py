@@ -27,6 +27,7 @@ from reward_server.cli import (
     preferences,
     reader,
     reward_model,
+    runs,
     scenarios,
     score,
     serve,
@@ -65,6 +66,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(agents.app, name="agents")
+app.add_typer(runs.app, name="runs")
 app.command("leaderboard")(agents.leaderboard)
 app.add_typer(judges.app, name="judges")
 app.add_typer(preferences.app, name="preferences")

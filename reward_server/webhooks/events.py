@@ -22,6 +22,7 @@ class Event(StrEnum):
 
     JOB_FINISHED = "job.finished"
     BATCH_FINISHED = "evaluation_batch.finished"
+    TRAINING_RUN_FINISHED = "training_run.finished"
 
 
 TEST = "webhook.test"

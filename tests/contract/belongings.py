@@ -47,6 +47,7 @@ UNKNOWN: dict[str, Callable[[], str]] = {
     "agent_id": partial(new_id, IdPrefix.AGENT),
     "message_id": partial(new_id, IdPrefix.MESSAGE),
     "comparison_id": new_comparison_id,
+    "training_run_id": partial(new_id, IdPrefix.TRAINING_RUN),
 }
 """Ids that nobody has."""
 
@@ -98,6 +99,11 @@ async def a_webhook(client: Client) -> str:
 async def an_agent(client: Client) -> str:
     body = {"name": "Anna", "base_url": "https://8.8.8.8/v1", "model": "m", "api_key": "sk-canary-of-an-agent"}
     return str((await client.ok("POST", "/agents", body))["agent_id"])
+
+
+@owned("training_run_id")
+async def a_training_run(client: Client) -> str:
+    return str((await client.ok("POST", "/training-runs", {}))["training_run_id"])
 
 
 @owned("message_id")

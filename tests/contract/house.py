@@ -283,7 +283,8 @@ async def running_house(
         traces=traces,
         own_process=False,
     )
-    made = Settings(data=data, log_format="json", **settings)
+    # Nobody could play against this server over a port, so its runs wait.
+    made = Settings(data=data, log_format="json", **{"training_run_workers": 0, **settings})
     app = create_app(made, ports=ports)
     assert isinstance(ports.clock, ManualClock)
     house = House(app, ports.clock, held, made, logs)

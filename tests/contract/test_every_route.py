@@ -17,6 +17,7 @@ from reward_server.app import create_app
 from reward_server.coordination.lab import Plan
 from reward_server.coordination.scopes import Scope
 from reward_server.settings import Settings
+from reward_server.training import process
 from tests.contract.belongings import BODIES, EVERYBODYS, NOT_REFERENCES, OWNED, UNKNOWN, nobodys, one_of_each
 from tests.contract.house import Client, House, Json
 
@@ -26,6 +27,16 @@ SOCKETS = {"/api/v1/episodes/ws", "/api/v1/compat/openenv/ws"}
 UNDOCUMENTED = {"/docs", "/docs/assets/{name}", "/openapi.json", "/metrics", *SOCKETS}
 """Routes that OpenAPI does not describe: pages, what is for Prometheus, and sockets (`tests/cli`, `test_openenv`)."""
 NO_LAB_KNOWS = re.compile(r"^(request_id|total_time_ms|evaluation_time_ms)$")
+
+
+@pytest.fixture(autouse=True)
+def _unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The learner, which takes seconds to check a configuration, accepts everything."""
+
+    async def accept(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(process, "check", accept)
 
 
 @dataclass(frozen=True)
@@ -108,7 +119,7 @@ async def test_no_call_is_open_without_a_key(house: House) -> None:
 
 async def test_another_labs_things_are_like_things_that_do_not_exist(house: House) -> None:
     """Status, message and code are the same; and the owner's own things are there all the same afterwards."""
-    async with house.client(await house.key("acme")) as owner, house.client(await _all_scopes(house)) as rival:
+    async with house.client(await _all_scopes(house, "acme")) as owner, house.client(await _all_scopes(house)) as rival:
         house.end_development_mode()
         ids = await one_of_each(owner)
         for name in OF_LABS:
@@ -119,7 +130,7 @@ async def test_another_labs_things_are_like_things_that_do_not_exist(house: Hous
 
 
 async def test_no_list_shows_another_labs_things(house: House) -> None:
-    async with house.client(await house.key("acme")) as owner, house.client(await _all_scopes(house)) as rival:
+    async with house.client(await _all_scopes(house, "acme")) as owner, house.client(await _all_scopes(house)) as rival:
         house.end_development_mode()
         ids = await one_of_each(owner)
         seen = ""
@@ -132,8 +143,8 @@ async def test_no_list_shows_another_labs_things(house: House) -> None:
         assert [name for name in ("episode_id",) if ids[name] not in seen] == []
 
 
-async def _all_scopes(house: House) -> str:
-    return await house.key("rival", scopes=list(Scope), plan=Plan.CUSTOM, rate_per_minute=100_000)
+async def _all_scopes(house: House, lab_id: str = "rival") -> str:
+    return await house.key(lab_id, scopes=list(Scope), plan=Plan.CUSTOM, rate_per_minute=100_000)
 
 
 def _shape(response: httpx2.Response) -> tuple[int, Any]:

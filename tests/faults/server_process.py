@@ -18,6 +18,7 @@ from reward_server.clock import SystemClock
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import Plan
 from reward_server.coordination.pepper import load_pepper
+from reward_server.coordination.scopes import USUAL, Scope
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 
@@ -62,12 +63,17 @@ class ServerProcess:
 
 @contextmanager
 def server_process(
-    folder: Path, *, keys: tuple[str, ...], plan: Plan = Plan.CUSTOM, **environment: str
+    folder: Path,
+    *,
+    keys: tuple[str, ...],
+    plan: Plan = Plan.CUSTOM,
+    scopes: frozenset[Scope] = USUAL,
+    **environment: str,
 ) -> Iterator[ServerProcess]:
-    """Start one, wait for it, and kill it in the end if it still runs; `plan` is that of all keys."""
+    """Start one, wait for it, and kill it in the end if it still runs; `plan` and `scopes` are those of all keys."""
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True)
-    texts = asyncio.run(_made(data, keys, plan)) if not _in_loop() else _in_thread(data, keys, plan)
+    texts = asyncio.run(_made(data, keys, plan, scopes)) if not _in_loop() else _in_thread(data, keys, plan, scopes)
     variables = {
         **os.environ,
         "LABS_SCENARIOS": str(COLLECTIONS),
@@ -101,14 +107,14 @@ def _in_loop() -> bool:
     return True
 
 
-def _in_thread(data: Path, labs: tuple[str, ...], plan: Plan) -> dict[str, str]:
+def _in_thread(data: Path, labs: tuple[str, ...], plan: Plan, scopes: frozenset[Scope]) -> dict[str, str]:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: asyncio.run(_made(data, labs, plan))).result()
+        return thread.submit(lambda: asyncio.run(_made(data, labs, plan, scopes))).result()
 
 
-async def _made(data: Path, labs: tuple[str, ...], plan: Plan) -> dict[str, str]:
+async def _made(data: Path, labs: tuple[str, ...], plan: Plan, scopes: frozenset[Scope]) -> dict[str, str]:
     """A key for each lab."""
     url = f"sqlite:///{data / 'labs.sqlite'}"
     await migrate(url)
@@ -116,7 +122,8 @@ async def _made(data: Path, labs: tuple[str, ...], plan: Plan) -> dict[str, str]
     try:
         ring = KeyRing(store, SystemClock(), load_pepper(data))
         rate = 100_000 if plan is Plan.CUSTOM else None
-        return {lab: (await ring.create(lab, plan=plan, rate_per_minute=rate)).text for lab in labs}
+        made = {lab: await ring.create(lab, plan=plan, rate_per_minute=rate, scopes=scopes) for lab in labs}
+        return {lab: key.text for lab, key in made.items()}
     finally:
         await store.close()
 

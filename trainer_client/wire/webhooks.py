@@ -8,14 +8,14 @@ from pydantic import Field, StringConstraints
 
 from trainer_client.wire.base import RequestModel, ResponseModel
 
-WebhookEvent = Literal["job.finished", "evaluation_batch.finished"]
+WebhookEvent = Literal["job.finished", "evaluation_batch.finished", "training_run.finished"]
 
 
 class WebhookRequest(RequestModel):
     """POST /webhooks."""
 
     url: Annotated[str, StringConstraints(min_length=1, max_length=2048)]
-    events: Annotated[list[WebhookEvent], Field(min_length=1, max_length=2)] | None = None
+    events: Annotated[list[WebhookEvent], Field(min_length=1, max_length=3)] | None = None
     """Default: all."""
     description: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
 
