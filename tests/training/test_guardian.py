@@ -51,12 +51,9 @@ def started(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 @pytest.fixture
 def guarded(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    process = started(folder, "train", "x.toml")
-    soon(lambda: "x.toml" in log(folder))
-    yield process
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with started(folder, "train", "x.toml") as process:  # which closes its input, and so ends it
+        soon(lambda: "x.toml" in log(folder))
+        yield process
 
 
 def log(folder: Path) -> str:

@@ -83,7 +83,7 @@ async def list_training_runs(request: Request, lab: Caller, query: Annotated[Run
     """The lab's runs, newest first."""
     services = services_of(request)
     after = after_of(services.cursors, lab.lab_id, query.cursor, IdPrefix.TRAINING_RUN)
-    end = None if after is None else PageEnd(after.created_at, after.episode_id)
+    end = None if after is None else PageEnd(created_at=after.created_at, id=after.episode_id)
     rows = await services.training_runs.page(lab, query.limit + 1, end, query.status)
     body: Body = {"data": [document(row) for row in rows[: query.limit]]}
     if len(rows) > query.limit:
