@@ -111,6 +111,29 @@ def test_answers_that_are_shown_are_what_is_given(server: ServerProcess) -> None
         assert {name: answer[name] for name in wanted} == wanted
 
 
+@pytest.mark.slow
+def test_the_page_of_training_runs_shows_what_is_given_and_its_program_trains(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    page, started = "docs/training-runs.md", []
+    for line, shown in answered("sh", "json", page):
+        command = line.replace("http://127.0.0.1:8321", server.url)
+        done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=True)
+        answer, wanted = json.loads(done.stdout), json.loads(shown)
+        assert {name: answer[name] for name in wanted} == wanted
+        started += [answer["training_run_id"]] if "training_run_id" in answer else []
+    with LabsClient(server.url) as client:
+        for run in started:
+            client.training_runs.stop(run)  # the next one shall not wait for it
+    [block] = blocks(page, "python")
+    done = run_python(block, server.url, tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, *records = done.stdout.splitlines()
+    assert first.startswith("complete 2 ")
+    assert [line.split()[:2] for line in records] == [["eval", "0"], ["train", "1"], ["train", "2"], ["eval", "2"]]
+    assert len(started) == 1
+
+
 def test_the_quickstart_gives_the_answers_that_it_shows(server: ServerProcess) -> None:
     """Its commands one after the other, as somebody types them who follows the page."""
     page, environment, gates = "docs/quickstart.md", dict(os.environ), []

@@ -23,7 +23,7 @@ from trainer_client.wire import KeySummary, TrainingRunResponse
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-WAIT_S = 240.0
+WAIT_S = 120.0
 LONG = 100_000
 """Updates of a run that ends only when somebody ends it."""
 
@@ -87,39 +87,46 @@ def all_keys(client: LabsClient) -> list[KeySummary]:
     return list(client.operator.keys())
 
 
+def key_of(client: LabsClient, run_id: str) -> KeySummary:
+    """The one key that was made for a run."""
+    [key] = [each for each in all_keys(client) if each.name == run_id]
+    return key
+
+
 def all_records(client: LabsClient, run_id: str) -> list[dict[str, Any]]:
     return [record.model_dump() for record in client.training_runs.metrics(run_id, limit=7)]
 
 
 def test_a_run_trains_with_a_key_of_its_own_and_its_metrics_can_be_read(tmp_path: Path) -> None:
     with serving(tmp_path) as (server, client):
-        first = client.training_runs.start(tiny(2), name="first").training_run_id
-        second = client.training_runs.start(tiny(1)).training_run_id
-        until(client, first, lambda run: run.status == "running")
-        assert client.training_runs.get(second).status == "queued"  # one at a time
-        [key] = [each for each in all_keys(client) if each.name == first]
+        before = client.training_runs.start(tiny(LONG)).training_run_id
+        run_id = client.training_runs.start(tiny(2), name="second").training_run_id
+        until(client, before, lambda run: run.status == "running")
+        assert client.training_runs.get(run_id).status == "queued"  # one at a time
+        key = key_of(client, before)
         assert (key.lab_id, key.scopes, key.revoked_at) == ("acme", ["train"], None)
-        run = client.training_runs.wait(first, poll_s=0.2)
+        client.training_runs.stop(before)
+        run = client.training_runs.wait(run_id, poll_s=0.2)
         assert (run.status, run.step, run.steps, run.error) == ("complete", 2, 2, None)
-        records = all_records(client, first)
-        assert records == metrics_file(server, first)
+        records = all_records(client, run_id)
+        assert records == metrics_file(server, run_id)
         assert [(each["kind"], each["step"]) for each in records] == [
             *(("eval", 0), ("train", 1), ("eval", 1), ("train", 2), ("eval", 2)),
         ]
         assert (run.reward, run.held_out_reward) == (records[-2]["reward/mean"], records[-1]["reward/mean"])
-        assert client.training_runs.wait(second, poll_s=0.2).status == "complete"
-        keys = {each.key_id: each for each in all_keys(client)}
-        assert keys[key.key_id].revoked_at is not None
-        assert gone(first)
-        _holds_no_key(folder_of(server, first))
-        events = httpx2.get(
-            f"{server.url}/api/v1/training-runs/{first}/events",
-            headers={"Authorization": f"Bearer {server.keys['acme']}"},
-        ).text
-        assert events.startswith("event: finished\n")
-        assert json.loads(events.partition("data: ")[2])["metrics"] == records
-        client.training_runs.delete(first)
-        assert not folder_of(server, first).exists()
+        assert None not in [key_of(client, each).revoked_at for each in (before, run_id)]
+        assert gone(run_id)
+        _holds_no_key(folder_of(server, run_id))
+        _tells_of_the_end(server, run_id, records)
+        client.training_runs.delete(run_id)
+        assert not folder_of(server, run_id).exists()
+
+
+def _tells_of_the_end(server: ServerProcess, run_id: str, records: list[dict[str, Any]]) -> None:
+    headers = {"Authorization": f"Bearer {server.keys['acme']}"}
+    told = httpx2.get(f"{server.url}/api/v1/training-runs/{run_id}/events", headers=headers, timeout=30).text
+    assert told.startswith("event: finished\n")
+    assert json.loads(told.partition("data: ")[2])["metrics"] == records
 
 
 def _holds_no_key(folder: Path) -> None:

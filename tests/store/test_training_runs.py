@@ -68,7 +68,9 @@ async def test_pages_have_the_newest_first_and_may_be_of_one_status(store: Store
     await added(store, runs[0], over, runs[2], a_run(lab_id="rival"))
     async with store.reading() as unit:
         first = await unit.training_runs.page("acme", 2)
-        rest = await unit.training_runs.page("acme", 2, after=PageEnd(created_at=over.created_at, id=over.training_run_id))
+        rest = await unit.training_runs.page(
+            "acme", 2, after=PageEnd(created_at=over.created_at, id=over.training_run_id)
+        )
         assert await unit.training_runs.page("acme", 9, status=RunStatus.COMPLETE) == [over]
         assert await unit.training_runs.count("acme", OPEN_RUNS) == 2
     assert (first, rest) == ([runs[2], over], [runs[0]])
