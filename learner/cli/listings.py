@@ -1,13 +1,14 @@
-"""`algorithms`, `presets`, `metrics`, `report`: what there is, and what came of a run. Needs no torch."""
+"""`algorithms`, `presets`, `config`, `metrics`, `report`: what there is, and what came of a run. Needs no torch."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Annotated
 
 import typer
 
-from learner.cli.options import RunFolder
+from learner.cli.options import Changes, ConfigFile, RunFolder
 
 
 def algorithms(
@@ -44,6 +45,14 @@ def presets(
         return
     for each in preset_names():
         typer.echo(f"{each:14} {about(each)}")
+
+
+def config(file: ConfigFile, change: Changes = None) -> None:
+    """Check a TOML file or a preset, and print all its settings as JSON."""
+    from learner.config import load
+    from learner.presets import file_or_preset
+
+    typer.echo(json.dumps(load(file_or_preset(file), change or []).resolved(), indent=1))
 
 
 def metrics() -> None:

@@ -35,6 +35,7 @@ for command in (
     models.serve,
     listings.algorithms,
     listings.presets,
+    listings.config,
     listings.metrics,
 ):
     app.command(command.__name__)(command)

@@ -27,7 +27,7 @@ def upgrade() -> None:
         sa.Column("config", sa.JSON(none_as_null=True), nullable=False),
         sa.Column("client_metadata", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("step", sa.Integer(), nullable=False),
-        sa.Column("steps", sa.Integer(), nullable=True),
+        sa.Column("steps", sa.Integer(), nullable=False),
         sa.Column("reward", sa.Float(), nullable=True),
         sa.Column("held_out_reward", sa.Float(), nullable=True),
         sa.Column("error", sa.String(length=500), nullable=True),

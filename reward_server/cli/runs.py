@@ -107,9 +107,7 @@ def _read(file: Path) -> dict[str, Any]:
 def _follow(client: LabsClient, run_id: str) -> None:
     """Show how far a run is until it is over; exit code 1 where it failed."""
     with shown(Console(stderr=True)) as report:
-        run = client.training_runs.wait(
-            run_id, on_progress=lambda run: report(run.status, run.step, run.steps or max(1, run.step))
-        )
+        run = client.training_runs.wait(run_id, on_progress=lambda run: report(run.status, run.step, run.steps))
     _tell(run)
     if run.status == "failed":
         raise typer.Exit(1)
@@ -122,8 +120,7 @@ def _tell(run: TrainingRunSummary) -> None:
 
 
 def _line(run: TrainingRunSummary) -> str:
-    length = "" if run.steps is None else f" of {run.steps}"
-    told = f"{run.training_run_id}  {run.status}  {run.step}{length} updates"
+    told = f"{run.training_run_id}  {run.status}  {run.step} of {run.steps} updates"
     rewards = (("reward", run.reward), ("held-out reward", run.held_out_reward))
     known = [f"{name} {value:.3f}" for name, value in rewards if value is not None]
     return ", ".join([told, *known]) + (f"  ({run.name})" if run.name else "")

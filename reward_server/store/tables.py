@@ -471,7 +471,7 @@ class TrainingRun(Row, table=True):
     config: dict[str, Any] = _json()
     client_metadata: dict[str, Any] | None = _json(nullable=True)
     step: int
-    steps: int | None
+    steps: int
     reward: float | None
     held_out_reward: float | None
     error: str | None = Field(max_length=500)

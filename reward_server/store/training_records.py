@@ -37,8 +37,8 @@ class TrainingRunRow:
     client_metadata: JsonObject | None = field(repr=False)
     step: int = 0
     """Updates that are done."""
-    steps: int | None
-    """Updates of the whole run; None until the learner has said so."""
+    steps: int
+    """Updates of the whole run."""
     reward: float | None = None
     """Mean of the last update's episodes."""
     held_out_reward: float | None = None

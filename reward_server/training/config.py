@@ -78,29 +78,22 @@ def file_of(config: JsonObject) -> str | None:
     return next((str(found) for place in FILES if (found := _get(config, place)) is not None), None)
 
 
-def scenarios_of(config: JsonObject) -> Iterator[Scenarios]:
-    """The scenarios that a configuration names; those that it leaves to the learner are not among them."""
-    collection, scenario = (_get(config, ("server", name)) for name in ("collection", "scenario"))
-    if isinstance(collection, str) and isinstance(scenario, str):
-        yield Scenarios(collection, scenario)
-    for name in ("scenarios", "held_out"):
-        listed = _get(config, ("server", name))
-        for each in listed if isinstance(listed, list) else []:
-            if isinstance(each, str):
-                first, _, second = each.partition("/")
-                yield Scenarios(first, second or None)
+def scenarios_of(resolved: JsonObject) -> Iterator[Scenarios]:
+    """The scenarios that a run plays, which learns from no file; of a configuration with all settings."""
+    if resolved["algorithm"]["objective"]["kind"] != "reward":
+        return
+    server = resolved["server"]
+    if not server["scenarios"]:
+        yield Scenarios(server["collection"], server["scenario"])
+    for each in (*server["scenarios"], *server["held_out"]):
+        collection, _, scenario = each.partition("/")
+        yield Scenarios(collection, scenario or None)
 
 
 def scopes_of(config: JsonObject) -> frozenset[Scope]:
     """What the key of a run has to be good for."""
     single = _get(config, ("rollout", "single_turn")) is True
     return frozenset((Scope.TRAIN, Scope.SCORE) if single else (Scope.TRAIN,))
-
-
-def updates_of(config: JsonObject) -> int | None:
-    """How long the run shall be, if the configuration says so."""
-    found = _get(config, ("run", "updates"))
-    return found if type(found) is int else None
 
 
 def as_toml(config: JsonObject, *, models: Path | None, rows: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Collection
 from contextlib import suppress
@@ -53,12 +52,6 @@ class RunFolder:
         """The learner's record."""
         return self.out / "metrics.jsonl"
 
-    def steps(self) -> int | None:
-        """Updates of the whole run, as the learner has resolved its configuration; None before it has."""
-        with suppress(OSError, ValueError, KeyError):
-            return int(json.loads((self.out / "config.json").read_text())["resolved"]["run"]["updates"])
-        return None
-
     def log_size(self) -> int:
         """Where the next attempt begins in the log."""
         return self.log.stat().st_size if self.log.exists() else 0
@@ -70,15 +63,12 @@ class RunFolder:
         return None
 
 
-def refusal_in(printed: str, *folders: Path) -> str | None:
-    """The learner's last line that says why it ended, without the names of these folders."""
+def refusal_in(printed: str, folder: Path) -> str | None:
+    """The learner's last line that says why it ended, without the name of this folder."""
     said = [line for line in printed.splitlines() if line.startswith(_REFUSAL)]
     if not said:
         return None
-    line = said[-1].removeprefix(_REFUSAL)
-    for folder in folders:
-        line = line.replace(f"{folder}/", "")
-    return line[:_LINE_CHARACTERS]
+    return said[-1].removeprefix(_REFUSAL).replace(f"{folder}/", "")[:_LINE_CHARACTERS]
 
 
 def run_folder(runs: Path, lab_id: str, run_id: str) -> RunFolder:

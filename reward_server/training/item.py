@@ -130,11 +130,11 @@ class TrainingItem:
         is_late = False
         while (status := await learner.ended(LOOK_EVERY_S)) is None:
             with suppress(StoreUnavailable):  # the records are there the next time, too
-                await self._store_new(tail, row, folder)
+                await self._store_new(tail, row)
                 is_late = is_late or self._monotonic() >= late_at
                 if is_late or await self._is_unwanted(row):
                     await stopping.go_on()
-        await self._store_new(tail, row, folder)
+        await self._store_new(tail, row)
         return _Left(status, was_asked=stopping.began, is_late=is_late)
 
     async def _is_unwanted(self, row: TrainingRunRow) -> bool:
@@ -142,13 +142,12 @@ class TrainingItem:
             found = await unit.training_runs.get(row.lab_id, row.training_run_id)
         return found is None or found.status is not RunStatus.RUNNING
 
-    async def _store_new(self, tail: Tail, row: TrainingRunRow, folder: RunFolder) -> None:
+    async def _store_new(self, tail: Tail, row: TrainingRunRow) -> None:
         """What the learner has written since the last time."""
         found = await asyncio.to_thread(tail.read)
         if found is None:
             return
-        steps = await asyncio.to_thread(folder.steps)
-        changes = _standing(found) | ({} if steps is None else {"steps": steps})
+        changes = _standing(found)
         async with self._store.transaction() as unit:
             runs = unit.training_runs
             if found.is_whole:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -14,10 +15,11 @@ from pathlib import Path
 from typing import Self
 
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError, Unavailable
+from reward_server.store.records import JsonObject
 from reward_server.telemetry.logs import get_logger
 from reward_server.training.folder import RunFolder, refusal_in
 
-CHECK_S = 50.0
+CHECK_S = 30.0
 NEEDED = ("learner", "torch", "transformers")
 REFUSED = 2
 """The learner's status where it says in a line why it does nothing."""
@@ -34,20 +36,15 @@ def missing() -> str | None:
     return next((name for name in NEEDED if find_spec(name) is None), None)
 
 
-def environment(url: str, key: str | None) -> dict[str, str]:
+def environment(url: str | None = None, key: str | None = None) -> dict[str, str]:
     """What the learner sees: where the server is, its key, and how this machine computes."""
     kept = {name: value for name, value in os.environ.items() if name in _PASSED_ON or name.startswith(_FAMILIES)}
-    kept |= {"LABS_URL": url, "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
-    return kept if key is None else {**kept, "LABS_API_KEY": key}
+    given = {"LABS_URL": url, "LABS_API_KEY": key, "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
+    return kept | {name: value for name, value in given.items() if value is not None}
 
 
-async def check(config: str, url: str, *hidden: Path) -> None:
-    """Have the learner read a configuration, and do nothing with it.
-
-    Args:
-        config: TOML.
-        url: of the server that it would play against.
-        hidden: folders that its line shall not name.
+async def check(config: str) -> JsonObject:
+    """Have the learner read a configuration (TOML), and do nothing with it; all settings, with its defaults.
 
     Raises:
         InvalidRequest: it refuses; the message is its line.
@@ -57,15 +54,15 @@ async def check(config: str, url: str, *hidden: Path) -> None:
         file = Path(folder) / "run.toml"
         await asyncio.to_thread(file.write_text, config)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "learner", "train", str(file), "--dry-run", "--out", str(file.with_name("out"))),
+            *(sys.executable, "-m", "learner", "config", str(file)),
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=environment(url, None),
+            env=environment(),
         )
         try:
             async with asyncio.timeout(CHECK_S):
-                _, printed = await process.communicate()
+                settings, printed = await process.communicate()
         except TimeoutError:
             raise Unavailable("The learner did not check the configuration in time.", retry_after_s=5) from None
         finally:
@@ -74,8 +71,9 @@ async def check(config: str, url: str, *hidden: Path) -> None:
                     process.kill()
                 await process.wait()
     if process.returncode == 0:
-        return
-    said = refusal_in(printed.decode(errors="replace"), Path(folder), *hidden)
+        resolved: JsonObject = json.loads(settings)
+        return resolved
+    said = refusal_in(printed.decode(errors="replace"), Path(folder))
     if process.returncode != REFUSED or said is None:
         log.error("learner_check_failed", status=process.returncode)
         raise LabsError

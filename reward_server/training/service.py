@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from reward_server.access import collection_for, scenario_for
 from reward_server.clock import Clock, to_iso
@@ -60,7 +61,7 @@ class TrainingRunService:
         self._clock = clock
         self._wake = wake
         self._checking = asyncio.Semaphore(1)
-        """A check loads torch: one at a time is enough."""
+        """A check takes a process: one at a time is enough."""
 
     async def start(self, lab: Lab, request: TrainingRunRequest, key: str | None) -> Body:
         """Queue a run whose configuration the learner accepts.
@@ -151,7 +152,7 @@ class TrainingRunService:
             )
 
     async def _start(self, lab: Lab, request: TrainingRunRequest, keep: Keep) -> Body:
-        await self._check(lab, request.config)
+        resolved = await self._checked(lab, request.config)
         now = self._clock.now()
         row = TrainingRunRow(
             training_run_id=new_id(IdPrefix.TRAINING_RUN),
@@ -160,7 +161,7 @@ class TrainingRunService:
             name=request.name,
             config=request.config,
             client_metadata=request.metadata,
-            steps=config.updates_of(request.config),
+            steps=resolved["run"]["updates"],
             created_at=now,
         )
         body = document(row)
@@ -172,22 +173,21 @@ class TrainingRunService:
         self._wake()
         return body
 
-    async def _check(self, lab: Lab, wanted: JsonObject) -> None:
-        """Refuse what is not the lab's or not a configuration, before anything is kept."""
-        settings, models = self._settings, self._settings.training_models
+    async def _checked(self, lab: Lab, wanted: JsonObject) -> JsonObject:
+        """All settings; refuses what is not the lab's or not a configuration, before anything is kept."""
+        models = self._settings.training_models
         config.require_inside(wanted, models)
         if (file_id := config.file_of(wanted)) is not None:
             await self._files.find(lab, file_id)
-        for named in config.scenarios_of(wanted):
+        toml = config.as_toml(wanted, models=models, rows=Path("rows.jsonl"))
+        async with self._checking:
+            resolved = await process.check(toml)
+        for named in config.scenarios_of(resolved):
             if named.scenario is None:
                 collection_for(lab, self._catalog, named.collection)
             else:
                 scenario_for(lab, self._catalog, named.collection, named.scenario)
-        rows = run_folder(settings.runs, lab.lab_id, "run").rows
-        toml = config.as_toml(wanted, models=models, rows=rows)
-        hidden = () if models is None else (models.absolute(),)
-        async with self._checking:
-            await process.check(toml, settings.own_url, *hidden)
+        return resolved
 
     async def _require_few(self, unit: UnitOfWork, lab: Lab, besides: int = 0) -> None:
         if await unit.training_runs.count(lab.lab_id, OPEN_RUNS) - besides >= MOST_OPEN:
@@ -214,10 +214,14 @@ class TrainingRunService:
 
 def document(row: TrainingRunRow) -> Body:
     """A run as it is shown."""
-    body: Body = {"training_run_id": row.training_run_id, "status": row.status.value, "step": row.step}
+    body: Body = {
+        "training_run_id": row.training_run_id,
+        "status": row.status.value,
+        "step": row.step,
+        "steps": row.steps,
+    }
     shown = {
         "name": row.name,
-        "steps": row.steps,
         "reward": row.reward,
         "held_out_reward": row.held_out_reward,
         "error": row.error,

@@ -20,6 +20,7 @@ from reward_server.settings import Settings
 from reward_server.training import process
 from tests.contract.belongings import BODIES, EVERYBODYS, NOT_REFERENCES, OWNED, UNKNOWN, nobodys, one_of_each
 from tests.contract.house import Client, House, Json
+from tests.contract.test_training_runs import resolved
 
 APP = create_app(Settings())
 DOCUMENT = build(APP)
@@ -33,8 +34,8 @@ NO_LAB_KNOWS = re.compile(r"^(request_id|total_time_ms|evaluation_time_ms)$")
 def _unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The learner, which takes seconds to check a configuration, accepts everything."""
 
-    async def accept(*_: object) -> None:
-        pass
+    async def accept(_config: str) -> Json:
+        return resolved({})
 
     monkeypatch.setattr(process, "check", accept)
 

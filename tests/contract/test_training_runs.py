@@ -6,6 +6,7 @@ Nothing trains here: `tests/faults/test_training_runs.py` runs the learner.
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -15,9 +16,11 @@ from typing import Any
 import pytest
 
 from personas.matcher import Matcher
+from reward_server.background import workers_of
 from reward_server.coordination.scopes import EVERY, Scope
 from reward_server.errors import TrainingUnavailable
 from reward_server.settings import Settings
+from reward_server.store.job_claims import MAX_ATTEMPTS, Hold
 from reward_server.store.job_records import TRAIN_POLICY
 from reward_server.store.training_records import RunStatus
 from reward_server.training import process, service
@@ -27,6 +30,14 @@ from tests.store.test_training_runs import a_metric, a_run
 
 ALL = {"scopes": list(EVERY)}
 WRONG = {"optim": {"learning_rat": 0.1}}
+SERVER = {"collection": WHERE["collection_slug"], "scenario": WHERE["scenario_slug"]}
+
+
+def resolved(config: Json) -> Json:
+    """What the learner would make of it, as far as the server looks at it."""
+    server = {**SERVER, "scenarios": [], "held_out": [], **config.get("server", {})}
+    algorithm = {"objective": {"kind": "reward"}}
+    return {"run": {"updates": 60, **config.get("run", {})}, "server": server, "algorithm": algorithm}
 
 
 @pytest.fixture
@@ -34,8 +45,9 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The learner accepts everything, at once; what it was given."""
     given: list[str] = []
 
-    async def accept(config: str, _url: str, *_hidden: Path) -> None:
+    async def accept(config: str) -> Json:
         given.append(config)
+        return resolved(tomllib.loads(config))
 
     monkeypatch.setattr(process, "check", accept)
     return given
@@ -83,7 +95,6 @@ async def test_an_idempotency_key_starts_one_run(operator: Client, unchecked: li
     assert_error(other, 409, "idempotency_mismatch")
 
 
-@pytest.mark.slow
 async def test_the_learner_checks_a_configuration_before_anything_is_kept(operator: Client) -> None:
     refused = await operator.call("POST", "/training-runs", {"config": WRONG})
     data = assert_error(refused, 400, "invalid_request")
@@ -91,7 +102,10 @@ async def test_the_learner_checks_a_configuration_before_anything_is_kept(operat
     assert data["errors"] == [{"loc": ["config"], "msg": said}]
     assert refused.json()["message"] == f"config: {said}"
     assert (await operator.ok("GET", "/training-runs"))["data"] == []
-    assert (await started(operator, config={"optim": {"learning_rate": 0.1}}))["status"] == "queued"
+    elsewhere = await operator.call("POST", "/training-runs", {})
+    assert_error(elsewhere, 404, "collection_not_found")  # the learner's own scenario is not served here
+    run = await started(operator, config={"server": SERVER, "optim": {"learning_rate": 0.1}})
+    assert (run["status"], run["steps"]) == ("queued", 60)
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -117,9 +131,8 @@ async def test_what_is_not_the_labs_is_refused(operator: Client, config: Any, st
 async def test_a_key_for_other_collections_trains_on_its_own_alone(house: House) -> None:
     key = await house.key("acme", collections=["front-desk"], **ALL)
     house.end_development_mode()
-    server = {"collection": WHERE["collection_slug"], "scenario": WHERE["scenario_slug"]}
     async with house.client(key) as client:
-        response = await client.call("POST", "/training-runs", {"config": {"server": server}})
+        response = await client.call("POST", "/training-runs", {})
         assert_error(response, 403, "forbidden")
 
 
@@ -307,3 +320,36 @@ async def test_another_labs_runs_are_not_there(house: House, operator: Client) -
             assert_error(response, 404, "training_run_not_found")
         assert_error(await rival.call("DELETE", f"/training-runs/{run}"), 404, "training_run_not_found")
     assert (await operator.ok("GET", f"/training-runs/{run}"))["status"] == "complete"
+
+
+@pytest.mark.usefixtures("unchecked")
+async def test_a_run_whose_workers_were_all_lost_is_failed_and_can_be_resumed(house: House, operator: Client) -> None:
+    await operator.ok("POST", "/webhooks", {"url": "https://8.8.8.8/labs", "events": ["training_run.finished"]})
+    run = (await started(operator))["training_run_id"]
+    for attempt in range(MAX_ATTEMPTS):
+        now = house.clock.now()
+        async with house.store.transaction() as unit:
+            hold = Hold(f"lost-{attempt}", now + timedelta(seconds=15), 1)
+            assert (await unit.job_items.claim(hold, [TRAIN_POLICY], now)).claim is not None
+        house.clock.advance(timedelta(seconds=20))
+    kinds = {TRAIN_POLICY: house.app.state.services.jobs._kinds[TRAIN_POLICY]}
+    settings = house.settings.model_copy(update={"training_run_workers": 1})
+    usage = house.app.state.services.usage
+    [*_, worker] = workers_of(
+        store=house.store, kinds=kinds, clock=house.clock, metrics=house.metrics, settings=settings, usage=usage
+    )
+    await worker.drain()
+    failed = await operator.ok("GET", f"/training-runs/{run}")
+    assert failed["status"] == "failed"
+    assert "stopped in every attempt" in failed["error"]
+    assert "/resume" in failed["error"]
+    [hook] = (await operator.ok("GET", "/webhooks"))["data"]
+    [told] = (await operator.ok("GET", f"/webhooks/{hook['webhook_id']}/deliveries"))["data"]
+    assert told["event"] == "training_run.finished"
+    resumed = await operator.ok("POST", f"/training-runs/{run}/resume")
+    assert (resumed["status"], "error" in resumed) == ("queued", False)
+    async with house.store.transaction() as unit:
+        now = house.clock.now()
+        again = await unit.job_items.claim(Hold("again", now + timedelta(seconds=15), 1), [TRAIN_POLICY], now)
+    assert again.claim is not None
+    assert again.claim.attempts == {0: 1}

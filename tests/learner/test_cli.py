@@ -364,3 +364,15 @@ def test_no_module_of_the_learner_loads_the_server_or_its_scenarios() -> None:
     names = {name.partition(".")[0] for name in json.loads(done.stdout)}
     assert names & {"reward_server", "personas", "scenarios"} == set()
     assert "torch" in names
+
+
+def test_a_configuration_is_checked_and_shown_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text("[run]\nupdates = 3\n")
+    assert main(["config", str(file), "--set", "optim.learning_rate=1e-5"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["run"]["updates"], shown["optim"]["learning_rate"]) == (3, 1e-5)
+    assert shown["algorithm"]["objective"]["kind"] == "reward"
+    file.write_text("[run]\nupdate = 3\n")
+    assert main(["config", str(file)]) == 2
+    assert capsys.readouterr().err == "learner: run.update: unknown; did you mean 'updates'?\n"

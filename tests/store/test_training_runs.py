@@ -25,7 +25,7 @@ def a_run(**changes: Any) -> TrainingRunRow:
         name="first",
         config=ODD,
         client_metadata={"z": 1, "a": None},
-        steps=None,
+        steps=60,
         created_at=NOW,
     )
     return replace(row, **changes)

@@ -87,10 +87,13 @@ def test_what_is_no_section_is_left_to_the_learner() -> None:
     require_inside({"model": 3, "server": "x", "data": [], "nonsense": {"a": 1}}, None)
 
 
-def test_the_scenarios_that_are_named() -> None:
-    config = {"server": {"collection": "a", "scenario": "b", "scenarios": ["c", "d/e", 5], "held_out": "f"}}
-    assert list(scenarios_of(config)) == [Scenarios("a", "b"), Scenarios("c", None), Scenarios("d", "e")]
-    assert list(scenarios_of({"server": {"collection": "a"}})) == []
+def test_the_scenarios_of_a_run() -> None:
+    server = {"collection": "a", "scenario": "b", "scenarios": [], "held_out": []}
+    resolved = {"server": server, "algorithm": {"objective": {"kind": "reward"}}}
+    assert list(scenarios_of(resolved)) == [Scenarios("a", "b")]
+    server |= {"scenarios": ["c", "d/e"], "held_out": ["f/g"]}
+    assert list(scenarios_of(resolved)) == [Scenarios("c", None), Scenarios("d", "e"), Scenarios("f", "g")]
+    assert list(scenarios_of({"server": server, "algorithm": {"objective": {"kind": "preference"}}})) == []
 
 
 def test_single_replies_are_scored_and_episodes_only_played() -> None:

@@ -30,8 +30,8 @@ class TrainingRunSummary(ResponseModel):
     name: str | None = None
     step: int
     """Updates that are done."""
-    steps: int | None = None
-    """Updates of the whole run; absent until the learner has said so."""
+    steps: int
+    """Updates of the whole run."""
     reward: float | None = None
     """Mean of the last update's episodes."""
     held_out_reward: float | None = None
