@@ -98,13 +98,11 @@ class TrainingItem:
         """The run, which is under way now; one that was asked to stop before that is only to be ended."""
         lab_id, run_id = work.lab.lab_id, work.job_id
         async with self._store.transaction() as unit:
+            # One that runs already goes on; the time of a resumed run counts from when it was resumed.
+            begun = {"status": RunStatus.RUNNING, "started_at": self._clock.now()}
+            await unit.training_runs.move(lab_id, run_id, (RunStatus.QUEUED,), begun)
             row = await unit.training_runs.get(lab_id, run_id)
-            if row is None or not row.is_open:
-                return None
-            if row.status is not RunStatus.STOPPING:
-                changes = {"status": RunStatus.RUNNING, "started_at": row.started_at or self._clock.now()}
-                await unit.training_runs.move(lab_id, run_id, OPEN_RUNS, changes)
-        return row
+        return row if row is not None and row.is_open else None
 
     async def _train(self, work: Work, row: TrainingRunRow) -> End:
         folder = run_folder(self._settings.runs, row.lab_id, row.training_run_id)

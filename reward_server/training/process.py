@@ -19,7 +19,7 @@ from reward_server.store.records import JsonObject
 from reward_server.telemetry.logs import get_logger
 from reward_server.training.folder import RunFolder, refusal_in
 
-CHECK_S = 30.0
+CHECK_S = 50.0
 NEEDED = ("learner", "torch", "transformers")
 REFUSED = 2
 """The learner's status where it says in a line why it does nothing."""
@@ -110,7 +110,8 @@ class Learner:
     def interrupt(self) -> None:
         """Ctrl-C: the first ends it after the update it is at, with a checkpoint, the second at once."""
         assert self._process.stdin is not None
-        self._process.stdin.write(b"\n")
+        with suppress(RuntimeError, ConnectionError):  # it has ended meanwhile
+            self._process.stdin.write(b"\n")
 
     async def end(self) -> None:
         """Leave nothing of it, however it stands."""

@@ -73,8 +73,7 @@ class TrainingRunService:
             TooManyAtOnce: the lab has as many runs open as it may.
         """
         self._require_available()
-        if request.metadata is not None and len(json.dumps(request.metadata).encode()) > MAX_METADATA_BYTES:
-            raise InvalidRequest(errors=[FieldProblem(("metadata",), "Must be at most 4 kB.")])
+        _require_small(request.metadata)
         work = partial(self._start, lab, request)
         return await self._idempotency.answer(lab, key, lambda: ("training-runs", request.model_dump()), work)
 
@@ -210,6 +209,12 @@ class TrainingRunService:
             total=1,
             created_at=self._clock.now(),
         )
+
+
+def _require_small(metadata: JsonObject | None) -> None:
+    size = len(json.dumps(metadata or {}, ensure_ascii=False, separators=(",", ":")).encode())
+    if size > MAX_METADATA_BYTES:
+        raise InvalidRequest(errors=[FieldProblem(("metadata",), "Must be at most 4 kB.")])
 
 
 def document(row: TrainingRunRow) -> Body:
