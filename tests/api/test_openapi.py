@@ -17,7 +17,7 @@ from reward_server.settings import Settings
 COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
 API_PAGE = COMMITTED.with_name("api.md")
 Json = dict[str, Any]
-BY_PATH = ("/activate", "/deactivate", "/cancel", "/resume", "/retry", "/test", "/resend")
+BY_PATH = ("/activate", "/deactivate", "/cancel", "/stop", "/resume", "/retry", "/test", "/resend")
 BY_HEADER = ("/create_session", "/ping", "/delete", "/delete_session")
 """Calls that are told all they need by their path, or by a header."""
 

@@ -15,8 +15,8 @@ OF_ALL = {"alembic_version", "llm_verdicts", "server"}
 """Tables whose rows are nobody's: what language models decided is kept under hashes, for whoever asks the same."""
 
 
-WITH_THEIR_PARENTS = {"file_chunk", "job_item"}
-"""What has no age of its own; the database deletes it with the file or the job."""
+WITH_THEIR_PARENTS = {"file_chunk", "job_item", "training_metric"}
+"""What has no age of its own; the database deletes it with the file, the job or the run."""
 
 
 def test_every_table_is_a_labs_or_known_to_be_everybodys() -> None:
