@@ -95,6 +95,7 @@ async def test_an_idempotency_key_starts_one_run(operator: Client, unchecked: li
     assert_error(other, 409, "idempotency_mismatch")
 
 
+@pytest.mark.slow
 async def test_the_learner_checks_a_configuration_before_anything_is_kept(operator: Client) -> None:
     refused = await operator.call("POST", "/training-runs", {"config": WRONG})
     data = assert_error(refused, 400, "invalid_request")
