@@ -20,6 +20,8 @@ from typing import Any
 
 import torch
 
+from learner.models import write
+
 MANIFEST = "manifest.json"
 PREFIX = "step-"
 
@@ -65,8 +67,7 @@ def save(
     temporary = folder / f".{final.name}.{os.getpid()}"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    model.save_pretrained(temporary / "model")
-    tokenizer.save_pretrained(temporary / "model")
+    write(model, tokenizer, temporary / "model")
     torch.save(optimizer, temporary / "optimizer.pt")
     if more is not None:
         more(temporary)

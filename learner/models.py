@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,13 @@ def check_path(path: str | None) -> None:
         raise ConfigError(f"model.path: {path} is neither a folder nor the name of a model on the hub (owner/name)")
 
 
-def check_device(name: str) -> None:
+def check_device(name: str, setting: str = "model.device") -> None:
     """Refuse what torch would only fail on, in words that do not name the setting."""
     try:
         torch.empty(0, device=name)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"model.device: {name!r} cannot be used on this machine: {reason}") from None
+        raise ConfigError(f"{setting}: {name!r} cannot be used on this machine: {reason}") from None
 
 
 def load(path: str) -> tuple[Any, Any]:
@@ -39,6 +40,22 @@ def load(path: str) -> tuple[Any, Any]:
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32), AutoTokenizer.from_pretrained(path)
+
+
+def write(model: Any, tokenizer: Any, folder: Path) -> None:
+    """A folder that `load` reads."""
+    tell_deepspeed()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def tell_deepspeed() -> None:
+    """Where there is only a CPU, say so to DeepSpeed, which otherwise prints a warning when it is imported.
+
+    Where it is installed, transformers imports it to write a model, whether it is used or not.
+    """
+    if not torch.accelerator.is_available():
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
 
 
 def load_given(path: str) -> tuple[Any, Any]:
@@ -69,8 +86,7 @@ def with_lora(model: Any, tokenizer: Any, config: Config, folder: Path) -> Any:
     if not config.lora.rank:
         return model
     if config.model.path is None:
-        model.save_pretrained(folder / BASE_FOLDER)
-        tokenizer.save_pretrained(folder / BASE_FOLDER)
+        write(model, tokenizer, folder / BASE_FOLDER)
     with torch.random.fork_rng():
         torch.manual_seed(config.run.seed)
         return with_adapters(model, lora_settings(config.lora))

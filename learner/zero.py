@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from learner.config import Config, ConfigError
+from learner.models import tell_deepspeed
 from learner.ranks import Ranks
 from learner.steps import Stepper
 
@@ -121,6 +122,7 @@ def zero(model: nn.Module, stepper: Stepper, config: Config, ranks: Ranks) -> Ze
 
 
 def _deepspeed() -> Any:
+    tell_deepspeed()
     try:
         import deepspeed
     except ImportError:

@@ -16,14 +16,13 @@ def export(
     which: Which = "best",
 ) -> None:
     """Write a checkpoint as a plain folder that transformers and vLLM load; adapters are merged in."""
-    from learner.models import merged
+    from learner.models import merged, write
     from learner.stored import open_stored
 
     if to.exists() and any(to.iterdir()):
         raise ValueError(f"{to} is not empty; choose a new folder")
     stored = open_stored(folder, which)
-    merged(stored.model).save_pretrained(to)
-    stored.tokenizer.save_pretrained(to)
+    write(merged(stored.model), stored.tokenizer, to)
     typer.echo(f"exported {folder} ({which}) to {to}")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +72,30 @@ def test_saving_a_step_again_replaces_it(tmp_path: Path) -> None:
     (tmp_path / "step-000001" / "optimizer.pt").write_bytes(b"")
     saved = save(tmp_path, 1)
     assert checkpoint.newest(tmp_path) == saved
+
+
+WRITES = """
+import sys
+from pathlib import Path
+from learner.models import write
+from tests.learner.small import policy, tokenizer
+words = tokenizer()
+write(policy(words).model, words, Path(sys.argv[1]))
+assert "deepspeed" in sys.modules
+"""
+
+
+@pytest.mark.slow
+def test_writing_a_model_says_nothing_where_deepspeed_is_installed(tmp_path: Path) -> None:
+    """transformers imports it for that; on a CPU it would say that it found no GPU, on standard output."""
+    variables = {name: value for name, value in os.environ.items() if name != "DS_ACCELERATOR"}
+    done = subprocess.run(
+        [sys.executable, "-c", WRITES, str(tmp_path / "model")],
+        env={**variables, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == ""
+    assert "DeepSpeed" not in done.stderr
+    assert (tmp_path / "model" / "config.json").exists()
