@@ -114,3 +114,8 @@ def watched() -> Iterator[list[bool]]:
 
 AttentionInterface.register(NAME, _attend)
 AttentionMaskInterface.register(NAME, _mask)
+
+
+def leave_uncompiled() -> None:
+    """Have a compiled model ask for attention as it is: runs and masks differ from row to row."""
+    AttentionInterface.register(NAME, torch.compiler.disable(_attend))  # type: ignore[no-untyped-call]

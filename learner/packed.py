@@ -80,11 +80,10 @@ def packed_scorer(policy: Policy) -> PackedScorer | None:
     try:
         with torch.no_grad(), attention.watched() as asked:
             scorer = PackedScorer(policy)
-            rows = _trial(policy)
+            rows = trial_rows(policy)
             packed = scorer.score(rows)[0]
         alone = torch.cat([policy.score_padded([row])[0].detach() for row in rows])
-        coarse = packed_in_16_bits(policy)
-        if asked[0] and bool((packed - alone).abs().max() <= (COARSE_TOLERANCE if coarse else TOLERANCE)):
+        if asked[0] and bool((packed - alone).abs().max() <= tolerance_of(policy)):
             return scorer
     except (attention.CannotPackError, TypeError, ValueError, RuntimeError, IndexError):
         pass  # this model cannot be given packed rows; padded ones always work
@@ -92,12 +91,13 @@ def packed_scorer(policy: Policy) -> PackedScorer | None:
     return None
 
 
-def packed_in_16_bits(policy: Policy) -> bool:
-    """Whether numbers are as coarse as those of bf16."""
-    return policy.autocast is not None or policy.model.dtype in (torch.bfloat16, torch.float16)
+def tolerance_of(policy: Policy) -> float:
+    """How far two ways to the same log-probability may be apart: further where numbers are as coarse as bf16."""
+    coarse = policy.autocast is not None or policy.model.dtype in (torch.bfloat16, torch.float16)
+    return COARSE_TOLERANCE if coarse else TOLERANCE
 
 
-def _trial(policy: Policy) -> list[tuple[Segment, ...]]:
+def trial_rows(policy: Policy) -> list[tuple[Segment, ...]]:
     """Two conversations that begin alike, one of them twice as long, and one that does not."""
     head = policy.model.get_output_embeddings()
     size: int = getattr(head, "out_features", head.weight.shape[0])

@@ -48,7 +48,7 @@ class FastLinear(nn.Linear):
 
     def forward(self, rows: Tensor) -> Tensor:
         """[..., out] of [..., in]."""
-        if not _suits(rows, self.weight) or torch.is_autocast_enabled("cpu"):
+        if torch.compiler.is_compiling() or not _suits(rows, self.weight) or torch.is_autocast_enabled("cpu"):
             return super().forward(rows)
         if not torch.is_grad_enabled():
             return _by_onednn(rows, self.weight, self.bias)

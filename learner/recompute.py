@@ -6,6 +6,7 @@ it depends on whether gradients are wanted, which is each thread's own: the samp
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -15,9 +16,9 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 
 def recompute_layers(model: nn.Module) -> int:
-    """Make every layer of a transformers model forget what it can make again; returns how many there are.
+    """Make every layer of a transformers model, and of copies of it, forget what it can make again.
 
-    To be called last: a copy of the model would go on calling the layers of this one.
+    Returns how many layers there are.
 
     Raises:
         ValueError: the model has no layers that transformers would do this for.
@@ -26,16 +27,18 @@ def recompute_layers(model: nn.Module) -> int:
     if not layers:
         raise ValueError(f"{type(model).__name__} has no layers that can be recomputed; leave model.recompute off")
     for layer in layers:
-        _wrap(layer)
+        kind: Any = type(layer)
+        layer.__class__ = _forgetful(kind)
     return len(layers)
 
 
-def _wrap(layer: nn.Module) -> None:
-    forward = layer.forward
+@functools.cache
+def _forgetful(kind: type[nn.Module]) -> Any:
+    """The same kind of layer, with another forward pass. A class, because a copy of a layer keeps its class."""
 
-    def forgetful(*args: Any, **options: Any) -> Any:
+    def forward(self: nn.Module, *args: Any, **options: Any) -> Any:
         if not torch.is_grad_enabled():
-            return forward(*args, **options)
-        return checkpoint(forward, *args, use_reentrant=False, **options)
+            return kind.forward(self, *args, **options)
+        return checkpoint(functools.partial(kind.forward, self), *args, use_reentrant=False, **options)
 
-    layer.forward = forgetful
+    return type(kind.__name__, (kind,), {"forward": forward, "__module__": kind.__module__})
