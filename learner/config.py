@@ -43,6 +43,8 @@ if typing.TYPE_CHECKING:
 
 MOST_TURNS = 50
 """What the server allows at most; longer than any scenario is."""
+UNSET = "none"
+"""Written for a key that may have no value: TOML has no null, and a preset may have set it."""
 
 
 class ConfigError(ValueError):
@@ -92,6 +94,8 @@ class Config:
             turn_limit=self.model.max_tokens,
             dimensions=self.algorithm.dimensions,
             non_finite=self.optim.non_finite,
+            max_mismatch_kl=self.optim.max_mismatch_kl,
+            on_mismatch=self.optim.on_mismatch,
             clip_norm=self.optim.clip_norm,
             minibatches=self.optim.minibatches,
             micro_tokens=self.optim.micro_tokens,
@@ -166,17 +170,25 @@ def _fit(value: Any, hint: Any, where: str) -> Any:
     is_union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
     allowed = typing.get_args(hint) if is_union else (hint,)
     names = [name for option in allowed if typing.get_origin(option) is Literal for name in typing.get_args(option)]
+    can_be_unset = types.NoneType in allowed
+    if can_be_unset and value == UNSET and UNSET not in names:
+        return None
     if names:
         if value not in names:
-            raise ConfigError(f"{where}: must be one of {', '.join(map(repr, names))}")
+            raise ConfigError(f"{where}: must be one of {', '.join(map(repr, _with_unset(names, can_be_unset)))}")
         return value
     plain = tuple(typing.get_origin(option) or option for option in allowed)
     if isinstance(value, int) and not isinstance(value, bool) and float in plain and int not in plain:
         value = float(value)
     if type(value) not in plain:
-        wanted = " or ".join(option.__name__ for option in plain if option is not types.NoneType)
-        raise ConfigError(f"{where}: must be {wanted}, not {type(value).__name__}")
+        wanted = [option.__name__ for option in plain if option is not types.NoneType]
+        told = " or ".join(_with_unset(wanted, can_be_unset, '"none"'))
+        raise ConfigError(f"{where}: must be {told}, not {type(value).__name__}")
     return _fit_inside(value, allowed[0], where)
+
+
+def _with_unset(names: Sequence[str], can_be_unset: bool, unset: str = UNSET) -> list[str]:
+    return [*names, unset] if can_be_unset and unset not in names else list(names)
 
 
 def _fit_inside(value: Any, hint: Any, where: str) -> Any:
@@ -213,12 +225,9 @@ def _check(config: Config) -> None:
             raise ConfigError(f"{name}: must be above 0")
     if config.rollout.group_size < 2:
         raise ConfigError("rollout.group_size: a group of one has nothing to compare with; use at least 2")
-    if config.model.path is None and config.model.width % config.model.heads:
-        raise ConfigError("model.width: must be a multiple of model.heads")
-    if config.lora.rank < 0:
-        raise ConfigError("lora.rank: must not be negative; 0 trains all weights")
     if config.generator.kind == "vllm" and not config.generator.url:
         raise ConfigError("generator.url: set the address of the vLLM server")
+    _check_model(config)
     _check_rollout(config)
     _check_algorithm(config)
 
@@ -226,12 +235,25 @@ def _check(config: Config) -> None:
 def _check_rollout(config: Config) -> None:
     if config.rollout.max_staleness < 0:
         raise ConfigError("rollout.max_staleness: must not be negative")
-    if config.rollout.max_staleness and (config.generator.kind != "hf" or config.model.recompute):
-        raise ConfigError("rollout.max_staleness: needs generator.kind = 'hf' and model.recompute = false")
+    if config.rollout.max_staleness > 1 and config.generator.kind == "vllm":
+        raise ConfigError("rollout.max_staleness: a vLLM server has one set of weights; use 1 or generator.kind = 'hf'")
     if config.parallel.zero_stage not in (1, 2, 3):
         raise ConfigError("parallel.zero_stage: must be 1, 2 or 3")
+    if config.optim.max_mismatch_kl < 0:
+        raise ConfigError("optim.max_mismatch_kl: must not be negative; 0 sets no limit")
+    if config.optim.max_mismatch_kl and config.optim.on_mismatch == "skip" and config.parallel.kind == "deepspeed":
+        raise ConfigError("optim.on_mismatch: DeepSpeed cannot drop a gradient; use 'stop', or parallel.kind = 'fsdp'")
     if config.rollout.prompts is not None and not config.rollout.single_turn:
         raise ConfigError("rollout.prompts: needs rollout.single_turn = true")
+
+
+def _check_model(config: Config) -> None:
+    if config.model.path is None and config.model.width % config.model.heads:
+        raise ConfigError("model.width: must be a multiple of model.heads")
+    if config.model.compile and config.parallel.kind == "deepspeed":
+        raise ConfigError("model.compile: was not made to work with DeepSpeed; use parallel.kind = 'replicate'")
+    if config.lora.rank < 0:
+        raise ConfigError("lora.rank: must not be negative; 0 trains all weights")
 
 
 def _check_algorithm(config: Config) -> None:

@@ -13,7 +13,7 @@ from learner.generate.hf import HfGenerator
 from learner.generate.session import Generator
 from learner.generate.vllm import Sampling, VllmGenerator
 from learner.model import Policy
-from learner.models import merged
+from learner.models import merged, write
 from learner.ranks import Ranks
 from learner.tokens import Renderer
 
@@ -40,6 +40,11 @@ class Engine:
         self._tokenizer = tokenizer
         self._folder = folder / "sync"
         self._remote = _remote(config, policy) if config.generator.kind == "vllm" else None
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server samples, with one set of weights."""
+        return self._remote is not None
 
     @property
     def generator(self) -> Generator:
@@ -82,8 +87,7 @@ class Engine:
             self._sampler.model.save_pretrained(self._folder)
             remote.send_adapters(self._folder)
             return
-        merged(self._sampler.model).save_pretrained(self._folder)
-        self._tokenizer.save_pretrained(self._folder)
+        write(merged(self._sampler.model), self._tokenizer, self._folder)
         remote.send_weights(self._folder)
 
 

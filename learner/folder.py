@@ -13,6 +13,8 @@ from learner.metric_names import units
 _BESIDE = ("server", "run", "log", "generator", "parallel")
 """Sections that do not make the policy, but for `_PLAYED` of `server`, and the seed of `run`."""
 _PLAYED = ("collection", "scenario", "scenarios", "max_turns", "system", "reward_config")
+_HANDLING = ("non_finite", "max_mismatch_kl", "on_mismatch")
+"""Keys of `optim` that say what to do in trouble: a run that ended for one goes on with another."""
 _SHORT = 40
 """A stored value of more characters is not shown when it differs."""
 
@@ -49,6 +51,7 @@ def _shape(config: Config, resolved: Mapping[str, Any]) -> dict[str, Any]:
     """What a policy is made of: not where the server listens, and not how far to go."""
     shape = {name: value for name, value in resolved.items() if name not in _BESIDE}
     shape["server"] = {name: value for name, value in resolved["server"].items() if name in _PLAYED}
+    shape["optim"] = {name: value for name, value in resolved["optim"].items() if name not in _HANDLING}
     shape["run"] = {"seed": config.run.seed}
     if config.optim.schedule != "constant":
         shape["run"]["updates"] = config.run.updates

@@ -11,12 +11,12 @@ import asyncio
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from learner.config import ConfigError
 from learner.display import Now, Say, silent
+from learner.generate.session import Generator
 from learner.metrics import read_metrics
 from learner.overlap import Ahead, Player, copy_of
 from learner.rollout import Collected, Collector
@@ -24,7 +24,9 @@ from learner.run import Run
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.stages import Stages, open_stages
 from learner.types import Group
+from learner.update import MismatchError, mismatch_told
 from trainer_client import AsyncLabsClient
+from trainer_client.wire import EpisodeResponse
 
 _TRAINING, _EVALUATION = 0, 1
 
@@ -71,11 +73,16 @@ async def _train(
         await evaluate(run, client, rollouts, say, now, stages=stages)
     try:
         while run.ranks.agree(run.step < run.config.run.updates and not asked_to_end() and not is_over(run)):
-            await _update(run, rollouts, stages, ahead, say=say, now=now)
+            try:
+                await _update(run, rollouts, stages, ahead, say=say, now=now)
+            except (NoEpisodesError, MismatchError) as error:
+                raise _kept(run, error) from None
             await _measure_and_save(run, client, rollouts, stages, ahead, say=say, now=now)
         if run.saved < run.step:
             run.queue = await ahead.settle() if ahead else ()
             run.save()
+        elif ahead is not None and run.ranks.world > 1:
+            await ahead.settle()  # none may leave while the others wait for its episodes
     finally:
         if ahead is not None:
             await ahead.close()
@@ -83,6 +90,17 @@ async def _train(
         say(
             f"stopped at update {run.step}: no better result in the last {run.config.evaluation.stop_after} evaluations"
         )
+
+
+def _kept(run: Run, error: NoEpisodesError | MismatchError) -> Exception:
+    """The error of an update of which nothing was made yet: what was learned before is saved, and it is said.
+
+    What was played ahead is not: it is of the same outage, or as far from the present weights.
+    """
+    if run.saved < run.step:
+        run.queue = ()
+        run.save()
+    return type(error)(f"{error}. The same command continues from update {run.saved}")
 
 
 async def _measure_and_save(
@@ -99,6 +117,10 @@ async def _measure_and_save(
     due = run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates
     is_best = False
     if due:
+        if ahead is not None and run.engine.is_remote:
+            # The server plays ahead with older weights: it is measured with the present ones.
+            await ahead.settle()
+            await asyncio.to_thread(run.engine.sync, run.ranks)
         await evaluate(run, client, rollouts, say, now, stages=stages)
         best = run.best() if run.ranks.first else None
         is_best = run.ranks.agree(best is not None and best[0] == run.step)
@@ -111,16 +133,19 @@ def _ahead(run: Run, client: AsyncLabsClient, stages: Stages, *, say: Say, now: 
     """What plays the next batches beside the update, where that is wanted."""
     if not run.config.rollout.max_staleness:
         return None
-    if run.ranks.world > 1:
-        raise ConfigError("rollout.max_staleness: not supported with several processes; set it to 0")
     players = []
     for _ in range(run.config.rollout.max_staleness):
-        generator, refresh = copy_of(
-            run.policy, run.config.model.max_tokens, run.engine.check_copy, run.config.generator.fixed_shapes
-        )
-        rollouts = wrap(run.rollouts(client, stages.of(0), say, generator))
+        generator, refresh = _sampler_ahead(run)
+        rollouts = wrap(run.rollouts(client, stages.of(0), say, generator, run.ranks.apart()))
         players.append(Player(functools.partial(_groups, run, rollouts, stages, now), refresh))
     return Ahead(players, run.queue)
+
+
+def _sampler_ahead(run: Run) -> tuple[Generator, Callable[[], float]]:
+    """A sampler that keeps its weights while the learner trains, and what gives it the present ones."""
+    if run.engine.is_remote:
+        return run.engine.generator, functools.partial(run.engine.sync, run.ranks)
+    return copy_of(run.sampler, run.config.model.max_tokens, run.engine.check_copy, run.config.generator.fixed_shapes)
 
 
 def is_over(run: Run) -> bool:
@@ -159,7 +184,7 @@ async def evaluate(
         f"  broken turns {values['fluency/broken']:.0%}  repeated {values['fluency/repeated']:.0%}"
     )
     if run.step in (0, run.config.run.updates) and run.ranks.first:
-        await save_samples(run, client, collected)
+        await save_samples(run, client, collected, say)
     mean: float = values["reward/mean"]
     return mean
 
@@ -183,7 +208,10 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | 
         values |= await asyncio.to_thread(run.updater.update, collected.groups, step)
     values["seconds/update"] = time.monotonic() - started
     values["groups/refills"] = refills
-    gap = await asyncio.to_thread(run.engine.sync_after_update, run.ranks)
+    if ahead is not None and run.engine.is_remote:  # the server is playing, and gets the weights before the next batch
+        gap: float | None = ahead.gap
+    else:
+        gap = await asyncio.to_thread(run.engine.sync_after_update, run.ranks)
     if gap is not None:
         values["generator/gap"] = gap
     run.step = step
@@ -200,6 +228,8 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | 
     )
     if not values["groups/used"]:
         say(f"update {step:>4}  {_nothing_learned(run)}")
+    if values.get("update/skipped"):
+        say(f"update {step:>4}  {_why_skipped(run, values)}")
 
 
 def _nothing_learned(run: Run) -> str:
@@ -208,6 +238,14 @@ def _nothing_learned(run: Run) -> str:
     told += " or rollout.group_size, or choose an easier scenario"
     is_per_turn = run.objective.credit == "to_go" or run.config.rollout.single_turn
     return told if is_per_turn else f"{told}, or credit turns (algorithm.credit = 'to_go')"
+
+
+def _why_skipped(run: Run, values: Mapping[str, Any]) -> str:
+    """What was the matter with a step that was not made, and what to do."""
+    limit = run.config.optim.max_mismatch_kl
+    if limit and not values.get("mismatch_k3", 0.0) <= limit:
+        return f"skipped: {mismatch_told(values['mismatch_k3'], limit)}"
+    return "skipped: the gradient was not a number. If this continues, lower optim.learning_rate"
 
 
 async def _groups(run: Run, rollouts: Collector, stages: Stages, now: Now, step: int) -> tuple[Collected, int]:
@@ -281,15 +319,15 @@ def _mean_of(values: Sequence[float | None]) -> float:
     return fmean(value for value in values if value is not None)
 
 
-async def save_samples(run: Run, client: AsyncLabsClient, collected: Collected) -> None:
+async def save_samples(run: Run, client: AsyncLabsClient, collected: Collected, say: Say) -> None:
     """Keep a few transcripts to read: the first seeds, the same ones before and after."""
-    parts = []
+    parts, patience = [], run.patience(say)
     for trajectory in collected.trajectories[: run.config.evaluation.samples]:
         lines = [f"seed {trajectory.seed}, reward {trajectory.reward:.3f}, {trajectory.terminal_reason}", ""]
         if not trajectory.episode_id:  # there is no log of it but its tokens
             parts.append("\n".join([*lines, run.tokenizer.decode(list(trajectory.ids))]))
             continue
-        episode = await client.get_episode(trajectory.episode_id)
+        episode = await patience.ask(functools.partial(_log_of, client, trajectory.episode_id))
         for number, message in enumerate(episode.messages):
             speaker = "persona" if number % 2 == 0 else "policy "
             earned = f"   [{trajectory.turn_rewards[number // 2]:.2f}]" if number % 2 else ""
@@ -298,3 +336,7 @@ async def save_samples(run: Run, client: AsyncLabsClient, collected: Collected) 
     path = run.folder / "samples" / f"update-{run.step:04d}.txt"
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n\n".join(parts) + "\n")
+
+
+async def _log_of(client: AsyncLabsClient, episode_id: str, _key: str) -> EpisodeResponse:
+    return await client.get_episode(episode_id)

@@ -36,9 +36,12 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "update/grad_norm": ("", "norm of the gradient before clipping"),
     "update/tokens": ("tokens", "tokens trained on"),
     "update/learning_rate": ("", "learning rate of this update"),
-    "update/skipped": ("0 or 1", "1 if the gradient was not a number and the step was skipped"),
+    "update/skipped": (
+        "0 or 1",
+        "1 if a step was skipped: its gradient was not a number, or the mismatch was above optim.max_mismatch_kl",
+    ),
     "mismatch_k1": ("nats per token", "KL between sampler and learner, k1 estimate"),
-    "mismatch_k3": ("nats per token", "KL between sampler and learner, k3 estimate"),
+    "mismatch_k3": ("nats per token", "KL between sampler and learner, k3 estimate; see optim.max_mismatch_kl"),
     "generator/gap": (
         "nats",
         "largest difference between sampler and learner in a log-probability, after sending weights",

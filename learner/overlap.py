@@ -1,7 +1,8 @@
 """The next batches are played while the present one is learned from (`rollout.max_staleness`).
 
 Each is played by a copy of the weights as they were so many updates before its turn comes, and what it holds depends on
-nothing but the run: a run that was interrupted goes on with the batches that were waiting.
+nothing but the run: a run that was interrupted goes on with the batches that were waiting. A vLLM server is such a
+copy: it is sent the weights before a batch is begun, and not while it plays.
 """
 
 from __future__ import annotations
@@ -42,18 +43,21 @@ class Player:
 
     play: Callable[[int], Awaitable[tuple[Collected, int]]]
     """The groups of an update, and how often some were replaced."""
-    refresh: Callable[[], None]
-    """Makes its weights the present ones."""
+    refresh: Callable[[], float]
+    """Makes its weights the present ones; how far its log-probabilities then are from the learner's."""
 
 
 class Ahead:
     """Holds as many batches as there are players, or the tasks that play them."""
 
     def __init__(self, players: Sequence[Player], waiting: Sequence[Batch]) -> None:
-        self._idle = list(players)
+        self._players = players
         self._depth = len(players)
-        self._waiting = {batch.step: batch for batch in waiting}
+        # A batch of which nothing came, in an outage, is played again.
+        self._waiting = {batch.step: batch for batch in waiting if batch.collected.trajectories}
         self._tasks: dict[int, asyncio.Task[Batch]] = {}
+        self.gap = 0.0
+        """Of the last player that got new weights."""
 
     async def take(self, step: int, version: int, last: int) -> Batch:
         """The batch of an update; another one, as many updates later as there are players, begins to be played.
@@ -85,19 +89,19 @@ class Ahead:
     def _begin(self, step: int, version: int) -> None:
         if step in self._waiting or step in self._tasks:
             return
-        player = self._idle.pop(0)
-        player.refresh()
+        # By number, not by who is done first: of several processes, the same players play a batch together.
+        player = self._players[step % self._depth]
+        self.gap = player.refresh()
         self._tasks[step] = asyncio.create_task(self._played(player, step, version))
 
     async def _played(self, player: Player, step: int, version: int) -> Batch:
         collected, refills = await player.play(step)
-        self._idle.append(player)
         return Batch(step, collected, refills, version)
 
 
 def copy_of(
-    policy: Policy, max_tokens: int, check: Callable[[Policy], object], fixed_shapes: bool | None = None
-) -> tuple[HfGenerator, Callable[[], None]]:
+    policy: Policy, max_tokens: int, check: Callable[[Policy], float], fixed_shapes: bool | None = None
+) -> tuple[HfGenerator, Callable[[], float]]:
     """A sampler with weights of its own, and what makes them the present ones; `check` tries whether they are."""
     stale = Policy(
         copy.deepcopy(policy.model).requires_grad_(requires_grad=False),
@@ -108,9 +112,9 @@ def copy_of(
     )
 
     @torch.no_grad()
-    def refresh() -> None:
+    def refresh() -> float:
         stale.model.load_state_dict(policy.model.state_dict())
-        check(stale)
+        return check(stale)
 
     return HfGenerator(stale, max_tokens=max_tokens, fixed_shapes=fixed_shapes), refresh
 

@@ -1,12 +1,15 @@
-"""Waiting for a server that is away: a restart or an upgrade must not cost a run.
+"""Waiting for a server that is away or asks to wait: neither a restart nor a rate limit must cost a run.
 
-The client retries for some seconds. What it then gives up on because nobody answers is asked again
-here, with the same idempotency key, for minutes, and it is said that the run waits.
+The client retries for some seconds. What it then gives up on because nobody answers, or because the server asks it to
+come back later, is asked again here, with the same idempotency key, for minutes, and it is said that the run waits. A
+server that says how long to wait is not asked before; one that asks for more than the patience there is, is not waited
+for.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 import uuid
 from collections.abc import Awaitable, Callable
@@ -14,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from learner.display import Say, silent
-from trainer_client import ConnectionFailed, LabsError, Unavailable
+from trainer_client import ConnectionFailed, LabsError, RateLimited, Unavailable
 
 T = TypeVar("T")
 SAY_EVERY_S = 15.0
@@ -22,12 +25,13 @@ SAY_EVERY_S = 15.0
 
 @dataclass
 class Patience:
-    """How long a server may be away."""
+    """How long a call may wait for the server, all pauses together."""
 
     seconds: float = 600.0
     pause_s: float = 2.0
     say: Say = silent
     _said_at: float = field(default=-SAY_EVERY_S, init=False)
+    _gave_up: bool = field(default=False, init=False)
 
     async def ask(self, call: Callable[[str], Awaitable[T]]) -> T:
         """The answer of `call`, which gets the idempotency key; raises its error when patience is over."""
@@ -35,18 +39,31 @@ class Patience:
         while True:
             try:
                 return await call(key)
-            except (ConnectionFailed, Unavailable) as error:
-                waited = time.monotonic() - since
-                if waited >= self.seconds:
+            except (ConnectionFailed, Unavailable, RateLimited) as error:
+                waited, told = time.monotonic() - since, error.retry_after_s or 0.0
+                if waited + max(told, self.pause_s) >= self.seconds:
+                    self._give_up(told)
                     raise
                 self._tell(error, waited)
-            await asyncio.sleep(self.pause_s)
+            # Not all at once: a whole batch of episodes was told to wait for the same time.
+            await asyncio.sleep(max(told, self.pause_s) + random.uniform(0.0, self.pause_s))  # noqa: S311 - jitter
 
     def _tell(self, error: LabsError, waited: float) -> None:
         now = time.monotonic()
-        if now - self._said_at >= SAY_EVERY_S:
-            self._said_at = now
+        if now - self._said_at < SAY_EVERY_S:
+            return
+        self._said_at = now
+        what = f"the server does not answer ({error.code})"
+        if isinstance(error, RateLimited):
+            what = f"the server limits requests ({error.code})"
+        if error.retry_after_s:
+            what += f" and asks to wait {error.retry_after_s:.0f} s"
+        self.say(f"{what}; waiting up to {self.seconds / 60:.0f} min, {waited:.0f} s so far")
+
+    def _give_up(self, told: float) -> None:
+        if told >= self.seconds > 0 and not self._gave_up:
+            self._gave_up = True
             self.say(
-                f"the server does not answer ({error.code}); waiting up to {self.seconds / 60:.0f} min,"
-                f" {waited:.0f} s so far"
+                f"the server asks to wait {told:.0f} s, longer than server.patience_s ({self.seconds:.0f} s) allows;"
+                " these calls count as failed. Raise server.patience_s to wait for it"
             )

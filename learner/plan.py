@@ -49,7 +49,9 @@ def plan(config: Config, folder: Path, url: str | None) -> list[tuple[str, str]]
     if objective.kind == "reward":
         where = ", ".join(config.server.scenarios) or f"{config.server.collection}/{config.server.scenario}"
         episodes = rollout.groups * rollout.group_size
-        each = "replies" if rollout.single_turn else f"episodes of at most {config.server.max_turns} turns"
+        turns = config.server.max_turns
+        most = "as many turns as the scenario allows" if turns is None else f"at most {turns} turns"
+        each = "replies" if rollout.single_turn else f"episodes of {most}"
         lines += [
             ("server", f"{_health(url)}; {where}"),
             ("each update", f"{rollout.groups} groups of {rollout.group_size}: {episodes} {each}"),

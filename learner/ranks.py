@@ -7,9 +7,11 @@ without it there is one, and nothing here does anything.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import torch
@@ -27,6 +29,8 @@ class Ranks:
 
     rank: int = 0
     world: int = 1
+    channel: Any = None
+    """The group of torch.distributed over which they talk; None: the one of the update."""
 
     @property
     def first(self) -> bool:
@@ -42,8 +46,40 @@ class Ranks:
         if self.world == 1:
             return [item]
         found: list[Any] = [None] * self.world
-        distributed.all_gather_object(found, item)
+        distributed.all_gather_object(found, item, group=self.channel)
         return found
+
+    async def gathered(self, item: T) -> list[T]:
+        """The same, while this process does other things."""
+        if self.world == 1:
+            return [item]
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[T]] = loop.create_future()
+
+        def settle(found: list[T] | None, error: BaseException | None) -> None:
+            if answer.done():
+                return
+            if found is None:
+                answer.set_exception(error or RuntimeError("the other processes gave no answer"))
+            else:
+                answer.set_result(found)
+
+        def wait() -> None:
+            found, error = None, None
+            try:
+                found = self.gather(item)
+            except RuntimeError as failed:  # what torch raises when another process is gone
+                error = failed
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(settle, found, error)
+
+        # A daemon: where the run ends with an error, nobody waits for the other processes.
+        threading.Thread(target=wait, daemon=True).start()
+        return await answer
+
+    def apart(self) -> Ranks:
+        """The same processes with a channel of their own, for what runs beside the update; all ask together."""
+        return self if self.world == 1 else replace(self, channel=distributed.new_group(backend="gloo"))
 
     def agree(self, decision: bool) -> bool:
         """The decision of the first process."""
@@ -127,6 +163,6 @@ class SharedCollector:
             None if stages is None else [stages[place] for place in mine],
             numbers=[numbers[place] for place in mine],
         )
-        parts = self._ranks.gather(found)
+        parts = await self._ranks.gathered(found)
         groups = [parts[place % self._ranks.world].groups[place // self._ranks.world] for place in range(len(seeds))]
         return Collected(tuple(groups), max(each.seconds for each in parts), max(each.generating_s for each in parts))

@@ -94,11 +94,15 @@ class Run:
         stage: Stage | None = None,
         say: Say = silent,
         generator: Generator | None = None,
+        ranks: Ranks | None = None,
     ) -> Collector:
-        """Episodes with the present policy (or another sampler), or single replies where the configuration says so."""
+        """Episodes with the present policy (or another sampler), or single replies where the configuration says so.
+
+        Of several processes, `ranks` is how those that play talk to each other.
+        """
         server, settings = self.config.server, self.config.rollout
         stage = stage or Stage(server.collection, server.scenario, server.max_turns)
-        patience = Patience(server.patience_s, say=say)
+        patience = self.patience(say)
         generator, found = generator or self.engine.generator, None
         if settings.single_turn:
             source = self._prompts()
@@ -106,7 +110,11 @@ class Run:
         alone: Collector = found or Rollouts(
             client, generator, self.renderer, stage, waves=settings.waves, patience=patience
         )
-        return alone if self.ranks.world == 1 else SharedCollector(alone, self.ranks)
+        return alone if self.ranks.world == 1 else SharedCollector(alone, ranks or self.ranks)
+
+    def patience(self, say: Say = silent) -> Patience:
+        """How long a call waits for the server."""
+        return Patience(self.config.server.patience_s, say=say)
 
     def _prompts(self) -> PromptSource:
         if self.config.rollout.prompts is None:
@@ -181,8 +189,15 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
         from learner.spread import spread
 
         spread(run)
+    if config.model.compile:
+        from learner.compiled import check_compiled, compile_layers
+
+        say("compiling the model's layers")
+        compile_layers(run.policy.model)
+        if run.critic is not None:
+            compile_layers(run.critic)
+        say(f"compiled: log-probabilities differ by at most {check_compiled(run.policy):.1e} (fine)")
     if config.model.recompute:
-        # After all copies: a copy would call the layers of this one.
         recompute_layers(run.policy.model)
     return run
 

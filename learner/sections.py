@@ -1,4 +1,7 @@
-"""The sections of a run's configuration: every key, its type, its default and what it means."""
+"""The sections of a run's configuration: every key, its type, its default and what it means.
+
+Where the type includes None, the file and `--set` unset a key with `"none"`.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,7 @@ class ServerSection:
     held_out: list[str] = field(default_factory=list)
     """Scenarios for evaluation only. Empty: evaluate on held-out seeds of the training scenarios."""
     max_turns: int | None = 12
+    """Most turns of an episode. `"none"`: as many as the scenario allows."""
     system: str = "auto"
     """System prompt of the policy: `card` for the scenario's public description, `none`, or a text. `auto`: the card
     if `model.path` is set, none for a tiny model."""
@@ -58,6 +62,8 @@ class ModelSection:
     """Precision of matrix products, in sampler and update; weights stay in float32."""
     recompute: bool = False
     """Compute activations again in the backward pass: less memory, about a third more time."""
+    compile: bool = False
+    """Compile the layers with torch for the update (fused kernels). Takes up to a minute at the start of a run."""
     template_options: dict[str, Any] = field(default_factory=dict)
     """Passed to the chat template, such as `{enable_thinking = false}`."""
     reference: bool = True
@@ -132,6 +138,10 @@ class OptimSection:
     final_share: float = 0.0
     non_finite: Literal["stop", "skip"] = "stop"
     """What to do if the gradient of a step is not a number."""
+    max_mismatch_kl: float = 0.0
+    """Upper limit of the KL between sampler and trainer (`mismatch_k3`), in nats per token. 0: no limit."""
+    on_mismatch: Literal["stop", "skip"] = "stop"
+    """What to do with an update above the limit."""
 
     def rate(self, step: int, updates: int) -> float:
         """The learning rate of update `step`, counted from 1."""

@@ -168,7 +168,7 @@ class SingleTurn:
                 stage.collection, stage.scenario, seed=seed, observation_role="user", idempotency_key=key
             )
         )
-        await self._client.delete_episode(answer.episode_id)
+        await self._patience.ask(lambda _: self._client.delete_episode(answer.episode_id))
         renderer = self._renderer
         if stage.system is not None or answer.tools:
             renderer = renderer.within(stage.system, for_template(answer.tools))

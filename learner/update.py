@@ -5,13 +5,14 @@ not by their own. The loss sees one row per sequence: the sampled tokens of an e
 rows, or of one turn where each turn has an advantage of its own and one ratio stands for a whole
 sequence. With one update per batch the old policy is the present one, so no second forward pass is
 made; with more, the sampler's log-probabilities are the old ones, unless a correction for the
-sampler is on: then both are needed, and the old ones are computed first.
+sampler is on: then both are needed, and the old ones are computed first. Where sampler and policy
+are too far apart, which is known before the first step, none is made.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -34,6 +35,19 @@ from learner.types import Group
 
 class NonFiniteError(RuntimeError):
     """A loss or gradient that is not a number; going on would spoil the weights."""
+
+
+class MismatchError(RuntimeError):
+    """Sampler and trainer give the same tokens too different probabilities; nothing of the update was made."""
+
+
+def mismatch_told(found: float, limit: float) -> str:
+    """What the matter is, and what to do about it."""
+    return (
+        f"the KL between sampler and trainer is {found:.2g} nats per token (k3 estimate), above"
+        f" optim.max_mismatch_kl = {limit:g}. Lower rollout.max_staleness or optim.learning_rate, see that the sampler"
+        " has the same weights and precision as the trainer, or raise the limit"
+    )
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,10 @@ class UpdateSettings:
     """Weight of each score dimension, for an objective that takes them one by one; 1 where none is given."""
     non_finite: Literal["stop", "skip"] = "stop"
     """What to do with a step whose gradient is not a number."""
+    max_mismatch_kl: float = 0.0
+    """Nats per token: no update where the k3 estimate of KL(sampler || trainer) on its first part is above. 0: none."""
+    on_mismatch: Literal["stop", "skip"] = "stop"
+    """What to do then."""
 
     def resolved(self) -> Objective:
         """The objective with what is set beside it."""
@@ -140,7 +158,11 @@ class Updater:
         parts = split(examples, self._settings.minibatches)
         if warming:
             metrics["critic/warming_up"] = 1.0
-        steps = [self._step(part, on_policy=len(parts) == 1, warming=warming) for part in parts]
+        steps: list[dict[str, float]] = []
+        for part in parts:
+            steps.append(self._step(part, on_policy=len(parts) == 1, warming=warming, first=not steps))
+            if self._is_foreign(steps[0]):
+                break
         for name in {name: None for found in steps for name in found}:
             values = [found[name] for found in steps if name in found]
             metrics[name] = max(values) if name in _LARGEST else sum(values) / len(values)
@@ -171,7 +193,7 @@ class Updater:
         examples = self._examples(groups, {}, warming=False)
         tally = self._tally(examples)
         for micro in by_tokens(examples, self._settings.micro_tokens, packs=self._policy.packs):
-            self._backward(micro, tally, on_policy=True)
+            self._backward(micro, tally, on_policy=True, first=True)
 
     # --- what is known before the first step ------------------------------------------------------
 
@@ -252,7 +274,7 @@ class Updater:
 
     # --- a step -----------------------------------------------------------------------------------
 
-    def _step(self, examples: Sequence[Example], *, on_policy: bool, warming: bool) -> dict[str, float]:
+    def _step(self, examples: Sequence[Example], *, on_policy: bool, warming: bool, first: bool) -> dict[str, float]:
         tally = self._tally(examples)
         sums: dict[str, float] = {}
         for stepper in (self.stepper, self.critic_stepper):
@@ -261,7 +283,7 @@ class Updater:
         mine = list(by_tokens(self.ranks.share(examples), self._settings.micro_tokens, packs=self._policy.packs))
         for micro in mine:
             share = sum(example.tokens for example in micro) / tally.tokens
-            found = {} if warming else self._backward(micro, tally, on_policy=on_policy)
+            found = {} if warming else self._backward(micro, tally, on_policy=on_policy, first=first)
             if self._critic is not None:
                 found |= self._critic_backward(micro, tally)
             for name, value in found.items():
@@ -273,11 +295,10 @@ class Updater:
         for _ in range(self._idle_passes(len(mine))):
             self._pass_idly(examples[:1], warming=warming)
         sums = self.ranks.sum_figures(sums, _LARGEST)
-        if not warming:
-            sums["update/grad_norm"] = self._apply(self.stepper, sums)
-        if self.critic_stepper is not None:
-            sums["critic/grad_norm"] = self._apply(self.critic_stepper, sums)
-        self._after_step()
+        if first and self._is_foreign(sums):
+            self._refuse(sums)
+        else:
+            self._apply_all(sums, warming=warming)
         kl_tokens = sums.pop("kl_tokens", 0.0)
         if kl_tokens:
             sums["update/kl_reference"] = sums.pop("kl_sum") / kl_tokens
@@ -298,6 +319,27 @@ class Updater:
             self.stepper.backward(0.0 * self._score_flat(self._policy, examples)[0].sum())
         if self._critic is not None and self.critic_stepper is not None:
             self.critic_stepper.backward(0.0 * self._values(examples).sum())
+
+    def _is_foreign(self, figures: Mapping[str, float]) -> bool:
+        """Whether what the first step measured says that the sampler is too far from the policy that is trained."""
+        found, limit = figures.get("mismatch_k3"), self._settings.max_mismatch_kl
+        # A figure that is not a number is not within the limit either.
+        return found is not None and limit > 0 and not found <= limit
+
+    def _refuse(self, sums: dict[str, float]) -> None:
+        if self._settings.on_mismatch == "stop":
+            raise MismatchError(mismatch_told(sums["mismatch_k3"], self._settings.max_mismatch_kl))
+        for stepper in (self.stepper, self.critic_stepper):
+            if stepper is not None:
+                stepper.clear()
+        sums["update/skipped"] = 1.0
+
+    def _apply_all(self, sums: dict[str, float], *, warming: bool) -> None:
+        if not warming:
+            sums["update/grad_norm"] = self._apply(self.stepper, sums)
+        if self.critic_stepper is not None:
+            sums["critic/grad_norm"] = self._apply(self.critic_stepper, sums)
+        self._after_step()
 
     def _apply(self, stepper: Stepper, sums: dict[str, float]) -> float:
         norm = stepper.step(self._settings.clip_norm)
@@ -327,7 +369,9 @@ class Updater:
         found: Tensor = self._critic(rows_of(rows, self._pad_id, self._policy.device))
         return found
 
-    def _backward(self, examples: Sequence[Example], tally: _Tally, *, on_policy: bool) -> dict[str, float]:
+    def _backward(
+        self, examples: Sequence[Example], tally: _Tally, *, on_policy: bool, first: bool
+    ) -> dict[str, float]:
         logp, entropies = self._score_flat(self._policy, examples)
         device = logp.device
         sampler = torch.cat([sampler_logp(example.trajectory) for example in examples]).to(device)
@@ -354,7 +398,8 @@ class Updater:
         bonus = self._settings.entropy * entropies.sum() / tally.tokens
         self.stepper.backward(output.loss - bonus)
         ones = torch.ones_like(logp)[None]
-        known = logp.detach() if on_policy else old
+        # Before its first step, the policy is the one that was to sample.
+        known = logp.detach() if first else old
         metrics = {f"update/{name}": value for name, value in output.metrics.items()}
         metrics["update/loss"] = float(output.loss.detach())
         if known is not None:

@@ -75,6 +75,7 @@ def _refusals() -> tuple[type[Exception], ...]:
         ("loop", "NoEpisodesError"),
         ("canary", "CanaryError"),
         ("update", "NonFiniteError"),
+        ("update", "MismatchError"),
         ("generate.vllm", "EngineError"),
     )
     loaded = [(sys.modules.get(f"learner.{module}"), name) for module, name in names]

@@ -49,9 +49,18 @@ def test_defaults_are_a_configuration() -> None:
         ({"rollout": {"group_size": 1}}, "nothing to compare"),
         ({"model": {"temperature": 0.0}}, "model.temperature"),
         ({"model": {"width": 30}}, "multiple of model.heads"),
-        ({"model": {"path": 3}}, "model.path: must be str"),
+        ({"model": {"path": 3}}, 'model.path: must be str or "none", not int'),
+        ({"server": {"max_turns": "all"}}, 'server.max_turns: must be int or "none", not str'),
+        ({"server": {"max_turns": 0}}, "server.max_turns: must be above 0"),
+        ({"optim": {"learning_rate": "none"}}, "optim.learning_rate: must be float, not str"),
+        ({"optim": {"max_mismatch_kl": -1.0}}, "optim.max_mismatch_kl: must not be negative"),
+        (
+            {"optim": {"max_mismatch_kl": 0.1, "on_mismatch": "skip"}, "parallel": {"kind": "deepspeed"}},
+            "optim.on_mismatch: DeepSpeed cannot drop a gradient; use 'stop'",
+        ),
+        ({"model": {"compile": True}, "parallel": {"kind": "deepspeed"}}, "model.compile"),
         ({"algorithm": {"name": "gspoo"}}, "did you mean 'gspo'"),
-        ({"algorithm": {"credit": "turn"}}, "'episode', 'to_go'"),
+        ({"algorithm": {"credit": "turn"}}, "'episode', 'to_go', 'none'"),
         ({"algorithm": {"overrides": {"epz_low": 0.1}}}, "did you mean 'eps_low'"),
         ({"algorithm": {"overrides": {"gate": "clipp"}}}, "must be one of 'clip'"),
     ],
@@ -76,6 +85,19 @@ def test_settings_on_the_command_line_win_over_the_file(tmp_path: Path) -> None:
     config = load(path, changes)
     assert (config.optim.learning_rate, config.algorithm.name, config.run.updates) == (2e-5, "gspo", 3)
     assert config.objective().eps_low == 0.1
+
+
+def test_what_a_file_or_preset_has_set_can_be_unset(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('[server]\nmax_turns = "none"\n[algorithm]\nname = "grpo"\ncredit = "to_go"\n')
+    assert load(path).server.max_turns is None
+    changes = ["server.max_turns=none", "algorithm.credit=none", "algorithm.overrides.eps_high=none"]
+    config = load(preset_file("grpo"), changes)
+    assert (config.server.max_turns, config.algorithm.credit, config.objective().eps_high) == (None, None, None)
+    assert config.objective().credit == "episode"
+    # Where "none" is a value, it stays one.
+    assert load(None, ["algorithm.overrides.kl=none"]).objective().kl == "none"
+    assert load(None, ["server.system=none"]).server.system == "none"
 
 
 @pytest.mark.parametrize("change", ["optim", "optim=3", "learning_rate=3", "=3"])

@@ -59,14 +59,18 @@ def config(folder: Path, updates: int, **sections: Any) -> Config:
 
 
 def run(
-    settings: Config, folder: Path, server: StageServer | None = None, asked_to_end: Callable[[], bool] = lambda: False
+    settings: Config,
+    folder: Path,
+    server: StageServer | None = None,
+    asked_to_end: Callable[[], bool] = lambda: False,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Run:
     server = server or StageServer(turns=2)
     opened = open_run(settings, folder, lambda line: None)
 
     async def go() -> None:
         async with client_of(server) as client:
-            await loop.train(opened, client, lambda line: None, asked_to_end)
+            await loop.train(opened, client, say, asked_to_end)
 
     asyncio.run(go())
     return opened

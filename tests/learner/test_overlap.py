@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,11 @@ import torch
 
 from learner.canary import CanaryError
 from learner.config import ConfigError, read
+from learner.overlap import Ahead, Batch, Player
+from learner.rollout import Collected
+from learner.types import Group
+from learner.update import MismatchError
+from tests.learner.small import tokenizer, trajectory
 from tests.learner.stage import StageServer
 from tests.learner.test_loop import config, digest, records, run
 
@@ -78,10 +84,59 @@ def test_without_it_a_run_is_as_it_always_was(tmp_path: Path) -> None:
     "content",
     [
         {"rollout": {"max_staleness": -1}},
-        {"rollout": {"max_staleness": 1}, "model": {"recompute": True}},
-        {"rollout": {"max_staleness": 1}, "generator": {"kind": "vllm", "url": "http://x"}},
+        {"rollout": {"max_staleness": 2}, "generator": {"kind": "vllm", "url": "http://x"}},
     ],
 )
 def test_what_cannot_be_overlapped_is_refused(content: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="max_staleness"):
         read(content)
+
+
+def test_a_run_that_recomputes_its_layers_is_the_run_that_keeps_them(tmp_path: Path) -> None:
+    """Copies of the weights have layers of their own."""
+    model = {"layers": 1, "width": 32, "heads": 4, "max_tokens": 8}
+    plain = run(config(tmp_path, 3, **STALE), tmp_path / "plain")
+    forgetful = run(config(tmp_path, 3, **STALE, model={**model, "recompute": True}), tmp_path / "forgetful")
+    assert digest(forgetful) == digest(plain)
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_a_run_above_the_limit_of_the_mismatch_ends_with_a_checkpoint_and_goes_on_with_a_higher_one(
+    staleness: int, tmp_path: Path
+) -> None:
+    rollout = {**STALE["rollout"], "max_staleness": staleness}
+
+    def settings(limit: float) -> Any:
+        changes = {"run": {"checkpoint_every": 100}, "optim": {"max_mismatch_kl": limit, "learning_rate": 5e-3}}
+        return config(tmp_path, 3, rollout=rollout, **changes)
+
+    if not staleness:  # one policy samples and is trained
+        run(settings(1e-7), tmp_path / "run")
+        return
+    with pytest.raises(MismatchError, match=r"Lower rollout\.max_staleness .* continues from update 1$"):
+        run(settings(1e-7), tmp_path / "run")
+    assert run(settings(10.0), tmp_path / "run").step == 3
+
+
+def test_updates_above_the_limit_are_skipped_and_that_is_said(tmp_path: Path) -> None:
+    optim = {"max_mismatch_kl": 1e-7, "on_mismatch": "skip", "learning_rate": 5e-3}
+    told: list[str] = []
+    opened = run(config(tmp_path, 4, **STALE, optim=optim), tmp_path / "run", say=told.append)
+    training = records(tmp_path / "run", "train")
+    # The second batch is of the policy before the first update. The third is of that after it, and nothing was learned
+    # in between.
+    assert [record.get("update/skipped", 0.0) for record in training] == [0.0, 1.0, 0.0, 1.0]
+    assert opened.step == 4
+    assert any("skipped: the KL between sampler and trainer is" in line for line in told)
+
+
+def test_a_batch_of_which_nothing_came_is_played_again() -> None:
+    async def go() -> Batch:
+        async def play(step: int) -> tuple[Collected, int]:
+            return Collected((Group(step, (made,)),), 0.0, 0.0), 0
+
+        ahead = Ahead([Player(play, lambda: 0.0)], [Batch(3, Collected((Group(1, (), 2),), 0.0, 0.0), 0, 2)])
+        return await ahead.take(3, 2, 3)
+
+    made = trajectory(tokenizer(), [("hello", "tell me more.")], [1.0])
+    assert asyncio.run(go()).collected.trajectories == [made]

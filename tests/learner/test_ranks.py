@@ -59,6 +59,22 @@ def test_two_gloo_ranks_give_the_curve_of_one_process(preset: str, tmp_path: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("staleness", "kind"), [(1, "replicate"), (2, "replicate"), (2, "fsdp")])
+def test_two_ranks_that_play_ahead_give_the_curve_of_one_process_that_does(
+    staleness: int, kind: str, tmp_path: Path
+) -> None:
+    changes = settings(*SMALL, f"rollout.max_staleness={staleness}", f"parallel.kind={kind}")
+    with listening(stage()) as url:
+        command = ["train", "demo", "--url", url, *changes]
+        assert main([*command, "--out", str(tmp_path / "one")]) == 0
+        done = launched(TORCHRUN, [*command, "--out", str(tmp_path / "two")], tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    same_curve(tmp_path / "one", tmp_path / "two")
+    found = [each for each in read_metrics(tmp_path / "two" / "metrics.jsonl") if each["kind"] == "train"]
+    assert [record["rollout/staleness"] for record in found] == list(range(staleness)) + [staleness] * (3 - staleness)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("preset", "launcher"), [("demo", ACCELERATE), ("vapo", TORCHRUN)], ids=["accelerate", "torchrun"]
 )

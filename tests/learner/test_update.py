@@ -13,7 +13,7 @@ from learner.advantages import ESTIMATORS, per_turn
 from learner.model import Policy, rows_of
 from learner.objectives import ALGORITHMS
 from learner.types import Group, Trajectory
-from learner.update import Updater, UpdateSettings
+from learner.update import MismatchError, Updater, UpdateSettings
 from tests.learner.small import policy, tokenizer, trajectory
 
 WORDS = tokenizer()
@@ -99,7 +99,7 @@ def test_several_steps_use_the_samplers_log_probabilities_as_the_old_ones() -> N
     metrics = updater(acting, minibatches=3).update(groups())
     # The made-up log-probabilities are far from this policy's, so the ratio is not 1.
     assert metrics["update/max_ratio"] != pytest.approx(1.0)
-    assert "ess" not in metrics
+    assert metrics["mismatch_k3"] > 1.0
 
 
 def test_one_step_is_on_policy_and_reports_the_mismatch() -> None:
@@ -169,3 +169,64 @@ def test_per_turn_credit_reaches_the_tokens_of_its_turn() -> None:
         change = acting.score(before).logp - old
     second = before.sampled[0].nonzero().flatten()[-4:]
     assert float(change[0, second].sum()) < 0
+
+
+# --- sampler and trainer too far apart ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("minibatches", [1, 2])
+def test_an_update_above_the_limit_of_the_mismatch_is_not_made(minibatches: int) -> None:
+    """The log-probabilities of these trajectories are made up: the policy's own are elsewhere."""
+    acting = policy(WORDS)
+    before = weights(acting)
+    made = updater(acting, minibatches=minibatches, max_mismatch_kl=0.05)
+    with pytest.raises(MismatchError, match=r"nats per token \(k3 estimate\), above optim.max_mismatch_kl = 0.05"):
+        made.update(groups())
+    assert torch.equal(weights(acting), before)
+    skipping = updater(acting, minibatches=minibatches, max_mismatch_kl=0.05, on_mismatch="skip")
+    metrics = skipping.update(groups())
+    assert torch.equal(weights(acting), before)
+    assert metrics["mismatch_k3"] > 0.05
+    assert metrics["update/skipped"] == 1.0
+    assert "update/grad_norm" not in metrics
+    assert all(parameter.grad is None for parameter in acting.model.parameters())
+
+
+def test_an_update_below_the_limit_is_the_one_without_a_limit() -> None:
+    limited, free = policy(WORDS), policy(WORDS)
+    metrics = updater(limited, minibatches=2, max_mismatch_kl=1e6).update(groups())
+    updater(free, minibatches=2).update(groups())
+    assert torch.equal(weights(limited), weights(free))
+    assert "update/skipped" not in metrics
+
+
+def test_the_mismatch_is_that_of_the_policy_before_the_update() -> None:
+    """Of several steps the first has it, whether a correction asks for it or not."""
+    rows = [replace(group, trajectories=tuple(map(own, group.trajectories))) for group in groups()]
+    metrics = updater(policy(WORDS), rate=1.0, minibatches=3).update(rows)
+    assert abs(metrics["mismatch_k3"]) < 1e-9
+
+
+def own(of: Trajectory) -> Trajectory:
+    """With the log-probabilities that the policy has."""
+    with torch.no_grad():
+        logp = policy(WORDS).score_rows([of.segments])[0].tolist()
+    segments, start = [], 0
+    for segment in of.segments:
+        count = 0 if segment.logp is None else len(segment.ids)
+        segments.append(replace(segment, logp=tuple(logp[start : start + count]) or None))
+        start += count
+    return replace(of, segments=tuple(segments))
+
+
+def test_only_what_is_measured_before_the_first_step_stops_an_update() -> None:
+    """Later parts may be farther apart, but then a part of the update is made."""
+    near, far = groups()
+    rows = [replace(near, trajectories=tuple(map(own, near.trajectories))), far]
+    corrected = replace(ALGORITHMS["grpo"], correction="token_truncate")
+    settings = {"objective": corrected, "minibatches": 6, "max_mismatch_kl": 0.05}
+    metrics = updater(policy(WORDS), **settings).update(rows)
+    assert metrics["mismatch_k3"] > 0.05
+    assert metrics["update/grad_norm"] > 0
+    with pytest.raises(MismatchError):
+        updater(policy(WORDS), **settings).update(rows[::-1])

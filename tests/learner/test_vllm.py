@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from learner.canary import CanaryError
+from learner import loop
+from learner.canary import CanaryError, gap
 from learner.config import Config, ConfigError, read
 from learner.generate.session import Continuation
 from learner.generate.vllm import EngineError, Sampling, VllmGenerator
+from learner.run import Run
 from tests.learner.small import policy, tokenizer
 from tests.learner.test_loop import config, records, run
 from tests.learner.vllm_server import VllmServer, serving
@@ -94,3 +96,30 @@ def test_a_server_that_is_busy_is_asked_again_and_one_that_is_away_is_named(base
 def test_a_server_without_an_address_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"generator\.url"):
         read({"generator": {"kind": "vllm"}})
+
+
+def test_a_server_plays_the_next_batch_while_the_present_one_is_learned_from(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets new weights only between two batches, and is measured with the present ones."""
+    server = VllmServer(base)
+    gaps: list[float] = []
+    evaluate = loop.evaluate
+
+    async def measured(opened: Run, *rest: Any, **more: Any) -> float:
+        gaps.append(gap(opened.engine.generator, opened.policy, opened.renderer))
+        return await evaluate(opened, *rest, **more)
+
+    monkeypatch.setattr(loop, "evaluate", measured)
+    sections: dict[str, Any] = {"optim": {"learning_rate": 1e-2}, "evaluation": {"every": 2, "episodes": 2}}
+    sections["rollout"] = {"groups": 1, "group_size": 3, "max_staleness": 1}
+    with serving(server) as url:
+        run(settings(base, url, 3, **sections), base.parent / "run")
+    trained = records(base.parent / "run", "train")
+    assert [record["rollout/staleness"] for record in trained] == [0, 1, 1]
+    # At the start, before each of three batches, and before each of two evaluations.
+    assert server.calls.count("/collective_rpc") == 1 + 3 + 2
+    assert all(record["generator/gap"] < 1e-4 for record in trained)
+    assert trained[0]["mismatch_k3"] < 1e-7
+    assert len(gaps) == 3
+    assert max(gaps) < 1e-4
