@@ -1,4 +1,8 @@
-"""The reward of a policy on seeds that no run trains on."""
+"""The reward of a policy on seeds that no run trains on.
+
+A run is played as it was trained: its scenarios, temperature, turns, system prompt and rewards, unless others are asked
+for. What was played is part of the result.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,12 @@ from typing import Any
 import httpx2
 
 from learner.generate.hf import HfGenerator
+from learner.models import check_device
 from learner.rollout import Rollouts, Stage
 from learner.seeds import FIRST_HELD_OUT_SEED
+from learner.serving import COLDEST
 from learner.stages import resolve_stages
-from learner.stored import open_stored
+from learner.stored import Stored, open_stored
 from learner.tools import for_template, in_words, message_of
 from trainer_client import AsyncLabsClient, play_async
 from trainer_client.agent import ChatMessage
@@ -28,17 +34,54 @@ from trainer_client.wire import CreateEpisodeResponse, Message
 ENDPOINT_TIMEOUT_S = 120.0
 
 
+AS_SCENARIO = 0
+"""For `max_turns`: as many as the scenario allows."""
+DEFAULT_SCENARIO = "clinical-intake/tired-and-dizzy"
+
+
 @dataclass(frozen=True)
 class Asked:
+    """What is to be played; what is None is as a run was trained, and of any other policy as said here."""
+
+    scenarios: Sequence[str] = ()
+    """None: those of the run; else `DEFAULT_SCENARIO`."""
+    episodes: int = 64
+    temperature: float | None = None
+    """Else 1."""
+    max_turns: int | None = None
+    """`AS_SCENARIO`, or a number. Else as many as the scenario allows."""
+    max_tokens: int | None = None
+    """Of a turn. Else 256; of an endpoint its own limit."""
+    url: str | None = None
+    system: str | None = None
+    """System prompt: `card`, `none` or a text. Else the card."""
+    device: str | None = None
+    """Where a policy of this machine samples. Else the CPU."""
+
+
+@dataclass(frozen=True)
+class Setting:
     """What is played."""
 
     scenarios: Sequence[str]
-    episodes: int
-    temperature: float = 1.0
-    max_turns: int | None = None
-    url: str | None = None
-    system: str | None = None
-    """System prompt: `card`, `none` or a text. None: as a run was trained; of any other policy, the card."""
+    temperature: float
+    max_turns: int | None
+    """None: as many as the scenario allows."""
+    max_tokens: int | None
+    """None: the endpoint's own limit."""
+    system: str
+    rewards: Mapping[str, Any]
+
+    def text(self) -> str:
+        """In one line."""
+        turns = "as many turns as the scenario allows" if self.max_turns is None else f"at most {self.max_turns} turns"
+        tokens = "" if self.max_tokens is None else f" of at most {self.max_tokens} tokens"
+        system = {"card": "the scenario's card", "none": "none"}.get(self.system, "a text of its own")
+        rewards = "; the run's reward_config" if self.rewards else ""
+        return (
+            f"{', '.join(self.scenarios)}: temperature {self.temperature:g}, {turns}{tokens}, system prompt:"
+            f" {system}{rewards}"
+        )
 
 
 @dataclass(frozen=True)
@@ -49,6 +92,8 @@ class Measured:
     scores: Mapping[str, float]
     """Mean of each dimension."""
     error_codes: Sequence[str]
+    played: Sequence[str] = ()
+    """What was played, in lines."""
 
     @property
     def mean(self) -> float:
@@ -71,21 +116,55 @@ class Measured:
         return Counter(self.error_codes).most_common(1)[0][0] if self.error_codes else ""
 
 
+def setting_of(asked: Asked, stored: Stored | None) -> Setting:
+    """What is played where this is asked for: of a run, what it was trained with fills the gaps."""
+    run = stored.played if stored else None
+    turns = asked.max_turns if asked.max_turns is not None else run.max_turns if run else AS_SCENARIO
+    temperature = asked.temperature if asked.temperature is not None else run.temperature if run else 1.0
+    return Setting(
+        scenarios=asked.scenarios or (run.scenarios if run else (DEFAULT_SCENARIO,)),
+        temperature=temperature,
+        max_turns=turns or None,
+        max_tokens=asked.max_tokens or (stored.max_tokens if stored else None),
+        system=asked.system or (stored.system if stored else "card"),
+        rewards=run.reward_config if run else {},
+    )
+
+
+def _told(stored: Stored, chosen: Setting) -> list[str]:
+    """Which policy was played and how; of a run also whether that is how it was trained."""
+    lines = [f"{stored.name}: {chosen.text()}"]
+    if stored.played is None:
+        return lines
+    lines[0] = f"{stored.name}, update {stored.played.step}: {chosen.text()}"
+    own = setting_of(Asked(), stored)
+    differs = own != chosen
+    lines.append(f"not as the run was trained: {own.text()}" if differs else "as the run was trained")
+    if stored.played.single_turn:
+        lines.append("the run was trained on single replies; whole episodes are played here")
+    return lines
+
+
 def measure_stored(path: str, which: str, asked: Asked) -> Measured:
     """With a policy of this machine."""
     stored = open_stored(Path(path), which)
-    generator = HfGenerator(stored.policy(asked.temperature), max_tokens=stored.max_tokens)
+    chosen = setting_of(asked, stored)
+    device = asked.device or (stored.played.device if stored.played else "cpu")
+    check_device(device, "--device")
+    stored.model.to(device)
+    policy = stored.policy(max(chosen.temperature, COLDEST))
+    generator = HfGenerator(policy, max_tokens=chosen.max_tokens or stored.max_tokens)
 
     async def go() -> Measured:
         async with AsyncLabsClient(asked.url) as client:
-            style = asked.system or stored.system
-            stages = await resolve_stages(client, asked.scenarios, asked.max_turns, style)
+            stages = await resolve_stages(client, chosen.scenarios, chosen.max_turns, chosen.system, chosen.rewards)
             seeds, places = _seeds(stages, asked.episodes)
             rollouts = Rollouts(client, generator, stored.renderer, stages[0])
             found = await rollouts.collect(seeds, 1, (0,), stages=places)
         return _measured(
             [(each.reward, each.scores) for each in found.trajectories],
             found.error_codes,
+            _told(stored, chosen),
         )
 
     return asyncio.run(go())
@@ -96,6 +175,8 @@ def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
     base = address.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")
     key = os.environ.get("OPENAI_API_KEY", "")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
+    chosen = setting_of(asked, None)
+    limit = {} if chosen.max_tokens is None else {"max_tokens": chosen.max_tokens}
 
     async def go() -> Measured:
         async with (
@@ -105,11 +186,11 @@ def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
 
             async def agent(messages: list[ChatMessage]) -> Message:
                 said = [_as_text(message) for message in messages]
-                body = {"model": model, "messages": said, "temperature": asked.temperature}
+                body = {"model": model, "messages": said, "temperature": chosen.temperature, **limit}
                 answer = await endpoint.post(f"{base}/v1/chat/completions", json=body)
                 return message_of(_content(answer))
 
-            stages = await resolve_stages(client, asked.scenarios, asked.max_turns, asked.system or "card")
+            stages = await resolve_stages(client, chosen.scenarios, chosen.max_turns, chosen.system)
             seeds, places = _seeds(stages, asked.episodes)
             results: list[Any] = []
             for stage in stages:
@@ -122,18 +203,19 @@ def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
                         stage.scenario,
                         seeds=mine,
                         max_turns=stage.max_turns,
-                        system=functools.partial(_told, stage),
+                        system=functools.partial(_system_of, stage),
                     )
                     results += played
         return _measured(
             [(each.reward, each.scores or {}) for each in results if each.ok],
             [f"{each.error.code} ({each.error.message})" for each in results if not each.ok],
+            [f"{base}: {chosen.text()}"],
         )
 
     return asyncio.run(go())
 
 
-def _told(stage: Stage, episode: CreateEpisodeResponse) -> str | None:
+def _system_of(stage: Stage, episode: CreateEpisodeResponse) -> str | None:
     """The system prompt of a stage with its tools in words: so any endpoint can call them, whatever it supports."""
     tools = in_words(for_template(episode.tools)) if episode.tools else None
     return "\n\n".join(part for part in (stage.system, tools) if part) or None
@@ -164,7 +246,9 @@ def _seeds(stages: Sequence[Stage], episodes: int) -> tuple[list[int], list[Stag
     ]
 
 
-def _measured(found: Sequence[tuple[float, Mapping[str, float]]], errors: Sequence[str]) -> Measured:
+def _measured(
+    found: Sequence[tuple[float, Mapping[str, float]]], errors: Sequence[str], played: Sequence[str]
+) -> Measured:
     names = sorted({name for _, scores in found for name in scores})
     means = {name: fmean(scores[name] for _, scores in found if name in scores) for name in names}
-    return Measured([reward for reward, _ in found], means, errors)
+    return Measured([reward for reward, _ in found], means, errors, played)

@@ -6,8 +6,9 @@ catalog says, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -57,10 +58,17 @@ def style_of(system: str, model_path: str | None) -> str:
 
 
 async def resolve_stages(
-    client: AsyncLabsClient, names: Sequence[str], max_turns: int | None, style: str = "card"
+    client: AsyncLabsClient,
+    names: Sequence[str],
+    max_turns: int | None,
+    style: str = "card",
+    rewards: Mapping[str, Any] | None = None,
 ) -> list[Stage]:
-    """Scenarios by name, each with the system prompt that `style` says; a collection stands for all of it."""
-    server = ServerSection(max_turns=max_turns)
+    """Scenarios by name, each with the system prompt that `style` says; a collection stands for all of it.
+
+    `rewards` is the reward configuration of the episodes.
+    """
+    server = ServerSection(max_turns=max_turns, reward_config=dict(rewards or {}))
     found = _resolve(await client.catalog(), names, "--scenario")
     return [_with_card(server, style, collection, scenario) for collection, scenario in found]
 

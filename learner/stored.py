@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from learner import checkpoint
 from learner.checkpoint import Checkpoint
 from learner.metrics import read_metrics
@@ -16,6 +18,23 @@ from learner.model import Policy
 from learner.models import ids_without_token, load_checkpoint, load_given, stops_of
 from learner.stages import style_of
 from learner.tokens import Renderer, special_tokens
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a run plays its held-out episodes."""
+
+    step: int
+    """Update of the checkpoint."""
+    scenarios: tuple[str, ...]
+    """Those it holds out, or else those it trains on; a collection stands for all its scenarios."""
+    temperature: float
+    max_turns: int | None
+    """None: as many as the scenario allows."""
+    reward_config: dict[str, Any]
+    device: str
+    single_turn: bool
+    """It was trained on single replies, not on episodes."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +48,10 @@ class Stored:
     max_tokens: int = 256
     system: str = "card"
     """System prompt that it was trained with: `card`, `none` or a text."""
+    played: Played | None = None
+    """How its run played; None: it is not of a run."""
+    precision: torch.dtype | None = None
+    """What matrix products are computed in; None: the weights' own."""
 
     @functools.cached_property
     def banned(self) -> list[int]:
@@ -37,7 +60,14 @@ class Stored:
 
     def policy(self, temperature: float = 1.0) -> Policy:
         """The distribution it acts by."""
-        return Policy(self.model, end_id=self.renderer.end_id, banned=self.banned, temperature=temperature, packs=False)
+        return Policy(
+            self.model,
+            end_id=self.renderer.end_id,
+            banned=self.banned,
+            temperature=temperature,
+            autocast=self.precision,
+            packs=False,
+        )
 
 
 def chosen_checkpoint(run: Path, which: str) -> Checkpoint:
@@ -77,8 +107,25 @@ def open_stored(path: Path, which: str = "best") -> Stored:
     resolved = json.loads((path / "config.json").read_text())["resolved"]
     settings = resolved["model"]
     model, tokenizer = load_checkpoint(found.model_path, path, settings["path"])
-    style = style_of(resolved["server"]["system"], settings["path"])
-    return dataclasses.replace(_stored(model, tokenizer, path.name, settings), system=style)
+    return dataclasses.replace(
+        _stored(model, tokenizer, path.name, settings),
+        system=style_of(resolved["server"]["system"], settings["path"]),
+        played=_played(found.step, resolved),
+        precision=torch.bfloat16 if settings["precision"] == "bfloat16" else None,
+    )
+
+
+def _played(step: int, resolved: dict[str, Any]) -> Played:
+    server = resolved["server"]
+    return Played(
+        step=step,
+        scenarios=tuple(server["held_out"] or server["scenarios"] or [f"{server['collection']}/{server['scenario']}"]),
+        temperature=resolved["model"]["temperature"],
+        max_turns=server["max_turns"],
+        reward_config=server["reward_config"],
+        device=resolved["model"]["device"].partition(":")[0],
+        single_turn=resolved["rollout"]["single_turn"],
+    )
 
 
 def _stored(model: Any, tokenizer: Any, name: str, settings: dict[str, Any]) -> Stored:

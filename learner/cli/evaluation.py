@@ -9,6 +9,16 @@ import typer
 from learner.cli.options import Url, Which
 
 
+def _turns(text: str) -> int:
+    from learner.evaluation import AS_SCENARIO
+
+    if text == "none":
+        return AS_SCENARIO
+    if not text.isdecimal() or int(text) < 1:
+        raise typer.BadParameter("must be a number above 0, or none")
+    return int(text)
+
+
 def evaluate(
     agent: Annotated[
         str, typer.Argument(metavar="AGENT", help="Folder of a run or of a model, or the address of an endpoint.")
@@ -16,35 +26,64 @@ def evaluate(
     scenario: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLLECTION/SCENARIO", help="Scenario, or collection for all of its scenarios; may be repeated."
+            metavar="COLLECTION/SCENARIO",
+            help="Scenario, or collection for all of its scenarios; may be repeated.",
+            show_default="the run's, held-out ones first; else clinical-intake/tired-and-dizzy",
         ),
     ] = None,
     episodes: Annotated[int, typer.Option(min=2, help="Number of episodes, spread over the scenarios.")] = 64,
     max_turns: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of turns per episode.", show_default="the scenario's")
+        int | None,
+        typer.Option(
+            parser=_turns,
+            metavar="N|none",
+            help="Maximum number of turns per episode; none: as many as the scenario allows.",
+            show_default="the run's; else none",
+        ),
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Maximum length of a turn, in tokens.", show_default="the run's; else 256"),
     ] = None,
     model: Annotated[str, typer.Option(help="Name of the model at the endpoint.")] = "default",
-    temperature: Annotated[float, typer.Option(min=0.0, help="Sampling temperature.")] = 1.0,
+    temperature: Annotated[
+        float | None, typer.Option(min=0.0, help="Sampling temperature.", show_default="the run's; else 1.0")
+    ] = None,
     system: Annotated[
         str | None,
         typer.Option(
             metavar="card|none|TEXT",
             help="System prompt: the scenario's public description, none, or a text.",
-            show_default="as a run was trained; else card",
+            show_default="the run's; else card",
         ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="Where a policy of this machine samples, such as cuda.", show_default="the run's; else cpu"),
     ] = None,
     which: Which = "best",
     url: Url = None,
 ) -> int:
     """Play held-out seeds with a policy and print the mean reward with its standard error.
 
-    The key of an endpoint is read from OPENAI_API_KEY.
+    A run is played with its own settings, unless you change them. The key of an endpoint is read from OPENAI_API_KEY.
     """
     from learner.evaluation import Asked, measure_endpoint, measure_stored
 
-    asked = Asked(scenario or ["clinical-intake/tired-and-dizzy"], episodes, temperature, max_turns, url, system)
+    asked = Asked(
+        scenarios=tuple(scenario or ()),
+        episodes=episodes,
+        temperature=temperature,
+        max_turns=max_turns,
+        max_tokens=max_tokens,
+        url=url,
+        system=system,
+        device=device,
+    )
     is_endpoint = agent.startswith(("http://", "https://"))
     found = measure_endpoint(agent, model, asked) if is_endpoint else measure_stored(agent, which, asked)
+    for line in found.played:
+        typer.echo(line)
     if not found.rewards:
         raise ValueError(f"none of {found.errored} episodes has a reward; most often: {found.common_error}")
     typer.echo(f"reward {found.mean:.3f} ± {found.standard_error:.3f} ({len(found.rewards)} episodes)")

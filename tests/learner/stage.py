@@ -38,6 +38,7 @@ class StageServer:
         self.faults: dict[int, httpx2.Response] = {}
         """Answer of the first turn of the episode with this number (from 1)."""
         self.reason = "completed"
+        self.collection, self.catalog = "c", ["s"]
         self._lock = threading.Lock()
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
@@ -47,16 +48,14 @@ class StageServer:
     def answer(self, method: str, path: str, body: bytes) -> httpx2.Response:
         parts = path.removeprefix("/api/v1/").split("/")
         if method == "GET" and parts[0] == "catalog":
-            card = self._scenario(["s"]).json()
-            scenario = {
-                name: card[name] for name in ("name", "slug", "description", "dimensions", "max_turns", "tools")
-            }
+            names = ("name", "slug", "description", "dimensions", "max_turns", "tools")
+            cards = [self._scenario([slug]).json() for slug in self.catalog]
             collection = {
-                "slug": "c",
+                "slug": self.collection,
                 "name": "C",
                 "description": "A collection.",
                 "version": "1",
-                "scenarios": [scenario],
+                "scenarios": [{name: card[name] for name in names} for card in cards],
             }
             return httpx2.Response(200, json={"collections": [collection], "request_id": "req_1"})
         if method == "GET" and parts[0] == "collections":

@@ -16,7 +16,7 @@ import pytest
 
 from learner.cli import main
 from learner.evaluation import Asked, measure_endpoint
-from learner.serving import listen
+from learner.serving import COLDEST, listen
 from learner.stored import Stored
 from learner.tokens import Renderer
 from tests.learner.quick import settings, stage
@@ -192,6 +192,66 @@ def test_a_run_is_measured_with_the_system_prompt_it_was_trained_with(
         command = ["evaluate", str(tmp_path), "--scenario", "c/s", "--episodes", "2", "--url", url]
         assert main([*command, *asked]) == 0
     assert bool(seen) == is_told
+
+
+def test_a_run_is_measured_as_it_was_trained_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temperatures: list[float] = []
+    collection = "clinical-intake"  # of the demo
+    act = Stored.policy
+
+    def spy(self: Stored, temperature: float = 1.0) -> Any:
+        temperatures.append(temperature)
+        return act(self, temperature)
+
+    monkeypatch.setattr(Stored, "policy", spy)
+    reward = "server.reward_config={composite={combine='min',parts=[{judge='rubric'},{judge='reward_model'}]}}"
+    changes = settings("run.updates=1", "model.temperature=0.7", "server.scenario=other", "server.max_turns=3", reward)
+    server = stage()
+    with listening(server) as url:
+        assert main(["train", "demo", "--url", url, "--out", str(tmp_path / "run"), *changes]) == 0
+        played = len(server.created)
+        capsys.readouterr()
+        command = ["evaluate", str(tmp_path / "run"), "--which", "last", "--episodes", "2", "--url", url]
+        server.collection, server.catalog = collection, ["s", "other"]
+        assert main(command) == 0
+        own = capsys.readouterr().out.splitlines()
+        more = ["--scenario", f"{collection}/s", "--temperature", "0", "--max-turns", "none", "--max-tokens", "3"]
+        assert main([*command, *more]) == 0
+        other = capsys.readouterr().out.splitlines()
+    first, second = server.created[played : played + 2], server.created[played + 2 :]
+    assert {content["scenario_slug"] for content in first} == {"other"}
+    assert {content["scenario_slug"] for content in second} == {"s"}
+    assert all("composite" in json.dumps(content) for content in (*first, *second))
+    assert temperatures == [0.7, COLDEST]
+    assert own[0] == (
+        f"run, update 1: {collection}/other: temperature 0.7, at most 3 turns of at most 4 tokens, system prompt: none;"
+        " the run's reward_config"
+    )
+    assert own[1] == "as the run was trained"
+    assert "temperature 0, as many turns as the scenario allows of at most 3 tokens" in other[0]
+    assert other[1].startswith(f"not as the run was trained: {collection}/other: temperature 0.7")
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (["--max-turns", "0"], "must be a number above 0, or none"),
+        (["--max-turns", "few"], "must be a number above 0, or none"),
+        (["--device", "nowhere"], "--device: 'nowhere' cannot be used on this machine"),
+    ],
+)
+def test_what_cannot_be_played_is_one_line(
+    option: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = tokenizer()
+    policy(words).model.save_pretrained(tmp_path)
+    words.save_pretrained(tmp_path)
+    assert main(["evaluate", str(tmp_path), *option]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
 
 
 def test_an_endpoint_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
