@@ -7,7 +7,8 @@ Each run is a preset of the learner against a Labs server of its own. A run that
 that was interrupted goes on, so the command may be ended and started at any time; rows are printed as they come.
 `--only dpo` plays episodes with the model that was warmed up, and learns from the pairs that the server exports of
 them; `dpo-plain` is the same without the likelihood of the better side. `--only resumed` is `grpo` for five updates,
-killed in the fourth; it is compared with the run that was not.
+killed in the fourth; it is compared with the run that was not. `--only grpo two-ranks` compares two processes of gloo
+with one.
 `--write` puts the table and the plots into `benchmarks/results/`. A run counts as learned when the rise of the reward
 on held-out seeds is beyond two standard errors of the difference, and as fluent while at most 5 % of held-out turns
 are broken. Nothing is tuned on the held-out seeds.
@@ -23,7 +24,7 @@ from statistics import fmean
 
 from benchmarks.curves import draw_watched
 from benchmarks.processes import labs_server, running
-from benchmarks.proofs import ALONE, DPO_UPDATES, KINDS, PAIRS_GROUP, PAIRS_SEEDS, Proof, Resumed, proof_of
+from benchmarks.proofs import ALONE, DPO_UPDATES, KINDS, PAIRS_GROUP, PAIRS_SEEDS, Proof, Resumed, TwoRanks, proof_of
 from benchmarks.report import RESULTS, Table, environment, write
 from learner.fluency import Fluency
 from learner.warmup import load_script
@@ -128,8 +129,8 @@ def share_beside_script(samples: Path) -> str:
 
 
 def compared(proofs: Sequence[Proof], folder: Path) -> list[str]:
-    """What became of the runs that were killed."""
-    return [proof.compared(folder) for proof in proofs if isinstance(proof, Resumed)]
+    """What became of the runs that were killed, and of those by two processes."""
+    return [proof.compared(folder) for proof in proofs if isinstance(proof, Resumed | TwoRanks)]
 
 
 def method(updates: int) -> str:

@@ -1,9 +1,10 @@
-"""The runs of `proof_runs`: presets of the learner, one from the server's preferences, one that is killed."""
+"""The runs of `proof_runs`: presets of the learner, from the server's preferences, killed, and on two processes."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import shutil
 import signal
@@ -49,9 +50,10 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("algorithm.name=dpo", "algorithm.overrides={}", "optim.learning_rate=3e-4", "evaluation.every=20"),
     ),
     "resumed": ("grpo", ("run.checkpoint_every=2",)),
+    "two-ranks": ("grpo", ()),
 }
 """Name of a kind of run: preset, and what is changed in it."""
-ALONE = ("dpo", "dpo-plain", "resumed")
+ALONE = ("dpo", "dpo-plain", "resumed", "two-ranks")
 """Made only where they are asked for."""
 KILLED_IN = 4
 RESUMED_UPDATES = 5
@@ -76,6 +78,11 @@ class Proof:
         return f"{self.kind}-{self.updates}-seed-{self.seed}"
 
     @property
+    def launcher(self) -> tuple[str, ...]:
+        """What Python is started with."""
+        return ("-m", "learner")
+
+    @property
     def changes(self) -> list[str]:
         """What is changed in the preset."""
         beside = [f"run.seed={self.seed}", f"run.updates={self.updates}", "evaluation.samples=3"]
@@ -87,13 +94,11 @@ class Proof:
             raise RuntimeError(f"{self.name} ended early; see {folder / self.name}.log")
 
     def _start(self, url: str, folder: Path) -> subprocess.Popen[bytes]:
-        arguments = ["train", KINDS[self.kind][0], "--url", url, "--out", str(folder / self.name)]
+        arguments = [*self.launcher, "train", KINDS[self.kind][0], "--url", url, "--out", str(folder / self.name)]
         arguments += [part for change in self.changes for part in ("--set", change)]
         variables = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
         with (folder / f"{self.name}.log").open("a") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "learner", *arguments], cwd=ROOT, env=variables, stdout=log, stderr=log
-            )
+            return subprocess.Popen([sys.executable, *arguments], cwd=ROOT, env=variables, stdout=log, stderr=log)
 
     def records(self, folder: Path) -> list[dict[str, Any]]:
         """Its metrics so far."""
@@ -150,6 +155,37 @@ class Resumed(Proof):
         )
 
 
+class TwoRanks(Proof):
+    """Two processes that play half of the groups each and share every update, over gloo."""
+
+    @property
+    def launcher(self) -> tuple[str, ...]:
+        """`torchrun`, which the learner does not notice but by its variables."""
+        return ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "learner")
+
+    def compared(self, folder: Path) -> str:
+        """With the single process of the same seed: how long the curve is the same, and where both end."""
+        alone = Proof("grpo", self.seed, self.updates)
+        if not alone.is_finished(folder):
+            return f"There is no run `grpo` of seed {self.seed} to compare `two-ranks` with."
+        mine, others = ([_plain(each) for each in proof.records(folder)] for proof in (self, alone))
+        same = 0
+        while same < len(mine) and _alike(mine[same], others[same]):
+            same += 1
+        ends = " and ".join(f"{records[-1]['reward/mean']:.3f}" for records in (mine, others))
+        told = (
+            f"`two-ranks`, seed {self.seed}: `grpo` by two processes with gloo, each with half of the groups. Of its"
+            f" {len(mine)} records {same} are those of the single process, every figure but the times within .1 %."
+        )
+        if same == len(mine):
+            return f"{told} Held-out reward at the end: {ends}."
+        return (
+            f"{told} From {_where(mine[same])} on, the two curves differ: halves of a gradient add up to other last"
+            f" digits, and a token that is drawn otherwise makes another conversation. Held-out reward at the end:"
+            f" {ends} (± {mine[-1]['reward/standard_error']:.3f})."
+        )
+
+
 class Preferences(Proof):
     """DPO on pairs that the server exports of episodes of the model that was warmed up."""
 
@@ -188,6 +224,8 @@ def proof_of(kind: str, seed: int, updates: int) -> Proof:
     """The run of a kind."""
     if kind == "resumed":
         return Resumed(kind, seed, RESUMED_UPDATES)
+    if kind == "two-ranks":
+        return TwoRanks(kind, seed, updates)
     if kind in ("dpo", "dpo-plain"):
         return Preferences(kind, seed, DPO_UPDATES)
     return Proof(kind, seed, updates)
@@ -209,6 +247,21 @@ def _can_be_written(line: str, run: Run) -> bool:
 
 def _plain(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if not name.startswith("seconds/")}
+
+
+def _alike(mine: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """The same figures, but for rounding."""
+    return mine.keys() == other.keys() and all(
+        math.isclose(value, other[name], rel_tol=1e-3, abs_tol=1e-4)
+        if isinstance(value, float)
+        else value == other[name]
+        for name, value in mine.items()
+    )
+
+
+def _where(record: Mapping[str, Any]) -> str:
+    kind = "the evaluation after update" if record["kind"] == "eval" else "update"
+    return f"{kind} {record['step']}"
 
 
 def _weights(run: Path, step: int) -> Mapping[str, torch.Tensor]:
