@@ -98,6 +98,7 @@ def test_a_server_without_an_address_is_refused() -> None:
         read({"generator": {"kind": "vllm"}})
 
 
+@pytest.mark.slow
 def test_a_server_plays_the_next_batch_while_the_present_one_is_learned_from(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
