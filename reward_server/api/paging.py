@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from reward_server.api.context import Body
 from reward_server.api.cursor import CursorCodec, Position
+from reward_server.api.query import QueryModel
 from reward_server.store.records import EpisodeCursor
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ PageLimit = Annotated[int, Field(ge=1, le=100), BeforeValidator(_digits)]
 """Entries of a page, as a query gives it."""
 
 
-class PageQuery(BaseModel):
+class PageQuery(QueryModel):
     """Query of such a list."""
 
     limit: PageLimit | None = Field(default=None, description="Entries per page; without it, all that follow.")

@@ -63,6 +63,8 @@ def in_words(detail: Mapping[str, Any]) -> str:
     if kind == "value_error":
         own = str(context.get("error", ""))
         return f"{own[:1].upper()}{own[1:].rstrip('.')}." if own else _UNFORESEEN
+    if kind == "extra_forbidden" and tuple(detail.get("loc", ()))[:1] == ("query",):
+        return "Is not a known parameter."
     try:
         if kind in _SIZES:
             bound, name, words = _SIZES[kind]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
 from reward_server.agents.service import document
 from reward_server.api import examples
@@ -14,6 +14,7 @@ from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idemp
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageQuery, Pager, plain_text
+from reward_server.api.query import QueryModel
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
 from trainer_client.wire import (
@@ -91,7 +92,7 @@ async def chat_with_agent(request: Request, lab: Caller, agent_id: AgentId) -> R
     return answer(request, await services_of(request).agents.chat(lab, agent_id, wanted))
 
 
-class LeaderboardQuery(BaseModel):
+class LeaderboardQuery(QueryModel):
     """Query of the leaderboard."""
 
     collection_slug: Annotated[str, AfterValidator(plain_text)] = Field(min_length=1, max_length=128)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Caller, answer, services_of
 from reward_server.api.operation import Operation, operation
+from reward_server.api.query import QueryModel
 from reward_server.coordination.scopes import Scope
 from trainer_client.wire import DriftResponse
 
 router = APIRouter(prefix=API_PREFIX, tags=["learned models"])
 
 
-class DriftQuery(BaseModel):
+class DriftQuery(QueryModel):
     """Query of drift."""
 
     collection_slug: str | None = Field(default=None, min_length=1, max_length=128)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
 from reward_server.api import examples
 from reward_server.api.body import CONVERSATION
@@ -13,6 +13,7 @@ from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as,
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageLimit, plain_text
+from reward_server.api.query import QueryModel
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.scoring.weight import weight
@@ -90,7 +91,7 @@ async def end_episode(request: Request, lab: Caller, episode_id: EpisodeId) -> R
     return answer(request, await services_of(request).episodes.end(lab, episode_id))
 
 
-class EpisodeQuery(BaseModel):
+class EpisodeQuery(QueryModel):
     """Query of the list."""
 
     limit: PageLimit = 20

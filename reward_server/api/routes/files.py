@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, services_of
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageLimit, after_of
+from reward_server.api.query import QueryModel
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import BodyTooSlow, InvalidRequest
 from reward_server.ids import IdPrefix
@@ -24,14 +25,14 @@ router = APIRouter(prefix=API_PREFIX, tags=["jobs"])
 FileId = Annotated[str, Path(description="`file_…`")]
 
 
-class PagedQuery(BaseModel):
+class PagedQuery(QueryModel):
     """Query of a list that is read page by page."""
 
     limit: PageLimit = 20
     cursor: str | None = None
 
 
-class UploadQuery(BaseModel):
+class UploadQuery(QueryModel):
     """Query of an upload."""
 
     name: str = Field(default="upload.jsonl", max_length=200, description="Name of the file.")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import Field
 from pydantic_core import to_json
 
 from reward_server.api import examples
@@ -17,6 +17,7 @@ from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as,
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import after_of
+from reward_server.api.query import QueryModel
 from reward_server.api.routes.files import PagedQuery
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
@@ -103,7 +104,7 @@ async def read_report(request: Request, lab: Caller, job_id: JobId) -> Response:
     return answer(request, await services_of(request).jobs.report(lab, job_id))
 
 
-class ResultsQuery(BaseModel):
+class ResultsQuery(QueryModel):
     """Query of results."""
 
     after: int = Field(default=-1, ge=-1, le=10**9, description="Start after the item with this index.")

@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, actor_of, answer, body_as, services_of
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageLimit
+from reward_server.api.query import QueryModel
 from reward_server.clock import to_iso
 from reward_server.coordination.lab import Plan
 from reward_server.coordination.scopes import USUAL, Scope
@@ -73,7 +73,7 @@ async def revoke_key(request: Request, lab: Caller, key_id: str) -> Response:
     return answer(request, _summary(await services_of(request).keys.revoke(key_id, actor_of(request, lab))))
 
 
-class AuditQuery(BaseModel):
+class AuditQuery(QueryModel):
     """Query of GET /audit."""
 
     limit: PageLimit = 50

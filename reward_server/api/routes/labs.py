@@ -6,11 +6,12 @@ from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, actor_of, answer, body_as, services_of
 from reward_server.api.operation import Operation, operation
+from reward_server.api.query import QueryModel
 from reward_server.clock import to_iso
 from reward_server.coordination.scopes import ANY, Scope
 from reward_server.store.records import LabRow, Limits
@@ -94,7 +95,7 @@ async def delete_lab_data(request: Request, lab: Caller, lab_id: str) -> Respons
     return answer(request, {"lab_id": lab_id, "deleted": deleted})
 
 
-class UsageQuery(BaseModel):
+class UsageQuery(QueryModel):
     """Query of GET /usage."""
 
     days: int = Field(default=30, ge=1, le=366, description="Number of days (UTC), including today.")

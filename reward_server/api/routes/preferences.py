@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, AwareDatetime, Field
 
 from reward_server.api import examples
 from reward_server.api.body import CONVERSATIONS
@@ -15,6 +15,7 @@ from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as,
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageLimit, plain_text
+from reward_server.api.query import QueryModel
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
@@ -37,7 +38,7 @@ router = APIRouter(prefix=API_PREFIX, tags=["preferences"])
 CollectionSlug = Annotated[str, AfterValidator(plain_text)]
 
 
-class PreferenceQuery(BaseModel):
+class PreferenceQuery(QueryModel):
     """Query of the list."""
 
     limit: PageLimit = 20
@@ -46,7 +47,7 @@ class PreferenceQuery(BaseModel):
     source: Source | None = Field(default=None, description="`label` or `compare`; `episodes` exist in exports only.")
 
 
-class ExportQuery(BaseModel):
+class ExportQuery(QueryModel):
     """Query of an export and its manifest."""
 
     format: Format = Format.TRL
@@ -130,7 +131,7 @@ async def preference_manifest(request: Request, lab: Caller, query: Annotated[Ex
     return answer(request, export.manifest.to_json())
 
 
-class AgreementQuery(BaseModel):
+class AgreementQuery(QueryModel):
     """Query of agreement."""
 
     collection_slug: CollectionSlug | None = Field(default=None, max_length=128)

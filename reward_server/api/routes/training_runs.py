@@ -12,7 +12,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import Field
 from pydantic_core import to_json
 
 from reward_server.api import examples
@@ -20,6 +20,7 @@ from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as,
 from reward_server.api.cursor import CursorCodec, Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import after_of
+from reward_server.api.query import QueryModel
 from reward_server.api.routes.files import PagedQuery
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
@@ -120,7 +121,7 @@ async def resume_training_run(request: Request, lab: Caller, training_run_id: Ru
     return answer(request, await services_of(request).training_runs.resume(lab, training_run_id))
 
 
-class AfterQuery(BaseModel):
+class AfterQuery(QueryModel):
     """Query of what follows."""
 
     after: int = Field(default=-1, ge=-1, le=10**9, description="Start after the records of this step.")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageLimit, PageQuery, Pager
+from reward_server.api.query import QueryModel
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.store.records import PageEnd
@@ -31,7 +31,7 @@ MessageId = Annotated[str, Path(description="`msg_…`")]
 SCOPES = (Scope.SCORE,)
 
 
-class DeliveryQuery(BaseModel):
+class DeliveryQuery(QueryModel):
     """Query of the list of messages."""
 
     limit: PageLimit = 20
