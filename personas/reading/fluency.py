@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from safetensors.numpy import load
 
+from personas.memory import Memory
 from personas.reading.embedder import Embedder
 from personas.reading.heads import Network, network_of, probabilities
 from personas.reading.sentences import sentences as split
@@ -26,32 +26,47 @@ SURELY = 0.99
 MIN_WORDS, MAX_CHARS = 3, 300
 """Shorter sentences are fragments anyway, and longer ones may have been cut by the splitter."""
 _ENDS = (".", "!", "?")
+KEPT, KEPT_BYTES = 65_536, 24_000_000
+"""Sentences of which it is remembered whether they are broken."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Fluency:
-    """The encoder and the head of an artefact."""
+    """The encoder and the head of an artefact, and what they said of sentences."""
 
-    embedder: Embedder
-    head: Network
-    digest: str
+    def __init__(self, embedder: Embedder, head: Network, digest: str) -> None:
+        """Judge with these; `digest` names the artefact."""
+        self.embedder = embedder
+        self.head = head
+        self.digest = digest
+        self._known: Memory[str, bool] = Memory(KEPT, size_bytes=KEPT_BYTES, cost=lambda text, _: len(text))
 
     @property
     def version(self) -> str:
         """Identifies encoder and head; part of the scoring version."""
         return f"fluency/{self.digest}/{SURELY}"
 
+    @property
+    def held_bytes(self) -> int:
+        """What is remembered, vectors included."""
+        return self._known.held_bytes + int(getattr(self.embedder, "held_bytes", 0))
+
     def broken(self, sentences: Iterable[str]) -> frozenset[str]:
         """Those that are surely broken; blocking, because the encoder runs."""
         judged = [each for each in dict.fromkeys(sentences) if is_judged(each)]
-        found = self.probabilities(judged)
-        return frozenset(each for each, p in zip(judged, found, strict=True) if p >= SURELY)
+        found = self._known.recall(judged)
+        fresh = [each for each in judged if each not in found]
+        if fresh:
+            are = {each: p >= SURELY for each, p in zip(fresh, self.probabilities(fresh), strict=True)}
+            self._known.keep(are)
+            found |= are
+        return frozenset(each for each in judged if found[each])
 
     async def prefetched(self, texts: Iterable[str]) -> None:
         """Embed those of the texts that are whole sentences, and so will be judged."""
         # Texts that are read include parts of sentences, most of which have no end, and lines put before a sentence.
         wanted = [each for each in texts if each.endswith(_ENDS) and is_judged(each) and len(split(each)) == 1]
-        await self.embedder.prefetched(wanted)
+        known = self._known.recall(wanted)
+        await self.embedder.prefetched([each for each in wanted if each not in known])
 
     def probabilities(self, sentences: Sequence[str]) -> list[float]:
         """How probably each is broken; blocking."""

@@ -126,7 +126,7 @@ class LocalReader(Reader):
     @property
     def held_bytes(self) -> int:
         """What the remembered readings, and the vectors they were made of, take."""
-        fluency = getattr(self._fluency and self._fluency.embedder, "held_bytes", 0)
+        fluency = self._fluency.held_bytes if self._fluency else 0
         embedded = getattr(self._embedder, "held_bytes", 0)
         return self._read.held_bytes + self._beside.held_bytes + embedded + fluency
 

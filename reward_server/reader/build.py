@@ -14,8 +14,8 @@ from reward_server.reward_models.anchor_shelf import AnchorShelf
 from reward_server.reward_models.encoder import EncoderMatcher
 from reward_server.reward_models.micro_batcher import MicroBatcher
 
-FLUENCY_KEPT = 10_000
-"""Sentences whose vectors the fluency model keeps: what comes of them is kept with the reading."""
+FLUENCY_KEPT = 2_000
+"""Sentences whose vectors the fluency model keeps, from prefetching until they are judged: the rest it remembers."""
 
 
 def local_reader(

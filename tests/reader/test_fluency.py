@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from safetensors.numpy import load
 
 from benchmarks.fluency import PAIRS
+from personas.reading.embedder import Vectors
 from personas.reading.fluency import HEAD, MAX_CHARS, MIN_WORDS, Fluency, is_judged
 from personas.reading.heads import network_of
 from personas.reading.sentences import sentences
@@ -84,6 +87,32 @@ def test_fragments_and_very_long_sentences_are_not_judged(packaged: Fluency) -> 
     assert not is_judged("so " * MAX_CHARS)
     assert MIN_WORDS == 3
     assert packaged.broken(["to the"]) == frozenset()
+
+
+def test_what_it_said_of_a_sentence_is_remembered(packaged: Fluency) -> None:
+    texts = [each for pair in json.loads(PAIRS.read_text()) for each in sentences(pair["broken"])]
+    embedded: list[str] = []
+
+    class Counting:
+        version = packaged.embedder.version
+
+        def embed(self, asked: Sequence[str]) -> Vectors:
+            embedded.extend(asked)
+            return packaged.embedder.embed(asked)
+
+        embed_authored = embed
+
+        async def prefetched(self, asked: Sequence[str]) -> None:
+            self.embed(asked)
+
+    model = Fluency(Counting(), packaged.head, packaged.digest)
+    found = model.broken(texts)
+    assert found == packaged.broken(texts)
+    count, held = len(embedded), model.held_bytes
+    assert model.broken(texts) == found
+    asyncio.run(model.prefetched(texts))
+    assert len(embedded) == count
+    assert held > 0
 
 
 def test_sentences_kept_aside_teach_nothing() -> None:
