@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -178,7 +177,7 @@ def _complete(
     ok = {"description": "Success", "headers": headers}
     shown = _content(refs[operation.response, "serialization"], operation.response_example)
     body = shown["application/json"]
-    content = {operation.response_media: _event(body, operation.events) if operation.events else body}
+    content = {operation.response_media: _event(body, operation) if operation.events else body}
     if operation.stream_media:
         content[operation.stream_media] = {"schema": _UNNAMED_EVENT}
     ok["content"] = content
@@ -198,13 +197,15 @@ def _content(ref: str, example: Any) -> dict[str, Any]:
     return {"application/json": described}
 
 
-def _event(body: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """One server-sent event, whose data is this body."""
-    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": body["schema"]}
-    fields = {"event": {"enum": list(names), "type": "string"}, "data": data}
+def _event(body: dict[str, Any], operation: Operation) -> dict[str, Any]:
+    """One server-sent event, whose data is this body, or text."""
+    data: dict[str, Any] = {"type": "string"}
+    if operation.is_event_json:
+        data |= {"contentMediaType": "application/json", "contentSchema": body["schema"]}
+    fields = {"event": {"enum": list(operation.events), "type": "string"}, "data": data}
     described: dict[str, Any] = {"schema": {"type": "object", "properties": fields, "required": list(fields)}}
     if "example" in body:
-        described["example"] = {"event": names[0], "data": json.dumps(body["example"])}
+        described["example"] = {"event": operation.events[0], "data": json.dumps(body["example"])}
     return described
 
 

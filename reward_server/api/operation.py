@@ -37,6 +37,8 @@ class Operation:
     """The media type of the same success where the request asks for a stream."""
     events: tuple[str, ...] = ()
     """The names of a stream's server-sent events; `response` is what their data says."""
+    is_event_json: bool = True
+    """Whether the data of each event is JSON by itself; if not, it is text."""
     retryable: bool = False
     """Whether the call takes an `Idempotency-Key`."""
     scopes: tuple[Scope, ...] = field(kw_only=True)

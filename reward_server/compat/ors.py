@@ -177,7 +177,12 @@ async def ors_task_range(request: Request, lab: Caller, environment: Named) -> R
 @router.post("/create_session")
 @operation(
     Operation(
-        ors_wire.SessionReply, scopes=(Scope.TRAIN,), errors=_NO_BODY, response_media=MEDIA, events=("task_id", "end")
+        ors_wire.SessionReply,
+        scopes=(Scope.TRAIN,),
+        errors=_NO_BODY,
+        response_media=MEDIA,
+        events=("task_id", "end"),
+        is_event_json=False,
     )
 )
 async def ors_create_session(request: Request, lab: Caller) -> Response:
@@ -292,6 +297,7 @@ async def ors_task_tools(request: Request, lab: Caller, environment: Named, x_se
         response_example=examples.ORS_OUTCOME,
         response_media=MEDIA,
         events=("end", "chunk", "task_id", "error"),
+        is_event_json=False,
     )
 )
 async def ors_call(request: Request, lab: Caller, environment: Named, x_session_id: SessionId = None) -> Response:

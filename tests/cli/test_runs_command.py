@@ -9,9 +9,16 @@ import pytest
 
 from reward_server.coordination.scopes import EVERY
 from tests.cli.warm import Labs
-from tests.faults.server_process import ServerProcess, server_process
+from tests.faults.server_process import WHERE, ServerProcess, server_process
 
 pytestmark = pytest.mark.slow
+CONFIG = f"""[server]
+collection = "{WHERE["collection_slug"]}"
+scenario = "{WHERE["scenario_slug"]}"
+
+[run]
+updates = 3
+"""
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 def test_a_run_is_started_listed_stopped_and_deleted(server: ServerProcess, labs: Labs, tmp_path: Path) -> None:
     env = {"LABS_URL": server.url, "LABS_API_KEY": server.keys["acme"]}
     file = tmp_path / "run.toml"
-    file.write_text("[run]\nupdates = 3\n")
+    file.write_text(CONFIG)
     started = labs("runs", "start", str(file), "--name", "first", **env)
     assert started.returncode == 0, started.stderr
     run = started.stdout.strip()

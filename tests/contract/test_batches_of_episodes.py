@@ -130,7 +130,10 @@ async def test_an_item_that_fails_fails_alone(labs: Client, house: House) -> Non
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"messages": [agent("x" * 10_001)]}, "messages.0.content: Must have at most 10000 characters."),
+        (
+            {"messages": [agent("x" * 10_001)]},
+            "messages.0.content: Must have at most 10,000 characters, this has 10,001.",
+        ),
         ({"messages": []}, "messages: Must have at least 1 entry."),
         ({"messages": [agent("Hello?")], "stream": True}, "stream: Is not a known field."),
         ({}, "messages: Is required."),

@@ -359,10 +359,10 @@ async def test_the_key_comes_as_clients_send_it(house: House, header: str) -> No
 
 
 async def test_a_page_can_neither_begin_nor_end_a_session(labs: Client, ors: OrsClient) -> None:
-    """Without keys: a page of the web can send forms and texts, and none of the headers that clients send."""
+    """Without keys: a page of the web sends its origin, and may send forms and texts, but no header of clients."""
     for call in ("create_session", "create", "ping", "delete", "delete_session", "bike-shop/call"):
         for headers in (
-            NOTHING,
+            {**NOTHING, "Origin": "https://elsewhere.example"},
             {"Content-Type": "text/plain"},
             {"Content-Type": "text/plain", "X-Session-ID": ors.sid},
         ):
