@@ -91,7 +91,7 @@ class Simulator:
         said = may_recall(hearing) if self._case.background else []
         if not said:
             return Aside()
-        found = self._reader.beside(self._case, line, [sentence.text for sentence in said])
+        found = self._reader.beside(self._case, line, said)
         return aside_of(self._case, state, hearing, said, found)
 
     def _speak(self, moves: tuple[Move, ...], seed: int, after: PersonaState) -> tuple[str, tuple[str, ...]]:

@@ -78,6 +78,8 @@ class Sentence:
     """What it may ask about, most probable first; none it is surely not about."""
     commitments: tuple[Candidate, ...] = ()
     """What it may commit the agent to, most probable first."""
+    background: tuple[Candidate, ...] | None = None
+    """What of the persona's background it may be about; None from a reader that tells it only when asked (`beside`)."""
 
     def does(self, *acts: Act) -> bool:
         """Whether it does any of these."""

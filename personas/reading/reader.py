@@ -86,8 +86,8 @@ class Reader(Protocol):
     def read(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         """One reading per turn. Blocking: it may run a model or ask one."""
 
-    def beside(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[Candidate, ...]]:
-        """Per sentence of a turn after `line`: what of the case's topics and background it may be about.
+    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[Candidate, ...]]:
+        """Per sentence that was read after `line`: what of the case's topics and background it may be about.
 
         Most probable first. A reader that knows nothing of the background gives none.
         """
@@ -162,11 +162,11 @@ class LocalReader(Reader):
             found |= fresh
         return [found[key] for key in keys]
 
-    def beside(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[Candidate, ...]]:
+    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[Candidate, ...]]:
         """As `Reader.beside`; blocking. The sentences were read before, so their vectors are at hand."""
         if not case.background or not said:
             return [() for _ in said]
-        keys = [(case, (line, each)) for each in said]
+        keys = [(case, (line, each.text)) for each in said]
         found = self._beside.recall(keys)
         missing = [key for key in dict.fromkeys(keys) if key not in found]
         if missing:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from personas.compiled import CompiledCase
 from personas.matcher import Matcher
-from personas.reading.acts import Candidate, Reading
+from personas.reading.acts import Candidate, Reading, Sentence
 from personas.reading.reader import LocalReader, Reader, Turn
 from reward_server.app import Ports, create_app
 from reward_server.clock import ManualClock
@@ -105,7 +105,7 @@ class HeldReader(Reader):
         self._gate.passed()
         return self._reader.read(case, turns)
 
-    def beside(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[Candidate, ...]]:
+    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[Candidate, ...]]:
         return self._reader.beside(case, line, said)
 
 

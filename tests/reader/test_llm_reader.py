@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from personas.case import Background
 from personas.reading.acts import Act, Candidate, Reading, Sentence
 from reward_server.errors import JudgeFailed
 from reward_server.judges.verdict_cache import VerdictCache
@@ -66,6 +67,24 @@ async def test_the_model_is_shown_the_turn_as_data_and_the_ids_of_the_case() -> 
     assert json.loads(model.asked[0].user) == {"persona_said": TURN[0], "agent_turn": TURN[1]}
     assert "- noise:" in model.asked[0].system
     assert "cruciate" not in model.asked[0].system  # what the persona cannot know
+
+
+WALKS = Background(id="walks", asks=("Do you walk much?", "Do you walk far?", "How far?"), says=("To the shops.",))
+
+
+async def test_the_model_is_shown_the_background_and_answers_from_it_are_no_topics() -> None:
+    model = ScriptedModel([row("Do you walk much?", asks=["walks"])])
+    case, line = compiled(background=(WALKS,)), "I hurt my knee."
+    reader = LlmReader(model, VerdictCache(), asyncio.get_running_loop())
+    [reading] = await asyncio.to_thread(reader.read, case, [(line, "Do you walk much?")])
+    assert "- walks: To the shops." in model.asked[0].system
+    assert reading.sentences[0].topics == ()
+    assert reader.beside(case, line, reading.sentences) == [(Candidate("walks", 1.0),)]
+    assert len(model.asked) == 1
+    local = FixedReader(reading)
+    assert CascadeReader(local, reader).beside(case, line, reading.sentences) == [  # type: ignore[arg-type]
+        (Candidate("walks", 1.0),)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from personas.case import Background
 from personas.compiled import CompiledCase
-from personas.reading.acts import Act
+from personas.reading.acts import Act, Sentence
 from personas.reading.embedder import Vectors
 from personas.reading.features import is_elliptic
 from personas.reading.heads import ACTS, STANCES, Heads, Network
@@ -67,17 +67,21 @@ def heads(seed: int = 0) -> Heads:
     )
 
 
+def said(*texts: str) -> list[Sentence]:
+    return [Sentence(text, frozenset({Act.ASK})) for text in texts]
+
+
 def test_the_background_is_compared_beside_the_topics() -> None:
     walks = Background(
         id="walks", asks=("Do you walk much?", "Do you walk far?", "How far do you walk?"), says=("Far.",)
     )
     reader, case = LocalReader(BagEmbedder(), heads()), compiled(background=(walks,))
-    [of_one, of_none] = reader.beside(case, "It hurts.", ["Do you walk much?", "xq"])
+    [of_one, of_none] = reader.beside(case, "It hurts.", said("Do you walk much?", "xq"))
     assert {each.id for each in (*of_one, *of_none)} <= {"walks", *case.by_id}
     assert [each.confidence for each in of_one] == sorted((each.confidence for each in of_one), reverse=True)
     another = LocalReader(BagEmbedder(), heads())
-    assert another.beside(case, "It hurts.", ["xq", "Do you walk much?"]) == [of_none, of_one]
-    assert reader.beside(compiled(), "", ["Do you walk much?"]) == [()]
+    assert another.beside(case, "It hurts.", said("xq", "Do you walk much?")) == [of_none, of_one]
+    assert reader.beside(compiled(), "", said("Do you walk much?")) == [()]
     assert reader.read(case, [("", "Do you walk much?")]) == reader.read(compiled(), [("", "Do you walk much?")])
 
 
@@ -86,13 +90,13 @@ def test_what_was_compared_with_the_background_is_remembered_by_case_line_and_se
     reader, case = LocalReader(BagEmbedder(), heads()), compiled(background=(walks,))
     embedder = reader._embedder
     assert isinstance(embedder, BagEmbedder)
-    first = reader.beside(case, "It hurts.", ["Do you walk?", "Do you walk?"])
+    first = reader.beside(case, "It hurts.", said("Do you walk?", "Do you walk?"))
     held = reader.held_bytes
     embedder.embedded.clear()
-    assert reader.beside(case, "It hurts.", ["Do you walk?"]) == first[:1] == first[1:]
+    assert reader.beside(case, "It hurts.", said("Do you walk?")) == first[:1] == first[1:]
     assert embedder.embedded == []
-    reader.beside(case, "It aches.", ["Do you walk?"])
-    reader.beside(compiled(background=(walks,)), "It hurts.", ["Do you walk?"])
+    reader.beside(case, "It aches.", said("Do you walk?"))
+    reader.beside(compiled(background=(walks,)), "It hurts.", said("Do you walk?"))
     assert embedder.embedded.count("Do you walk?") == 2
     assert reader.held_bytes > held
 
