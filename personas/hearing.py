@@ -244,8 +244,8 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
 ) -> Iterator[Asked]:
     """What an open invitation brings out: the things the persona would tell next.
 
-    What is asked beside it comes first, then what the invitation is clearly about, then what the persona came to say,
-    then what the invitation may be about, and the rest of its story in the order of the case.
+    What is asked beside it comes first, then what the invitation is clearly about, then, early in the talk, what the
+    persona came to say, then what the invitation may be about, and the rest of its story in the order of the case.
     """
     if state.stories >= STORIES:
         return
@@ -254,13 +254,15 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
     likely = {c.id: c.confidence for s in inviting for c in s.topics if c.confidence >= APT}
     likely |= {s.topics[0].id: 1.0 for s in spoken if _nearly_asks(s)}
     ready = [t for t in case.topics if t.in_story and t.id not in state.said and gate_open(t, state, rapport, reserve)]
+    begins = not state.stories and state.turn < STORY_TURNS
     fitting = [t for t in ready if t.tier in (Tier.ASKED, Tier.VOLUNTEERED) or t.id in likely]
-    ranked = sorted(fitting, key=lambda t: -max(likely.get(t.id, 0.0), INVITED * (t.tier is Tier.VOLUNTEERED)))
+    came_for = INVITED if begins else 0.0
+    ranked = sorted(fitting, key=lambda t: -max(likely.get(t.id, 0.0), came_for * (t.tier is Tier.VOLUNTEERED)))
     # What trust opens comes on top: a reserve closes it, and may not put something else in its place. It takes
     # sympathy in the same turn: "Anything else?" opens no heart.
     trusted = [t for t in ranked if t.tier is Tier.RAPPORT and warm]
     plain = [t for t in ranked if t.tier is not Tier.RAPPORT]
-    length = STORY_GOES_ON if state.stories or state.turn >= STORY_TURNS else STORY_BEGINS
+    length = STORY_BEGINS if begins else STORY_GOES_ON
     for topic in (*trusted, *plain[:length]):
         yield Asked(topic.id, inviting[0].text, likely.get(topic.id, 0.0), open=True, repeated=False, invited=True)
 

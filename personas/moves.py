@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from personas.background import Aside, Recalled
 from personas.case import Tier
@@ -16,6 +17,7 @@ from personas.heard import NO_QUESTION, AgentTurn, Asked, Hearing
 from personas.hearing import ASKED, BY_NAME, ONCE_MORE, UNSURE
 from personas.move import COMPLIANT, REACTIONS, TELLING, Kind, Move
 from personas.reactions import (
+    NAMED,
     asks_back,
     closing_of,
     comes_first,
@@ -59,12 +61,13 @@ def decide(
     answers = _answers(case, temperament, state, hearing, aside)
     if hearing.empathy and answers == (Move(Kind.UNKNOWN),):
         # Sympathy is not passed over for a question that it cannot answer.
-        answers = (Move(Kind.WARMED), *answers)
+        answers = (Move(Kind.WARMED),)
     reactions = reactions_to(case, state, turn, hearing, answers)
     if any(move.kind in (Kind.REPLY, Kind.REPLY_EARLY) for move in reactions):
         # An offer names again what the persona has told: that is no question, unless it clearly is one.
         asked = {each.topic_id for each in hearing.asked if each.confidence >= BY_NAME and _is_asked(hearing, each)}
-        answers = tuple(m for m in answers if m.kind not in (Kind.AGAIN, Kind.NO_MORE) or m.about in asked)
+        answers = tuple(m for m in answers if m.kind is not Kind.AGAIN or m.about in asked)
+        answers = tuple(m for m in answers if m.kind is not Kind.NO_MORE)
     if reactions and not answers:
         # What it was asked last is not passed over for what was promised before.
         reactions = (*reactions, *left_open(case, temperament, state, hearing))
@@ -124,13 +127,17 @@ def _answers(
     # What it has told is told again only to who clearly asks for it.
     asked_for = [a for a in asked_for if a.topic_id not in state.said or a.confidence >= ASKED] or asked_for
     asked_for = [a for a in asked_for if a.open or not _is_guess(case, hearing, a)]
-    kept = sorted(((asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for), key=_urgency)[:limit]
+    found = [(asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for]
+    kept = sorted(found, key=partial(_urgency, case))[:limit]
+    recalled = [_recalls(state, each) for each in aside.recalled]
+    if recalled or len(kept) > 1:
+        kept = [(asked, move) for asked, move in kept if not _is_idle(asked, move)] or kept[: not recalled]
     moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
-    moves += [_recalls(state, each) for each in aside.recalled[: max(limit - len(moves), 0 if moves else 1)]]
+    moves += recalled[: max(limit - len(moves), 0 if moves else 1)]
     if hearing.unsure is not None and not hearing.answered and not aside.recalled:
         one, other = hearing.unsure
         # Of two things it has told, it says the likelier one again: that answers a recap as well as a question.
-        told = one in state.said and other in state.said
+        told = one in state.said and other in state.said and _is_likely(hearing, one)
         return (
             Move(Kind.AGAIN, one, nth=state.worded.get(one, 1), plain=True)
             if told
@@ -144,14 +151,28 @@ def _answers(
     return (Move(Kind.EITHER if is_choice(stray) else Kind.UNKNOWN),)
 
 
+def _is_likely(hearing: Hearing, topic_id: str) -> bool:
+    return any(c.id == topic_id and c.confidence >= NAMED for s in hearing.vague for c in s.topics)
+
+
 def _recalls(state: PersonaState, found: Recalled) -> Move:
     return Move(Kind.BACKGROUND, found.id, nth=state.worded.get(found.id, 0))
 
 
-def _urgency(answer: tuple[Asked, Move]) -> tuple[bool, bool, bool, float]:
-    """Smallest first: what is clearly asked, then what can be told, then the likelier."""
+def _urgency(case: CompiledCase, answer: tuple[Asked, Move]) -> tuple[bool, bool, bool, bool, float]:
+    """Smallest first: what is clearly asked, what can be told, what is so before what is not, then the likelier."""
     asked, move = answer
-    return asked.invited, asked.confidence < ASKED, move.kind is not Kind.TELL, -asked.confidence
+    denied = not case.by_id[asked.topic_id].in_story
+    return asked.invited, asked.confidence < ASKED, move.kind is not Kind.TELL, denied, -asked.confidence
+
+
+def _is_idle(asked: Asked, move: Move) -> bool:
+    """Whether it would be beside the point where something else is answered, too.
+
+    That is what it knows no more about, and what was hardly asked for and is only repeated or put off.
+    """
+    hardly = asked.confidence < BY_NAME and not asked.repeated
+    return move.kind is Kind.NO_MORE or (hardly and move.kind in {Kind.AGAIN, Kind.PARTIAL, Kind.WITHHELD})
 
 
 def _is_guess(case: CompiledCase, hearing: Hearing, asked: Asked) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from personas.amounts import amounts
 from personas.case import named_in
 from personas.compiled import CompiledCase
-from personas.heard import AgentTurn, Hearing
+from personas.heard import AgentTurn, Heard, Hearing
 from personas.hearing import CLEARLY_MADE, LIKELY_MADE, UNSURE, gate_open, is_question
 from personas.move import FACTUAL, Kind, Move, disclosed
 from personas.reading.acts import Act, Sentence, Stance
 from personas.reading.features import is_elliptic
 from personas.state import PersonaState
 from personas.temperament import Temperament
-from personas.voice import mishears
+from personas.voice import digest_of, mishears
 
 NAMED = 0.3
 """The persona names the one thing that a question may be about from here on: a wrong guess is worse than none."""
@@ -40,6 +40,7 @@ def reactions_to(
     by_id = {commitment.id: commitment for commitment in case.commitments}
     telling = disclosed(answers)
     haggles = (Move(Kind.HESITATES),) if hearing.haggles is not None and not answers else ()
+    known: Move | None = None
     likeliest = max((heard.confidence for heard in hearing.answered), default=0.0)
     # What was not answered before comes first: a figure in a proposal that repeats the rest of it.
     for heard in sorted(
@@ -59,13 +60,22 @@ def reactions_to(
         if heard.confidence < CLEARLY_MADE and all(mishears(line, turn.text) for line in lines):
             # Every answer takes up words that were not said: then the promise was hardly made.
             continue
-        times = (state.early if heard.early else state.heard).get(commitment.id, 0)
-        if times < len(lines):
-            return (Move(kind, commitment.id, nth=times, heard=turn.text), *haggles)
+        if any(digest_of(line) in state.lines for line in lines):
+            # It has answered this before: to hear it again calls for a nod, not for the same surprise.
+            known = known or _nods(hearing, heard)
+            continue
+        return (Move(kind, commitment.id, heard=turn.text), *haggles)
+    if known is not None and not answers:
+        return (known, *haggles)
     tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
     if tool is not None and not answers:
         return (Move(Kind.TOOL_REPLY, tool),)
     return haggles or (() if answers else _to_proposals(case, turn, hearing))
+
+
+def _nods(hearing: Hearing, heard: Heard) -> Move:
+    kind = any(s.does(Act.EMPATHY, Act.COURTESY) for s in hearing.saying(heard.quote))
+    return Move(Kind.WARMED if kind else Kind.AGREES)
 
 
 def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:

@@ -14,7 +14,7 @@ from functools import cache
 
 REVISIONS: Mapping[str, int] = {
     "personas.reading": 8,
-    "personas.hearing": 18,
+    "personas.hearing": 19,
     "personas.telling": 2,
     "personas.borrowed": 2,
     "personas.replay": 4,

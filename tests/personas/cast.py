@@ -273,8 +273,8 @@ class Script(Reader):
         self.heard += turns
         return [Reading(tuple(self._lines[sentence] for sentence in sentences(text))) for _, text in turns]
 
-    def beside(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[Candidate, ...]]:
-        found = (self.brings_to_mind.get(sentence, {}) for sentence in said)
+    def beside(self, case: CompiledCase, line: str, said: Sequence[Sentence]) -> list[tuple[Candidate, ...]]:
+        found = (self.brings_to_mind.get(sentence.text, {}) for sentence in said)
         return [tuple(Candidate(name, p) for name, p in each.items()) for each in found]
 
 

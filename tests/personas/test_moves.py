@@ -118,6 +118,10 @@ def test_between_two_things_it_has_told_it_says_the_likelier_one_again() -> None
     play = after(NOISE, TABLETS)
     assert kinds(play, "Is it about the thing itself?") == ["again"]
     assert play.say("Is it about the thing itself?").text in next(f.says for f in CASE.facts if f.id == "noise")
+    hardly = Play(reader=Script(line("Which is it?", Act.ASK, asks={"noise": 0.2, "tablets": 0.15})))
+    for text in (NOISE, TABLETS):
+        hardly.say(text)
+    assert hardly.say("Which is it?").text in PLAIN.asks_back
 
 
 def test_invitations_are_answered_until_there_is_nothing_left_to_tell() -> None:
@@ -150,6 +154,34 @@ def test_a_question_near_what_was_asked_and_told_is_no_second_question_for_it() 
     play.say(NOISE)
     assert play.say("Could anybody else hear it?").text in PLAIN.no_more
     assert play.state.annoyance == 0.0
+
+
+def test_what_it_knows_no_more_about_is_not_said_beside_an_answer_or_a_reply() -> None:
+    near = Script(asking("Could anybody else hear it?", "noise", 0.8))
+    for other in (TABLETS, SCAN):
+        play = Play(reader=near)
+        play.say(NOISE)
+        alone = Play(reader=near)
+        alone.say(NOISE)
+        assert play.say(f"Could anybody else hear it? {other}").text == alone.say(other).text
+
+
+def test_what_was_hardly_asked_for_is_not_repeated_or_put_off_beside_an_answer() -> None:
+    hardly = Script(asking("And that?", "noise", 0.6), asking("And the other thing?", "drinking", 0.6))
+    for odd in ("And that?", "And the other thing?"):
+        play = Play(reader=hardly)
+        play.say(NOISE)
+        alone = Play(reader=hardly)
+        alone.say(NOISE)
+        assert play.say(f"{odd} {TABLETS}").text == alone.say(TABLETS).text
+
+
+def test_of_two_things_asked_at_once_what_is_so_comes_before_what_is_not() -> None:
+    both = line("Any fever, and which tablets?", Act.ASK, asks={"no_fever": 0.99, "tablets": 0.9})
+    hurried = Play(reader=Script(both), temperament="hurried")
+    hurried.say("Hello.")
+    reply = hurried.say(both.text)
+    assert reply.disclosed == ("tablets",)
 
 
 def test_told_in_the_opening_and_asked_for_once_it_is_just_said() -> None:

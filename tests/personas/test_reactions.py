@@ -132,7 +132,7 @@ def test_a_doubtful_promise_whose_answers_all_echo_what_was_not_said_gets_none()
         assert (LONG_REPLY in play.say(sentence.text).text) is answered
 
 
-def test_each_answer_to_a_promise_is_given_once_whatever_others_echo() -> None:
+def test_a_promise_is_answered_once_and_nodded_to_when_it_is_made_again() -> None:
     echo, plain, last = "To the drawer? Very well.", "As you wish.", "If it has to be."
     scan, stop = CASE.commitments
     lines = (echo, plain, last)
@@ -142,8 +142,8 @@ def test_each_answer_to_a_promise_is_given_once_whatever_others_echo() -> None:
         play = Play(seed=seed, case=case, reader=Script(drawer))
         play.say("Hello there.")
         heard = [play.say(text).text for text in (STOP, drawer.text, STOP)]
-        given = [each for text in heard for each in lines if each in text]
-        assert len(given) == len(set(given)) >= 2
+        assert len([each for text in heard for each in lines if each in text]) == 1
+        assert set(heard[1:]) <= set(PLAIN.agrees)
 
 
 def test_every_other_wording_of_a_fact_comes_before_one_is_told_again() -> None:
@@ -221,8 +221,7 @@ def test_sympathy_is_not_passed_over_for_a_question_without_an_answer() -> None:
     play = Play(reader=Script(sorry, odd))
     play.say("Hello there.")
     text = play.say(f"{sorry.text} {odd.text}").text
-    assert any(text.startswith(each) for each in PLAIN.warmed)
-    assert any(text.endswith(each) for each in CASE.unknown)
+    assert text in PLAIN.warmed
 
 
 def test_a_choice_that_the_case_says_nothing_about_is_left_to_the_agent() -> None:
