@@ -39,6 +39,8 @@ class Prediction:
     commits: tuple[str, ...]
     off_topic: bool
     acts: tuple[str, ...]
+    told: frozenset[str] = frozenset()
+    """What the persona had said before the turn."""
 
     def to_json(self) -> dict[str, Any]:
         """A row of `--predictions`."""
@@ -123,9 +125,8 @@ def _prediction(case: CompiledCase, row: Row, reading: Reading) -> Prediction:
     hearing = hear(case, state, AgentTurn(row.turn.turn), reading)
     asks = tuple(asked.topic_id for asked in hearing.asked)
     acts = sorted({act.value for sentence in reading.sentences for act in sentence.acts})
-    return Prediction(
-        row, asks, tuple(made.commitment_id for made in hearing.commitments), hearing.off_topic, tuple(acts)
-    )
+    commits = tuple(made.commitment_id for made in hearing.commitments)
+    return Prediction(row, asks, commits, hearing.off_topic, tuple(acts), frozenset(told))
 
 
 def measured(predictions: Iterable[Prediction]) -> dict[str, Share]:
@@ -148,7 +149,9 @@ def _counts(found: Prediction, turn: LabelledTurn) -> Iterable[tuple[str, int, i
     elif turn.kind == "double":
         yield "double, per fact", len(right), len(turn.asks)
     elif turn.kind == "open":
-        yield "open apt", int(bool(right)), 1
+        # Where everything apt was said before, going on with the story is as good as saying it again.
+        if not (turn.asks and found.told.issuperset(turn.asks)):
+            yield "open apt", int(bool(right)), 1
     elif turn.kind == "foreign":
         yield "foreign opened", int(bool(found.asks)), 1
     elif turn.kind in ("social", "summary"):

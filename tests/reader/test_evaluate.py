@@ -68,6 +68,15 @@ def test_each_kind_is_measured_by_what_the_persona_would_do(library: Library) ->
     assert list(found) == list(MEASURES)
 
 
+def test_an_invitation_to_say_what_was_said_in_the_opening_is_not_counted(library: Library) -> None:
+    opening = library.vault.open(*NAME).case.openings[0]
+    told, untold = (
+        Row(*NAME, LabelledTurn("nothing", asks, (), "open", line=opening))
+        for asks in (("two_fifths",), ("two_fifths", "tops_and_bottoms"))
+    )
+    assert by_collection(predict(library, Parrot(), [told, untold]))["all"]["open apt"] == Share(0, 1)
+
+
 def test_a_prediction_is_written_with_the_names_of_its_file(library: Library) -> None:
     [found] = predict(library, Parrot(), [turn("tops_and_bottoms ?", "specific", "tops_and_bottoms")])
     assert found.to_json() == {
