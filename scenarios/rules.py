@@ -187,6 +187,9 @@ def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
             yield from _earnable(check.pace.facts, names, (*loc, "pace", "facts"))
         if check.conduct:
             yield from _sayable(check.conduct.after, (), names, (*loc, "conduct"))
+            yield from _known(
+                check.conduct.or_commits, names.commitments, "commitment", (*loc, "conduct", "or_commits")
+            )
         if check.committed:
             here: Loc = (*loc, "committed")
             yield from _known(check.committed.any_of, names.commitments, "commitment", (*here, "any_of"))

@@ -140,6 +140,8 @@ class ConductCheck(PrivateModel):
 
     act: Literal["rude", "empathy", "repeated_question", "interrogation", "open_question", "off_topic"]
     at_least: int = Field(default=1, ge=1)
+    or_commits: tuple[Identifier, ...] = ()
+    """With `empathy`: commitments that encourage as well ("praises_work"); each turn counts once, no wording twice."""
     after: Needs = ()
     """Facts or denials that must have been said in an earlier turn: how the agent took the news."""
 

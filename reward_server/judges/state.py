@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from personas.case import Needs, all_hold
+from personas.heard import gist_of
+from personas.hearing import is_new
 from personas.reading.plain import plain
 from personas.replay import Disclosure, Made, TurnRecord
 from personas.wording import normal
@@ -25,7 +27,7 @@ class StateJudge:
     """Decides the checks that are facts about the conversation."""
 
     name = "state"
-    version = "6"
+    version = "7"
     kinds = frozenset({"elicited", "committed", "tool", "conduct", "pace"})
 
     def decide(self, case: Case, criterion: Criterion) -> Verdict:
@@ -191,12 +193,26 @@ _SHOWN_IN: Mapping[str, Callable[[TurnRecord], int]] = {
 }
 
 
+def _turns_that_commit(case: Case, names: Iterable[str]) -> frozenset[int]:
+    """The turns that make one of the commitments clearly, in words unlike those before."""
+    said: list[str] = []
+    turns: list[int] = []
+    made = sorted((one for name in names for one in case.record.commitments.get(name, ())), key=lambda one: one.turn)
+    for one in made:
+        words = gist_of(one.quote)
+        if one.clear and not one.early and is_new(words, said):
+            said.append(words)
+            turns.append(one.turn)
+    return frozenset(turns)
+
+
 def _conduct(case: Case, check: ConductCheck, *, earns: bool) -> Finding:
     """What costs is met at `at_least`; what earns, earns a share for each time before that."""
-    shown = [turn for turn in case.record.turns if _SHOWN_IN[check.act](turn)]
+    also = _turns_that_commit(case, check.or_commits)
+    shown = [turn for turn in case.record.turns if _SHOWN_IN[check.act](turn) or turn.turn in also]
     if check.after:
         shown = [turn for turn in shown if all_hold(check.after, _known_before(case, turn.turn))]
-    seen = sum(_SHOWN_IN[check.act](turn) for turn in shown)
+    seen = sum(_SHOWN_IN[check.act](turn) or 1 for turn in shown)
     if not seen or (seen < check.at_least and not earns):
         return NOT_MET
     return Finding(

@@ -204,6 +204,16 @@ def test_conduct_counts() -> None:
     assert judged(twice, {"conduct": {"act": "repeated_question", "at_least": 3}}).status is Status.PARTIAL
 
 
+def test_a_commitment_may_count_as_encouragement_once_in_the_same_words() -> None:
+    check = {"conduct": {"act": "empathy", "at_least": 2, "or_commits": ["send_roofer"]}}
+    told = (ASK_PLACE, TELL_PLACE)
+    assert judged(a_case(*told, SEND, "Good.", KIND, "Well."), check).status is Status.MET
+    assert judged(a_case(*told, SEND, "Good.", SEND, "Well."), check).status is Status.PARTIAL
+    assert judged(
+        a_case(*told, SEND, "Good.", KIND, "Well."), {"conduct": {"act": "empathy", "at_least": 2}}
+    ).status is (Status.PARTIAL)
+
+
 def test_how_news_was_taken_counts_from_the_turn_after_it() -> None:
     check = {"conduct": {"act": "empathy", "after": ["place"]}}
     assert judged(a_case(KIND, "Well.", ASK_PLACE, TELL_PLACE), check).status is Status.UNMET
