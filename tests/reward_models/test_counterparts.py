@@ -71,5 +71,10 @@ def test_there_are_none_of_labels_and_none_where_answers_earn() -> None:
 def test_of_ways_that_order_judged_pairs_alike_the_one_of_most_content_is_kept() -> None:
     plain, content, poor = Outcome((0.70, 0.4, 0.4), 0.02), Outcome((0.69, 0.6, 0.7), 0.02), Outcome((0.6, 1.0, 1.0))
     assert Chooser.best({"all": plain, "all+counterparts": content, "meaning": poor}) == "all+counterparts"
-    assert Chooser.best({"all": plain, "meaning": poor}) == "all"
+    fair = Outcome((0.70, 0.6, 0.5), 0.02)
+    assert Chooser.best({"all": fair, "meaning": poor}) == "all"
     assert Chooser.best({"all": Outcome(()), "meaning": Outcome(())}) == "meaning"
+    # Where people prefer what is longer, the best on their pairs is below chance as soon as style says something else.
+    style, worse = Outcome((0.9, 0.3, 0.9), 0.02), Outcome((0.8, 0.2, 0.2))
+    assert Chooser.best({"all": style, "meaning": poor}) == "meaning"
+    assert Chooser.best({"all": style, "meaning": worse}) == "all"

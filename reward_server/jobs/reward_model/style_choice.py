@@ -3,7 +3,7 @@
 A featuriser offers several readings (`Featuriser.readings`): all features, those without style and counts, meaning
 alone. Heads are fitted on each (`selection`); kept is the one that puts most pairs into the right order on the
 validation part, where pairs as they are and the two kinds of pairs whose style has changed places count alike, among
-those that do well on pairs as they are.
+those that do well on pairs as they are, and no worse than chance on the others.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from reward_server.reward_models.style import balanced
 from reward_server.reward_models.style_sets import NEIGHBOURS, RESTYLED, judged_pairs, style_sets
 
 AUTO = "auto"
+CHANCE = 0.5
 
 
 def balanced_parts(parts: Split) -> Split:
@@ -66,6 +67,11 @@ class Outcome:
     """Standard error of the first."""
 
     @property
+    def follows_style(self) -> bool:
+        """Whether it falls below chance on pairs whose style has changed places."""
+        return any(share < CHANCE for share in self.shares[1:])
+
+    @property
     def merit(self) -> float:
         """Each set counts alike; 0 without a set."""
         return sum(self.shares) / len(self.shares) if self.shares else 0.0
@@ -95,9 +101,11 @@ class Chooser:
     def best(outcomes: Mapping[str, Outcome]) -> str:
         """The largest merit among those that order judged pairs no worse than the best, within its standard error.
 
-        The rule of one standard error: Breiman et al., Classification and Regression Trees, 1984. Of equals the last.
+        Heads that follow style are left out where others do not: where people prefer longer outputs, they order judged
+        pairs best, and are of no use. The rule of one standard error: Breiman et al., Classification and Regression
+        Trees, 1984. Of equals the last.
         """
-        names = list(outcomes)
+        names = [name for name, each in outcomes.items() if not each.follows_style] or list(outcomes)
         first = {name: (outcomes[name].shares or (0.0,))[0] for name in names}
         top = max(names, key=lambda name: first[name])
         near = [name for name in names if first[name] >= first[top] - outcomes[top].error]
