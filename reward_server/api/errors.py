@@ -11,10 +11,11 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
+from reward_server.api.known_fields import meant
 from reward_server.api.problems import in_words
 from reward_server.errors import (
     BodyTooLarge,
@@ -89,15 +90,26 @@ def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | N
     return Response(body, status_code=status, headers=dict(headers or {}), media_type="application/json")
 
 
-def problems_of(error: ValidationError | RequestValidationError) -> list[FieldProblem]:
-    """Place and kind of each problem, without the input: of that, only size and type are told."""
+def problems_of(
+    error: ValidationError | RequestValidationError, model: type[BaseModel] | None = None
+) -> list[FieldProblem]:
+    """Place and kind of each problem, without the input: of that, only size and type are told.
+
+    Of an unknown field of `model`, the one that was probably meant is named.
+    """
     details = error.errors(include_url=False) if isinstance(error, ValidationError) else error.errors()
-    return [FieldProblem(_shown(detail["loc"]), in_words(detail)) for detail in details[:MAX_PROBLEMS]]
+    return [FieldProblem(_shown(detail["loc"]), _words(detail, model)) for detail in details[:MAX_PROBLEMS]]
 
 
-def invalid(error: ValidationError, prefix: tuple[str | int, ...] = ()) -> InvalidRequest:
-    """Our error for a body that does not fit its schema."""
-    problems = [FieldProblem(prefix + problem.loc, problem.msg) for problem in problems_of(error)]
+def _words(detail: Mapping[str, Any], model: type[BaseModel] | None) -> str:
+    text = in_words(detail)
+    field = meant(model, detail["loc"]) if model is not None and detail["type"] == "extra_forbidden" else None
+    return text if field is None else f"{text.removesuffix('.')}: did you mean `{field}`?"
+
+
+def invalid(error: ValidationError, model: type[BaseModel], prefix: tuple[str | int, ...] = ()) -> InvalidRequest:
+    """Our error for a body that does not fit the schema of a model."""
+    problems = [FieldProblem(prefix + problem.loc, problem.msg) for problem in problems_of(error, model)]
     about_weights = all("reward_config" in problem.loc for problem in problems)
     return (InvalidRewardConfig if about_weights else InvalidRequest)(errors=problems)
 

@@ -42,6 +42,13 @@ RUBRIC = [{"judge": "rubric"}]
         (EvaluateRequest, {**WHERE, "messages": []}, "Must have at least 1 entry."),
         (EvaluateRequest, WHERE, "Is required."),
         (EvaluateRequest, {**EVALUATE, "quokka": 1}, "Is not a known field."),
+        (EvaluateRequest, {**EVALUATE, "mesages": SAID}, "Is not a known field: did you mean `messages`?"),
+        (CreateEpisodeRequest, {**WHERE, "seed": 1}, "Is not a known field: did you mean `config.seed`?"),
+        (
+            CreateEpisodeRequest,
+            {**WHERE, "config": {"max_turn": 3}},
+            "Is not a known field: did you mean `max_turns`?",
+        ),
         (EvaluateRequest, {**EVALUATE, "messages": "quokka"}, "Must be a list, not text."),
         (EvaluateRequest, {**WHERE, "messages": [{"role": "user", "content": 3}]}, "Must be text, not a number."),
         (EvaluateRequest, {**WHERE, "messages": [{"role": "user", "content": {}}]}, "Must be text, not an object."),
