@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from personas.compiled import CompiledCase
+from personas.case import all_hold
+from personas.compiled import CompiledCase, CompiledTopic, later_id
 from personas.heard import Asked, Hearing
 from personas.hearing import gate_open, is_question
 from personas.reading.acts import Act, Candidate, Sentence
@@ -88,22 +89,26 @@ def aside_of(
     for sentence, candidates in zip(said, found, strict=True):
         about = {each.id: each.confidence for each in candidates if each.id in case.by_id}
         topics |= {name: max(likely, topics.get(name, 0.0)) for name, likely in about.items()}
-        best = next((each for each in candidates if _is_ready(case, state, hearing, each)), None)
-        if best is None or best.id in chosen or best.confidence <= max(about.values(), default=0.0):
+        ready = ((each, _ready(case, state, hearing, each.id)) for each in candidates)
+        best, entry = next(((each, entry) for each, entry in ready if entry is not None), (None, None))
+        if best is None or entry is None or entry.id in chosen:
+            continue
+        if best.confidence <= max(about.values(), default=0.0):
             continue
         asked = [each for each in hearing.asked if each.question == sentence.text]
         if best.confidence >= _needed(state, asked):
             instead = frozenset(a.topic_id for a in asked if _gives_way(a, state, best, about.get(a.topic_id, 0.0)))
-            chosen[best.id] = Recalled(best.id, sentence.text, best.confidence, instead)
+            chosen[entry.id] = Recalled(entry.id, sentence.text, best.confidence, instead)
     return Aside(tuple(chosen.values()), topics)
 
 
-def _is_ready(case: CompiledCase, state: PersonaState, hearing: Hearing, found: Candidate) -> bool:
-    """Whether it is something of the background that can be said now, in words that were not used yet."""
-    entry = case.background.get(found.id)
-    if entry is None or state.worded.get(found.id, 0) >= len(entry.says):
-        return False
-    return gate_open(entry, state, hearing.rapport, 0.0)
+def _ready(case: CompiledCase, state: PersonaState, hearing: Hearing, name: str) -> CompiledTopic | None:
+    """The entry of the background that can be said now, in words that were not used yet; the later one if it is."""
+    for entry in (case.asides.get(later_id(name)), case.asides.get(name)):
+        if entry is not None and all_hold(entry.gate.requires, state.said):
+            left = state.worded.get(entry.id, 0) < len(entry.says)
+            return entry if left and gate_open(entry, state, hearing.rapport, 0.0) else None
+    return None
 
 
 def _needed(state: PersonaState, asked: Sequence[Asked]) -> float:

@@ -105,6 +105,13 @@ class Denial(PrivateModel):
     keywords: tuple[Line, ...] = ()
 
 
+class Later(PrivateModel):
+    """What the persona answers instead once it has said something: a pupil who has understood knows the next step."""
+
+    after: Needs = Field(min_length=1)
+    says: tuple[Line, ...] = Field(min_length=1, max_length=3)
+
+
 class Background(PrivateModel):
     """Something of the persona's life and wishes beside the matter: it makes an answer, and earns nothing."""
 
@@ -114,6 +121,7 @@ class Background(PrivateModel):
     says: tuple[Line, ...] = Field(min_length=1, max_length=3)
     after: Needs = ()
     """Facts or denials that must have been said before, because the answer takes them for known."""
+    later: Later | None = None
 
 
 class Amount(PrivateModel):

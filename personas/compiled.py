@@ -7,7 +7,7 @@ case (no content in its repr), and may be shared by any number of episodes and t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from personas.case import Amount, Background, Commitment, Denial, Fact, Gate, Needs, PersonaCase, Tier, Topic
@@ -112,6 +112,8 @@ class CompiledCase:
     """Every wording of every topic, compared with persona lines in other words."""
     background: Mapping[str, CompiledTopic] = field(default_factory=dict)
     """What it answers beside the matter: nothing of it is a topic, and nothing of it is scored."""
+    asides: Mapping[str, CompiledTopic] = field(default_factory=dict)
+    """The background and what of it is said later, by id."""
     by_id: Mapping[str, CompiledTopic] = field(default_factory=dict)
     volunteered: tuple[CompiledTopic, ...] = ()
     common_words: frozenset[str] = frozenset()
@@ -239,6 +241,19 @@ def _compile_topic(
     )
 
 
+def _later(item: Background) -> Iterator[Background]:
+    """What is said instead of an entry later, under an id of its own: its wordings are counted on their own."""
+    if item.later is not None:
+        yield item.model_copy(
+            update={"id": later_id(item.id), "says": item.later.says, "after": (*item.after, *item.later.after)}
+        )
+
+
+def later_id(name: str) -> str:
+    """The id of what is said later instead of an entry of the background."""
+    return f"{name}/later"
+
+
 def _compile_background(item: Background) -> CompiledTopic:
     return CompiledTopic(
         id=item.id,
@@ -293,7 +308,7 @@ def compile_case(
     wordings: list[str] = []
     merged = merged_topics(case, topics)
     other = (*_other_lines(case), *(line for lines in replies.values() for line in lines))
-    asides = [line for item in background for line in item.says]
+    asides = [line for item in background for line in (*item.says, *(item.later.says if item.later else ()))]
     protected = _protected(case, other)
     compiled = tuple(
         replace(
@@ -318,6 +333,7 @@ def compile_case(
         temperaments=case.temperaments,
         wordings=tuple(wordings),
         background={item.id: _compile_background(item) for item in background},
+        asides={each.id: _compile_background(each) for item in background for each in (item, *_later(item))},
         by_id={topic.id: topic for topic in compiled},
         volunteered=tuple(topic for topic in compiled if topic.tier is Tier.VOLUNTEERED),
         common_words=_common_words((*other, *wordings)),

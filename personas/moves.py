@@ -282,7 +282,7 @@ def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Conta
 def _sentences(case: CompiledCase, commitments: dict[str, CompiledCommitment], move: Move) -> int:
     """How long a move will be at most."""
     if move.kind is Kind.BACKGROUND:
-        return case.background[move.about].length
+        return case.asides[move.about].length
     topic = case.by_id.get(move.about)
     if topic is not None and move.kind in (Kind.TELL, Kind.VOLUNTEER, Kind.AGAIN):
         return topic.length + (move.kind is Kind.AGAIN)

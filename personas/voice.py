@@ -95,7 +95,7 @@ class Voice:
         if move.kind in (Kind.REPLY, Kind.REPLY_EARLY):
             return self._reply(move)
         if move.kind is Kind.BACKGROUND:
-            says = self._case.background[move.about].says
+            says = self._case.asides[move.about].says
             return says[(draw(self._seed, f"says|{move.about}", len(says)) + move.nth) % len(says)]
         return self._pick(self._lines(move), move.kind.value)
 

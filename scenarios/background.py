@@ -7,7 +7,7 @@ talk with a person. No criterion can name them, so an agent earns nothing by ask
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -62,18 +62,29 @@ def _remarks(entries: tuple[Background, ...], case: PersonaCase, topics: Mapping
         place = ("background", i)
         if count[entry.id] > 1:
             yield Remark((*place, "id"), f"the id `{entry.id}` is used twice: choose another")
-        for name in named_in(entry.after):
-            if name not in items:
-                yield Remark((*place, "after"), f"there is no fact or denial `{name}`: correct the id")
+        for where, needs in (("after", entry.after), ("later", entry.later.after if entry.later else ())):
+            for name in named_in(needs):
+                if name not in items:
+                    yield Remark((*place, where), f"there is no fact or denial `{name}`: correct the id")
         for j, ask in enumerate(entry.asks):
             if owner := asked.get(normal(ask)):
                 yield Remark((*place, "asks", j), f"`{owner}` has this example question: remove it here")
         known = {need for need in entry.after if isinstance(need, str)}
-        for j, line in enumerate(entry.says):
-            for name, item in secrets.items():
-                if name not in known and _repeats(line, item):
-                    told = f"repeats `{name}`: say it in other words, or name `{name}` in `after`"
-                    yield Remark((*place, "says", j), told)
+        yield from _repeated(secrets, known, entry.says, (*place, "says"))
+        if entry.later:
+            then = {need for need in entry.later.after if isinstance(need, str)}
+            yield from _repeated(secrets, known | then, entry.later.says, (*place, "later", "says"))
+
+
+def _repeated(
+    secrets: Mapping[str, Fact | Denial], known: Container[str], says: Sequence[str], place: tuple[str | int, ...]
+) -> Iterator[Remark]:
+    """Where answers give away what does not have to be said before them."""
+    for j, line in enumerate(says):
+        for name, item in secrets.items():
+            if name not in known and _repeats(line, item):
+                told = f"repeats `{name}`: say it in other words, or name `{name}` in `after`"
+                yield Remark((*place, j), told)
 
 
 def _is_volunteered(item: Fact | Denial) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from personas.case import Background
+from personas.case import Background, Later
 from personas.reading.acts import Act
 from tests.personas.cast import SCAN, Play, Script, asking, compiled, line
 
@@ -37,6 +37,17 @@ def play(found: Mapping[str, Mapping[str, float]], *more: str) -> Play:
 def test_a_question_that_the_case_has_no_answer_to_is_answered_from_the_background() -> None:
     assert play({NORWAY: {"walks": 0.6}}).say(NORWAY).text in WALKS.says
     assert play({}).say(NORWAY).text not in WALKS.says
+
+
+def test_once_something_was_told_an_entry_may_be_answered_otherwise() -> None:
+    later = WALKS.model_copy(update={"later": Later(after=("noise",), says=("Not any more.",))})
+    reader = Script()
+    reader.brings_to_mind = {NORWAY: {"walks": 0.6}}
+    one = Play(case=compiled(background=(later,)), reader=reader)
+    assert one.say(NORWAY).text in WALKS.says
+    one.say(NOISE)
+    assert one.say(NORWAY).text == "Not any more."
+    assert one.say(NORWAY).text not in {"Not any more.", *WALKS.says}
 
 
 def test_each_wording_is_said_once() -> None:

@@ -260,6 +260,16 @@ def test_files_beside_a_scenario_are_linted_with_it(collections: Path, change: C
             "repeats `pads_age`",
         ),
         ("      - May I take down a phone number?\n", "", "at least 3"),
+        (
+            "id: reach_me",
+            "id: reach_me\n    later: {after: [pad_age], says: [Ring me.]}",
+            "no fact or denial `pad_age`",
+        ),
+        (
+            "id: reach_me",
+            "id: reach_me\n    later: {after: [when_braking], says: [I have never changed the brake pads in four years.]}",
+            "repeats `pads_age`",
+        ),
     ],
 )
 def test_a_background_that_does_not_fit_is_found(
