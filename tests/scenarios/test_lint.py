@@ -267,7 +267,8 @@ def test_files_beside_a_scenario_are_linted_with_it(collections: Path, change: C
         ),
         (
             "id: reach_me",
-            "id: reach_me\n    later: {after: [when_braking], says: [I have never changed the brake pads in four years]}",
+            "id: reach_me\n    later:\n      after: [when_braking]\n"
+            "      says: [I have never changed the brake pads in four years]",
             "repeats `pads_age`",
         ),
     ],
