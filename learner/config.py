@@ -290,11 +290,6 @@ def _check_algorithm(config: Config) -> None:
         )
     if chosen.kind != "reward" and config.data.file is None:
         raise ConfigError(f"data.file: {config.algorithm.name!r} learns from a file; set its path")
-    if chosen.needs_critic and chosen.critic_warmup >= config.run.updates:
-        raise ConfigError(
-            f"algorithm.overrides.critic_warmup: in all {config.run.updates} updates only the critic would learn; set"
-            f" it below run.updates (now {chosen.critic_warmup}), or raise run.updates"
-        )
     if not 0 <= config.data.held_out_share < 1:
         raise ConfigError("data.held_out_share: must be at least 0 and below 1")
     if chosen.kind != ALGORITHMS[config.algorithm.name].kind:

@@ -31,7 +31,7 @@ from learner.model import Policy
 from learner.models import check_device, check_path, load_checkpoint, load_given, with_lora
 from learner.overlap import Batch, load_batches, save_batches
 from learner.patience import Patience
-from learner.plan import shortage
+from learner.plan import remarks, shortage
 from learner.policies import policy_of, reference_of, renderer_of, warmed_up
 from learner.ranks import Ranks, SharedCollector, device_of, join_ranks
 from learner.recompute import recompute_layers
@@ -184,11 +184,8 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
         ranks.wait()
     if ranks.first and (told := shortage(config, run.policy.model)):
         say(f"memory: {told}")
-    if ranks.world == 1 and config.parallel.kind != "replicate":
-        say(
-            f"parallel.kind = {config.parallel.kind!r} has no effect: there is only one process."
-            " Start several with torchrun (docs/training.md)"
-        )
+    for remark in remarks(config, ranks.world) if ranks.first else ():
+        say(remark)
     if ranks.world > 1 and config.parallel.kind != "replicate":
         from learner.spread import spread
 

@@ -61,7 +61,6 @@ def test_defaults_are_a_configuration() -> None:
         ({"optim": {"micro_tokens": 0}}, "optim.micro_tokens: must be above 0"),
         ({"rollout": {"waves": 0}}, "rollout.waves: must be above 0"),
         ({"model": {"heads": 0}}, "model.heads: must be above 0"),
-        ({"algorithm": {"name": "vapo"}, "run": {"updates": 50}}, "critic_warmup: in all 50 updates only the critic"),
         ({"model": {"compile": True}, "parallel": {"kind": "deepspeed"}}, "model.compile"),
         ({"algorithm": {"name": "gspoo"}}, "did you mean 'gspo'"),
         ({"algorithm": {"credit": "turn"}}, "'episode', 'to_go', 'none'"),
