@@ -53,7 +53,7 @@ class Ours:
         policy = Policy(model, end_id=0)
         policy.banned = torch.tensor([0])  # nobody stops early
         optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.0)
-        self._updater = Updater(policy, optimizer, UpdateSettings(Objective(eps_high=0.28)), 1)
+        self._updater = Updater(policy, optimizer, UpdateSettings(Objective(eps_high=0.28)))
         self._generator = HfGenerator(policy, max_tokens=NEW)
         self._given = iter(prompts(10_000))
         self.seconds: Seconds = {"whole step": [], "sampling": [], "the rest": []}

@@ -94,7 +94,7 @@ def ours(policy: Policy, groups: list[Group], micro_tokens: int) -> Callable[[],
 
 def updater_of(policy: Policy, micro_tokens: int) -> Updater:
     settings = UpdateSettings(Objective(eps_high=0.28), micro_tokens=micro_tokens)
-    return Updater(policy, torch.optim.SGD(policy.model.parameters(), lr=0.0), settings, 1)
+    return Updater(policy, torch.optim.SGD(policy.model.parameters(), lr=0.0), settings)
 
 
 def theirs(

@@ -10,6 +10,7 @@ shaping of overlong turns. Defaults are those of the papers. Needs no torch.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -129,6 +130,12 @@ class Objective:
         return self.ratio in ("sequence_mean", "sequence_sum") or self.gate in ("one_sided_clamp", "gamma_weight")
 
 
+def choices() -> dict[str, tuple[str, ...]]:
+    """The values that each field of a row may have, where they are names."""
+    hints = typing.get_type_hints(Objective)
+    return {name: typing.get_args(hint) for name, hint in hints.items() if typing.get_origin(hint) is Literal}
+
+
 _SEQUENCE: Aggregation = "sequence_mean_of_token_mean"
 
 ALGORITHMS: dict[str, Objective] = {
@@ -179,8 +186,8 @@ PAPERS: Mapping[str, str] = {
     "gmpo": "GMPO, arXiv 2507.20673",
     "dppo": "DPPO, arXiv 2602.04879",
     "vespo": "VESPO, arXiv 2602.10693",
-    "maxrl": "MaxRL",
-    "gdpo": "GDPO: each dimension of the reward is normalised on its own",
+    "maxrl": "MaxRL, arXiv 2602.02710",
+    "gdpo": "GDPO, arXiv 2601.05242: each dimension of the reward is normalised on its own",
     "grpo_opsm": "GRPO with the off-policy sequence mask of DeepSeek-V3.2, arXiv 2512.02556",
     "turn_grpo": "no paper: GRPO's loss, credit per turn, normalisation over the batch and a KL term; used by the demo",
     "dpo": "DPO, arXiv 2305.18290",

@@ -40,15 +40,18 @@ def gap(generator: Generator, policy: Policy, renderer: Renderer) -> float:
     for turn in range(TURNS):
         lengths = {row: sum(len(segment.ids) for segment in played[row]) + len(given[row]) for row in given}
         given = {
-            row: ids
-            for row, ids in given.items()
-            if limit is None or lengths[row] + generator.max_tokens * (TURNS - turn) <= limit
+            row: ids for row, ids in given.items() if limit is None or lengths[row] + generator.max_tokens <= limit
         }
         said = session.step({row: Continuation(ids, np.random.SeedSequence([turn, row])) for row, ids in given.items()})
         for row, completion in said.items():
             played[row] += [Segment(tuple(given[row])), Segment(completion.ids, completion.logp)]
         given = {row: renderer.suffix(WORDS[: 5 * (row + 1)], ended=said[row].ended) for row in said if row % 4}
     rows = [segments for segments in played.values() if segments]
+    if not rows:
+        raise CanaryError(
+            f"a turn of model.max_tokens = {generator.max_tokens} does not fit beside a prompt into the model's context"
+            f" of {limit} tokens; lower it"
+        )
     sampled = [value for row in rows for segment in row for value in segment.logp or ()]
     with torch.no_grad():
         return float((policy.score_rows(rows)[0].cpu() - torch.tensor(sampled)).abs().max())

@@ -45,6 +45,8 @@ MOST_TURNS = 50
 """What the server allows at most; longer than any scenario is."""
 UNSET = "none"
 """Written for a key that may have no value: TOML has no null, and a preset may have set it."""
+GIVEN_RATE, GIVEN_ADAPTER_RATE, GIVEN_MAX_TOKENS = 1e-6, 1e-5, 256
+"""Defaults with `model.path`: those of the sections fit a tiny model, and would spoil a real one."""
 
 
 class ConfigError(ValueError):
@@ -79,10 +81,13 @@ class Config:
         longest = turns * self.model.max_tokens
         beside = {"credit": self.algorithm.credit, "gamma": self.algorithm.gamma}
         given = {name: value for name, value in beside.items() if value is not None}
-        # What another engine or older weights sampled is weighed by how likely the learner is to say it (TIS).
+        row = dataclasses.replace(ALGORITHMS[name], **{"max_tokens": longest, **given, **overrides})
         is_foreign = self.generator.kind == "vllm" or self.rollout.max_staleness > 0
-        foreign = {"correction": "token_truncate"} if is_foreign else {}
-        return dataclasses.replace(ALGORITHMS[name], **{"max_tokens": longest, **foreign, **given, **overrides})
+        if is_foreign and row.anchor == "old" and "correction" not in overrides:
+            # What another engine or older weights sampled is weighed by how likely the learner is to say it (TIS).
+            # A ratio to the sampler itself (`dppo`) has that weight in it.
+            row = dataclasses.replace(row, correction="token_truncate")
+        return row
 
     def update_settings(self) -> UpdateSettings:
         """As the updater takes them."""
@@ -134,9 +139,22 @@ def read(content: Mapping[str, Any]) -> Config:
             raise ConfigError(f"{name}: must be a section with keys")
         kind = typing.cast("type[Any]", sections[name])
         built[name] = kind(**_read_fields(kind, values, name))
-    config = Config(**built)
+    config = _fitted(Config(**built), content)
     _check(config)
     return config
+
+
+def _fitted(config: Config, content: Mapping[str, Any]) -> Config:
+    """The same with the defaults of a given model, where there is one and the content does not set them."""
+    if config.model.path is None:
+        return config
+    model, optim = config.model, config.optim
+    if "max_tokens" not in content["model"]:
+        model = dataclasses.replace(model, max_tokens=GIVEN_MAX_TOKENS)
+    if "learning_rate" not in content.get("optim", {}):
+        rate = GIVEN_ADAPTER_RATE if config.lora.rank else GIVEN_RATE
+        optim = dataclasses.replace(optim, learning_rate=rate)
+    return dataclasses.replace(config, model=model, optim=optim)
 
 
 def _apply(content: dict[str, Any], change: str) -> None:
@@ -151,7 +169,9 @@ def _apply(content: dict[str, Any], change: str) -> None:
     target = content.setdefault(section, {})
     *path, last = name.split(".")
     for step in path:
-        target = target.setdefault(step, {})
+        target = target.setdefault(step, {}) if isinstance(target, dict) else None
+    if not isinstance(target, dict):
+        raise ConfigError(f"--set {change}: {key.strip().rpartition('.')[0]} has no keys")
     target[last] = parsed
 
 
@@ -209,7 +229,12 @@ def _check(config: Config) -> None:
         "warmup.turns": config.warmup.turns,
         "model.max_tokens": config.model.max_tokens,
         "model.temperature": config.model.temperature,
+        "model.layers": config.model.layers,
+        "model.heads": config.model.heads,
         "rollout.groups": config.rollout.groups,
+        "rollout.waves": config.rollout.waves,
+        "rollout.connections": config.rollout.connections,
+        "optim.micro_tokens": config.optim.micro_tokens,
         "optim.learning_rate": config.optim.learning_rate,
         "optim.minibatches": config.optim.minibatches,
         "data.batch": config.data.batch,

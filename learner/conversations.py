@@ -10,6 +10,7 @@ prompt. The first row that cannot be used ends the reading, with its number.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from learner.tokens import Renderer, TemplateError, Tokenizer
-from learner.types import Segment
+from learner.types import Segment, rows_in
 
 Segments = tuple[Segment, ...]
 T = TypeVar("T")
@@ -37,12 +38,15 @@ class Pair:
     margin: float = 1.0
 
 
-def read_conversations(path: Path, renderer: Renderer, tokenizer: Tokenizer) -> list[Segments]:
-    """All rows of a file for maximum likelihood."""
-    return [
-        _numbered(path, number, lambda row=row: as_segments(_messages(row, "messages"), renderer, tokenizer))
-        for number, row in _rows(path)
-    ]
+def read_conversations(
+    path: Path, renderer: Renderer, tokenizer: Tokenizer, context: int | None = None
+) -> list[Segments]:
+    """All rows of a file for maximum likelihood; `context` is how many tokens the model has positions for."""
+
+    def read(row: Mapping[str, Any]) -> Segments:
+        return _fitting(as_segments(_messages(row, "messages"), renderer, tokenizer), context)
+
+    return [_numbered(path, number, functools.partial(read, row)) for number, row in _rows(path)]
 
 
 def read_messages(path: Path, key: str, read: Callable[[list[dict[str, str]]], T]) -> list[T]:
@@ -52,13 +56,33 @@ def read_messages(path: Path, key: str, read: Callable[[list[dict[str, str]]], T
     ]
 
 
-def read_pairs(path: Path, renderer: Renderer, tokenizer: Tokenizer) -> list[Pair]:
-    """All rows of a preference file; ties (a margin of 0) say nothing and are left out."""
-    pairs = [_numbered(path, number, lambda row=row: pair_of(row, renderer, tokenizer)) for number, row in _rows(path)]
+def read_pairs(path: Path, renderer: Renderer, tokenizer: Tokenizer, context: int | None = None) -> list[Pair]:
+    """All rows of a preference file; ties (a margin of 0) say nothing and are left out.
+
+    `context` is how many tokens the model has positions for.
+    """
+
+    def read(row: Mapping[str, Any]) -> Pair:
+        pair = pair_of(row, renderer, tokenizer)
+        for side in (pair.chosen, pair.rejected):
+            _fitting(side, context)
+        return pair
+
+    pairs = [_numbered(path, number, functools.partial(read, row)) for number, row in _rows(path)]
     kept = [pair for pair in pairs if pair.margin > 0]
     if not kept:
         raise RowError(f"{path}: all pairs are ties")
     return kept
+
+
+def _fitting(conversation: Segments, context: int | None) -> Segments:
+    """The same; RowError where a model of this context has no positions for it."""
+    longest = max(sum(len(segment.ids) for segment in row) for row in rows_in(conversation))
+    if context is not None and longest > context:
+        raise RowError(
+            f"{longest:,} tokens are more than the {context:,} of the model's context; shorten the row or leave it out"
+        )
+    return conversation
 
 
 def check_file(path: Path) -> None:

@@ -1,19 +1,24 @@
 """A value model: how much reward is still to come, before each token of the policy.
 
 A copy of the policy's trunk of its own with one linear output, so nothing the critic learns reaches
-the policy. The output begins at 0: an untrained critic claims nothing.
+the policy. The output begins at 0: an untrained critic claims nothing. Rows are packed where the
+policy's are, and matrix products are as precise as the policy's.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from learner.model import Policy, Rows
+from learner import attention
+from learner.model import Policy, Rows, rows_of
+from learner.packing import Packed, pack
+from learner.types import Segment
 
 FILE = "critic.pt"
 
@@ -23,6 +28,8 @@ class Critic(nn.Module):
 
     def __init__(self, policy: Policy) -> None:
         super().__init__()
+        self.packs = policy.packs  # asked before the trunk is copied: the copy attends as the policy does
+        self._precision = policy.precision
         # Below adapters, `base_model` would be the model with its head.
         below = policy.model.get_base_model() if hasattr(policy.model, "get_base_model") else policy.model
         self.trunk: Any = copy.deepcopy(below.base_model).requires_grad_(requires_grad=True)
@@ -31,11 +38,31 @@ class Critic(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def forward(self, rows: Rows) -> Tensor:
+    def values(self, rows: Sequence[Sequence[Segment]]) -> Tensor:
         """[N]: the value of the state before each sampled token, row by row."""
-        hidden = self.trunk(input_ids=rows.ids, use_cache=False).last_hidden_state
-        values: Tensor = self.head(hidden[:, :-1][rows.sampled[:, 1:] > 0].float())[:, 0]
+        device = self.head.weight.device
+        found: Tensor = self(pack(rows).to(device) if self.packs else rows_of(rows, 0, device))
+        return found
+
+    def forward(self, rows: Rows | Packed) -> Tensor:
+        """The same of rows that are laid out."""
+        with self._precision():
+            before = self._packed(rows) if isinstance(rows, Packed) else self._padded(rows)
+        values: Tensor = self.head(before.float())[:, 0]
         return values
+
+    def _packed(self, packed: Packed) -> Tensor:
+        """[N, width]: what the trunk makes of the place before each sampled token."""
+        with attention.without_masks():
+            out = self.trunk(
+                input_ids=packed.ids[None], position_ids=packed.positions[None], use_cache=False, packing=packed
+            )
+        hidden: Tensor = out.last_hidden_state
+        return hidden[0].index_select(0, packed.sources)
+
+    def _padded(self, rows: Rows) -> Tensor:
+        hidden: Tensor = self.trunk(input_ids=rows.ids, use_cache=False).last_hidden_state
+        return hidden[:, :-1][rows.sampled[:, 1:] > 0]
 
 
 def saved_critic(folder: Path) -> dict[str, Any]:

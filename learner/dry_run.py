@@ -11,7 +11,7 @@ from learner import run as runs
 from learner.config import Config
 from learner.conversations import read_conversations, read_pairs
 from learner.display import Now, Say, silent
-from learner.rollout import Collected
+from learner.rollout import Collected, with_advice
 from learner.stages import open_stages
 from trainer_client import AsyncLabsClient
 
@@ -30,7 +30,7 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
         collected = asyncio.run(_play(run, url, now))
     run.engine.close()
     if not collected.trajectories:
-        say(f"episodes: all failed ({', '.join(sorted(set(collected.error_codes)))})")
+        say(f"episodes: all failed: {', '.join(map(with_advice, sorted(set(collected.error_codes))))}")
         return False
     rewards = ", ".join(f"{trajectory.reward:.3f}" for trajectory in collected.trajectories)
     say(f"episodes: {len(collected.trajectories)} played, rewards {rewards}")
@@ -40,8 +40,8 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
 def _rows(run: runs.Run) -> Sized:
     path = Path(run.config.data.file or "")
     if run.objective.kind == "preference":
-        return read_pairs(path, run.renderer, run.tokenizer)
-    return read_conversations(path, run.renderer, run.tokenizer)
+        return read_pairs(path, run.renderer, run.tokenizer, run.sampler.context)
+    return read_conversations(path, run.renderer, run.tokenizer, run.sampler.context)
 
 
 async def _play(run: runs.Run, url: str | None, now: Now) -> Collected:

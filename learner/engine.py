@@ -98,7 +98,7 @@ def _remote(config: Config, policy: Policy) -> VllmGenerator:
         banned=tuple(policy.banned.tolist()),
         temperature=config.model.temperature,
         max_tokens=config.model.max_tokens,
-        context=getattr(policy.model.config, "max_position_embeddings", None),
+        context=policy.context,
     )
     return VllmGenerator(
         settings.url or "",

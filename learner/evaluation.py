@@ -21,7 +21,7 @@ import httpx2
 
 from learner.generate.hf import HfGenerator
 from learner.models import check_device
-from learner.rollout import Rollouts, Stage
+from learner.rollout import Rollouts, Stage, with_advice
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.serving import COLDEST
 from learner.stages import resolve_stages
@@ -163,7 +163,7 @@ def measure_stored(path: str, which: str, asked: Asked) -> Measured:
             found = await rollouts.collect(seeds, 1, (0,), stages=places)
         return _measured(
             [(each.reward, each.scores) for each in found.trajectories],
-            found.error_codes,
+            [with_advice(code) for code in found.error_codes],
             _told(stored, chosen),
         )
 

@@ -17,7 +17,7 @@ from statistics import fmean
 
 import torch
 
-from learner.model import Policy, rows_of
+from learner.model import Policy
 from learner.tokens import Renderer
 from learner.types import Trajectory
 
@@ -46,7 +46,6 @@ class Fluency:
     """Measures the turns of episodes."""
 
     renderer: Renderer
-    pad_id: int
     reference: Policy | None = None
     known_pairs: frozenset[tuple[str, str]] = field(default_factory=frozenset)
 
@@ -95,7 +94,6 @@ class Fluency:
         found = []
         for start in range(0, len(trajectories), ROWS_AT_ONCE):
             part = trajectories[start : start + ROWS_AT_ONCE]
-            rows = rows_of([row for each in part for row in each.rows], self.pad_id, self.reference.device)
-            flat = self.reference.score(rows).logp[rows.sampled > 0]
+            flat = self.reference.score_rows([row for each in part for row in each.rows])[0]
             found += [piece.tolist() for piece in torch.split(flat, [each.sampled_tokens for each in part])]
         return found

@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
+from learner.config import ConfigError
 from learner.model import Policy, Rows, Scored
 from learner.types import Segment
 
@@ -29,7 +30,11 @@ class LoraSettings:
 
 
 def with_adapters(model: Any, settings: LoraSettings) -> Any:
-    """The model with fresh adapters, which change nothing yet; all its own weights are frozen."""
+    """The model with fresh adapters, which change nothing yet; all its own weights are frozen.
+
+    Raises:
+        ConfigError: the model has no such layers.
+    """
     peft = _peft()
     every = settings.targets == ("all-linear",)
     config = peft.LoraConfig(
@@ -39,8 +44,11 @@ def with_adapters(model: Any, settings: LoraSettings) -> Any:
         target_modules="all-linear" if every else list(settings.targets),
         task_type="CAUSAL_LM",
     )
-    with _yesterdays_names():
-        return peft.get_peft_model(model, config).eval()
+    try:
+        with _yesterdays_names():
+            return peft.get_peft_model(model, config).eval()
+    except ValueError as error:
+        raise ConfigError(f"lora.targets: {error}") from None
 
 
 def loaded_adapters(model: Any, folder: Path) -> Any:

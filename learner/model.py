@@ -72,6 +72,12 @@ class Policy:
         device: torch.device = self.model.device
         return device
 
+    @property
+    def context(self) -> int | None:
+        """How many tokens the model has positions for; None: it does not say."""
+        found: int | None = getattr(self.model.config, "max_position_embeddings", None)
+        return found
+
     def precision(self) -> torch.autocast:
         """The context in which the model is run, by sampler and learner alike."""
         enabled = self.autocast is not None

@@ -61,7 +61,7 @@ def tell_deepspeed() -> None:
 def load_given(path: str) -> tuple[Any, Any]:
     """The model of the configuration; what transformers says of one that it cannot load does not name the setting."""
     try:
-        return load(path)
+        model, tokenizer = load(path)
     except (OSError, ValueError) as error:
         what = (
             "the folder contains no model that can be loaded"
@@ -69,6 +69,9 @@ def load_given(path: str) -> tuple[Any, Any]:
             else "neither a folder nor a model on the hub"
         )
         raise ConfigError(f"model.path: {path}: {what}: {' '.join(str(error).split())}") from None
+    if set(tokenizer.get_vocab()) <= set(tokenizer.get_added_vocab()):  # what transformers makes where there is none
+        raise ConfigError(f"model.path: {path}: there is no tokenizer; it belongs beside the weights (tokenizer.json)")
+    return model, tokenizer
 
 
 def load_checkpoint(path: Path, run: Path, base: str | None) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ from torch import Tensor
 from learner.config import ConfigError
 from learner.conversations import Pair, Segments, read_conversations, read_pairs
 from learner.display import Now, Say, silent
-from learner.model import Policy, rows_of
+from learner.model import Policy
 from learner.objectives import preference_loss
 from learner.run import Run
 from learner.split import split
@@ -31,10 +31,11 @@ T = TypeVar("T")
 def train(run: Run, say: Say, asked_to_end: Callable[[], bool] = lambda: False, now: Now = silent) -> None:
     """Train to the configured number of updates, or to the end of the one in which it is asked to end."""
     path = Path(run.config.data.file or "")
+    given = (path, run.renderer, run.tokenizer, run.sampler.context)
     if run.objective.kind == "preference":
-        _train(run, read_pairs(path, run.renderer, run.tokenizer), _preference, asked_to_end, say=say, now=now)
+        _train(run, read_pairs(*given), _preference, asked_to_end, say=say, now=now)
     else:
-        _train(run, read_conversations(path, run.renderer, run.tokenizer), _likelihood, asked_to_end, say=say, now=now)
+        _train(run, read_conversations(*given), _likelihood, asked_to_end, say=say, now=now)
 
 
 Loss = Callable[[Run, Sequence[T], Sequence[T]], tuple[Tensor, dict[str, float]]]
@@ -101,9 +102,9 @@ def _preference(run: Run, pairs: Sequence[Pair], batch: Sequence[Pair]) -> tuple
     if reference is None:
         raise ConfigError("model.reference: a preference loss needs the reference; set it to true")
     sides = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
-    logp = _sums(run.policy, sides, run.pad_id)
+    logp = _sums(run.policy, sides)
     with torch.no_grad():
-        gap = logp - _sums(reference, sides, run.pad_id)
+        gap = logp - _sums(reference, sides)
     gap = gap.detach() + logp - logp.detach()
     margins = gap[: len(pairs)] - gap[len(pairs) :]
     weights = torch.tensor([pair.margin for pair in pairs], device=margins.device) if row.margin_weighted else None
@@ -124,7 +125,7 @@ def _preference(run: Run, pairs: Sequence[Pair], batch: Sequence[Pair]) -> tuple
 
 
 def _likelihood(run: Run, rows: Sequence[Segments], batch: Sequence[Segments]) -> tuple[Tensor, dict[str, float]]:
-    loss = -_sums(run.policy, rows, run.pad_id).sum() / _learned_tokens(batch)
+    loss = -_sums(run.policy, rows).sum() / _learned_tokens(batch)
     return loss, {"update/loss": float(loss.detach())}
 
 
@@ -132,10 +133,10 @@ def _learned_tokens(conversations: Sequence[Segments]) -> int:
     return sum(len(segment.ids) for each in conversations for segment in each if segment.sampled)
 
 
-def _sums(policy: Policy, conversations: Sequence[Segments], pad_id: int) -> Tensor:
-    """[B]: log-probability of each conversation's learned tokens, over all rows that it forks into."""
-    parts = [(number, row) for number, each in enumerate(conversations) for row in rows_in(each)]
-    rows = rows_of([row for _, row in parts], pad_id, policy.device)
-    found = policy.score(rows).logp.sum(1)
-    owners = torch.tensor([number for number, _ in parts], device=found.device)
-    return torch.zeros(len(conversations), device=found.device).index_add(0, owners, found)
+def _sums(policy: Policy, conversations: Sequence[Segments]) -> Tensor:
+    """[B]: log-probability of each conversation's learned tokens, over all rows that it forks into.
+
+    What two conversations begin with, such as the prompt of a pair, is computed once where the model allows it.
+    """
+    logp, _ = policy.score_rows([row for each in conversations for row in rows_in(each)])
+    return torch.stack([part.sum() for part in torch.split(logp, [_learned_tokens([each]) for each in conversations])])

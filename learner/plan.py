@@ -9,6 +9,7 @@ made again.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,7 +67,24 @@ def plan(config: Config, folder: Path, url: str | None) -> list[tuple[str, str]]
     lines.append(("memory", f"about {sum(needed.values()) / MB:,.0f} MB in all{known}"))
     if told := shortage(config, model):
         lines.append(("memory", told))
-    return lines
+    return lines + [("note", each) for each in remarks(config, int(os.environ.get("WORLD_SIZE", "1")))]
+
+
+def remarks(config: Config, processes: int) -> list[str]:
+    """What is allowed and probably not meant."""
+    found: list[str] = []
+    objective = config.objective()
+    if objective.needs_critic and objective.critic_warmup >= config.run.updates:
+        found.append(
+            f"in all {config.run.updates} updates only the critic learns: set algorithm.overrides.critic_warmup (now"
+            f" {objective.critic_warmup}) below run.updates, or raise run.updates"
+        )
+    if processes == 1 and config.parallel.kind != "replicate":
+        found.append(
+            f"parallel.kind = {config.parallel.kind!r} has no effect: there is only one process. Start several with"
+            " torchrun (docs/training.md)"
+        )
+    return found
 
 
 def shortage(config: Config, model: Any) -> str | None:

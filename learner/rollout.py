@@ -125,6 +125,18 @@ class _Episode:
         )
 
 
+_ADVICE = {
+    "context_full": "a prompt and a turn of model.max_tokens do not fit into the model's context: lower"
+    " model.max_tokens, or set server.system to 'none'",
+    "turn_too_long": "the server does not accept turns as long as the policy's: lower model.max_tokens",
+}
+
+
+def with_advice(code: str) -> str:
+    """The error of an episode, with what to do where it is the configuration's."""
+    return f"{code} ({_ADVICE[code]})" if code in _ADVICE else code
+
+
 @dataclass
 class _Progress:
     """How far a collection has come; episodes end close together, so turns are told as well."""

@@ -31,7 +31,7 @@ from learner.model import Policy
 from learner.models import check_device, check_path, load_checkpoint, load_given, with_lora
 from learner.overlap import Batch, load_batches, save_batches
 from learner.patience import Patience
-from learner.plan import shortage
+from learner.plan import remarks, shortage
 from learner.policies import policy_of, reference_of, renderer_of, warmed_up
 from learner.ranks import Ranks, SharedCollector, device_of, join_ranks
 from learner.recompute import recompute_layers
@@ -57,7 +57,6 @@ class Run:
     updater: Updater
     metrics: MetricsFile
     fluency: Fluency
-    pad_id: int
     reference: Policy | None
     step: int
     saved: int = 0
@@ -185,6 +184,8 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
         ranks.wait()
     if ranks.first and (told := shortage(config, run.policy.model)):
         say(f"memory: {told}")
+    for remark in remarks(config, ranks.world) if ranks.first else ():
+        say(remark)
     if ranks.world > 1 and config.parallel.kind != "replicate":
         from learner.spread import spread
 
@@ -199,6 +200,8 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
         say(f"compiled: log-probabilities differ by at most {check_compiled(run.policy):.1e} (fine)")
     if config.model.recompute:
         recompute_layers(run.policy.model)
+        if run.critic is not None:
+            recompute_layers(run.critic)
     return run
 
 
@@ -247,7 +250,6 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: R
     critic_optimizer = None
     if critic is not None:
         critic_optimizer = torch.optim.AdamW(critic.parameters(), lr=config.optim.learning_rate, weight_decay=0.0)
-    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else renderer.end_id
     pairs = Fluency.pairs_of(load_script(config.warmup.script).texts()) if config.model.path is None else frozenset()
     return Run(
         config=config,
@@ -259,15 +261,13 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: R
             policy,
             optimizer,
             settings,
-            pad_id,
             reference,
             critic=critic,
             critic_optimizer=critic_optimizer,
             ranks=ranks,
         ),
         metrics=MetricsFile(folder / "metrics.jsonl", writes=ranks.first),
-        fluency=Fluency(renderer, pad_id, reference, pairs),
-        pad_id=pad_id,
+        fluency=Fluency(renderer, reference, pairs),
         reference=reference,
         step=0,
         critic=critic,

@@ -54,7 +54,7 @@ class ModelSection:
     context: int = 2048
     temperature: float = 1.0
     max_tokens: int = 32
-    """Maximum length of a turn, in tokens."""
+    """Maximum length of a turn, in tokens. Default with `path`: 256."""
     device: str = "cpu"
     threads: int = 1
     """Threads of torch on the CPU. For a tiny model, more than one is slower."""
@@ -127,6 +127,7 @@ class OptimSection:
     """The optimiser."""
 
     learning_rate: float = 1e-3
+    """Default with `model.path`: 1e-6, or 1e-5 if only adapters are trained."""
     weight_decay: float = 0.0
     clip_norm: float = 1.0
     minibatches: int = 1

@@ -130,15 +130,17 @@ class SingleTurn:
         )
         generating = time.monotonic()
         now(f"{len(seeds) * group_size} replies: sampling")
+        refused = {number: code for number, each in enumerate(found) if (code := self._refusal(each))}
         prompts = {number: each for number, each in enumerate(found) if isinstance(each, Prompt)}
+        prompts = {number: each for number, each in prompts.items() if number not in refused}
         replies = await asyncio.to_thread(self._speak, prompts, group_size, noise, numbers)
         generating = time.monotonic() - generating
         now(f"{len(replies)} replies: scoring")
         scored = await self._score(prompts, places, replies)
         groups = []
         for number, (seed, stage, prompt) in enumerate(zip(seeds, places, found, strict=True)):
-            if isinstance(prompt, LabsError):
-                groups.append(Group(seed, (), group_size, (prompt.code,) * group_size, stage.name))
+            if number in refused:
+                groups.append(Group(seed, (), group_size, (refused[number],) * group_size, stage.name))
                 continue
             if isinstance(prompt, BaseException):
                 raise prompt
@@ -151,6 +153,15 @@ class SingleTurn:
             codes = tuple(each for each in members if isinstance(each, str))
             groups.append(Group(seed, tuple(trajectories), len(codes), codes, stage.name))
         return Collected(tuple(groups), time.monotonic() - started, generating)
+
+    def _refusal(self, found: Prompt | BaseException) -> str | None:
+        """Why there is no reply to a prompt: the server gave none, or a turn after it has no room in the model."""
+        if isinstance(found, LabsError):
+            return found.code
+        limit = self._generator.context
+        if limit is None or isinstance(found, BaseException):
+            return None
+        return "context_full" if len(found.ids()) + self._generator.max_tokens > limit else None
 
     async def _prompt(self, stage: Stage, seed: int) -> Prompt:
         row = self._source.row(seed)

@@ -82,7 +82,9 @@ def reward_config(server: ServerSection) -> RewardConfig | None:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in ("server.reward_config", *first["loc"]))
-        raise ConfigError(f"{place}: {first['msg']}") from None
+        is_unknown = first["type"] == "extra_forbidden" and len(first["loc"]) == 1
+        told = nearest(str(first["loc"][0]), RewardConfig.model_fields) if is_unknown else first["msg"]
+        raise ConfigError(f"{place}: {told}") from None
 
 
 def _resolve(catalog: CatalogResponse, wanted: Sequence[str], where: str) -> list[tuple[str, ScenarioSummary]]:

@@ -84,6 +84,9 @@ def _written(text: str) -> Iterator[tuple[str, Any]]:
     bare = text.strip().removeprefix(_PYTHON_TAG).strip()
     if bare.startswith("{") and bare.endswith("}"):
         yield text, _json(bare)
+    elif bare.startswith("[{") and bare.endswith("}]"):  # Mistral's, without the control token that no policy samples
+        for number, call in enumerate(_json(bare) or ()):
+            yield text if number == 0 else "", call
 
 
 def _json(text: str) -> Any:

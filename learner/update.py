@@ -26,7 +26,7 @@ from learner.algorithms import Credit as CreditName
 from learner.credit import Credit
 from learner.critic import Critic, explained_variance
 from learner.examples import Example, by_tokens, joined, sampler_logp, split
-from learner.model import Policy, rows_of
+from learner.model import Policy
 from learner.objectives import LossInputs, mismatch_metrics, policy_loss, value_loss
 from learner.ranks import Ranks
 from learner.steps import Stepper
@@ -116,7 +116,6 @@ class Updater:
         policy: Policy,
         optimizer: torch.optim.Optimizer | Stepper,
         settings: UpdateSettings,
-        pad_id: int,
         reference: Policy | None = None,
         *,
         critic: Critic | None = None,
@@ -136,7 +135,6 @@ class Updater:
         self.credit = Credit(self.objective, settings.turn_limit, settings.tolerance)
         self._policy = policy
         self._settings = settings
-        self._pad_id = pad_id
         self._reference = reference
         self._critic = critic
 
@@ -365,9 +363,7 @@ class Updater:
     def _values(self, examples: Sequence[Example]) -> Tensor:
         if self._critic is None:
             raise ValueError("there is no critic")
-        rows = [row for example in examples for row in example.trajectory.rows]
-        found: Tensor = self._critic(rows_of(rows, self._pad_id, self._policy.device))
-        return found
+        return self._critic.values([row for example in examples for row in example.trajectory.rows])
 
     def _backward(
         self, examples: Sequence[Example], tally: _Tally, *, on_policy: bool, first: bool

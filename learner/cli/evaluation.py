@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from learner.cli.options import Url, Which
+
+if TYPE_CHECKING:
+    from learner.evaluation import Measured
 
 
 def _turns(text: str) -> int:
@@ -19,48 +22,58 @@ def _turns(text: str) -> int:
     return int(text)
 
 
+Agent = Annotated[
+    str, typer.Argument(metavar="AGENT", help="Folder of a run or of a model, or the address of an endpoint.")
+]
+Scenarios = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLLECTION/SCENARIO",
+        help="Scenario, or collection for all of its scenarios; may be repeated.",
+        show_default="the run's, held-out ones first; else clinical-intake/tired-and-dizzy",
+    ),
+]
+Episodes = Annotated[int, typer.Option(min=2, help="Number of episodes, spread over the scenarios.")]
+MaxTurns = Annotated[
+    int | None,
+    typer.Option(
+        parser=_turns,
+        metavar="N|none",
+        help="Maximum number of turns per episode; none: as many as the scenario allows.",
+        show_default="the run's; else none",
+    ),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(min=1, help="Maximum length of a turn, in tokens.", show_default="the run's; else 256"),
+]
+Temperature = Annotated[
+    float | None, typer.Option(min=0.0, help="Sampling temperature.", show_default="the run's; else 1.0")
+]
+System = Annotated[
+    str | None,
+    typer.Option(
+        metavar="card|none|TEXT",
+        help="System prompt: the scenario's public description, none, or a text.",
+        show_default="the run's; else card",
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(help="Where a policy of this machine samples, such as cuda.", show_default="the run's; else cpu"),
+]
+
+
 def evaluate(
-    agent: Annotated[
-        str, typer.Argument(metavar="AGENT", help="Folder of a run or of a model, or the address of an endpoint.")
-    ],
-    scenario: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLLECTION/SCENARIO",
-            help="Scenario, or collection for all of its scenarios; may be repeated.",
-            show_default="the run's, held-out ones first; else clinical-intake/tired-and-dizzy",
-        ),
-    ] = None,
-    episodes: Annotated[int, typer.Option(min=2, help="Number of episodes, spread over the scenarios.")] = 64,
-    max_turns: Annotated[
-        int | None,
-        typer.Option(
-            parser=_turns,
-            metavar="N|none",
-            help="Maximum number of turns per episode; none: as many as the scenario allows.",
-            show_default="the run's; else none",
-        ),
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(min=1, help="Maximum length of a turn, in tokens.", show_default="the run's; else 256"),
-    ] = None,
+    agent: Agent,
+    scenario: Scenarios = None,
+    episodes: Episodes = 64,
+    max_turns: MaxTurns = None,
+    max_tokens: MaxTokens = None,
     model: Annotated[str, typer.Option(help="Name of the model at the endpoint.")] = "default",
-    temperature: Annotated[
-        float | None, typer.Option(min=0.0, help="Sampling temperature.", show_default="the run's; else 1.0")
-    ] = None,
-    system: Annotated[
-        str | None,
-        typer.Option(
-            metavar="card|none|TEXT",
-            help="System prompt: the scenario's public description, none, or a text.",
-            show_default="the run's; else card",
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="Where a policy of this machine samples, such as cuda.", show_default="the run's; else cpu"),
-    ] = None,
+    temperature: Temperature = None,
+    system: System = None,
+    device: Device = None,
     which: Which = "best",
     url: Url = None,
 ) -> int:
@@ -81,7 +94,11 @@ def evaluate(
         device=device,
     )
     is_endpoint = agent.startswith(("http://", "https://"))
-    found = measure_endpoint(agent, model, asked) if is_endpoint else measure_stored(agent, which, asked)
+    _say(measure_endpoint(agent, model, asked) if is_endpoint else measure_stored(agent, which, asked))
+    return 0
+
+
+def _say(found: Measured) -> None:
     for line in found.played:
         typer.echo(line)
     if not found.rewards:
@@ -91,4 +108,3 @@ def evaluate(
         typer.echo(f"  {name:32} {value:.3f}")
     if found.errored:
         typer.echo(f"  errored: {found.errored}, most often {found.common_error}")
-    return 0

@@ -17,7 +17,7 @@ def algorithms(
     ] = None,
 ) -> None:
     """List the objectives."""
-    from learner.algorithms import ALGORITHMS, PAPERS
+    from learner.algorithms import ALGORITHMS, PAPERS, choices
     from learner.config import ConfigError, nearest
 
     if show is None:
@@ -28,8 +28,10 @@ def algorithms(
     if show not in ALGORITHMS:
         raise ConfigError(f"algorithm {show!r}: {nearest(show, ALGORITHMS)}")
     typer.echo(f"{'paper':18} {PAPERS[show]}")
+    possible = choices()
     for name, value in dataclasses.asdict(ALGORITHMS[show]).items():
-        typer.echo(f"{name:18} {value}")
+        others = ", ".join(each for each in possible.get(name, ()) if each != value)
+        typer.echo(f"{name:18} {value!s:28} {others and f'or {others}'}".rstrip())
 
 
 def presets(

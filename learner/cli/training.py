@@ -193,7 +193,7 @@ async def _look_at_server(config: Config, url: str | None) -> None:
             else:
                 await client.scenario(server.collection, server.scenario)
         except NotFound:
-            raise ServerUnfitError(f"the server has no scenario {server.collection}/{server.scenario}") from None
+            raise ServerUnfitError(await _unknown(client, f"{server.collection}/{server.scenario}")) from None
         except Unauthenticated:
             what = "does not know this key" if client.connection.api_key else "needs a key"
             raise ServerUnfitError(
@@ -203,6 +203,14 @@ async def _look_at_server(config: Config, url: str | None) -> None:
             if error.status is None:
                 raise ServerUnfitError(f"no server answers at {address}; start one with `./labs serve`") from None
             raise
+
+
+async def _unknown(client: AsyncLabsClient, scenario: str) -> str:
+    """What to say of a scenario that the server does not have."""
+    from learner.config import nearest
+
+    known = [f"{each.slug}/{found.slug}" for each in (await client.catalog()).collections for found in each.scenarios]
+    return f"the server has no scenario {scenario}; {nearest(scenario, known).removeprefix('unknown; ')}"
 
 
 def _write_report(run: Run) -> None:

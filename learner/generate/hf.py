@@ -39,8 +39,7 @@ class HfGenerator:
     @property
     def context(self) -> int | None:
         """What the model has positions for."""
-        found: int | None = getattr(self._policy.model.config, "max_position_embeddings", None)
-        return found
+        return self._policy.context
 
     def start(self) -> HfSession:
         """A session without conversations."""

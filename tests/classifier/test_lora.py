@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import Qwen3Config, Qwen3ForSequenceClassification
+from transformers import Qwen3ForSequenceClassification
 
 from learner.tiny import build_tokenizer
 from reward_server.classifier.local import LocalClassifier
+from tests.learner.small import qwen3_config
 from tests.reward_models.talks import KIND, PLAIN
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "reward_model_lora.py"
@@ -26,19 +27,8 @@ def said(word: str) -> dict[str, str]:
 def decoder(folder: Path) -> Path:
     tokenizer = build_tokenizer([" ".join(("hello well", *KIND, *PLAIN))], "qwen")
     torch.manual_seed(0)
-    config = Qwen3Config(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        head_dim=16,
-        max_position_embeddings=64,
-        num_labels=1,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
+    ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
+    config = qwen3_config(len(tokenizer), num_labels=1, **ids)
     Qwen3ForSequenceClassification(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

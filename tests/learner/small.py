@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from transformers import Qwen3Config
 
 from learner.generate.hf import HfGenerator
 from learner.model import Policy
@@ -41,6 +42,21 @@ def policy(words: Any, *, seed: int = 0, temperature: float = 1.0, spread: float
             parameter.mul_(spread)
     banned = [words.convert_tokens_to_ids(token) for token in words.all_special_tokens]
     return Policy(model, end_id=words.eos_token_id, banned=banned, temperature=temperature)
+
+
+def qwen3_config(size: int, **more: Any) -> Qwen3Config:
+    """The shape of a Qwen 3 small enough for tests, with a vocabulary of this size."""
+    return Qwen3Config(
+        vocab_size=size,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=256,
+        **more,
+    )
 
 
 def generator(of: Policy, max_tokens: int = 6) -> HfGenerator:

@@ -15,13 +15,17 @@ from pathlib import Path
 import httpx2
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
 
 from learner import policies, run
 from learner.cli import main
+from learner.config import ConfigError
 from learner.metrics import read_metrics
+from learner.models import load_given
 from learner.objectives import ALGORITHMS
 from learner.warmup import load_script
 from tests.learner.quick import settings
+from tests.learner.small import qwen3_config, tokenizer
 from tests.learner.stage import StageServer, listening, refusal
 
 ROOT = Path(__file__).parents[2]
@@ -176,6 +180,15 @@ def test_a_model_that_cannot_be_had_is_named_by_its_setting(
     assert error.count("\n") == 1
 
 
+def test_a_model_without_its_tokenizer_is_said_so(tmp_path: Path) -> None:
+    """Transformers makes an empty tokenizer where there is none: what is missing is not the chat template."""
+    AutoModelForCausalLM.from_config(qwen3_config(50)).save_pretrained(tmp_path)
+    with pytest.raises(ConfigError, match=r"model\.path: .* there is no tokenizer; it belongs beside the weights"):
+        load_given(str(tmp_path))
+    tokenizer().save_pretrained(tmp_path)
+    assert len(load_given(str(tmp_path))[1]) == len(tokenizer())
+
+
 @pytest.mark.parametrize(
     ("command", "default"),
     [("demo", "runs/demo-seed-SEED"), ("train", "runs/ and the name of FILE without its ending")],
@@ -250,7 +263,7 @@ def test_a_scenario_the_server_does_not_have_is_said(capsys: pytest.CaptureFixtu
     with listening(StageServer()) as url:
         arguments = ["demo", "--url", url, "--out", str(tmp_path), "--set", "server.scenario=nowhere"]
         assert main(arguments) == 2
-    assert "has no scenario clinical-intake/nowhere" in capsys.readouterr().err
+    assert "has no scenario clinical-intake/nowhere; known are c/s" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -341,7 +354,7 @@ def test_algorithms_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> 
     assert all(f"{name} " in listed for name in ALGORITHMS)
     assert main(["algorithms", "--show", "gspo"]) == 0
     shown = capsys.readouterr().out
-    assert "sequence_mean" in shown
+    assert re.search(r"^ratio +sequence_mean +or token, sequence_sum, sequence_then_token$", shown, re.MULTILINE)
     assert "0.0003" in shown
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import AutoModelForCausalLM, Qwen3Config
+from transformers import AutoModelForCausalLM
 
 from learner import attention
 from learner.compiled import check_compiled, compile_layers
@@ -20,21 +20,12 @@ from learner.generate.session import Continuation
 from learner.model import Policy
 from learner.recompute import recompute_layers
 from learner.types import Segment
+from tests.learner.small import qwen3_config
 
 
 def model() -> Any:
     torch.manual_seed(0)
-    shape = Qwen3Config(
-        vocab_size=120,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=256,
-    )
-    return AutoModelForCausalLM.from_config(shape).eval()
+    return AutoModelForCausalLM.from_config(qwen3_config(120)).eval()
 
 
 @pytest.fixture

@@ -58,6 +58,9 @@ def test_defaults_are_a_configuration() -> None:
             {"optim": {"max_mismatch_kl": 0.1, "on_mismatch": "skip"}, "parallel": {"kind": "deepspeed"}},
             "optim.on_mismatch: DeepSpeed cannot drop a gradient; use 'stop'",
         ),
+        ({"optim": {"micro_tokens": 0}}, "optim.micro_tokens: must be above 0"),
+        ({"rollout": {"waves": 0}}, "rollout.waves: must be above 0"),
+        ({"model": {"heads": 0}}, "model.heads: must be above 0"),
         ({"model": {"compile": True}, "parallel": {"kind": "deepspeed"}}, "model.compile"),
         ({"algorithm": {"name": "gspoo"}}, "did you mean 'gspo'"),
         ({"algorithm": {"credit": "turn"}}, "'episode', 'to_go', 'none'"),
@@ -104,6 +107,40 @@ def test_what_a_file_or_preset_has_set_can_be_unset(tmp_path: Path) -> None:
 def test_a_change_needs_a_section_and_a_key(change: str) -> None:
     with pytest.raises(ConfigError, match=r"section\.key=value"):
         load(None, [change])
+
+
+@pytest.mark.parametrize("changes", [("server.url=http://a", "server.url.b=3"), ("algorithm.name.x=1",)])
+def test_a_change_below_a_value_is_refused(changes: tuple[str, ...]) -> None:
+    given = ("algorithm.name=gspo", *changes)
+    with pytest.raises(ConfigError, match=r"--set .*: (server\.url|algorithm\.name) has no keys"):
+        load(None, given)
+
+
+@pytest.mark.parametrize(
+    "foreign", [{"rollout": {"max_staleness": 1}}, {"generator": {"kind": "vllm", "url": "http://a"}}]
+)
+def test_a_stale_or_foreign_sampler_is_corrected_for_once(foreign: dict[str, Any]) -> None:
+    def correction(**algorithm: Any) -> str:
+        return read({"algorithm": algorithm, **foreign}).objective().correction
+
+    assert read({}).objective().correction == "none"
+    assert correction(name="gspo") == correction(name="grpo") == "token_truncate"
+    assert correction(name="grpo", overrides={"correction": "geometric_mask"}) == "geometric_mask"
+    assert correction(name="grpo", overrides={"correction": "none"}) == "none"
+    assert correction(name="dppo") == "none"  # its ratio is to the sampler
+    assert correction(name="dppo", overrides={"correction": "token_mask"}) == "token_mask"
+
+
+def test_a_given_model_has_defaults_of_its_own() -> None:
+    """Those of a tiny model would spoil it: a rate of 1e-3, and turns that end in mid-sentence."""
+    given = {"path": "owner/name"}
+    chosen = read({"model": given})
+    assert (chosen.optim.learning_rate, chosen.model.max_tokens) == (1e-6, 256)
+    assert chosen.resolved()["optim"]["learning_rate"] == 1e-6
+    assert read({"model": given, "lora": {"rank": 8}}).optim.learning_rate == 1e-5
+    own = read({"model": {**given, "max_tokens": 32}, "optim": {"learning_rate": 1e-3}})
+    assert (own.optim.learning_rate, own.model.max_tokens) == (1e-3, 32)
+    assert (read({}).optim.learning_rate, read({}).model.max_tokens) == (1e-3, 32)
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from learner import checkpoint
 from learner.algorithms import ALGORITHMS
 from learner.generate.hf import HfGenerator
+from learner.loop import NoEpisodesError, summary
 from learner.model import Policy, rows_of
 from learner.objectives import LossInputs, policy_loss, ratio_metrics
 from learner.patience import Patience
@@ -42,7 +43,7 @@ def weights_after(name: str, micro_tokens: int, **settings: Any) -> Tensor:
     optimizer = torch.optim.SGD(acting.model.parameters(), lr=0.5)
     chosen = UpdateSettings(ALGORITHMS[name], micro_tokens=micro_tokens, clip_norm=1e9, **settings)
     reference = policy(WORDS, seed=1) if ALGORITHMS[name].needs_reference else None
-    Updater(acting, optimizer, chosen, WORDS.pad_token_id, reference).update(groups())
+    Updater(acting, optimizer, chosen, reference).update(groups())
     return torch.cat([parameter.detach().flatten() for parameter in acting.model.parameters()])
 
 
@@ -87,7 +88,7 @@ def test_credit_per_turn_is_not_averaged_away_where_one_ratio_bounds_a_sequence(
     optimizer = torch.optim.SGD(acting.model.parameters(), lr=0.1)
     good_first, bad_first = [GOOD[0], BAD[1]], [BAD[0], GOOD[1]]
     swapped = [Group(1, (trajectory(WORDS, good_first, [1.0, 0.5]), trajectory(WORDS, bad_first, [0.0, 0.5])))]
-    found = Updater(acting, optimizer, settings, WORDS.pad_token_id).update(swapped)
+    found = Updater(acting, optimizer, settings).update(swapped)
     assert found["groups/used"] == 1
     assert found["update/grad_norm"] > 1e-3
 
@@ -96,8 +97,8 @@ def test_a_group_whose_turns_differ_is_used_though_it_ends_with_one_reward() -> 
     acting = policy(WORDS)
     same_end = [Group(1, (trajectory(WORDS, GOOD, [0.9, 0.5]), trajectory(WORDS, BAD, [0.1, 0.5])))]
     optimizer = torch.optim.SGD(acting.model.parameters(), lr=0.1)
-    by_turn = Updater(acting, optimizer, UpdateSettings(ALGORITHMS["grpo"], credit="to_go"), WORDS.pad_token_id)
-    whole = Updater(acting, optimizer, UpdateSettings(ALGORITHMS["grpo"]), WORDS.pad_token_id)
+    by_turn = Updater(acting, optimizer, UpdateSettings(ALGORITHMS["grpo"], credit="to_go"))
+    whole = Updater(acting, optimizer, UpdateSettings(ALGORITHMS["grpo"]))
     assert by_turn.update(same_end)["groups/used"] == 1
     assert whole.update(same_end)["groups/used"] == 0
 
@@ -111,7 +112,7 @@ def test_a_correction_does_something_with_several_steps_too() -> None:
         optimizer = torch.optim.SGD(acting.model.parameters(), lr=0.5)
         settings = UpdateSettings(row, minibatches=minibatches)
         # The made-up log-probabilities of the sampler are far from the policy's: every token is masked.
-        Updater(acting, optimizer, settings, WORDS.pad_token_id).update(groups())
+        Updater(acting, optimizer, settings).update(groups())
         after = torch.cat([parameter.detach().flatten() for parameter in acting.model.parameters()])
         return float((after - before).abs().max())
 
@@ -123,7 +124,7 @@ def test_the_kl_to_the_reference_is_logged_though_the_loss_has_none() -> None:
     acting, reference = policy(WORDS, seed=1, spread=2.0), policy(WORDS, spread=2.0)
     optimizer = torch.optim.SGD(acting.model.parameters(), lr=0.1)
     settings = UpdateSettings(ALGORITHMS["grpo"], micro_tokens=1)
-    found = Updater(acting, optimizer, settings, WORDS.pad_token_id, reference).update(groups())
+    found = Updater(acting, optimizer, settings, reference).update(groups())
     assert found["update/kl_reference"] > 0.01
 
 
@@ -238,7 +239,19 @@ def test_a_conversation_that_outgrows_the_context_ends_with_what_it_earned() -> 
     collected = play(Scripted(said, context=opening + 6 + 4))
     assert [each.terminal_reason for each in collected.trajectories] == ["context_full"] * 2
     assert [each.turns for each in collected.trajectories] == [1, 1]
-    assert play(Scripted(said, context=opening)).error_codes == ["context_full"] * 2
+    full = play(Scripted(said, context=opening))
+    assert full.error_codes == ["context_full"] * 2
+    with pytest.raises(NoEpisodesError, match=r"context_full \(.*: lower model.max_tokens"):
+        summary(full)
+
+
+def test_a_canary_that_has_no_room_to_sing_says_what_to_lower() -> None:
+    from learner import canary
+
+    acting, renderer = policy(WORDS, spread=3.0), Renderer(WORDS)
+    assert canary.gap(HfGenerator(acting, max_tokens=300), acting, renderer) < 1e-3  # room for one such turn, not two
+    with pytest.raises(canary.CanaryError, match=r"model\.max_tokens = 512 does not fit .* of 512 tokens"):
+        canary.check(HfGenerator(acting, max_tokens=512), acting, renderer)
 
 
 def test_a_nul_is_sent_as_what_can_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,7 +353,7 @@ def test_a_template_that_rewrites_history_forks_and_every_sampled_token_is_in_on
     with torch.no_grad():
         assert float((acting.score(rows).logp - rows.sampler_logp).abs().max()) < 1e-4
     optimizer = torch.optim.SGD(acting.model.parameters(), lr=0.1)
-    updater = Updater(acting, optimizer, UpdateSettings(ALGORITHMS["gspo"]), words.pad_token_id)
+    updater = Updater(acting, optimizer, UpdateSettings(ALGORITHMS["gspo"]))
     low = replace(collected.trajectories[1], turn_rewards=(0.0,) * collected.trajectories[1].turns)
     found = updater.update([Group(1, (replace(played, turn_rewards=(1.0,) * 3), low))])
     assert found["update/tokens"] == played.sampled_tokens + low.sampled_tokens

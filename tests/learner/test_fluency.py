@@ -12,7 +12,7 @@ WORDS = tokenizer()
 
 
 def fluency(**given: object) -> Fluency:
-    return Fluency(Renderer(WORDS), WORDS.pad_token_id, **given)  # type: ignore[arg-type]
+    return Fluency(Renderer(WORDS), **given)  # type: ignore[arg-type]
 
 
 def test_a_turn_of_pairs_that_no_script_has_is_broken_and_what_it_earned_is_told() -> None:

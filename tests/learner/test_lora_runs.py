@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
 
+from learner.config import ConfigError
+from learner.lora import LoraSettings, with_adapters
 from learner.run import Run
 from learner.stored import open_stored
+from tests.learner.small import qwen3_config
 from tests.learner.test_loop import config, digest, run
 
 LORA: dict[str, Any] = {"lora": {"rank": 4, "alpha": 8}}
@@ -31,6 +35,12 @@ def test_only_adapters_are_trained_and_the_reference_is_what_is_below_them(tmp_p
     assert not (stored / "model.safetensors").exists()
     assert opened.reference is not None
     assert opened.reference.model is opened.policy.model
+
+
+def test_layers_that_the_model_does_not_have_are_named_by_their_setting() -> None:
+    model = AutoModelForCausalLM.from_config(qwen3_config(50))
+    with pytest.raises(ConfigError, match=r"lora\.targets: .*nope"):
+        with_adapters(model, LoraSettings(targets=("nope",)))
 
 
 @pytest.mark.slow

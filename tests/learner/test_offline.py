@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from learner import offline
 from learner.config import ConfigError, read
@@ -17,7 +18,7 @@ from learner.conversations import RowError, as_segments, pair_of, read_conversat
 from learner.run import Run, open_run
 from learner.split import split
 from learner.tokens import Renderer
-from tests.learner.small import tokenizer
+from tests.learner.small import policy, tokenizer
 from tests.learner.test_defects import REWRITES, with_template
 from tests.learner.test_loop import config, digest, records
 
@@ -177,6 +178,39 @@ def test_a_row_that_cannot_be_used_is_named(line: str, message: str, tmp_path: P
     path.write_text(path.read_text() + line + "\n")
     with pytest.raises(RowError, match=message):
         read_pairs(path, RENDERER, WORDS)
+
+
+def test_a_row_that_is_longer_than_the_context_is_named_before_anything_is_learned(tmp_path: Path) -> None:
+    opening = {"role": "user", "content": "hello, I am number 3"}
+    long = [opening, {"role": "assistant", "content": GOOD}] * 300
+    path = write(tmp_path, [*pairs()[:1], {"prompt": [*long, opening], "chosen": GOOD, "rejected": BAD}])
+    with pytest.raises(RowError, match=r"row 2: [\d,]+ tokens are more than the 2,048 of the model's context"):
+        trained(tmp_path, "dpo", 1, path)
+    said = [{"messages": [{"role": "user", "content": "hello"}, {"role": "assistant", "content": GOOD}]}]
+    with pytest.raises(RowError, match=r"row 1: .* of the model's context"):
+        read_conversations(write(tmp_path, said), RENDERER, WORDS, context=4)
+    assert len(read_conversations(write(tmp_path, said), RENDERER, WORDS, context=64)) == 1
+
+
+def test_pairs_are_scored_as_one_side_at_a_time(tmp_path: Path) -> None:
+    """Packed, with what the sides begin with once: in value and gradient."""
+    acting = policy(WORDS, spread=3.0)
+    long = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "the sky is blue."}] * 3
+    rows = [*pairs()[:2], {"prompt": [*long, {"role": "user", "content": "yes"}], "chosen": GOOD, "rejected": BAD}]
+    found = read_pairs(write(tmp_path, rows), RENDERER, WORDS)
+    sides = [side for pair in found for side in (pair.chosen, pair.rejected)]
+    assert acting.packs
+    packed = offline._sums(acting, sides)
+    (packed * torch.arange(6)).sum().backward()
+    gradients = [each.grad.clone() for each in acting.model.parameters()]
+    acting.model.zero_grad()
+    alone = torch.stack([acting.score_padded([side])[0].sum() for side in sides])
+    (alone * torch.arange(6)).sum().backward()
+    assert torch.allclose(packed, alone, atol=1e-4)
+    assert all(
+        torch.allclose(one, other.grad, atol=1e-3)
+        for one, other in zip(gradients, acting.model.parameters(), strict=True)
+    )
 
 
 def test_what_the_tokenizer_cannot_spell_is_said_so() -> None:

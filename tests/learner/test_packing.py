@@ -83,7 +83,7 @@ def rows(of: list[Group]) -> list[tuple[Segment, ...]]:
 def gradients(policy: Policy, micro_tokens: int) -> Tensor:
     policy.model.zero_grad()
     settings = UpdateSettings(Objective(), micro_tokens=micro_tokens)
-    Updater(policy, torch.optim.SGD(policy.model.parameters(), lr=0.0), settings, 1).gradients(groups())
+    Updater(policy, torch.optim.SGD(policy.model.parameters(), lr=0.0), settings).gradients(groups())
     return torch.cat([each.grad.flatten() for each in policy.model.parameters() if each.grad is not None])
 
 
@@ -329,7 +329,7 @@ def test_adapters_alone_are_trained_and_switched_off_they_are_the_reference() ->
     trained = [each for each in adapted.model.parameters() if each.requires_grad]
     assert 0 < sum(each.numel() for each in trained) < 0.2 * sum(each.numel() for each in plain.model.parameters())
     objective = Objective(kl="k3", beta=0.1)
-    updater = Updater(adapted, torch.optim.Adam(trained, lr=0.05), UpdateSettings(objective), 1, base)
+    updater = Updater(adapted, torch.optim.Adam(trained, lr=0.05), UpdateSettings(objective), base)
     for _ in range(3):
         metrics = updater.update(groups())
     assert metrics["update/kl_reference"] > 0

@@ -248,6 +248,7 @@ def test_what_cannot_be_played_is_one_line(
     words = tokenizer()
     policy(words).model.save_pretrained(tmp_path)
     words.save_pretrained(tmp_path)
+    capsys.readouterr()  # the progress of writing
     assert main(["evaluate", str(tmp_path), *option]) == 2
     error = capsys.readouterr().err
     assert told in error

@@ -101,6 +101,18 @@ def test_a_prompt_whose_seed_is_refused_leaves_its_group_empty(tmp_path: Path) -
     assert (first["episodes/errored"], first["episodes/scored"]) == (6, 6)
 
 
+def test_a_prompt_without_room_for_a_turn_leaves_its_group_empty(tmp_path: Path) -> None:
+    rows = [{"messages": [{"role": "user", "content": text}]} for text in ("hello", "hello there " * 300)]
+    (tmp_path / "prompts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    changes = {"rollout": {**SINGLE["rollout"], "prompts": str(tmp_path / "prompts.jsonl")}}
+    server = Evaluator()
+    small = config(tmp_path, 1, **changes, data={"held_out_share": 0.0}, model={"context": 256})
+    run(small, tmp_path / "run", server)
+    [first] = records(tmp_path / "run", "train")
+    assert (first["episodes/errored"], first["episodes/scored"]) == (6, 6)
+    assert {item["messages"][0]["content"] for item in server.items} == {"hello"}
+
+
 @pytest.mark.parametrize(
     "messages", [[], [{"role": "assistant", "content": "hi"}], [{"role": "user", "content": "a"}] * 2]
 )

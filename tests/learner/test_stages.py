@@ -66,7 +66,7 @@ def test_the_card_is_the_system_prompt_of_a_given_model_and_none_of_a_tiny_one()
         ({"scenarios": ["c", "e"]}, r"server\.scenarios: collection 'e' is unknown"),
         ({"scenarios": ["c/z"]}, r"server\.scenarios: 'c/z' is unknown"),
         ({"scenarios": ["c"], "held_out": ["c/t"]}, r"server\.held_out: c/t is also a training scenario"),
-        ({"reward_config": {"composit": {}}}, r"server\.reward_config\.composit"),
+        ({"reward_config": {"composit": {}}}, r"server\.reward_config\.composit: unknown; did you mean 'composite'"),
     ],
 )
 def test_what_the_server_does_not_have_is_named(server: dict[str, Any], message: str) -> None:
@@ -109,6 +109,7 @@ def test_tools_go_where_the_template_has_a_place_and_into_the_system_prompt_wher
         '{"name": "plan", "parameters": {"value": "tell"}}',
         '<|python_tag|>{"name": "plan", "parameters": {"value": "tell"}}',
         '[TOOL_CALLS][{"name": "plan", "arguments": {"value": "tell"}}]',
+        '[{"name": "plan", "arguments": {"value": "tell"}}]',
         "<tool_call><function=plan><parameter=value>\ntell\n</parameter></function></tool_call>",
         '<tool_call>{"name": "plan", "arguments": "{\\"value\\": \\"tell\\"}"}</tool_call>',
     ],
@@ -122,7 +123,15 @@ def test_calls_are_read_as_models_write_them(written: str) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["tell me {more}", "<tool_call>{</tool_call>", '<tool_call>{"arguments": {}}</tool_call>', "{}", "[TOOL_CALLS][]"],
+    [
+        "tell me {more}",
+        "<tool_call>{</tool_call>",
+        '<tool_call>{"arguments": {}}</tool_call>',
+        "{}",
+        "[TOOL_CALLS][]",
+        "[{]}]",
+        "[{}]",
+    ],
 )
 def test_what_is_no_call_stays_text(written: str) -> None:
     message = message_of(written)

@@ -15,6 +15,7 @@ from learner.algorithms import ALGORITHMS, PAPERS
 from learner.config import ConfigError, read
 from learner.credit import Credit
 from learner.critic import Critic
+from learner.model import rows_of
 from learner.run import open_run
 from learner.types import Group
 from learner.update import NonFiniteError, Updater, UpdateSettings
@@ -43,7 +44,6 @@ def critic_updater(name: str, rate: float = 5e-3, **changes: Any) -> tuple[Updat
         acting,
         torch.optim.AdamW(acting.model.parameters(), lr=rate),
         UpdateSettings(row),
-        WORDS.pad_token_id,
         policy(WORDS) if row.needs_reference else None,
         critic=critic,
         critic_optimizer=torch.optim.AdamW(critic.parameters(), lr=5e-3),
@@ -67,6 +67,39 @@ def test_the_critic_learns_what_is_to_come_and_the_policy_what_was_rewarded(name
     after = updater.update(played, 16)
     assert "critic/warming_up" not in after
     assert after["update/grad_norm"] > 0
+
+
+def test_a_critic_values_packed_rows_as_padded_ones() -> None:
+    """In value and gradient; the trunk attends as the policy's, and what conversations begin with is computed once."""
+    acting = policy(WORDS, spread=3.0)
+    critic = Critic(acting)
+    torch.nn.init.normal_(critic.head.weight, generator=torch.Generator().manual_seed(0))
+    begun = [("hello", "tell me more."), ("yes, that is so 1", "the sky is blue."), ("yes, that is so 2", "go away!")]
+    rows = [row for end in (1, 2, 3) for row in trajectory(WORDS, begun[:end], [0.5] * end).rows]
+    found = []
+    for packs in (True, False):
+        assert critic.packs
+        critic.zero_grad()
+        values = critic.values(rows) if packs else critic(rows_of(rows, 0))
+        values.square().sum().backward()
+        gradients = [each.grad.flatten() for each in critic.parameters() if each.grad is not None]
+        found.append((values.detach(), torch.cat(gradients)))
+    (packed, by_packed), (padded, by_padded) = found
+    assert torch.allclose(packed, padded, atol=1e-4)
+    assert float((by_packed - by_padded).norm() / by_padded.norm()) < 1e-4
+
+
+def test_the_critic_recomputes_its_layers_and_is_as_coarse_as_the_policy(tmp_path: Path) -> None:
+    algorithm = {"name": "ppo"}
+    model = {"recompute": True, "precision": "bfloat16"}
+    opened = open_run(config(tmp_path, 1, algorithm=algorithm, model=model), tmp_path / "run", lambda line: None)
+    assert opened.critic is not None
+    seen: list[torch.dtype] = []
+    layer = opened.critic.trunk.layers[0]
+    assert type(layer) is type(opened.policy.model.base_model.layers[0])  # the kind that forgets
+    layer.mlp.register_forward_hook(lambda _module, _inputs, out: seen.append(out.dtype))
+    values = opened.critic.values(trajectory(WORDS, GOOD, [0.5, 1.0]).rows)
+    assert (seen, values.dtype) == ([torch.bfloat16], torch.float32)
 
 
 def test_rewards_of_turns_sit_on_their_last_tokens_and_the_kl_on_every_one() -> None:
@@ -94,8 +127,8 @@ def test_reinforce_pp_takes_the_kl_off_the_reward_and_uses_every_group() -> None
     optimizer = torch.optim.SGD(acting.model.parameters(), lr=0.1)
     settings = UpdateSettings(ALGORITHMS["reinforce_pp"])
     with pytest.raises(ValueError, match="reference"):
-        Updater(acting, optimizer, settings, WORDS.pad_token_id)
-    updater = Updater(acting, optimizer, settings, WORDS.pad_token_id, reference)
+        Updater(acting, optimizer, settings)
+    updater = Updater(acting, optimizer, settings, reference)
     same = [Group(number, (groups()[0].trajectories[number],)) for number in range(3)]
     found = updater.update(same)
     assert found["groups/used"] == 3
@@ -128,7 +161,7 @@ def test_a_step_that_is_not_a_number_stops_the_run_or_is_left_out() -> None:
             next(iter(acting.model.parameters()))[5] = float("nan")
         optimizer = torch.optim.SGD(acting.model.parameters(), lr=0.1)
         settings = UpdateSettings(ALGORITHMS["grpo"], non_finite=policy_name)  # type: ignore[arg-type]
-        updater = Updater(acting, optimizer, settings, WORDS.pad_token_id)
+        updater = Updater(acting, optimizer, settings)
         if policy_name == "stop":
             with pytest.raises(NonFiniteError, match="is not a number"):
                 updater.update(groups())
@@ -233,4 +266,6 @@ def test_the_constant_of_an_aggregation_is_that_of_the_configuration() -> None:
 
 
 def test_every_algorithm_names_its_paper() -> None:
-    assert set(PAPERS) >= set(ALGORITHMS)
+    assert set(PAPERS) == set(ALGORITHMS)
+    nameless = {name for name, paper in PAPERS.items() if "arXiv" not in paper}
+    assert nameless == {"turn_grpo", "rloo_clip", "sft"}  # ours, a variant of TRL's, and maximum likelihood

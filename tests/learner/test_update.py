@@ -35,7 +35,7 @@ def groups() -> list[Group]:
 def updater(acting: Policy, rate: float = 0.05, reference: Policy | None = None, **settings: Any) -> Updater:
     chosen = UpdateSettings(objective=ALGORITHMS["grpo"], **settings) if "objective" not in settings else None
     optimizer = torch.optim.SGD(acting.model.parameters(), lr=rate)
-    return Updater(acting, optimizer, chosen or UpdateSettings(**settings), WORDS.pad_token_id, reference)
+    return Updater(acting, optimizer, chosen or UpdateSettings(**settings), reference)
 
 
 def likelihood(acting: Policy, of: Trajectory) -> float:

@@ -10,12 +10,14 @@ import pytest
 
 from learner import plan
 from learner.cli import main
+from learner.config import load
 from learner.display import progress_bar
 from learner.metric_names import METRICS
 from learner.metrics import read_metrics
-from learner.presets import preset_names
+from learner.presets import preset_file, preset_names
 from learner.report import write_report
-from tests.learner.quick import settings, stage
+from learner.run import open_run
+from tests.learner.quick import QUICK, settings, stage
 from tests.learner.stage import listening
 
 
@@ -133,6 +135,19 @@ def test_a_dry_run_needs_no_server(tmp_path: Path, capsys: pytest.CaptureFixture
     command = ["train", "demo", "--url", "http://127.0.0.1:9", "--out", str(tmp_path / "run"), "--dry-run"]
     assert main(command) == 0
     assert "http://127.0.0.1:9 does not answer" in capsys.readouterr().out
+
+
+def test_what_is_allowed_and_probably_not_meant_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["train", "vapo", "--url", "http://127.0.0.1:9", "--out", str(tmp_path / "run"), "--dry-run"]
+    assert main(command) == 0
+    assert "note" not in capsys.readouterr().out
+    assert main([*command, *settings("run.updates=2", "parallel.kind=fsdp")]) == 0
+    said = capsys.readouterr().out
+    assert "in all 2 updates only the critic learns: set algorithm.overrides.critic_warmup (now 2)" in said
+    assert "parallel.kind = 'fsdp' has no effect: there is only one process" in said
+    lines: list[str] = []
+    open_run(load(preset_file("vapo"), [*QUICK, "run.updates=2"]), tmp_path / "run", lines.append)
+    assert any("only the critic learns" in line for line in lines)
 
 
 def test_presets_and_figures_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
