@@ -26,7 +26,7 @@ class DirectRoute(APIRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that matched."""
-        if not self._is_direct or scope["method"] not in self.methods:
+        if not self._is_direct or scope["method"] not in (self.methods or ()):
             await super().handle(scope, receive, send)
             return
         request = Request(scope, receive, send)
