@@ -107,8 +107,10 @@ def _covered(words: _Words, *known: Runs) -> list[bool]:
     covered = [False] * len(words)
     for start in range(len(words) - size + 1):
         run = words[start : start + size]
-        if any(run in each for each in known):
-            covered[start : start + size] = [True] * size
+        for each in known:
+            if run in each:
+                covered[start : start + size] = [True] * size
+                break
     return covered
 
 

@@ -99,12 +99,11 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=lambda route: route.name,
         lifespan=_lifespan(settings, ports, metrics, traces),
     )
     errors.install(app)
     for module in (*ROUTES, *DOORS, docs):
-        app.include_router(module.router)
+        app.router.routes.extend(module.router.routes)
     app.add_middleware(AtTheRoot, prefix=ors.PATH)
     app.add_middleware(KnownHosts, names=settings.host_names)
     app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics, traces=traces)

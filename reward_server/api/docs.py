@@ -8,15 +8,16 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 
 from reward_server.api.openapi import build as build_openapi
 from reward_server.api.openapi import render
 from reward_server.api.pages import page
+from reward_server.api.router import Router
 from reward_server.errors import NotFound
 
-router = APIRouter(include_in_schema=False)
+router = Router(include_in_schema=False)
 
 _ASSETS = {
     "swagger-ui-bundle.js": "text/javascript",

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import ConfigDict, Field, JsonValue
 
 from reward_server.api.body import CONVERSATION, FORM, validate
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, services_of, within
 from reward_server.api.operation import Operation, operation
+from reward_server.api.router import Router
 from reward_server.compat import examples
 from reward_server.compat.scoring import scored
 from reward_server.compat.session import COOKIE, episode_of, remember
@@ -36,7 +37,7 @@ from trainer_client.wire import (
 )
 
 PATH = f"{API_PREFIX}/compat/nemo-gym"
-router = APIRouter(prefix=PATH, tags=["doors"])
+router = Router(prefix=PATH, tags=["doors"])
 
 
 class Row(RequestModel):

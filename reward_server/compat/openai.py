@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field, JsonValue
 from pydantic_core import to_json
@@ -25,6 +25,7 @@ from reward_server.access import scenario_for
 from reward_server.api.body import CONVERSATION, validate
 from reward_server.api.context import Body, Caller, answer, body_as, idempotency_key, services_of, within
 from reward_server.api.operation import Operation, operation
+from reward_server.api.router import Router
 from reward_server.compat import examples
 from reward_server.compat.scoring import scored
 from reward_server.coordination.lab import Lab
@@ -42,7 +43,7 @@ from trainer_client.wire import (
 )
 from trainer_client.wire.base import Messages
 
-router = APIRouter(prefix="/v1", tags=["doors"])
+router = Router(prefix="/v1", tags=["doors"])
 PERSONA, JUDGE = "persona", "judge"
 STREAM = "text/event-stream"
 HOW = f"Must be `{PERSONA}:collection/scenario` or `{JUDGE}:collection/scenario`; GET /v1/models lists them."

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import ConfigDict, Field, JsonValue
 from pydantic_core import to_json
 
@@ -18,6 +18,7 @@ from reward_server import __version__
 from reward_server.api.body import CONVERSATION, validate
 from reward_server.api.context import API_PREFIX, Body, Caller, Services, answer, body_as, services_of, within
 from reward_server.api.operation import Operation, operation
+from reward_server.api.router import Router
 from reward_server.compat import examples
 from reward_server.compat.session import episode_of, remember
 from reward_server.coordination.lab import Lab
@@ -37,7 +38,7 @@ from trainer_client.wire import (
 )
 
 PATH = f"{API_PREFIX}/compat/openenv"
-router = APIRouter(prefix=PATH, tags=["doors"])
+router = Router(prefix=PATH, tags=["doors"])
 
 
 class Reset(RequestModel):

@@ -11,13 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import APIRouter, WebSocket
+from fastapi import WebSocket
 from pydantic_core import to_json
 from starlette.websockets import WebSocketDisconnect
 
 from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
 from reward_server.api.context import Body, Services, services_of
 from reward_server.api.errors import status_of
+from reward_server.api.router import Router
 from reward_server.api.socket_access import BUSY, admitted, knock, leave_trace, turn_away
 from reward_server.compat.openenv import PATH, AgentTurn, Reset, begun, stepped
 from reward_server.coordination.scopes import Scope
@@ -33,7 +34,7 @@ from reward_server.errors import (
 from reward_server.ids import new_request_id
 from reward_server.telemetry.logs import get_logger
 
-router = APIRouter(prefix=PATH)
+router = Router(prefix=PATH)
 SOCKET_PATH = f"{PATH}/ws"
 IDLE_S = 3600.0
 """A policy may think for long between two steps."""

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi import Header, Path, Request, Response
 from pydantic_core import to_json
 
 from reward_server.access import scenario_for
@@ -34,6 +34,7 @@ from reward_server.api.context import (
 )
 from reward_server.api.errors import json_response
 from reward_server.api.operation import Operation, operation
+from reward_server.api.router import Router
 from reward_server.compat import examples, ors_wire
 from reward_server.compat.ors_paths import deployment_of
 from reward_server.compat.ors_stream import MEDIA, Event, ended, followed, told
@@ -56,7 +57,7 @@ from scenarios.library import PublicScenario
 from trainer_client.wire import CreateEpisodeRequest, EpisodeConfig, TurnRequest
 
 PATH = f"{API_PREFIX}/compat/ors"
-router = APIRouter(prefix=PATH, tags=["doors"])
+router = Router(prefix=PATH, tags=["doors"])
 Named = Annotated[str, Path(description="`collection` or `collection/scenario`; `env` is the first collection.")]
 SessionId = Annotated[str | None, Header(alias="X-Session-ID", description="`sess_…`, from `create_session`.")]
 _NO_BODY = (400, 408, 413)

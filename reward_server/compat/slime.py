@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 from pydantic_core import to_json
 
@@ -16,13 +16,14 @@ from reward_server.api.body import CONVERSATION
 from reward_server.api.context import API_PREFIX, Caller, body_as
 from reward_server.api.errors import json_response
 from reward_server.api.operation import Operation, operation
+from reward_server.api.router import Router
 from reward_server.compat import examples
 from reward_server.compat.scoring import scored
 from reward_server.compat.target import Label, Target, target_of, transcript, without_special_tokens
 from reward_server.coordination.scopes import Scope
 from trainer_client.wire import EvaluateRequest, Message, RequestModel, ResponseModel, Reward
 
-router = APIRouter(prefix=f"{API_PREFIX}/compat", tags=["doors"])
+router = Router(prefix=f"{API_PREFIX}/compat", tags=["doors"])
 
 
 class SlimeSample(RequestModel):

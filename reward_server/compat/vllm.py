@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import ConfigDict, Field
 
 from reward_server.api.body import CONVERSATIONS, read_json, validate
 from reward_server.api.context import Body, Caller, answer, body_as, services_of
 from reward_server.api.operation import Operation, operation
+from reward_server.api.router import Router
 from reward_server.compat import examples
 from reward_server.compat.openai import JUDGE
 from reward_server.compat.scoring import all_scored
@@ -34,7 +35,7 @@ from trainer_client.wire import (
 )
 from trainer_client.wire.base import Messages
 
-router = APIRouter(tags=["doors"])
+router = Router(tags=["doors"])
 LEARNED = "reward_model"
 HOW = f"Must be `{JUDGE}:collection/scenario` or `{LEARNED}:collection/scenario`."
 ALONE = RewardConfig(composite=Composite(combine="weighted_sum", parts=[CompositePart(judge=LEARNED)]))

@@ -76,10 +76,9 @@ class Panel:
         verdicts: dict[str, Verdict] = {}
         questions: list[OpenQuestion] = []
         for criterion in criteria:
-            if not self._is_known(criterion):
-                verdicts[criterion.id] = _abstained(criterion)
-            elif not all_hold(criterion.given, case.record.elicited):
-                verdicts[criterion.id] = Verdict(criterion.id, Status.UNMET, 0.0, (), "state", "given")
+            if not all_hold(criterion.given, case.record.elicited):
+                unmet = Verdict(criterion.id, Status.UNMET, 0.0, (), "state", "given")
+                verdicts[criterion.id] = unmet if self._is_known(criterion) else _abstained(criterion)
             else:
                 found = self._decide(case, OpenQuestion(criterion, 0))
                 if isinstance(found, OpenQuestion):

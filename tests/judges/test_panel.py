@@ -63,6 +63,12 @@ def test_a_criterion_whose_given_facts_are_missing_is_unmet_and_nobody_is_asked(
     assert oracle.asked == 0
 
 
+def test_a_kind_without_a_judge_abstains_although_the_given_facts_are_missing() -> None:
+    criterion = a_criterion({"judge": {"question": "?"}}, id="tone", given=["place", "start"])
+    verdict = a_panel().compute(a_case(ASK_PLACE, TELL_PLACE), [criterion]).verdicts["tone"]
+    assert verdict.status is Status.ABSTAINED
+
+
 def test_a_criterion_to_be_asked_about_is_left_open() -> None:
     judged = a_panel(Oracle((a_verdict(),))).compute(a_case(ASK_PLACE, TELL_PLACE), [JUDGED])
     assert judged.verdicts == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import AfterValidator, Field
 
 from reward_server.agents.service import document
@@ -15,6 +15,7 @@ from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageQuery, Pager, plain_text
 from reward_server.api.query import QueryModel
+from reward_server.api.router import Router
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
 from trainer_client.wire import (
@@ -26,7 +27,7 @@ from trainer_client.wire import (
     LeaderboardResponse,
 )
 
-router = APIRouter(prefix=API_PREFIX, tags=["agents"])
+router = Router(prefix=API_PREFIX, tags=["agents"])
 AgentId = Annotated[str, Path(description="`agent_…`")]
 PLAY = (Scope.TRAIN,)
 LOOK = (Scope.TRAIN, Scope.SCORE)

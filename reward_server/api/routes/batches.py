@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from reward_server.api import examples
 from reward_server.api.body import CONVERSATIONS, parse, read_json, validate
@@ -20,6 +20,7 @@ from reward_server.api.context import (
     within,
 )
 from reward_server.api.operation import Operation, operation
+from reward_server.api.router import Router
 from reward_server.coordination.scopes import Scope
 from reward_server.episodes.batches import InvalidTurn, TurnEntry
 from reward_server.errors import InvalidRequest
@@ -33,7 +34,7 @@ from trainer_client.wire import (
     TurnItem,
 )
 
-router = APIRouter(prefix=API_PREFIX, tags=["episodes"])
+router = Router(prefix=API_PREFIX, tags=["episodes"])
 
 
 @router.post("/batch/episodes")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from reward_server.access import collection_for, scenario_for, visible_collections
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, services_of
 from reward_server.api.operation import Operation, operation
+from reward_server.api.router import Router
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import ANY
 from scenarios.library import PublicCollection, PublicScenario
 from trainer_client.wire import CatalogResponse, CollectionResponse, ScenarioResponse
 
-router = APIRouter(prefix=API_PREFIX, tags=["catalog"])
+router = Router(prefix=API_PREFIX, tags=["catalog"])
 _CATALOG = Operation(CatalogResponse, scopes=ANY, response_example=examples.CATALOG)
 
 

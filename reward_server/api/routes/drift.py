@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import Field
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Caller, answer, services_of
 from reward_server.api.operation import Operation, operation
 from reward_server.api.query import QueryModel
+from reward_server.api.router import Router
 from reward_server.coordination.scopes import Scope
 from trainer_client.wire import DriftResponse
 
-router = APIRouter(prefix=API_PREFIX, tags=["learned models"])
+router = Router(prefix=API_PREFIX, tags=["learned models"])
 
 
 class DriftQuery(QueryModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import AfterValidator, Field
 
 from reward_server.api import examples
@@ -14,6 +14,7 @@ from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageLimit, plain_text
 from reward_server.api.query import QueryModel
+from reward_server.api.router import Router
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.scoring.weight import weight
@@ -27,7 +28,7 @@ from trainer_client.wire import (
     TurnResponse,
 )
 
-router = APIRouter(prefix=API_PREFIX, tags=["episodes"])
+router = Router(prefix=API_PREFIX, tags=["episodes"])
 EpisodeId = Annotated[str, Path(description="`ep_…`")]
 
 

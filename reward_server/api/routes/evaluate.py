@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import Path, Request, Response
 
 from reward_server.api import examples
 from reward_server.api.body import CONVERSATION, CONVERSATIONS, read_json, validate
@@ -20,6 +20,7 @@ from reward_server.api.context import (
     within,
 )
 from reward_server.api.operation import Operation, operation
+from reward_server.api.router import Router
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import FieldProblem, InvalidRequest, TooMuchText
 from reward_server.evaluations.service import BatchEntry, InvalidEntry
@@ -36,7 +37,7 @@ from trainer_client.wire import (
     StoredEvaluation,
 )
 
-router = APIRouter(prefix=API_PREFIX, tags=["evaluation"])
+router = Router(prefix=API_PREFIX, tags=["evaluation"])
 
 
 @router.post("/evaluate")

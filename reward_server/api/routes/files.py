@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
 from reward_server.api import examples
@@ -15,13 +15,14 @@ from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageLimit, after_of
 from reward_server.api.query import QueryModel
+from reward_server.api.router import Router
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import BodyTooSlow, InvalidRequest
 from reward_server.ids import IdPrefix
 from reward_server.jobs.durable.files import document
 from trainer_client.wire import FileList, FileResponse
 
-router = APIRouter(prefix=API_PREFIX, tags=["jobs"])
+router = Router(prefix=API_PREFIX, tags=["jobs"])
 FileId = Annotated[str, Path(description="`file_…`")]
 
 

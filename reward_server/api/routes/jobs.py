@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 from pydantic_core import to_json
@@ -18,13 +18,14 @@ from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import after_of
 from reward_server.api.query import QueryModel
+from reward_server.api.router import Router
 from reward_server.api.routes.files import PagedQuery
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
 from trainer_client.wire import JobList, JobReport, JobRequest, JobResponse, JobResult
 
-router = APIRouter(prefix=API_PREFIX, tags=["jobs"])
+router = Router(prefix=API_PREFIX, tags=["jobs"])
 JobId = Annotated[str, Path(description="`job_…`")]
 LOOK_EVERY_S = 1.0
 SPEAK_EVERY_S = 15.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, actor_of, answer, body_as, services_of
@@ -13,6 +13,7 @@ from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageLimit
 from reward_server.api.query import QueryModel
+from reward_server.api.router import Router
 from reward_server.clock import to_iso
 from reward_server.coordination.lab import Plan
 from reward_server.coordination.scopes import USUAL, Scope
@@ -21,7 +22,7 @@ from reward_server.ids import IdPrefix
 from reward_server.store.records import KeyRow
 from trainer_client.wire import AuditList, CreateKeyRequest, KeyList, KeyResponse, NewKeyResponse
 
-router = APIRouter(prefix=API_PREFIX, tags=["operators"])
+router = Router(prefix=API_PREFIX, tags=["operators"])
 _OPERATE = (Scope.OPERATE,)
 
 

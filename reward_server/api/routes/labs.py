@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import Field
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, actor_of, answer, body_as, services_of
 from reward_server.api.operation import Operation, operation
 from reward_server.api.query import QueryModel
+from reward_server.api.router import Router
 from reward_server.clock import to_iso
 from reward_server.coordination.scopes import ANY, Scope
 from reward_server.store.records import LabRow, Limits
@@ -25,7 +26,7 @@ from trainer_client.wire import (
     UsageResponse,
 )
 
-router = APIRouter(prefix=API_PREFIX, tags=["operators"])
+router = Router(prefix=API_PREFIX, tags=["operators"])
 _OPERATE = (Scope.OPERATE,)
 _NANO = 1_000_000_000
 _MEGA = 1_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import BaseModel
 
 from reward_server.api.context import address_of, answer, services_of
@@ -10,11 +10,12 @@ from reward_server.api.credentials import key_of
 from reward_server.api.errors import envelope, json_response, status_of
 from reward_server.api.operation import Operation, operation
 from reward_server.api.readiness import OK, REDIS
+from reward_server.api.router import Router
 from reward_server.coordination.scopes import NOBODY, Scope
 from reward_server.errors import FieldProblem, NotReady
 from reward_server.telemetry.metrics import CONTENT_TYPE
 
-router = APIRouter(tags=["operations"])
+router = Router(tags=["operations"])
 
 
 class Health(BaseModel):

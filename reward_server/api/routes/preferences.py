@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, AwareDatetime, Field
 
@@ -16,6 +16,7 @@ from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageLimit, plain_text
 from reward_server.api.query import QueryModel
+from reward_server.api.router import Router
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
@@ -34,7 +35,7 @@ from trainer_client.wire import (
 )
 
 JSON_LINES = "application/jsonl"
-router = APIRouter(prefix=API_PREFIX, tags=["preferences"])
+router = Router(prefix=API_PREFIX, tags=["preferences"])
 CollectionSlug = Annotated[str, AfterValidator(plain_text)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from reward_server.api import examples
 from reward_server.api.body import CONVERSATIONS
@@ -17,11 +17,12 @@ from reward_server.api.context import (
     within,
 )
 from reward_server.api.operation import Operation, operation
+from reward_server.api.router import Router
 from reward_server.coordination.scopes import Scope
 from reward_server.scoring.weight import weight_of_all
 from trainer_client.wire import RankRequest, RankResponse
 
-router = APIRouter(prefix=API_PREFIX, tags=["evaluation"])
+router = Router(prefix=API_PREFIX, tags=["evaluation"])
 
 
 @router.post("/rank")

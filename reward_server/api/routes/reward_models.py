@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, services_of
 from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageQuery, Pager
+from reward_server.api.router import Router
 from reward_server.coordination.scopes import ANY, Scope
 from reward_server.reward_models.artefact import Card
 from reward_server.reward_models.summary import model_summary
 from trainer_client.wire import RewardModelList, RewardModelResponse
 
-router = APIRouter(prefix=API_PREFIX, tags=["learned models"])
+router = Router(prefix=API_PREFIX, tags=["learned models"])
 
 
 @router.get("/reward-models")

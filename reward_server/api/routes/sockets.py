@@ -13,13 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastapi import APIRouter, WebSocket
+from fastapi import WebSocket
 from pydantic_core import from_json, to_json
 from starlette.websockets import WebSocketDisconnect
 
 from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
 from reward_server.api.context import API_PREFIX, Body, Services, services_of, within
 from reward_server.api.errors import error_response
+from reward_server.api.router import Router
 from reward_server.api.socket_access import BUSY, admitted, knock, leave_trace, turn_away
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
@@ -29,7 +30,7 @@ from reward_server.scoring.weight import weight
 from reward_server.telemetry.logs import get_logger
 from trainer_client.wire import CreateEpisodeRequest, TurnRequest
 
-router = APIRouter(prefix=API_PREFIX)
+router = Router(prefix=API_PREFIX)
 PATH = f"{API_PREFIX}/episodes/ws"
 AT_ONCE = 64
 """Operations of one socket in work; what comes beyond waits unread."""

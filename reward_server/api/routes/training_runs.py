@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 from pydantic_core import to_json
@@ -21,6 +21,7 @@ from reward_server.api.cursor import CursorCodec, Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import after_of
 from reward_server.api.query import QueryModel
+from reward_server.api.router import Router
 from reward_server.api.routes.files import PagedQuery
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
@@ -37,7 +38,7 @@ from trainer_client.wire import (
     TrainingRunResponse,
 )
 
-router = APIRouter(prefix=API_PREFIX, tags=["training runs"])
+router = Router(prefix=API_PREFIX, tags=["training runs"])
 RunId = Annotated[str, Path(description="`run_…`")]
 START = (Scope.OPERATE,)
 LOOK = (Scope.TRAIN, Scope.OPERATE)

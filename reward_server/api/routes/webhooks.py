@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import Path, Query, Request, Response
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of
@@ -12,6 +12,7 @@ from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageLimit, PageQuery, Pager
 from reward_server.api.query import QueryModel
+from reward_server.api.router import Router
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.store.records import PageEnd
@@ -25,7 +26,7 @@ from trainer_client.wire import (
     WebhookResponse,
 )
 
-router = APIRouter(prefix=API_PREFIX, tags=["webhooks"])
+router = Router(prefix=API_PREFIX, tags=["webhooks"])
 WebhookId = Annotated[str, Path(description="`wh_…`")]
 MessageId = Annotated[str, Path(description="`msg_…`")]
 SCOPES = (Scope.SCORE,)
