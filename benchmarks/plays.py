@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,13 +57,19 @@ def all_scenarios(library: Library) -> Iterator[SealedScenario]:
         yield library.vault.open(collection, slug)
 
 
-def bases(scenario: SealedScenario, reader: Reader, natural: NaturalAgents | None = None) -> list[Base]:
-    """The oracle's conversation and its first half; those of the natural agents, where there are some."""
+def bases(
+    scenario: SealedScenario,
+    reader: Reader,
+    natural: NaturalAgents | None = None,
+    agents: Collection[str] | None = None,
+) -> list[Base]:
+    """The oracle's conversation and its first half, and those of the natural agents; all of them, or of some agents."""
     oracle = scenario.secrets.exam.oracle
     scripts = {"oracle": oracle, "half": oracle[: max(2, len(oracle) // 2)]}
     if natural is not None:
         scripts |= {"excellent": natural.excellent, "ok": natural.ok, "poor": natural.poor}
-    return [played(scenario, name, script, reader) for name, script in scripts.items()]
+    chosen = scripts if agents is None else [name for name in scripts if name in agents]
+    return [played(scenario, name, scripts[name], reader) for name in chosen]
 
 
 def request_of(scorer: Scorer, scenario: SealedScenario, talk: Talk, config: RewardConfig) -> ScoreRequest:

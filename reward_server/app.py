@@ -152,6 +152,7 @@ async def _begin_chores(
     """What goes on beside the requests."""
     settings, ports, metrics, store = given.settings, given.ports, given.metrics, ground.store
     await own(stack, ground.usage.watch())
+    await own(stack, ground.key_uses.watch())
     await own(stack, purge(store, ports.clock, ground.tenants, settings))
     await own(stack, loop_lag.watch())
     loop = asyncio.get_running_loop()

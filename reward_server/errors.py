@@ -283,7 +283,7 @@ class RewardModelNotFound(NotFound):
     """Unknown id of a reward model."""
 
     code = "reward_model_not_found"
-    default_message = "There is no such reward model; ./labs reward-model list shows all models."
+    default_message = "There is no such reward model; GET /api/v1/reward-models lists those of this lab."
 
 
 class CalibrationNotFound(NotFound):

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")])
 COMMANDS = (
     "serve|doctor|top|migrate|backup|restore|evaluate|agents|leaderboard|calibrate|keys|judges|preferences|scenarios"
-    "|score|reward-model"
+    "|score|store|reward-model"
 )
 BARE = re.compile(rf"(?<![./\w-])(?<!--rm )labs (?:{COMMANDS})\b")
 """`labs` alone; in a container, where the service is called that, it stands after `run --rm`."""

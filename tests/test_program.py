@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reward_server.api.errors import error_response
-from reward_server.errors import LabsError, RewardModelNotFound
+from reward_server.errors import LabNotFound, LabsError, RewardModelNotFound
 from reward_server.evaluations.documents import failed_item
 
 
@@ -16,8 +16,8 @@ def test_what_the_api_answers_names_the_command_of_this_server(
     started_as: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", [started_as, "serve"])
-    body = error_response("req_a", RewardModelNotFound()).body.decode()
-    assert f"; {name} reward-model list shows" in body
+    body = error_response("req_a", LabNotFound()).body.decode()
+    assert f"; {name} tenants list shows" in body
     item = failed_item("a", RewardModelNotFound("Fit another one with ./labs calibrate."))
     assert item["message"] == f"Fit another one with {name} calibrate."
     assert str(LabsError("./labs serve starts one")) == f"{name} serve starts one"

@@ -242,10 +242,13 @@ def list_episodes(
     limit: int | None = None,
     cursor: str | None = None,
     collection_slug: str | None = None,
+    scenario_slug: str | None = None,
     status: str | None = None,
 ) -> Call[EpisodeList]:
     """GET /episodes."""
-    query = query_of(limit=limit, cursor=cursor, collection_slug=collection_slug, status=status)
+    query = query_of(
+        limit=limit, cursor=cursor, collection_slug=collection_slug, scenario_slug=scenario_slug, status=status
+    )
     return Call("GET", "/episodes", EpisodeList, query=query)
 
 

@@ -312,10 +312,13 @@ class LabsClient:
         limit: int | None = None,
         cursor: str | None = None,
         collection_slug: str | None = None,
+        scenario_slug: str | None = None,
         status: str | None = None,
     ) -> Page[EpisodeResponse]:
         """This lab's episodes, newest first: all of them to go over, or page by page of at most `limit`."""
-        call = calls.list_episodes(limit=limit, cursor=cursor, collection_slug=collection_slug, status=status)
+        call = calls.list_episodes(
+            limit=limit, cursor=cursor, collection_slug=collection_slug, scenario_slug=scenario_slug, status=status
+        )
         return Page[EpisodeResponse].of(self._send, call)
 
     def delete_episode(self, episode_id: str) -> EpisodeResponse:

@@ -13,6 +13,7 @@ from reward_server.coordination.actor import Actor
 from reward_server.coordination.audit import AuditLog
 from reward_server.coordination.failed_keys import FailedKeys, LocalFailedKeys
 from reward_server.coordination.key_ring import KeyRing
+from reward_server.coordination.key_uses import KeyUses
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
 from reward_server.coordination.rate_limiter import Decision, RateLimiter
 from reward_server.coordination.tokens import Tokens
@@ -42,6 +43,7 @@ class Gatekeeper:
         tokens: Tokens | None = None,
         audit: AuditLog | None = None,
         failed: FailedKeys | None = None,
+        uses: KeyUses | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._keys = keys
@@ -50,6 +52,7 @@ class Gatekeeper:
         self._open = open_access
         self._audit = audit
         self._failed = failed or LocalFailedKeys()
+        self._uses = uses
         self._monotonic = monotonic
         self._checked = monotonic()
 
@@ -84,7 +87,10 @@ class Gatekeeper:
         # No key has a full stop, and every token has two.
         if self._tokens is not None and "." in key:
             return await self._tokens.verify(key)
-        return await self._keys.verify(key)
+        lab = await self._keys.verify(key)
+        if lab is not None and self._uses is not None:
+            self._uses.note(lab.key_id)
+        return lab
 
     async def _is_open(self) -> bool:
         """Development mode ends for good as soon as a key exists, also one made by another process."""

@@ -9,23 +9,15 @@ import base64
 import binascii
 import hashlib
 import hmac
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from reward_server.errors import InvalidCursor
+from reward_server.store.records import PageEnd
 
 _MAC_BYTES = 12
 _MAX_CHARACTERS = 256
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
-    """The last entry of a page: the next page begins after it."""
-
-    created_at: datetime
-    id: str
 
 
 class CursorCodec:
@@ -35,12 +27,12 @@ class CursorCodec:
         # A key of its own, so that a cursor can never stand in for anything else the secret signs.
         self._key = hmac.digest(secret, b"labs list cursor", hashlib.sha256)
 
-    def write(self, lab_id: str, position: Position) -> str:
+    def write(self, lab_id: str, position: PageEnd) -> str:
         """The cursor that continues after `position`."""
         payload = f"{(position.created_at - _EPOCH) // _MICROSECOND}:{position.id}".encode()
         return base64.urlsafe_b64encode(self._mac(lab_id, payload) + payload).rstrip(b"=").decode()
 
-    def read(self, lab_id: str, cursor: str, *prefixes: str) -> Position:
+    def read(self, lab_id: str, cursor: str, *prefixes: str) -> PageEnd:
         """The position in a cursor; `InvalidCursor` for all that `write` did not return for ids of those kinds."""
         if len(cursor) > _MAX_CHARACTERS:
             raise InvalidCursor
@@ -52,7 +44,7 @@ class CursorCodec:
         if not hmac.compare_digest(mac, self._mac(lab_id, payload)):
             raise InvalidCursor
         microseconds, _, entry_id = payload.decode().partition(":")
-        position = Position(_EPOCH + int(microseconds) * _MICROSECOND, entry_id)
+        position = PageEnd(_EPOCH + int(microseconds) * _MICROSECOND, entry_id)
         # base64 has several spellings of the last bits; only the one that was given out counts.
         known = entry_id.startswith(tuple(f"{prefix}_" for prefix in prefixes))
         if not known or self.write(lab_id, position) != cursor:

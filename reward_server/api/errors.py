@@ -1,6 +1,6 @@
 """Maps what went wrong to a status and the error envelope; the only place where both are known.
 
-The envelope is `{"message", "data": {"request_id", "code", "errors"?}}`. It never repeats what the
+The envelope is `{"message", "data": {"request_id", "code", "retry_after_s"?, "errors"?}}`. It never repeats what the
 caller sent: of a validation error only the place, the kind of problem and the size of what was sent go out.
 """
 
@@ -60,9 +60,18 @@ def status_of(error: LabsError) -> int:
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
 
 
-def envelope(request_id: str, message: str, code: str, problems: Iterable[FieldProblem] = ()) -> bytes:
+def wait_of(error: LabsError) -> int | None:
+    """After how many seconds the same request may work; None where nobody knows, or where waiting is of no use."""
+    return error.retry_after_s if isinstance(error, RateLimited | Unavailable | JudgeFailed) else None
+
+
+def envelope(
+    request_id: str, message: str, code: str, problems: Iterable[FieldProblem] = (), retry_after_s: int | None = None
+) -> bytes:
     """The body of an error response."""
     data: dict[str, Any] = {"request_id": request_id, "code": code}
+    if retry_after_s is not None:
+        data["retry_after_s"] = retry_after_s
     errors = [{"loc": list(problem.loc), "msg": problem.msg} for problem in problems]
     if errors:
         data["errors"] = errors
@@ -72,9 +81,9 @@ def envelope(request_id: str, message: str, code: str, problems: Iterable[FieldP
 def error_response(request_id: str, error: LabsError) -> Response:
     """The response to one of our own errors."""
     status = status_of(error)
-    headers = {}
-    if isinstance(error, RateLimited | Unavailable | JudgeFailed) and error.retry_after_s is not None:
-        headers["Retry-After"] = str(error.retry_after_s)
+    headers, wait_s = {}, wait_of(error)
+    if wait_s is not None:
+        headers["Retry-After"] = str(wait_s)
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, BodyTooSlow):
@@ -82,7 +91,7 @@ def error_response(request_id: str, error: LabsError) -> Response:
     problems = error.errors if isinstance(error, InvalidRequest) else ()
     # A defect's own message may hold anything; the caller gets the fixed one of the class.
     message = LabsError.default_message if status == 500 else error.message
-    return json_response(envelope(request_id, message, error.code, problems), status, headers)
+    return json_response(envelope(request_id, message, error.code, problems, wait_s), status, headers)
 
 
 def json_response(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

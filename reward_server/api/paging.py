@@ -1,20 +1,16 @@
-"""Pages of a list that is at hand as a whole, with the cursors of `api.cursor`.
-
-Without a limit the whole list is one page: so it was before there were pages, and such lists are short.
-"""
+"""Pages of lists with the cursors of `api.cursor`: of lists at hand as a whole, and of those read page by page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator, Field
 
 from reward_server.api.context import Body
-from reward_server.api.cursor import CursorCodec, Position
+from reward_server.api.cursor import CursorCodec
 from reward_server.api.query import QueryModel
-from reward_server.store.records import EpisodeCursor
+from reward_server.store.records import PageEnd
 
 T = TypeVar("T")
 
@@ -40,38 +36,50 @@ PageLimit = Annotated[int, Field(ge=1, le=100), BeforeValidator(_digits)]
 
 
 class PageQuery(QueryModel):
-    """Query of such a list."""
+    """Query of a list that is at hand as a whole.
+
+    Without a limit the whole list is one page: so it was before there were pages, and such lists are short.
+    """
 
     limit: PageLimit | None = Field(default=None, description="Entries per page; without it, all that follow.")
     cursor: str | None = Field(default=None, description="`next_cursor` of the page before.")
 
 
-@dataclass(frozen=True)
+class PagedQuery(QueryModel):
+    """Query of a list that is read page by page."""
+
+    limit: PageLimit = 20
+    cursor: str | None = None
+
+
 class Pager:
-    """The cursors of one list and one lab."""
+    """The pages of one list for one lab."""
 
-    cursors: CursorCodec
-    lab_id: str
-    prefix: str
-    """What ids of the list begin with."""
+    def __init__(self, cursors: CursorCodec, lab_id: str, *prefixes: str) -> None:
+        """`prefixes`: what ids of the list begin with."""
+        self._cursors = cursors
+        self._lab_id = lab_id
+        self._prefixes = prefixes
 
-    def page(self, entries: Sequence[T], query: PageQuery, position: Callable[[T], Position]) -> tuple[list[T], Body]:
-        """The entries of a page, and `next_cursor` where there is another one; entries are the newest first.
+    def after(self, cursor: str | None) -> PageEnd | None:
+        """Where a page begins.
 
         Raises:
             InvalidCursor: the cursor is not one of this list and lab.
         """
-        after = None if query.cursor is None else self.cursors.read(self.lab_id, query.cursor, self.prefix)
-        rest = [entry for entry in entries if after is None or position(entry) < after]
-        shown = rest[: query.limit]
-        if len(shown) == len(rest):
-            return shown, {}
-        return shown, {"next_cursor": self.cursors.write(self.lab_id, position(shown[-1]))}
+        return None if cursor is None else self._cursors.read(self._lab_id, cursor, *self._prefixes)
 
+    def following(self, end: PageEnd | None) -> Body:
+        """`next_cursor`, where a page has an end that others follow."""
+        return {} if end is None else {"next_cursor": self._cursors.write(self._lab_id, end)}
 
-def after_of(cursors: CursorCodec, lab_id: str, cursor: str | None, prefix: str) -> EpisodeCursor | None:
-    """Where a page of a list in the store begins; `InvalidCursor` for one that is not of this list and lab."""
-    if cursor is None:
-        return None
-    position = cursors.read(lab_id, cursor, prefix)
-    return EpisodeCursor(created_at=position.created_at, episode_id=position.id)
+    def shown(self, rows: Sequence[T], limit: int | None, end_of: Callable[[T], PageEnd]) -> tuple[list[T], Body]:
+        """The rows of a page, and `next_cursor` if there are more of them than the limit."""
+        page = list(rows[:limit])
+        return page, self.following(end_of(page[-1]) if len(page) < len(rows) else None)
+
+    def page(self, entries: Sequence[T], query: PageQuery, end_of: Callable[[T], PageEnd]) -> tuple[list[T], Body]:
+        """The same of a whole list, the newest first; raises as `after` does."""
+        after = self.after(query.cursor)
+        rest = [entry for entry in entries if after is None or end_of(entry) < after]
+        return self.shown(rest, query.limit, end_of)

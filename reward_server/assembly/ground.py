@@ -12,6 +12,7 @@ from reward_server.assembly.ports import Ports
 from reward_server.coordination.audit import AuditLog
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
+from reward_server.coordination.key_uses import KeyUses
 from reward_server.coordination.pepper import pepper_of
 from reward_server.coordination.shared import Shared
 from reward_server.coordination.tenants import Tenants
@@ -46,6 +47,7 @@ class Ground:
     open_access: bool
     tenants: Tenants
     usage: UsageMeter
+    key_uses: KeyUses
     audit: AuditLog
     outliving: Outliving
     idempotency: Idempotency
@@ -62,6 +64,8 @@ async def ground_of(stack: AsyncExitStack, given: Given) -> Ground:
     outliving = Outliving(settings.batch_deadline_s)
     usage = UsageMeter(store, clock)
     stack.push_async_callback(usage.flush)
+    key_uses = KeyUses(store, clock)
+    stack.push_async_callback(key_uses.flush)
     return Ground(
         store=store,
         pepper=pepper,
@@ -70,6 +74,7 @@ async def ground_of(stack: AsyncExitStack, given: Given) -> Ground:
         open_access=open_access,
         tenants=Tenants(store, clock, shared.events, settings.folders_of),
         usage=usage,
+        key_uses=key_uses,
         audit=AuditLog(store, clock),
         outliving=outliving,
         idempotency=Idempotency(store, clock, outliving, shared.locks),

@@ -93,6 +93,7 @@ async def services_of(
             tokens=tokens_of(settings, store, clock),
             audit=ground.audit,
             failed=ground.shared.failed_keys,
+            uses=ground.key_uses,
         ),
         cursors=CursorCodec(ground.pepper),
         episodes=episodes,

@@ -21,7 +21,8 @@ def backup(
 ) -> None:
     """Back up the database, pepper, models and calibrations to one file. The server can keep running.
 
-    The file contains the secret of the API keys and all conversations: keep it as safe as the server.
+    The file contains the secret of the API keys and all conversations: keep it as safe as the server. Folders of
+    training runs are not in it.
     """
     from reward_server.jobs.backup.run import back_up
 
@@ -29,6 +30,12 @@ def backup(
         raise ConfigurationError(f"{archive} exists: choose another file")
     done = asyncio.run(back_up(load_settings({"data": data}), archive))
     typer.echo(f"{archive}: {done.engine} at revision {done.revision}, {done.files} files, {done.size_bytes:,} bytes")
+    if done.runs_left_out:
+        folder = load_settings({"data": data}).runs
+        typer.echo(
+            f"Checkpoints and policies of {done.runs_left_out} training runs are not in it: copy {folder} yourself.",
+            err=True,
+        )
 
 
 def restore(

@@ -14,7 +14,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from reward_server.api.context import ADMITTED
-from reward_server.api.errors import envelope
+from reward_server.api.errors import envelope, wait_of
 from reward_server.api.routes import sockets
 from reward_server.cli.connections import Connections
 from reward_server.cli.deaf_parser import DeafParser
@@ -148,8 +148,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _refuse(self, status: int, error: LabsError) -> None:
         request_id = new_request_id()
-        body = envelope(request_id, error.message, error.code)
-        retry = f"retry-after: {error.retry_after_s}\r\n" if isinstance(error, Overloaded) else ""
+        wait_s = wait_of(error)
+        body = envelope(request_id, error.message, error.code, retry_after_s=wait_s)
+        retry = "" if wait_s is None else f"retry-after: {wait_s}\r\n"
         head = (
             f"content-type: application/json\r\ncontent-length: {len(body)}\r\n{retry}"
             f"x-request-id: {request_id}\r\nconnection: close\r\n\r\n"

@@ -115,6 +115,8 @@ def _line(row: KeyRow) -> str:
         parts.append(f"concurrency={row.concurrency}")
     parts.append(f"scopes={','.join(row.scopes)}")
     parts.append(f"created={row.created_at:%Y-%m-%dT%H:%MZ}")
+    if row.last_used_at is not None:
+        parts.append(f"used={row.last_used_at:%Y-%m-%dT%H:%MZ}")
     if row.expires_at is not None:
         parts.append(f"expires={row.expires_at:%Y-%m-%dT%H:%MZ}")
     if row.revoked_at is not None:

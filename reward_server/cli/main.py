@@ -31,6 +31,7 @@ from reward_server.cli import (
     scenarios,
     score,
     serve,
+    store,
     tenants,
     top,
     worker,
@@ -70,6 +71,7 @@ app.add_typer(runs.app, name="runs")
 app.command("leaderboard")(agents.leaderboard)
 app.add_typer(judges.app, name="judges")
 app.add_typer(preferences.app, name="preferences")
+app.add_typer(store.app, name="store")
 app.add_typer(scenarios.app, name="scenarios")
 app.add_typer(reward_model.app, name="reward-model")
 app.add_typer(reader.app, name="reader")

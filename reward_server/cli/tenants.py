@@ -86,6 +86,7 @@ def delete_data(
 
     Its keys, its usage and the audit log stay.
     """
+    with_store(data, lambda store: _tenants(store).get(lab))  # before the question: a misspelt lab is none
     if not yes:
         typer.confirm(f"Permanently delete all conversations, reward models and calibrations of {lab}?", abort=True)
     from reward_server.settings import load_settings

@@ -138,11 +138,9 @@ CHAT_RESPONSE: Example = {
     "labs": {"episode_id": "ep_k3vmqz5x7yd2w4tnb6rj8fh2", "turn": 1, "episode_complete": False},
     "request_id": _REQUEST_ID,
 }
-MODELS: Example = {
-    "object": "list",
-    "data": [{"id": "persona:front-desk/lost-key", "object": "model", "created": 0, "owned_by": "labs"}],
-    "request_id": _REQUEST_ID,
-}
+_MODEL: Example = {"id": "persona:front-desk/lost-key", "object": "model", "created": 0, "owned_by": "labs"}
+MODELS: Example = {"object": "list", "data": [_MODEL], "request_id": _REQUEST_ID}
+MODEL: Example = {**_MODEL, "request_id": _REQUEST_ID}
 _SPOKEN = '[{"role": "user", "content": "I have lost my key."}, {"role": "assistant", "content": "Where?"}]'
 _USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 _POOL: Example = {"object": "list", "created": 1767254400, "model": "judge:front-desk/lost-key", "usage": _USAGE}

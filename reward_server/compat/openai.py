@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import Request, Response
+from fastapi import Path, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import ConfigDict, Field, JsonValue
 from pydantic_core import to_json
@@ -30,7 +30,7 @@ from reward_server.compat import examples
 from reward_server.compat.scoring import scored
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import ANY, Scope
-from reward_server.errors import FieldProblem, HistoryMismatch, InvalidRequest
+from reward_server.errors import FieldProblem, HistoryMismatch, InvalidRequest, NotFound
 from reward_server.scoring.weight import weight
 from trainer_client.wire import (
     CreateEpisodeRequest,
@@ -46,7 +46,17 @@ from trainer_client.wire.base import Messages
 router = Router(prefix="/v1", tags=["doors"])
 PERSONA, JUDGE = "persona", "judge"
 STREAM = "text/event-stream"
+ModelName = Annotated[str, Path(description="`persona:collection/scenario` or `judge:collection/scenario`")]
 HOW = f"Must be `{PERSONA}:collection/scenario` or `{JUDGE}:collection/scenario`; GET /v1/models lists them."
+
+
+class StreamOptions(RequestModel):
+    """What a stream has besides the completion."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+    include_usage: bool = False
+    """Whether the last chunk before the end says the tokens used."""
 
 
 class ChatRequest(RequestModel):
@@ -58,6 +68,8 @@ class ChatRequest(RequestModel):
     messages: Annotated[Messages, Field(min_length=1, max_length=512)]
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True)] | None = None
     stream: bool = False
+    stream_options: StreamOptions | None = None
+    """For streams only."""
     n: Literal[1] | None = None
     metadata: dict[str, JsonValue] | None = None
     """`episode_id` of an answer before goes on with that episode."""
@@ -110,6 +122,12 @@ class ModelList(ResponseModel):
     request_id: str
 
 
+class FoundModel(Model):
+    """A model that was asked for."""
+
+    request_id: str
+
+
 @router.get("/models")
 @operation(Operation(ModelList, scopes=ANY, response_example=examples.MODELS))
 async def openai_models(request: Request, lab: Caller) -> Response:
@@ -122,8 +140,19 @@ async def openai_models(request: Request, lab: Caller) -> Response:
         for scenario in found.scenarios
         for kind in (PERSONA, JUDGE)
     ]
-    models = [{"id": name, "object": "model", "created": 0, "owned_by": "labs"} for name in names]
-    return answer(request, {"object": "list", "data": models})
+    return answer(request, {"object": "list", "data": [_model(name) for name in names]})
+
+
+@router.get("/models/{model:path}")
+@operation(Operation(FoundModel, scopes=ANY, errors=(403, 404), response_example=examples.MODEL))
+async def openai_model(request: Request, lab: Caller, model: ModelName) -> Response:
+    """One of these models."""
+    try:
+        _, collection, scenario = _named(model)
+    except InvalidRequest:
+        raise NotFound("There is no such model; GET /v1/models lists the models of this key.") from None
+    scenario_for(lab, services_of(request).catalog, collection, scenario)
+    return answer(request, _model(model))
 
 
 @router.post("/chat/completions")
@@ -163,8 +192,13 @@ async def openai_chat_completion(request: Request, lab: Caller) -> Response:
     if told is not None:
         body["labs"] = told
     if chat.stream:
-        return StreamingResponse(_events(body, text), media_type=STREAM)
+        with_usage = chat.stream_options is not None and chat.stream_options.include_usage
+        return StreamingResponse(_events(body, text, with_usage=with_usage), media_type=STREAM)
     return answer(request, body)
+
+
+def _model(name: str) -> Body:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "labs"}
 
 
 def _named(model: str) -> tuple[str, str, str]:
@@ -236,8 +270,8 @@ def _part(key: str, name: str) -> str:
     return hashlib.blake2b(f"{key}/{name}".encode(), digest_size=24).hexdigest()
 
 
-def _events(body: Body, text: str) -> Iterator[bytes]:
-    """The completion as OpenAI streams one: role, content, end."""
+def _events(body: Body, text: str, *, with_usage: bool) -> Iterator[bytes]:
+    """The completion as OpenAI streams one: role, content, end, and the usage if it was asked for."""
     head: dict[str, Any] = {name: body[name] for name in ("id", "created", "model")}
     head["object"] = "chat.completion.chunk"
     deltas: tuple[tuple[Body, str | None], ...] = (
@@ -247,7 +281,11 @@ def _events(body: Body, text: str) -> Iterator[bytes]:
     )
     for delta, reason in deltas:
         chunk = {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+        if with_usage:
+            chunk["usage"] = None  # it comes in a chunk of its own
         if reason is not None and "labs" in body:
             chunk["labs"] = body["labs"]
         yield b"data: " + to_json(chunk) + b"\n\n"
+    if with_usage:
+        yield b"data: " + to_json({**head, "choices": [], "usage": body["usage"]}) + b"\n\n"
     yield b"data: [DONE]\n\n"

@@ -158,13 +158,24 @@ class KeyRing:
         await self._events.tell(KEY_CHANGED, key_id)
         return row
 
+    async def forget(self, key_id: str, by: Actor = COMMAND_LINE) -> None:
+        """End a key as `revoke` does, and drop it from the list; the audit log keeps that there was one."""
+        async with self._store.transaction() as work:
+            row = await work.keys.get(key_id)
+            if row is None:
+                return
+            await work.keys.delete(key_id)
+            if row.revoked_at is None:
+                await work.audit.add(by.did(self._clock.now(), "key.revoked", f"{key_id} of {row.lab_id}"))
+        await self._events.tell(KEY_CHANGED, key_id)
+
     async def list(self) -> list[KeyRow]:
         """All keys, oldest first, revoked ones included."""
         async with self._store.reading() as work:
             return await work.keys.list()
 
     async def is_empty(self) -> bool:
-        """Whether no key was ever made."""
+        """Whether there is no key, not even a revoked one."""
         async with self._store.reading() as work:
             return await work.keys.count() == 0
 

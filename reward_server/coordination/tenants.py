@@ -16,7 +16,8 @@ from reward_server.coordination.events import DATA_DELETED, LAB_CHANGED, Events,
 from reward_server.coordination.key_ring import require_lab_id
 from reward_server.errors import Conflict, LabNotFound
 from reward_server.store.records import LabRow, Limits
-from reward_server.store.store import Store
+from reward_server.store.store import Store, UnitOfWork
+from scenarios.spelling import meant
 
 _LEARNED = (("reward_model", "rm_*"), ("calibration", "cal_*.json"))
 """What is counted of a lab's files."""
@@ -56,7 +57,7 @@ class Tenants:
         async with self._store.transaction() as work:
             row = await work.labs.get(lab_id)
             if row is None:
-                raise LabNotFound
+                raise await _unknown(work, lab_id)
             row = replace(row, name=row.name if name is None else name, limits=limits or row.limits)
             await work.labs.change(row)
             await work.audit.add(by.did(self._clock.now(), "lab.changed", lab_id))
@@ -64,11 +65,11 @@ class Tenants:
         return row
 
     async def get(self, lab_id: str) -> LabRow:
-        """The lab; `LabNotFound` if there is none."""
+        """The lab; `LabNotFound`, which names one that is near, if there is none."""
         async with self._store.reading() as work:
             row = await work.labs.get(lab_id)
-        if row is None:
-            raise LabNotFound
+            if row is None:
+                raise await _unknown(work, lab_id)
         return row
 
     async def list(self) -> list[LabRow]:
@@ -99,6 +100,11 @@ class Tenants:
                     expired[row.lab_id] = sum(deleted.values())
                     await self._events.tell(DATA_DELETED, row.lab_id)
         return expired
+
+
+async def _unknown(work: UnitOfWork, lab_id: str) -> LabNotFound:
+    known = [row.lab_id for row in await work.labs.list()]
+    return LabNotFound(LabNotFound.default_message + meant(lab_id, known))
 
 
 def _forgotten(folders: Sequence[Path]) -> dict[str, int]:

@@ -11,6 +11,7 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
@@ -109,9 +110,12 @@ class EpisodeBatches(EpisodeService):
     async def create_many(self, lab: Lab, request: BatchEpisodesRequest, key: str | None) -> Body:
         """Begin a group of episodes: all of them, or none."""
         wanted = _wanted(request)
-        for each in wanted:
-            check_config(each.config or EpisodeConfig(), scenario_for(lab, self._catalog, *_where(each)))
-            self._scorer.check(each.reward_config)
+        for index, each in enumerate(wanted):
+            try:
+                check_config(each.config or EpisodeConfig(), scenario_for(lab, self._catalog, *_where(each)))
+                self._scorer.check(each.reward_config)
+            except LabsError as error:
+                raise error if request.items is None else _of_item(error, index) from None
         work = partial(self._create_many, lab, wanted, shared=request.items is None)
         return await self._idempotency.answer(lab, key, lambda: ("batch/episodes", request.model_dump()), work)
 
@@ -335,6 +339,16 @@ def _content(items: Sequence[TurnEntry]) -> object:
 
 def _where(request: CreateEpisodeRequest) -> tuple[str, str]:
     return request.collection_slug, request.scenario_slug
+
+
+def _of_item(error: LabsError, index: int) -> LabsError:
+    """The same error, which says the item it is of."""
+    told = copy(error)
+    if isinstance(told, InvalidRequest) and told.errors:
+        told.errors = tuple(FieldProblem(("items", index, *each.loc), each.msg) for each in told.errors)
+    else:
+        told.message = f"items.{index}: {error.message}"
+    return told
 
 
 def _wanted(request: BatchEpisodesRequest) -> list[CreateEpisodeRequest]:

@@ -40,7 +40,7 @@ from reward_server.errors import (
 from reward_server.ids import IdPrefix, is_id, new_episode_id
 from reward_server.scoring.tool_results import tool_results
 from reward_server.scoring.transcript import IGNORED_ROLES, PARTIES, valid_tool_ids
-from reward_server.store.records import EpisodeCursor, EpisodeRow, EpisodeStatus, TurnRow
+from reward_server.store.records import EpisodeRow, EpisodeStatus, PageEnd, TurnRow
 from reward_server.store.store import Store, UnitOfWork
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Catalog, PublicScenario
@@ -55,7 +55,7 @@ class Page:
     """Some of a lab's episodes, newest first."""
 
     bodies: list[Body]
-    next: EpisodeCursor | None
+    next: PageEnd | None
 
 
 class EpisodeService:
@@ -297,8 +297,9 @@ class EpisodeService:
         lab: Lab,
         *,
         limit: int,
-        after: EpisodeCursor | None,
+        after: PageEnd | None,
         collection: str | None,
+        scenario: str | None,
         status: EpisodeStatus | None,
     ) -> Page:
         """The lab's episodes, newest first."""
@@ -306,14 +307,20 @@ class EpisodeService:
         async with self._store.reading() as unit:
             # One more than asked for tells whether there is a next page.
             rows = await unit.episodes.page(
-                lab.lab_id, limit + 1, now=now, after=after, collections=_asked_for(lab, collection), status=status
+                lab.lab_id,
+                limit + 1,
+                now=now,
+                after=after,
+                collections=_asked_for(lab, collection),
+                scenario=scenario,
+                status=status,
             )
             shown = rows[:limit]
             turns = await unit.episodes.turns_of(lab.lab_id, [row.episode_id for row in shown])
         version = self._scorer.scoring_version
         bodies = [for_key(lab, documents.transcript(row, turns[row.episode_id], now, version)) for row in shown]
         last = rows[limit - 1] if len(rows) > limit else None
-        following = EpisodeCursor(created_at=last.created_at, episode_id=last.episode_id) if last else None
+        following = PageEnd(last.created_at, last.episode_id) if last else None
         return Page(bodies, following)
 
     async def end(self, lab: Lab, episode_id: str) -> Body:

@@ -63,9 +63,8 @@ class Registry:
         """A model, verified; `RewardModelNotFound`, or `UnusableModel` where its files are damaged."""
         if not self.has(model_id):
             known = (card.id for card in self.cards())
-            told = RewardModelNotFound.default_message
-            if _ID.fullmatch(model_id):
-                told = f"There is no reward model {model_id}; ./labs reward-model list shows all models."
+            named = f"reward model {model_id}" if _ID.fullmatch(model_id) else "such reward model"
+            told = f"There is no {named}; ./labs reward-model list shows all models."
             raise RewardModelNotFound(told + meant(model_id, known, OF_IDS))
         return artefact.read(self.folder / model_id)
 

@@ -19,6 +19,7 @@ from reward_server.reward_models.fitness import unfit
 from reward_server.reward_models.registry import Registry
 from reward_server.reward_models.serving import ActiveRewardModel, Featurise
 from reward_server.telemetry.logs import get_logger
+from scenarios.spelling import OF_IDS, meant
 
 log = get_logger(__name__)
 
@@ -155,6 +156,9 @@ class RewardModelService:
     def _open(self, registry: Registry, model_id: str) -> Artefact:
         try:
             return registry.open(model_id)
+        except RewardModelNotFound:
+            known = (card.id for card, _ in self._all())
+            raise RewardModelNotFound(RewardModelNotFound.default_message + meant(model_id, known, OF_IDS)) from None
         except UnusableModel:
             log.warning("reward_model_damaged", model=model_id)
             raise Conflict("This reward model is damaged.") from None

@@ -12,7 +12,6 @@ from reward_server.store.mapping import values_of
 from reward_server.store.pages import is_after
 from reward_server.store.records import (
     EPISODE_LIFETIME,
-    EpisodeCursor,
     EpisodeRow,
     EpisodeStatus,
     FinishedEpisode,
@@ -163,19 +162,21 @@ class Episodes:
         limit: int,
         *,
         now: datetime,
-        after: EpisodeCursor | None = None,
+        after: PageEnd | None = None,
         collections: Sequence[str] | None = None,
+        scenario: str | None = None,
         status: EpisodeStatus | None = None,
     ) -> list[EpisodeRow]:
         """The lab's episodes in these collections (None: in all), newest first, beginning after a cursor."""
         statement = select(_EPISODE).where(_EPISODE.c.lab_id == lab_id)
         if collections is not None:
             statement = statement.where(_EPISODE.c.collection.in_(collections))
+        if scenario is not None:
+            statement = statement.where(_EPISODE.c.scenario == scenario)
         if status is not None:
             statement = statement.where(_has_status(status, now))
         if after is not None:
-            end = PageEnd(created_at=after.created_at, id=after.episode_id)
-            statement = statement.where(is_after(_EPISODE.c.created_at, _EPISODE.c.episode_id, end))
+            statement = statement.where(is_after(_EPISODE.c.created_at, _EPISODE.c.episode_id, after))
         newest = statement.order_by(_EPISODE.c.created_at.desc(), _EPISODE.c.episode_id.desc()).limit(limit)
         return await self._session.run(
             lambda connection: [_episode(row) for row in connection.execute(newest).mappings()]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from reward_server.store.isolation import across_labs
 from reward_server.store.job_records import OPEN, Chunk, FileRow
 from reward_server.store.mapping import values_of
-from reward_server.store.records import EpisodeCursor
+from reward_server.store.pages import is_after
+from reward_server.store.records import PageEnd
 from reward_server.store.session import Session
 from reward_server.store.tables import File, FileChunk, Job, table_of
 
@@ -89,12 +90,11 @@ class Files:
 
         return await self._session.run(work)
 
-    async def page(self, lab_id: str, limit: int, after: EpisodeCursor | None = None) -> list[FileRow]:
+    async def page(self, lab_id: str, limit: int, after: PageEnd | None = None) -> list[FileRow]:
         """The lab's files, newest first."""
         rows = select(_FILE).where(_FILE.c.lab_id == lab_id, _FILE.c.is_complete.is_(True))
         if after is not None:
-            earlier = and_(_FILE.c.created_at == after.created_at, _FILE.c.file_id < after.episode_id)
-            rows = rows.where(or_(_FILE.c.created_at < after.created_at, earlier))
+            rows = rows.where(is_after(_FILE.c.created_at, _FILE.c.file_id, after))
         rows = rows.order_by(_FILE.c.created_at.desc(), _FILE.c.file_id.desc()).limit(limit)
         return await self._session.run(
             lambda connection: [FileRow(**found) for found in connection.execute(rows).mappings()]

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, insert, select, update
 
 from reward_server.store.isolation import across_labs
 from reward_server.store.job_records import FINISHED, OPEN, TRAIN_POLICY, ItemState, JobRow, JobStatus
 from reward_server.store.mapping import values_of
-from reward_server.store.records import EpisodeCursor, JsonObject
+from reward_server.store.pages import is_after
+from reward_server.store.records import JsonObject, PageEnd
 from reward_server.store.session import Session
 from reward_server.store.tables import Job, JobItem, table_of
 
@@ -68,12 +69,11 @@ class Jobs:
 
         return await self._session.run(work)
 
-    async def page(self, lab_id: str, limit: int, after: EpisodeCursor | None = None) -> list[JobRow]:
+    async def page(self, lab_id: str, limit: int, after: PageEnd | None = None) -> list[JobRow]:
         """The lab's jobs, newest first, but for those that are training runs."""
         rows = select(_JOB).where(_JOB.c.lab_id == lab_id, _JOB.c.type != TRAIN_POLICY)
         if after is not None:
-            earlier = and_(_JOB.c.created_at == after.created_at, _JOB.c.job_id < after.episode_id)
-            rows = rows.where(or_(_JOB.c.created_at < after.created_at, earlier))
+            rows = rows.where(is_after(_JOB.c.created_at, _JOB.c.job_id, after))
         rows = rows.order_by(_JOB.c.created_at.desc(), _JOB.c.job_id.desc()).limit(limit)
         return await self._session.run(
             lambda connection: [job_of(found) for found in connection.execute(rows).mappings()]

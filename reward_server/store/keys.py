@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, or_, select, update
 
 from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
@@ -23,6 +24,15 @@ _REVOKE = across_labs(
     .where(_KEY.c.key_id == bindparam("this_key"), _KEY.c.revoked_at.is_(None))
     .values(revoked_at=bindparam("at"))
 )
+_USED = across_labs(
+    update(_KEY)
+    .where(
+        _KEY.c.key_id == bindparam("this_key"),
+        or_(_KEY.c.last_used_at.is_(None), _KEY.c.last_used_at < bindparam("at")),
+    )
+    .values(last_used_at=bindparam("at"))
+)
+_DELETE = across_labs(delete(_KEY).where(_KEY.c.key_id == bindparam("this_key")))
 
 
 class Keys:
@@ -58,8 +68,19 @@ class Keys:
         values = {"this_key": key_id, "at": at}
         return await self._session.run(lambda connection: connection.execute(_REVOKE, values).rowcount == 1)
 
+    async def note_use(self, used: Mapping[str, datetime]) -> None:
+        """When keys were last used, by their ids; an older moment than the one that is known changes nothing."""
+        values = [{"this_key": key_id, "at": at} for key_id, at in used.items()]
+        await self._session.run(lambda connection: connection.execute(_USED, values))
+
+    async def delete(self, key_id: str) -> bool:
+        """Whether there was such a key."""
+        return await self._session.run(
+            lambda connection: connection.execute(_DELETE, {"this_key": key_id}).rowcount == 1
+        )
+
     async def count(self) -> int:
-        """How many keys were ever made."""
+        """How many keys there are, revoked ones included."""
         return await self._session.run(lambda connection: int(connection.execute(_COUNT).scalar_one()))
 
 

@@ -110,6 +110,8 @@ class KeyRow:
     """Requests of this key in work at once; None means as many as its lab may have."""
     expires_at: datetime | None = None
     """When it stops working by itself; None means never."""
+    last_used_at: datetime | None = None
+    """When it was last good for a call, a minute late at most; None if it never was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +251,7 @@ class FinishedEpisode:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, order=True)
 class PageEnd:
     """The last row of a page of rows with an id: the next page begins after it."""
 
@@ -267,14 +269,6 @@ class StoredAnswer:
     status: int
     body: JsonObject = field(repr=False)
     created_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodeCursor:
-    """The last episode of a page: the next page begins after it."""
-
-    created_at: datetime
-    episode_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,7 @@ class ApiKey(Row, table=True):
     created_at: datetime = _moment()
     revoked_at: datetime | None = _moment(nullable=True)
     expires_at: datetime | None = _moment(nullable=True)
+    last_used_at: datetime | None = _moment(nullable=True)
 
 
 class Episode(Row, table=True):

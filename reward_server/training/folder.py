@@ -78,9 +78,14 @@ def run_folder(runs: Path, lab_id: str, run_id: str) -> RunFolder:
     return RunFolder((own / run_id).absolute())
 
 
+def run_folders(runs: Path) -> list[Path]:
+    """The folders of all runs, of all labs."""
+    return sorted(runs.glob("labs/*/*"))
+
+
 def forget_runs(runs: Path, known: Collection[str], before: datetime) -> None:
     """Delete the folders of runs that nobody knows any more, and that are older than this."""
-    for place in runs.glob("labs/*/*"):
+    for place in run_folders(runs):
         if place.name not in known:
             with suppress(FileNotFoundError):
                 if datetime.fromtimestamp(place.stat().st_mtime, UTC) < before:

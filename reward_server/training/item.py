@@ -159,7 +159,7 @@ class TrainingItem:
     async def _key(self, lab: Lab, row: TrainingRunRow) -> AsyncIterator[str | None]:
         """A key for this attempt alone; None where the server asks nobody for one."""
         by = Actor(lab.lab_id, lab.key_id, "")
-        await self._revoke(row, by)  # of an attempt that was killed
+        await self._forget_keys(row, by)  # of attempts that were killed
         if self._settings.jwt_key is None and await self._keys.is_empty():
             yield None
             return
@@ -177,12 +177,12 @@ class TrainingItem:
             yield made.text
         finally:
             with suppress(StoreUnavailable):  # it expires by itself, and nobody knows it any more
-                await self._keys.revoke(made.row.key_id, by)
+                await self._keys.forget(made.row.key_id, by)
 
-    async def _revoke(self, row: TrainingRunRow, by: Actor) -> None:
+    async def _forget_keys(self, row: TrainingRunRow, by: Actor) -> None:
         for key in await self._keys.list():
-            if key.name == row.training_run_id and key.lab_id == row.lab_id and key.revoked_at is None:
-                await self._keys.revoke(key.key_id, by)
+            if key.name == row.training_run_id and key.lab_id == row.lab_id:
+                await self._keys.forget(key.key_id, by)
 
 
 @dataclass(frozen=True)

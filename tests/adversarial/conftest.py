@@ -17,6 +17,7 @@ from scenarios.library import Library, load_library, natural_agents
 
 FEW = ("customer-support/charged-twice", "clinical-intake/chest-tightness-at-work", "tutoring/two-discounts")
 """Scenarios of the fast tests."""
+FEW_AGENTS = ("oracle", "half", "poor")
 COLLECTIONS = (
     "clinical-intake", "customer-support", "it-helpdesk", "negotiation", "sales-discovery", "tutoring",
 )  # fmt: skip
@@ -58,5 +59,4 @@ def few_talks(library: Library, reader: Reader) -> list[Base]:
     """Those of a few scenarios."""
     natural = natural_agents(library)
     opened = [library.vault.open(*name.split("/")) for name in FEW]
-    found = [base for each in opened for base in bases(each, reader, natural.get(each.name))]
-    return [base for base in found if base.agent in ("oracle", "half", "poor")]
+    return [base for each in opened for base in bases(each, reader, natural.get(each.name), FEW_AGENTS)]

@@ -24,7 +24,7 @@ FAMILIES_ASKED_FOR = {
     "master keys", "orders", "fake verdicts", "fake roles", "rubric paste", "keyword stuffing", "padding", "repetition",
     "flattery", "copying", "self-praise", "tool spam",
 }  # fmt: skip
-EACH = 18
+EACH = 36
 """The fast test makes every so-manieth attack on a conversation."""
 EACH_ANYWHERE = 16
 FEW = [each for each in ATTACKS if sum(other.family == each.family for other in ATTACKS) < EACH_ANYWHERE]

@@ -7,17 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reward_server.api.cursor import CursorCodec, Position
+from reward_server.api.cursor import CursorCodec
 from reward_server.errors import InvalidCursor
 from reward_server.ids import new_episode_id
+from reward_server.store.records import PageEnd
 
 CODEC = CursorCodec(b"secret")
-POSITION = Position(datetime(2026, 3, 4, 5, 6, 7, 123456, tzinfo=UTC), new_episode_id())
+POSITION = PageEnd(datetime(2026, 3, 4, 5, 6, 7, 123456, tzinfo=UTC), new_episode_id())
 
 
 def test_what_is_written_can_be_read() -> None:
     assert CODEC.read("lab", CODEC.write("lab", POSITION), "ep") == POSITION
-    old = Position(datetime(1969, 1, 1, tzinfo=UTC), new_episode_id())
+    old = PageEnd(datetime(1969, 1, 1, tzinfo=UTC), new_episode_id())
     assert CODEC.read("lab", CODEC.write("lab", old), "ep") == old
 
 
@@ -54,5 +55,5 @@ def test_a_cursor_holds_no_readable_secret() -> None:
 
 
 def test_neighbouring_moments_have_different_cursors() -> None:
-    later = Position(POSITION.created_at + timedelta(microseconds=1), POSITION.id)
+    later = PageEnd(POSITION.created_at + timedelta(microseconds=1), POSITION.id)
     assert CODEC.write("lab", later) != CODEC.write("lab", POSITION)

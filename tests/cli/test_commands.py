@@ -143,6 +143,9 @@ def test_labs_are_listed_limited_and_emptied(labs: Labs, tmp_path: Path) -> None
     assert listed[:3] == ["id=acme", "concurrency=8", "storage-mb=100"]
     assert labs("tenants", "delete-data", "acme", "--yes", *data).stderr == "There was nothing to delete.\n"
     assert labs("tenants", "limit", "nobody", "--concurrency", "8", *data).returncode == 1
+    misspelt = labs("tenants", "delete-data", "acne", *data)
+    assert misspelt.returncode == 1
+    assert misspelt.stderr.endswith("There is no such lab; ./labs tenants list shows all labs. Did you mean acme?\n")
 
 
 def test_where_no_key_is_it_says_how_to_make_one(labs: Labs, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ EVERYBODYS = {
     "lab_id": "nobody",
     "key_id": "a" * 16,
     "environment": WHERE["collection_slug"],
+    "model": f"judge:{WHERE['collection_slug']}/{WHERE['scenario_slug']}",
 }
 """What no lab owns, with an example each."""
 NOT_REFERENCES = {"request_id", "tool_call_id", "task_id"}

@@ -246,7 +246,8 @@ def assert_error(response: httpx2.Response, status: int, code: str) -> Json:
     assert isinstance(body["message"], str)
     assert body["message"]
     data: Json = body["data"]
-    assert set(data) <= {"request_id", "code", "errors"}
+    assert set(data) <= {"request_id", "code", "errors", "retry_after_s"}
+    assert str(data.get("retry_after_s", "")) == response.headers.get("retry-after", "")
     assert data["code"] == code
     assert data["request_id"] == response.headers["x-request-id"]
     assert data["request_id"].startswith("req_")

@@ -76,7 +76,12 @@ async def test_what_is_no_group_is_400(labs: Client, body: Json) -> None:
 
 async def test_a_group_is_begun_whole_or_not_at_all(labs: Client) -> None:
     body = {"items": [WHERE, {**WHERE, "scenario_slug": "nowhere"}]}
-    assert_error(await labs.call("POST", "/batch/episodes", body), 404, "scenario_not_found")
+    refused = await labs.call("POST", "/batch/episodes", body)
+    assert_error(refused, 404, "scenario_not_found")
+    assert refused.json()["message"].startswith("items.1: There is no such scenario")
+    body = {"items": [WHERE, WHERE, {**WHERE, "config": {"max_turns": 50}}]}
+    [problem] = assert_error(await labs.call("POST", "/batch/episodes", body), 400, "invalid_request")["errors"]
+    assert problem["loc"] == ["items", 2, "config", "max_turns"]
     assert (await labs.ok("GET", "/episodes"))["data"] == []
 
 

@@ -423,6 +423,18 @@ async def test_a_chat_that_streams_says_the_same(labs: Client) -> None:
     assert end == "[DONE]"
     deltas = [json.loads(chunk)["choices"][0]["delta"].get("content", "") for chunk in chunks]
     assert "".join(deltas) == content(plain)
+    assert not [chunk for chunk in chunks if "usage" in chunk]
+
+
+async def test_a_stream_says_the_usage_when_asked(labs: Client) -> None:
+    sent = said("How did it happen?", stream=True, stream_options={"include_usage": True})
+    response = await labs.http.post("/v1/chat/completions", json=sent)
+    *lines, end = [line.removeprefix("data: ") for line in response.text.splitlines() if line]
+    *chunks, last = [json.loads(line) for line in lines]
+    assert end == "[DONE]"
+    assert [chunk["usage"] for chunk in chunks] == [None] * 3
+    assert (last["choices"], last["usage"]["total_tokens"]) == ([], 0)
+    assert last["id"] == chunks[0]["id"]
 
 
 async def test_the_openai_client_talks_to_a_persona(house: House) -> None:
@@ -434,6 +446,14 @@ async def test_the_openai_client_talks_to_a_persona(house: House) -> None:
         client = AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=key, max_retries=0)
         models = [model.id async for model in client.models.list()]
         assert {f"persona:{NAME}", f"judge:{NAME}"} <= set(models)
+        assert (await client.models.retrieve(f"judge:{NAME}")).owned_by == "labs"
+        streamed = await client.chat.completions.create(
+            model=f"persona:{NAME}",
+            messages=[{"role": "user", "content": "How did it happen?"}],
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        assert [chunk.usage.total_tokens async for chunk in streamed if chunk.usage] == [0]
         found = await client.chat.completions.create(
             model=f"persona:{NAME}", messages=[{"role": "user", "content": "How did it happen?"}], temperature=0.5
         )
@@ -448,6 +468,8 @@ async def test_a_key_sees_and_opens_its_own_collections(house: House) -> None:
         names = [model["id"] for model in (await labs.http.get("/v1/models")).json()["data"]]
         assert names
         assert not [name for name in names if WHERE["collection_slug"] in name]
+        assert (await labs.http.get(f"/v1/models/{names[0]}")).json()["id"] == names[0]
+        assert_error(await labs.http.get(f"/v1/models/judge:{NAME}"), 403, "forbidden")
         assert_error(await labs.http.post("/v1/chat/completions", json=said("Hello.")), 403, "forbidden")
         for path, body in (("openrlhf/get_reward", openrlhf(LAST)), ("slime", slime(LAST))):
             assert_error(await labs.call("POST", f"/compat/{path}", body), 403, "forbidden")
@@ -466,6 +488,9 @@ async def test_another_labs_episode_is_no_model_to_talk_to(house: House) -> None
 async def test_an_unknown_model_is_told_how_models_are_named(labs: Client, model: str) -> None:
     response: httpx2.Response = await labs.http.post("/v1/chat/completions", json=said("Hello.") | {"model": model})
     assert assert_error(response, 400, "invalid_request")["errors"][0]["loc"] == ["model"]
+    found = await labs.http.get(f"/v1/models/{model}")
+    assert "GET /v1/models lists" in found.json()["message"]
+    assert_error(found, 404, "not_found")
 
 
 # --- vLLM, SGLang -----------------------------------------------------------------------------------

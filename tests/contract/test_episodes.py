@@ -365,6 +365,9 @@ async def test_filters(labs: Client, house: House) -> None:
     house.clock.advance(5 * HOUR)
     assert await ids(labs, "?collection_slug=front-desk") == [other["episode_id"]]
     assert await ids(labs, "?collection_slug=unknown") == []
+    assert await ids(labs, "?scenario_slug=lost-key") == [other["episode_id"]]
+    assert await ids(labs, "?collection_slug=front-desk&scenario_slug=flat-tyre") == []
+    assert await ids(labs, "?scenario_slug=flat-tyre&status=complete") == [done["episode_id"]]
     assert await ids(labs, "?status=expired") == [old["episode_id"]]
     assert await ids(labs, "?status=complete") == [done["episode_id"]]
     assert await ids(labs, "?status=active") == [other["episode_id"]]
@@ -400,5 +403,6 @@ async def test_an_unknown_status_is_400(labs: Client, status: Any) -> None:
 
 
 @pytest.mark.parametrize("slug", ["%00", "bike-shop%00", "x" * 129, "%ED%A0%80", "bike-shop%FF"])
-async def test_an_impossible_collection_is_400(labs: Client, slug: str) -> None:
-    assert_error(await labs.call("GET", f"/episodes?collection_slug={slug}"), 400, "invalid_request")
+async def test_an_impossible_collection_or_scenario_is_400(labs: Client, slug: str) -> None:
+    for name in ("collection_slug", "scenario_slug"):
+        assert_error(await labs.call("GET", f"/episodes?{name}={slug}"), 400, "invalid_request")

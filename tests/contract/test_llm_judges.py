@@ -23,6 +23,8 @@ from tests.contract.house import COLLECTION, COLLECTIONS, SCENARIO, WHERE, House
 from tests.contract.test_over_a_socket import listening
 
 PROVIDERS = ("anthropic", "openai", "vllm")
+ONE_OF_TWO = ("anthropic", pytest.param("vllm", marks=pytest.mark.slow))
+"""How each provider fails, `tests/llm` tries on all of them."""
 REASON = "quokka-rationale of the judge"
 ADDED: list[dict[str, Any]] = [
     {
@@ -182,7 +184,7 @@ async def test_concurrent_requests_for_one_transcript_share_a_question(server: D
     assert len(provider.asked) == 2
 
 
-@pytest.mark.parametrize("name", ["anthropic", "vllm"])
+@pytest.mark.parametrize("name", ONE_OF_TWO)
 @pytest.mark.parametrize("mode", [mode for mode in Mode if mode not in {Mode.TIMEOUT, Mode.HANG}])
 async def test_no_failure_becomes_a_number(server: Door, name: str, mode: Mode) -> None:
     good = attentive(kind_only)
@@ -202,7 +204,7 @@ async def test_no_failure_becomes_a_number(server: Door, name: str, mode: Mode) 
 WRONG = [Mode.MALFORMED, Mode.TRUNCATION, Mode.WRONG_IDS, Mode.OUT_OF_RANGE, Mode.NAN, Mode.FOREIGN_QUOTE]
 
 
-@pytest.mark.parametrize("name", ["anthropic", "vllm"])
+@pytest.mark.parametrize("name", ONE_OF_TWO)
 @pytest.mark.parametrize("first", WRONG)
 async def test_no_question_costs_more_than_two_wrong_answers(server: Door, name: str, first: Mode) -> None:
     """Counted where the money goes: at the provider. The two mistakes may be of different kinds."""

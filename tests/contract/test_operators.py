@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from personas.matcher import Matcher
+from reward_server.clock import to_iso
 from reward_server.coordination.failed_keys import MOST_PER_MINUTE
 from reward_server.coordination.scopes import EVERY
-from tests.contract.house import WHERE, Client, House, Json, assert_error
+from scenarios.library import Library
+from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
 from tests.contract.test_evaluate import body
 
 
@@ -150,3 +154,22 @@ async def test_what_cannot_be_done_is_said(
     operator: Client, method: str, path: str, sent: Json | None, status: int, code: str
 ) -> None:
     assert_error(await operator.call(method, path, sent), status, code)
+
+
+async def test_the_list_of_keys_shows_when_each_was_last_used(data: Path, matcher: Matcher, library: Library) -> None:
+    async with running_house(data, matcher, library) as house:
+        text = await house.key("acme", scopes=EVERY)
+        other = await house.key("acme")
+        async with house.client(text) as client:
+            await client.ok("GET", "/catalog")
+            house.clock.advance(timedelta(minutes=5))
+            shown = await client.ok("GET", "/keys")
+        last = to_iso(house.clock.now())
+    # A server that ends writes what it noted.
+    async with running_house(data, matcher, library) as house, house.client(text) as client:
+        later = await client.ok("GET", "/keys")
+    ids = [key.split("_")[1] for key in (text, other)]
+    assert [{each["key_id"]: each.get("last_used_at") for each in body["data"]} for body in (shown, later)] == [
+        dict.fromkeys(ids),
+        {ids[0]: last, ids[1]: None},
+    ]

@@ -190,8 +190,12 @@ async def test_an_export_can_be_narrowed_and_made_again(labs: Client, house: Hou
     margin = compared["margin"]
     assert len(await exported(labs, f"min_margin={margin}")) == 1
     assert await exported(labs, f"min_margin={margin + 0.01}") == []
+    empty = await labs.call("GET", f"/preferences/export?min_margin={margin + 0.01}")
+    assert empty.headers["x-labs-left-out"] == "margin=1"
     assert (await manifest(labs, "min_margin=1"))["left_out"] == {"margin": 1}
-    assert await exported(labs, f"collection_slug={OTHER['collection_slug']}") == []
+    nothing = await labs.call("GET", f"/preferences/export?collection_slug={OTHER['collection_slug']}")
+    assert (nothing.content, nothing.headers["x-labs-left-out"]) == (b"", "none")
+    assert nothing.headers["content-type"].startswith("application/jsonl")
     assert len(await exported(labs, f"collection_slug={COLLECTION}")) == 1
     first = await manifest(labs)
     house.clock.advance(timedelta(minutes=1))

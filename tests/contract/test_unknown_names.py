@@ -80,4 +80,6 @@ async def test_a_reward_model_that_is_near_is_named(labs: Client, shop: Shop) ->
     model = shop.add(0.3)
     wrong = model[:-1] + ("0" if model[-1] != "0" else "1")
     for written in (wrong, model[:-1]):
-        assert f"Did you mean {model}?" in await told(labs, "POST", f"/reward-models/{written}/activate")
+        said = await told(labs, "POST", f"/reward-models/{written}/activate")
+        assert f"Did you mean {model}?" in said
+        assert "GET /api/v1/reward-models lists" in said

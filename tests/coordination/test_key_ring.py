@@ -212,6 +212,20 @@ async def test_revoking_keeps_the_first_moment_and_knows_its_keys(store: Store) 
         await ring.revoke("unknown")
 
 
+async def test_a_key_that_is_forgotten_ends_and_is_listed_no_more_and_the_audit_log_knows_it(store: Store) -> None:
+    ring = a_ring(store)
+    key, revoked = [await ring.create("acme") for _ in range(2)]
+    assert await ring.verify(key.text) is not None
+    await ring.revoke(revoked.row.key_id)
+    for each in (key, revoked, key):
+        await ring.forget(each.row.key_id)
+    assert await ring.verify(key.text) is None
+    assert await ring.list() == []
+    async with store.reading() as work:
+        ended = [row.target for row in await work.audit.page(10) if row.action == "key.revoked"]
+    assert sorted(ended) == sorted(f"{each.row.key_id} of acme" for each in (key, revoked))
+
+
 async def test_a_ring_with_revoked_keys_only_is_not_empty(store: Store) -> None:
     ring = a_ring(store)
     assert await ring.is_empty()

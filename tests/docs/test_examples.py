@@ -17,7 +17,17 @@ import pytest
 from benchmarks.processes import ROOT, ServerProcess, labs_server
 from trainer_client import LabsClient
 
-PAGES = ("README.md", "docs/quickstart.md", "docs/api.md", "docs/doors.md")
+FIRST_PAGES = ("README.md", "docs/quickstart.md")
+PAGES = (*FIRST_PAGES, "docs/api.md", "docs/doors.md")
+OTHER_PAGES = (
+    "docs/api.md",
+    "docs/doors.md",
+    "docs/jobs.md",
+    "docs/preferences.md",
+    "docs/webhooks.md",
+    "docs/agents.md",
+)
+"""Each of their blocks is a program of its own, which takes a second or more."""
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -57,6 +67,7 @@ def episode(server: ServerProcess) -> str:
     return str(answer.raise_for_status().json()["episode_id"])
 
 
+@pytest.mark.slow
 def test_the_page_of_the_client_runs_as_one_program(server: ServerProcess, tmp_path: Path) -> None:
     done = run_python("\n".join(blocks("docs/client.md", "python")), server.url, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -75,7 +86,7 @@ def test_the_curl_lines_answer(page: str, server: ServerProcess, episode: str) -
         assert "request_id" in answer, answer
 
 
-@pytest.mark.parametrize("page", [*PAGES, "docs/jobs.md", "docs/preferences.md", "docs/webhooks.md", "docs/agents.md"])
+@pytest.mark.parametrize("page", [*FIRST_PAGES, *(pytest.param(page, marks=pytest.mark.slow) for page in OTHER_PAGES)])
 def test_the_python_blocks_run(page: str, server: ServerProcess, tmp_path: Path) -> None:
     for block in blocks(page, "python"):
         done = run_python(block, server.url, tmp_path)

@@ -81,13 +81,18 @@ async def test_everything_comes_back_and_the_keys_are_good(
     before, after = settings_of(tmp_path / "before"), settings_of(tmp_path / "after")
     key = await filled(before)
     archive = tmp_path / "labs.tar.gz"
+    run = before.runs / "labs" / "acme" / "run_1"
+    run.mkdir(parents=True)
+    (run / "weights").write_bytes(b"large")
     done = await back_up(before, archive)
+    assert done.runs_left_out == 1
     assert archive.stat().st_mode & 0o777 == 0o600
     assert done.files == 1
     await restore(after, archive, force=False)
     assert await is_all_there(after, key)
     assert (after.data / "calibrations" / "cal_1.json").exists()
     assert not (after.data / "cache").exists()
+    assert not after.runs.exists()
     assert not after.learning.exists()
     assert sorted(os.listdir(tmp_path)) == ["after", "before", "labs.tar.gz"]
 

@@ -110,7 +110,9 @@ def test_a_run_that_was_interrupted_ends_with_the_same_weights(tmp_path: Path) -
     assert rows[0] == rows[1]
 
 
-@pytest.mark.parametrize("episodes", [9, 8 + 12, 8 + 12 + 1])
+@pytest.mark.parametrize(
+    "episodes", [9, pytest.param(8 + 12, marks=pytest.mark.slow), pytest.param(8 + 12 + 1, marks=pytest.mark.slow)]
+)
 def test_a_run_asked_to_end_saves_the_update_it_is_in_and_goes_on_as_if_nothing_had_been(
     tmp_path: Path, episodes: int
 ) -> None:

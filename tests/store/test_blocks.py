@@ -21,6 +21,7 @@ from reward_server.store.store import Block, Store, UnitOfWork
 from reward_server.store.thread import ConnectionThread
 from reward_server.store.writer import GROUP_LIMIT, UNSURE, Writer
 from tests.store.builders import a_turn, after_a_turn, an_answer, an_episode
+from tests.store.counting import counting_writer
 
 
 def adding(*rows: EpisodeRow) -> Block[None]:
@@ -150,14 +151,8 @@ async def test_blocks_and_units_of_work_are_done_in_the_order_they_came(store: S
 
 
 async def test_blocks_that_wait_share_a_commit(url: str) -> None:
-    engine = open_writing(url, busy_timeout_s=0.05)
-    commits: list[int] = []
-    event.listen(engine, "commit", lambda _connection: commits.append(1))
-    thread = ConnectionThread(engine, "writer")
-    writer = Writer(thread)
-    await asyncio.gather(*(writer.do(delete) for _ in range(GROUP_LIMIT)))
-    await writer.close()
-    await thread.close()
+    async with counting_writer(url) as (writer, commits):
+        await asyncio.gather(*(writer.do(delete) for _ in range(GROUP_LIMIT)))
     assert len(commits) == 1
 
 

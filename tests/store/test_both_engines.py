@@ -13,7 +13,7 @@ from reward_server.coordination.actor import COMMAND_LINE
 from reward_server.errors import Conflict, StoreUnavailable, TurnInProgress
 from reward_server.store import pages
 from reward_server.store.migrate import check, downgrade, migrate
-from reward_server.store.records import BookingRow, Ceiling, EpisodeCursor, LabRow, Limits, Spend, Stats, UsageRow
+from reward_server.store.records import BookingRow, Ceiling, LabRow, Limits, PageEnd, Spend, Stats, UsageRow
 from reward_server.store.store import Store, UnitOfWork
 from tests.store.builders import NOW, a_comparison, a_key, a_turn, after_a_turn, an_answer, an_episode, an_evaluation
 
@@ -124,14 +124,14 @@ async def test_lists_are_paged_in_one_order(store: Store) -> None:
         for row in rows:
             await work.episodes.add(row)
     seen: list[str] = []
-    after: EpisodeCursor | None = None
+    after: PageEnd | None = None
     while True:
         async with store.reading() as work:
             page = await work.episodes.page("acme", 2, now=NOW, after=after)
         if not page:
             break
         seen += [row.episode_id for row in page]
-        after = EpisodeCursor(created_at=page[-1].created_at, episode_id=page[-1].episode_id)
+        after = PageEnd(page[-1].created_at, page[-1].episode_id)
     newest_first = sorted(rows, key=lambda row: (row.created_at, row.episode_id), reverse=True)
     assert seen == [row.episode_id for row in newest_first]
 
@@ -185,7 +185,7 @@ async def test_usage_adds_up_and_events_are_paged(store: Store) -> None:
     async with store.reading() as work:
         assert await work.usage.of("acme", NOW.date()) == [total]
         first = await work.audit.page(2)
-        rest = await work.audit.page(2, after=(first[-1].at, first[-1].event_id))
+        rest = await work.audit.page(2, after=PageEnd(first[-1].at, first[-1].event_id))
     assert [row.target for row in first + rest] == ["2", "1", "0"]
 
 

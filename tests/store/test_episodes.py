@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from reward_server.errors import TurnInProgress
-from reward_server.store.records import EPISODE_LIFETIME, EpisodeCursor, EpisodeRow, EpisodeStatus
+from reward_server.store.records import EPISODE_LIFETIME, EpisodeRow, EpisodeStatus, PageEnd
 from reward_server.store.store import Store
 from tests.store.builders import NOW, a_turn, after_a_turn, an_episode
 
@@ -138,7 +138,7 @@ async def test_pages_go_from_new_to_old_without_gap_or_overlap(store: Store) -> 
     async with store.reading() as work:
         while page := await work.episodes.page("acme", 2, now=NOW, after=cursor):
             seen += page
-            cursor = EpisodeCursor(created_at=page[-1].created_at, episode_id=page[-1].episode_id)
+            cursor = PageEnd(page[-1].created_at, page[-1].episode_id)
     assert seen == wanted
 
 

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from reward_server.errors import StoreUnavailable
@@ -18,6 +18,7 @@ from reward_server.store.store import Store
 from reward_server.store.thread import ConnectionThread
 from reward_server.store.writer import GROUP_LIMIT, Writer
 from tests.store.builders import a_turn, after_a_turn, an_episode
+from tests.store.counting import counting_writer
 
 
 def stored(database: Path) -> set[str]:
@@ -67,19 +68,13 @@ async def test_many_at_once_are_all_stored(store: Store, database: Path) -> None
 
 
 async def test_those_who_wait_share_a_commit(url: str) -> None:
-    engine = open_writing(url, busy_timeout_s=0.05)
-    commits: list[int] = []
-    event.listen(engine, "commit", lambda _connection: commits.append(1))
-    thread = ConnectionThread(engine, "writer")
-    store = Writer(thread)
+    async with counting_writer(url) as (writer, commits):
 
-    async def add() -> None:
-        async with store.unit() as session:
-            await session.run(lambda connection: connection.exec_driver_sql("DELETE FROM turn"))
+        async def add() -> None:
+            async with writer.unit() as session:
+                await session.run(lambda connection: connection.exec_driver_sql("DELETE FROM turn"))
 
-    await asyncio.gather(*(add() for _ in range(GROUP_LIMIT)))
-    await store.close()
-    await thread.close()
+        await asyncio.gather(*(add() for _ in range(GROUP_LIMIT)))
     assert len(commits) == 1
 
 

@@ -17,6 +17,8 @@ class ErrorData(ResponseModel):
 
     request_id: str
     code: str
+    retry_after_s: int | None = None
+    """Seconds to wait before the same request may work; the figure of the header Retry-After."""
     errors: list[ErrorDetail] | None = None
 
 

@@ -119,6 +119,8 @@ class KeySummary(ResponseModel):
     full_scores: bool
     concurrency: int | None = None
     created_at: str
+    last_used_at: str | None = None
+    """When it was last good for a call, a minute late at most."""
     expires_at: str | None = None
     revoked_at: str | None = None
 

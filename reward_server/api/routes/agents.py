@@ -11,13 +11,13 @@ from reward_server.agents.service import document
 from reward_server.api import examples
 from reward_server.api.body import CONVERSATION
 from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
-from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageQuery, Pager, plain_text
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
+from reward_server.store.records import PageEnd
 from trainer_client.wire import (
     AgentChatRequest,
     AgentChatResponse,
@@ -58,7 +58,7 @@ async def list_agents(request: Request, lab: Caller, query: Annotated[PageQuery,
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.AGENT)
     found = await services.agents.all(lab)
-    shown, following = pager.page(found, query, lambda each: Position(each.created_at, each.agent_id))
+    shown, following = pager.page(found, query, lambda each: PageEnd(each.created_at, each.agent_id))
     return answer(request, {"data": [document(each) for each in shown], **following})
 
 

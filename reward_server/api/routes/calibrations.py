@@ -9,12 +9,12 @@ from fastapi import Query, Request, Response
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Caller, answer, services_of
-from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageQuery, Pager
 from reward_server.api.router import Router
 from reward_server.coordination.scopes import ANY, Scope
 from reward_server.reward_models.summary import calibration_summary
+from reward_server.store.records import PageEnd
 from trainer_client.wire import CalibrationList, CalibrationResponse
 
 router = Router(prefix=API_PREFIX, tags=["learned models"])
@@ -28,7 +28,7 @@ async def list_calibrations(request: Request, lab: Caller, query: Annotated[Page
     services = services_of(request)
     found = await asyncio.to_thread(services.calibrations.all)
     pager = Pager(services.cursors, lab.lab_id, "cal")
-    shown, following = pager.page(found, query, lambda each: Position(each.created, each.id))
+    shown, following = pager.page(found, query, lambda each: PageEnd(each.created, each.id))
     data = [calibration_summary(each) for each in shown]
     return answer(request, {"data": data, "calibrations": data, **following})
 

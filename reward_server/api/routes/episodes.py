@@ -9,16 +9,14 @@ from pydantic import AfterValidator, Field
 
 from reward_server.api import examples
 from reward_server.api.body import CONVERSATION
-from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of, within
-from reward_server.api.cursor import Position
+from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of, within
 from reward_server.api.operation import Operation, operation
-from reward_server.api.paging import PageLimit, plain_text
-from reward_server.api.query import QueryModel
+from reward_server.api.paging import PagedQuery, Pager, plain_text
 from reward_server.api.router import Router
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.scoring.weight import weight
-from reward_server.store.records import EpisodeCursor, EpisodeStatus
+from reward_server.store.records import EpisodeStatus
 from trainer_client.wire import (
     CreateEpisodeRequest,
     CreateEpisodeResponse,
@@ -92,12 +90,11 @@ async def end_episode(request: Request, lab: Caller, episode_id: EpisodeId) -> R
     return answer(request, await services_of(request).episodes.end(lab, episode_id))
 
 
-class EpisodeQuery(QueryModel):
+class EpisodeQuery(PagedQuery):
     """Query of the list."""
 
-    limit: PageLimit = 20
-    cursor: str | None = None
     collection_slug: Annotated[str, AfterValidator(plain_text)] | None = Field(default=None, max_length=128)
+    scenario_slug: Annotated[str, AfterValidator(plain_text)] | None = Field(default=None, max_length=128)
     status: EpisodeStatus | None = None
 
 
@@ -108,15 +105,13 @@ class EpisodeQuery(QueryModel):
 async def list_episodes(request: Request, lab: Caller, query: Annotated[EpisodeQuery, Query()]) -> Response:
     """The lab's episodes, newest first."""
     services = services_of(request)
-    after = None
-    if query.cursor is not None:
-        position = services.cursors.read(lab.lab_id, query.cursor, IdPrefix.EPISODE)
-        after = EpisodeCursor(created_at=position.created_at, episode_id=position.id)
+    pager = Pager(services.cursors, lab.lab_id, IdPrefix.EPISODE)
     page = await services.episodes.page(
-        lab, limit=query.limit, after=after, collection=query.collection_slug, status=query.status
+        lab,
+        limit=query.limit,
+        after=pager.after(query.cursor),
+        collection=query.collection_slug,
+        scenario=query.scenario_slug,
+        status=query.status,
     )
-    body: Body = {"data": page.bodies}
-    if page.next is not None:
-        position = Position(page.next.created_at, page.next.episode_id)
-        body["next_cursor"] = services.cursors.write(lab.lab_id, position)
-    return answer(request, body)
+    return answer(request, {"data": page.bodies, **pager.following(page.next)})

@@ -10,27 +10,20 @@ from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
 from reward_server.api import examples
-from reward_server.api.context import API_PREFIX, Body, Caller, answer, services_of
-from reward_server.api.cursor import Position
+from reward_server.api.context import API_PREFIX, Caller, answer, services_of
 from reward_server.api.operation import Operation, operation
-from reward_server.api.paging import PageLimit, after_of
+from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import BodyTooSlow, InvalidRequest
 from reward_server.ids import IdPrefix
 from reward_server.jobs.durable.files import document
+from reward_server.store.records import PageEnd
 from trainer_client.wire import FileList, FileResponse
 
 router = Router(prefix=API_PREFIX, tags=["jobs"])
 FileId = Annotated[str, Path(description="`file_…`")]
-
-
-class PagedQuery(QueryModel):
-    """Query of a list that is read page by page."""
-
-    limit: PageLimit = 20
-    cursor: str | None = None
 
 
 class UploadQuery(QueryModel):
@@ -61,13 +54,10 @@ async def upload_file(request: Request, lab: Caller, query: Annotated[UploadQuer
 async def list_files(request: Request, lab: Caller, query: Annotated[PagedQuery, Query()]) -> Response:
     """The lab's files, newest first."""
     services = services_of(request)
-    after = after_of(services.cursors, lab.lab_id, query.cursor, IdPrefix.FILE)
-    rows = await services.files.page(lab, query.limit + 1, after)
-    body: Body = {"data": [document(row) for row in rows[: query.limit]]}
-    if len(rows) > query.limit:
-        last = rows[query.limit - 1]
-        body["next_cursor"] = services.cursors.write(lab.lab_id, Position(last.created_at, last.file_id))
-    return answer(request, body)
+    pager = Pager(services.cursors, lab.lab_id, IdPrefix.FILE)
+    rows = await services.files.page(lab, query.limit + 1, pager.after(query.cursor))
+    shown, following = pager.shown(rows, query.limit, lambda each: PageEnd(each.created_at, each.file_id))
+    return answer(request, {"data": [document(row) for row in shown], **following})
 
 
 @router.get("/files/{file_id}")

@@ -13,16 +13,15 @@ from pydantic_core import to_json
 
 from reward_server.api import examples
 from reward_server.api.body import CONVERSATIONS
-from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of
-from reward_server.api.cursor import Position
+from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
 from reward_server.api.operation import Operation, operation
-from reward_server.api.paging import after_of
+from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
-from reward_server.api.routes.files import PagedQuery
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
+from reward_server.store.records import PageEnd
 from trainer_client.wire import JobList, JobReport, JobRequest, JobResponse, JobResult
 
 router = Router(prefix=API_PREFIX, tags=["jobs"])
@@ -59,13 +58,10 @@ async def submit_job(request: Request, lab: Caller) -> Response:
 async def list_jobs(request: Request, lab: Caller, query: Annotated[PagedQuery, Query()]) -> Response:
     """The lab's jobs, newest first."""
     services = services_of(request)
-    after = after_of(services.cursors, lab.lab_id, query.cursor, IdPrefix.JOB)
-    rows = await services.jobs.page(lab, query.limit + 1, after)
-    body: Body = {"data": await services.jobs.shown(lab, rows[: query.limit])}
-    if len(rows) > query.limit:
-        last = rows[query.limit - 1]
-        body["next_cursor"] = services.cursors.write(lab.lab_id, Position(last.created_at, last.job_id))
-    return answer(request, body)
+    pager = Pager(services.cursors, lab.lab_id, IdPrefix.JOB)
+    rows = await services.jobs.page(lab, query.limit + 1, pager.after(query.cursor))
+    shown, following = pager.shown(rows, query.limit, lambda each: PageEnd(each.created_at, each.job_id))
+    return answer(request, {"data": await services.jobs.shown(lab, shown), **following})
 
 
 @router.get("/jobs/{job_id}")

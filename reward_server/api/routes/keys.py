@@ -9,17 +9,15 @@ from fastapi import Query, Request, Response
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, actor_of, answer, body_as, services_of
-from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
-from reward_server.api.paging import PageLimit
-from reward_server.api.query import QueryModel
+from reward_server.api.paging import PagedQuery, PageLimit, Pager
 from reward_server.api.router import Router
 from reward_server.clock import to_iso
 from reward_server.coordination.lab import Plan
 from reward_server.coordination.scopes import USUAL, Scope
 from reward_server.errors import FieldProblem, InvalidRequest
 from reward_server.ids import IdPrefix
-from reward_server.store.records import KeyRow
+from reward_server.store.records import KeyRow, PageEnd
 from trainer_client.wire import AuditList, CreateKeyRequest, KeyList, KeyResponse, NewKeyResponse
 
 router = Router(prefix=API_PREFIX, tags=["operators"])
@@ -74,11 +72,10 @@ async def revoke_key(request: Request, lab: Caller, key_id: str) -> Response:
     return answer(request, _summary(await services_of(request).keys.revoke(key_id, actor_of(request, lab))))
 
 
-class AuditQuery(QueryModel):
+class AuditQuery(PagedQuery):
     """Query of GET /audit."""
 
     limit: PageLimit = 50
-    cursor: str | None = None
 
 
 @router.get("/audit")
@@ -86,30 +83,23 @@ class AuditQuery(QueryModel):
 async def read_audit(request: Request, lab: Caller, query: Annotated[AuditQuery, Query()]) -> Response:
     """What was done, by whom and from where, the newest first."""
     services = services_of(request)
-    after = None
-    if query.cursor is not None:
-        position = services.cursors.read(lab.lab_id, query.cursor, IdPrefix.AUDIT)
-        after = (position.created_at, position.id)
+    pager = Pager(services.cursors, lab.lab_id, IdPrefix.AUDIT)
     async with services.store.reading() as work:
-        rows = await work.audit.page(query.limit + 1, after=after)
-    shown = rows[: query.limit]
-    body: Body = {
-        "data": [
-            {
-                "id": row.event_id,
-                "at": to_iso(row.at),
-                "lab_id": row.lab_id,
-                "actor": row.actor,
-                "address": row.address,
-                "action": row.action,
-                "target": row.target,
-            }
-            for row in shown
-        ]
-    }
-    if len(rows) > len(shown):
-        body["next_cursor"] = services.cursors.write(lab.lab_id, Position(shown[-1].at, shown[-1].event_id))
-    return answer(request, body)
+        rows = await work.audit.page(query.limit + 1, after=pager.after(query.cursor))
+    shown, following = pager.shown(rows, query.limit, lambda each: PageEnd(each.at, each.event_id))
+    data = [
+        {
+            "id": row.event_id,
+            "at": to_iso(row.at),
+            "lab_id": row.lab_id,
+            "actor": row.actor,
+            "address": row.address,
+            "action": row.action,
+            "target": row.target,
+        }
+        for row in shown
+    ]
+    return answer(request, {"data": data, **following})
 
 
 def _summary(row: KeyRow) -> Body:
@@ -124,6 +114,7 @@ def _summary(row: KeyRow) -> Body:
         "full_scores": row.full_scores,
         "concurrency": row.concurrency,
         "created_at": to_iso(row.created_at),
+        "last_used_at": None if row.last_used_at is None else to_iso(row.last_used_at),
         "expires_at": None if row.expires_at is None else to_iso(row.expires_at),
         "revoked_at": None if row.revoked_at is None else to_iso(row.revoked_at),
     }

@@ -49,7 +49,7 @@ async def readyz(request: Request) -> Response:
     if not missing:
         return answer(request, {"status": "ok", "dependencies": dict(dependencies)})
     error = NotReady()
-    content = envelope(request.state.request_id, error.message, error.code, missing)
+    content = envelope(request.state.request_id, error.message, error.code, missing, error.retry_after_s)
     return json_response(content, status_of(error), {"Retry-After": str(error.retry_after_s)})
 
 

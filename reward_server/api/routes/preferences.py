@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated
 
@@ -11,10 +12,9 @@ from pydantic import AfterValidator, AwareDatetime, Field
 
 from reward_server.api import examples
 from reward_server.api.body import CONVERSATIONS
-from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of
-from reward_server.api.cursor import Position
+from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
 from reward_server.api.operation import Operation, operation
-from reward_server.api.paging import PageLimit, plain_text
+from reward_server.api.paging import PagedQuery, Pager, plain_text
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
 from reward_server.coordination.lab import Lab
@@ -24,7 +24,6 @@ from reward_server.preferences.export import Export
 from reward_server.preferences.formats import Format
 from reward_server.preferences.pairs import Source
 from reward_server.scoring.weight import weight_of_all
-from reward_server.store.records import PageEnd
 from trainer_client.wire import (
     AgreementResponse,
     ExportedPair,
@@ -35,15 +34,14 @@ from trainer_client.wire import (
 )
 
 JSON_LINES = "application/jsonl"
+LEFT_OUT = "X-Labs-Left-Out"
 router = Router(prefix=API_PREFIX, tags=["preferences"])
 CollectionSlug = Annotated[str, AfterValidator(plain_text)]
 
 
-class PreferenceQuery(QueryModel):
+class PreferenceQuery(PagedQuery):
     """Query of the list."""
 
-    limit: PageLimit = 20
-    cursor: str | None = None
     collection_slug: CollectionSlug | None = Field(default=None, max_length=128)
     source: Source | None = Field(default=None, description="`label` or `compare`; `episodes` exist in exports only.")
 
@@ -92,17 +90,15 @@ async def add_preference(request: Request, lab: Caller) -> Response:
 async def list_preferences(request: Request, lab: Caller, query: Annotated[PreferenceQuery, Query()]) -> Response:
     """The lab's comparisons and human labels, newest first."""
     services = services_of(request)
-    after = None
-    if query.cursor is not None:
-        position = services.cursors.read(lab.lab_id, query.cursor, IdPrefix.PREFERENCE, IdPrefix.COMPARISON)
-        after = PageEnd(created_at=position.created_at, id=position.id)
+    pager = Pager(services.cursors, lab.lab_id, IdPrefix.PREFERENCE, IdPrefix.COMPARISON)
     page = await services.preferences.page(
-        lab, limit=query.limit, after=after, collection=query.collection_slug, source=query.source
+        lab,
+        limit=query.limit,
+        after=pager.after(query.cursor),
+        collection=query.collection_slug,
+        source=query.source,
     )
-    body: Body = {"data": page.bodies}
-    if page.next is not None:
-        body["next_cursor"] = services.cursors.write(lab.lab_id, Position(page.next.created_at, page.next.id))
-    return answer(request, body)
+    return answer(request, {"data": page.bodies, **pager.following(page.next)})
 
 
 @router.get("/preferences/export")
@@ -116,8 +112,19 @@ async def list_preferences(request: Request, lab: Caller, query: Annotated[Prefe
     )
 )
 async def export_preferences(request: Request, lab: Caller, query: Annotated[ExportQuery, Query()]) -> Response:
-    """Preference pairs for DPO, one JSON object a line: from labels, comparisons and groups of episodes."""
-    return StreamingResponse(_export(request, lab, query).parts(), media_type=JSON_LINES)
+    """Preference pairs for DPO, one JSON object a line: from labels, comparisons and groups of episodes.
+
+    With no pairs the body is empty, and the header `X-Labs-Left-Out` says how many were left out, and why.
+    """
+    export = _export(request, lab, query)
+    parts = export.parts()
+    try:
+        first = await anext(parts)
+    except StopAsyncIteration:
+        reasons = export.manifest.to_json()["left_out"]
+        told = ", ".join(f"{reason}={count}" for reason, count in reasons.items()) or "none"
+        return Response(headers={LEFT_OUT: told}, media_type=JSON_LINES)
+    return StreamingResponse(_joined(first, parts), media_type=JSON_LINES)
 
 
 @router.get("/preferences/manifest")
@@ -150,6 +157,12 @@ class AgreementQuery(QueryModel):
 async def preference_agreement(request: Request, lab: Caller, query: Annotated[AgreementQuery, Query()]) -> Response:
     """How often rewards agree with the lab's human labels of the same comparisons."""
     return answer(request, await services_of(request).preferences.agreement(lab, query.collection_slug))
+
+
+async def _joined(first: bytes, others: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for part in others:
+        yield part
 
 
 def _export(request: Request, lab: Lab, query: ExportQuery) -> Export:

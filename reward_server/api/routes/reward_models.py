@@ -8,13 +8,13 @@ from fastapi import Query, Request, Response
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, services_of
-from reward_server.api.cursor import Position
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageQuery, Pager
 from reward_server.api.router import Router
 from reward_server.coordination.scopes import ANY, Scope
 from reward_server.reward_models.artefact import Card
 from reward_server.reward_models.summary import model_summary
+from reward_server.store.records import PageEnd
 from trainer_client.wire import RewardModelList, RewardModelResponse
 
 router = Router(prefix=API_PREFIX, tags=["learned models"])
@@ -27,7 +27,7 @@ async def list_reward_models(request: Request, lab: Caller, query: Annotated[Pag
     services = services_of(request)
     found = await services.reward_models.all()
     pager = Pager(services.cursors, lab.lab_id, "rm")
-    shown, following = pager.page(found, query, lambda each: Position(each[0].created, each[0].id))
+    shown, following = pager.page(found, query, lambda each: PageEnd(each[0].created, each[0].id))
     data = [_summary(card, active=active) for card, active in shown]
     return answer(request, {"data": data, "reward_models": data, **following})
 

@@ -16,13 +16,11 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from reward_server.api import examples
-from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of
-from reward_server.api.cursor import CursorCodec, Position
+from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
 from reward_server.api.operation import Operation, operation
-from reward_server.api.paging import after_of
+from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
-from reward_server.api.routes.files import PagedQuery
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import InvalidCursor
@@ -84,14 +82,10 @@ class RunsQuery(PagedQuery):
 async def list_training_runs(request: Request, lab: Caller, query: Annotated[RunsQuery, Query()]) -> Response:
     """The lab's runs, newest first."""
     services = services_of(request)
-    after = after_of(services.cursors, lab.lab_id, query.cursor, IdPrefix.TRAINING_RUN)
-    end = None if after is None else PageEnd(created_at=after.created_at, id=after.episode_id)
-    rows = await services.training_runs.page(lab, query.limit + 1, end, query.status)
-    body: Body = {"data": [document(row) for row in rows[: query.limit]]}
-    if len(rows) > query.limit:
-        last = rows[query.limit - 1]
-        body["next_cursor"] = services.cursors.write(lab.lab_id, Position(last.created_at, last.training_run_id))
-    return answer(request, body)
+    pager = Pager(services.cursors, lab.lab_id, IdPrefix.TRAINING_RUN)
+    rows = await services.training_runs.page(lab, query.limit + 1, pager.after(query.cursor), query.status)
+    shown, following = pager.shown(rows, query.limit, lambda each: PageEnd(each.created_at, each.training_run_id))
+    return answer(request, {"data": [document(row) for row in shown], **following})
 
 
 @router.get("/training-runs/{training_run_id}")
@@ -143,14 +137,12 @@ async def read_training_metrics(
     """What the learner has measured so far, oldest first: a record for every update and every evaluation."""
     services = services_of(request)
     row = await services.training_runs.find(lab, training_run_id)
-    place = MetricPlace(query.after)
-    if query.cursor is not None:
-        place = _place(services.cursors, lab, row, query.cursor)
+    pager = Pager(services.cursors, lab.lab_id, METRIC)
+    end = pager.after(query.cursor)
+    place = MetricPlace(query.after) if end is None else _place(row, end)
     found = await services.training_runs.metrics(lab, training_run_id, place, query.limit + 1)
-    body: Body = {"data": [each.record for each in found[: query.limit]]}
-    if len(found) > query.limit:
-        body["next_cursor"] = _cursor(services.cursors, lab, row, found[query.limit - 1])
-    return answer(request, body)
+    shown, following = pager.shown(found, query.limit, lambda each: _end(row, each))
+    return answer(request, {"data": [each.record for each in shown], **following})
 
 
 @router.get("/training-runs/{training_run_id}/events")
@@ -198,16 +190,14 @@ async def _events(request: Request, lab: Lab, run_id: str, place: MetricPlace) -
             return  # without `finished`: whoever follows asks again
 
 
-def _cursor(cursors: CursorCodec, lab: Lab, row: TrainingRunRow, last: MetricRow) -> str:
-    """The cursor that goes on after a record of a run."""
-    entry = f"{METRIC}_{row.training_run_id}.{last.step}.{last.kind}"
-    return cursors.write(lab.lab_id, Position(row.created_at, entry))
+def _end(row: TrainingRunRow, last: MetricRow) -> PageEnd:
+    """A record of a run as the end of a page."""
+    return PageEnd(row.created_at, f"{METRIC}_{row.training_run_id}.{last.step}.{last.kind}")
 
 
-def _place(cursors: CursorCodec, lab: Lab, row: TrainingRunRow, cursor: str) -> MetricPlace:
-    """The place in such a cursor; `InvalidCursor` for one of another run."""
-    entry = cursors.read(lab.lab_id, cursor, METRIC).id
-    run_id, step, kind = entry.removeprefix(f"{METRIC}_").split(".", 2)
+def _place(row: TrainingRunRow, end: PageEnd) -> MetricPlace:
+    """The place of such an end; `InvalidCursor` for one of another run."""
+    run_id, step, kind = end.id.removeprefix(f"{METRIC}_").split(".", 2)
     if run_id != row.training_run_id:
         raise InvalidCursor
     return MetricPlace(int(step), kind)

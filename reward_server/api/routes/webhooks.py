@@ -7,11 +7,9 @@ from typing import Annotated
 from fastapi import Path, Query, Request, Response
 
 from reward_server.api import examples
-from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, idempotency_key, services_of
-from reward_server.api.cursor import Position
+from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
 from reward_server.api.operation import Operation, operation
-from reward_server.api.paging import PageLimit, PageQuery, Pager
-from reward_server.api.query import QueryModel
+from reward_server.api.paging import PagedQuery, PageQuery, Pager
 from reward_server.api.router import Router
 from reward_server.coordination.scopes import Scope
 from reward_server.ids import IdPrefix
@@ -30,13 +28,6 @@ router = Router(prefix=API_PREFIX, tags=["webhooks"])
 WebhookId = Annotated[str, Path(description="`wh_…`")]
 MessageId = Annotated[str, Path(description="`msg_…`")]
 SCOPES = (Scope.SCORE,)
-
-
-class DeliveryQuery(QueryModel):
-    """Query of the list of messages."""
-
-    limit: PageLimit = 20
-    cursor: str | None = None
 
 
 @router.post("/webhooks")
@@ -64,7 +55,7 @@ async def list_webhooks(request: Request, lab: Caller, query: Annotated[PageQuer
     services = services_of(request)
     pager = Pager(services.cursors, lab.lab_id, IdPrefix.WEBHOOK)
     found = await services.webhooks.all(lab)
-    shown, following = pager.page(found, query, lambda each: Position(each.created_at, each.webhook_id))
+    shown, following = pager.page(found, query, lambda each: PageEnd(each.created_at, each.webhook_id))
     return answer(request, {"data": [document(each) for each in shown], **following})
 
 
@@ -92,21 +83,14 @@ async def try_webhook(request: Request, lab: Caller, webhook_id: WebhookId) -> R
 @router.get("/webhooks/{webhook_id}/deliveries")
 @operation(Operation(DeliveryList, scopes=SCOPES, errors=(400, 404), response_example=examples.DELIVERIES))
 async def list_deliveries(
-    request: Request, lab: Caller, webhook_id: WebhookId, query: Annotated[DeliveryQuery, Query()]
+    request: Request, lab: Caller, webhook_id: WebhookId, query: Annotated[PagedQuery, Query()]
 ) -> Response:
     """Messages to a webhook, newest first; they are kept for 30 days."""
     services = services_of(request)
-    after = None
-    if query.cursor is not None:
-        position = services.cursors.read(lab.lab_id, query.cursor, IdPrefix.MESSAGE)
-        after = PageEnd(created_at=position.created_at, id=position.id)
-    found = await services.webhooks.deliveries(lab, webhook_id, limit=query.limit, after=after)
-    shown = found[: query.limit]
-    body: Body = {"data": [delivery(each) for each in shown]}
-    if len(found) > len(shown):
-        last = shown[-1]
-        body["next_cursor"] = services.cursors.write(lab.lab_id, Position(last.created_at, last.message_id))
-    return answer(request, body)
+    pager = Pager(services.cursors, lab.lab_id, IdPrefix.MESSAGE)
+    found = await services.webhooks.deliveries(lab, webhook_id, limit=query.limit, after=pager.after(query.cursor))
+    shown, following = pager.shown(found, query.limit, lambda each: PageEnd(each.created_at, each.message_id))
+    return answer(request, {"data": [delivery(each) for each in shown], **following})
 
 
 @router.post("/webhooks/{webhook_id}/deliveries/{message_id}/resend")

@@ -19,6 +19,7 @@ from reward_server.jobs.backup.archive import pack, unpack
 from reward_server.settings import Settings
 from reward_server.store.backup import Contents, copy_in, copy_out
 from reward_server.store.engine import sqlite_file
+from reward_server.training.folder import run_folders
 
 _DATABASE, _FILES = "database", "files"
 
@@ -33,6 +34,8 @@ class Done:
     files: int
     """Of the data folder, besides the database and the pepper."""
     size_bytes: int
+    runs_left_out: int = 0
+    """Training runs whose folders are not in it."""
 
 
 async def back_up(settings: Settings, archive: Path) -> Done:
@@ -46,7 +49,7 @@ async def back_up(settings: Settings, archive: Path) -> Done:
         created_at = datetime.now(UTC).isoformat(timespec="seconds")
         about = {**asdict(contents), "labs": __version__, "created_at": created_at}
         size = await asyncio.to_thread(pack, folder, archive, about)
-    return Done(contents.engine, contents.revision, created_at, count, size)
+    return Done(contents.engine, contents.revision, created_at, count, size, len(run_folders(settings.runs)))
 
 
 async def restore(settings: Settings, archive: Path, *, force: bool) -> Done:

@@ -12,7 +12,7 @@ from reward_server.coordination.lab import Lab
 from reward_server.errors import BodyTooLarge, Conflict, FileNotFound, InvalidRequest, StorageExhausted
 from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.store.job_records import Chunk, FileRow
-from reward_server.store.records import EpisodeCursor
+from reward_server.store.records import PageEnd
 from reward_server.store.store import Store
 
 CHUNK_LINES = 64
@@ -142,7 +142,7 @@ class FileService:
             raise FileNotFound
         return row
 
-    async def page(self, lab: Lab, limit: int, after: EpisodeCursor | None) -> list[FileRow]:
+    async def page(self, lab: Lab, limit: int, after: PageEnd | None) -> list[FileRow]:
         """The lab's files, newest first."""
         async with self._store.reading() as unit:
             return await unit.files.page(lab.lab_id, limit, after)

@@ -18,7 +18,7 @@ from reward_server.jobs.durable.files import FileService
 from reward_server.jobs.durable.kinds import Collector, Kind
 from reward_server.jobs.durable.report import report
 from reward_server.store.job_records import FileRow, JobRow, JobStatus
-from reward_server.store.records import EpisodeCursor, JsonObject
+from reward_server.store.records import JsonObject, PageEnd
 from reward_server.store.store import Store
 from trainer_client.wire import JobRequest
 
@@ -110,7 +110,7 @@ class JobService:
             raise JobNotFound
         return row
 
-    async def page(self, lab: Lab, limit: int, after: EpisodeCursor | None) -> list[JobRow]:
+    async def page(self, lab: Lab, limit: int, after: PageEnd | None) -> list[JobRow]:
         """The lab's jobs, newest first."""
         async with self._store.reading() as unit:
             return await unit.jobs.page(lab.lab_id, limit, after)
