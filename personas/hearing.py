@@ -102,6 +102,9 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     if invites and all(each.question in vague and each.confidence < UNASKED for each in asked.values()):
         # What an invitation may be about comes first; the persona goes on with its story from there.
         story = [e for e in _invited(case, state, spoken, rapport, reserve, bool(empathy)) if e.topic_id not in asked]
+        if not state.turn and story:
+            # Who is invited at once to say what it came for does not begin with an evasion.
+            asked = {name: each for name, each in asked.items() if each.open}
         if any(not each.open and each.confidence >= ASKED for each in asked.values()):
             # Who is asked for what it does not tell yet does not speak of something else instead.
             story = []

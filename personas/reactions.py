@@ -60,6 +60,8 @@ def reactions_to(
         if heard.confidence < CLEARLY_MADE and all(mishears(line, turn.text) for line in lines):
             # Every answer takes up words that were not said: then the promise was hardly made.
             continue
+        if not lines:
+            continue
         if any(digest_of(line) in state.lines for line in lines):
             # It has answered this before: to hear it again calls for a nod, not for the same surprise.
             known = known or _nods(hearing, heard)

@@ -33,7 +33,7 @@ def copy(
     """
     from reward_server.store.transfer import transfer
 
-    with shown(Console()) as report:
+    with shown(Console(stderr=True)) as report:
         rows = asyncio.run(transfer(load_settings({"data": data}).database, to, report))
     filled = {name: count for name, count in rows.items() if count}
     typer.echo(f"Copied and compared {sum(filled.values()):,} rows of {len(filled)} tables.")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 REVISIONS: Mapping[str, int] = {
-    "personas.reading": 8,
+    "personas.reading": 9,
     "personas.hearing": 19,
     "personas.telling": 2,
     "personas.borrowed": 2,

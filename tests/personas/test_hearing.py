@@ -121,6 +121,7 @@ def test_who_is_invited_to_say_what_is_closed_does_not_tell_something_else(topic
     play = Play(reader=Script(invitation))
     play.say("Hello there.")
     assert ("noise" in play.say(invitation.text).disclosed) is goes_on
+    assert Play(reader=Script(invitation)).say(invitation.text).disclosed
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,14 @@ def test_a_doubtful_promise_whose_answers_all_echo_what_was_not_said_gets_none()
         assert (LONG_REPLY in play.say(sentence.text).text) is answered
 
 
+def test_a_promise_without_an_answer_of_its_own_gets_a_plain_one() -> None:
+    scan, stop = CASE.commitments
+    case = compiled(CASE.model_copy(update={"commitments": (scan, stop.model_copy(update={"reply": ()}))}))
+    play = Play(case=case)
+    play.say("Hello there.")
+    assert play.say(STOP).text in PLAIN.agrees
+
+
 def test_a_promise_is_answered_once_and_nodded_to_when_it_is_made_again() -> None:
     echo, plain, last = "To the drawer? Very well.", "As you wish.", "If it has to be."
     scan, stop = CASE.commitments
