@@ -320,7 +320,7 @@ def untouched() -> Iterator[str]:
         )
         met += number(own) >= 0.66
         yield f"| {name} | {bare(own)} | {point(cosine)} | {bare(less)} |"
-    yield f"the goal of .66 is met on {('no', 'one', 'two', 'three', 'four')[met]} sets of four"
+    yield f"the goal of .66 is met on {('none', 'one', 'two', 'three', 'four')[met]} of four sets"
     natural = row("untouched", "LLMBar natural", "as shipped")["as judged"]
     yield f"come out right in {bare(natural)}"
 
