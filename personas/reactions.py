@@ -67,11 +67,11 @@ def reactions_to(
             known = known or _nods(hearing, heard)
             continue
         return (Move(kind, commitment.id, heard=turn.text), *haggles)
-    if known is not None and not answers:
-        return (known, *haggles)
     tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
     if tool is not None and not answers:
         return (Move(Kind.TOOL_REPLY, tool),)
+    if known is not None and not answers:
+        return (known, *haggles)
     return haggles or (() if answers else _to_proposals(case, turn, hearing))
 
 

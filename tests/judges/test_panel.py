@@ -135,6 +135,6 @@ def test_two_judges_for_one_kind_are_refused() -> None:
 
 
 def test_the_version_names_every_judge() -> None:
-    assert a_panel().version == "state=6,rule=7,local=2/words/1"
+    assert a_panel().version == "state=7,rule=7,local=2/words/1"
     assert Panel([StateJudge(), RuleJudge()]).name == "state+rule"
     assert a_panel(Oracle()).version.endswith(",llm=test")
