@@ -104,7 +104,8 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
         story = [e for e in _invited(case, state, spoken, rapport, reserve, bool(empathy)) if e.topic_id not in asked]
         if not state.turn and story:
             # Who is invited at once to say what it came for does not begin with an evasion.
-            asked = {name: each for name, each in asked.items() if each.open}
+            closed = {name for name in asked if not gate_open(case.by_id[name], state, rapport, 0.0)}
+            asked = {name: each for name, each in asked.items() if name not in closed}
         if any(not each.open and each.confidence >= ASKED for each in asked.values()):
             # Who is asked for what it does not tell yet does not speak of something else instead.
             story = []

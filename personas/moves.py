@@ -127,11 +127,11 @@ def _answers(
     # What it has told is told again only to who clearly asks for it.
     asked_for = [a for a in asked_for if a.topic_id not in state.said or a.confidence >= ASKED] or asked_for
     asked_for = [a for a in asked_for if a.open or not _is_guess(case, hearing, a)]
-    found = [(asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for]
-    kept = sorted(found, key=partial(_urgency, case))[:limit]
+    answers = ((asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for)
+    found = sorted(answers, key=partial(_urgency, case))
     recalled = [_recalls(state, each) for each in aside.recalled]
-    if recalled or len(kept) > 1:
-        kept = [(asked, move) for asked, move in kept if not _is_idle(asked, move)] or kept[: not recalled]
+    telling = [(asked, move) for asked, move in found if not _is_idle(asked, move)]
+    kept = telling[:limit] if telling or recalled else found[:1]
     moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
     moves += recalled[: max(limit - len(moves), 0 if moves else 1)]
     if hearing.unsure is not None and not hearing.answered and not aside.recalled:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from personas.amounts import amounts
 from personas.case import named_in
 from personas.compiled import CompiledCase
@@ -37,47 +39,64 @@ def reactions_to(
     case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing, answers: tuple[Move, ...]
 ) -> tuple[Move, ...]:
     """What the persona says to commitments, proposals and tool calls: one thing for each kind."""
+    haggles = (Move(Kind.HESITATES),) if hearing.haggles is not None and not answers else ()
+    taken = tuple(_to_promises(case, state, turn, hearing, answers, haggles=bool(haggles)))
+    for reply in (move for move in taken if move.kind in (Kind.REPLY, Kind.REPLY_EARLY)):
+        return (reply, *haggles)
+    tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
+    if tool is not None and not answers:
+        return (Move(Kind.TOOL_REPLY, tool),)
+    if taken and not answers:
+        return (taken[0], *haggles)
+    return haggles or (() if answers else _to_proposals(case, turn, hearing))
+
+
+def _to_promises(
+    case: CompiledCase,
+    state: PersonaState,
+    turn: AgentTurn,
+    hearing: Hearing,
+    answers: tuple[Move, ...],
+    *,
+    haggles: bool,
+) -> Iterator[Move]:
+    """What it has to say to each promise, if anything: a reply that was not given before, or else a nod."""
     by_id = {commitment.id: commitment for commitment in case.commitments}
     telling = disclosed(answers)
-    haggles = (Move(Kind.HESITATES),) if hearing.haggles is not None and not answers else ()
-    known: Move | None = None
     likeliest = max((heard.confidence for heard in hearing.answered), default=0.0)
     # What was not answered before comes first: a figure in a proposal that repeats the rest of it.
     for heard in sorted(
         hearing.answered, key=lambda heard: (state.heard.get(heard.commitment_id, 0), -heard.confidence)
     ):
-        if heard.confidence < CLEARLY_MADE and (answers or heard.confidence < likeliest):
-            # Beside something clearer, a wrong answer would be worse than none.
-            continue
         commitment = by_id[heard.commitment_id]
-        if heard.early and not set(telling).isdisjoint(named_in(commitment.after)):
-            # It was asked in the same breath: nobody can say that it was not.
-            continue
-        if heard.early and haggles:
-            # The figure is what it has to answer.
-            continue
         kind, lines = (Kind.REPLY_EARLY, commitment.reply_early) if heard.early else (Kind.REPLY, commitment.reply)
-        if heard.confidence < CLEARLY_MADE and all(mishears(line, turn.text) for line in lines):
-            # Every answer takes up words that were not said: then the promise was hardly made.
+        if heard.confidence < CLEARLY_MADE and (
+            # Beside something clearer, a wrong answer would be worse than none. And if every answer takes up words
+            # that were not said, the promise was hardly made.
+            answers or heard.confidence < likeliest or all(mishears(line, turn.text) for line in lines)
+        ):
             continue
-        if not lines:
+        if heard.early and (haggles or not set(telling).isdisjoint(named_in(commitment.after))):
+            # The figure is what it has to answer. Or it was asked in the same breath: nobody can say that it was not.
             continue
-        if any(digest_of(line) in state.lines for line in lines):
-            # It has answered this before: to hear it again calls for a nod, not for the same surprise.
-            known = known or _nods(hearing, heard)
-            continue
-        return (Move(kind, commitment.id, heard=turn.text), *haggles)
-    tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
-    if tool is not None and not answers:
-        return (Move(Kind.TOOL_REPLY, tool),)
-    if known is not None and not answers:
-        return (known, *haggles)
-    return haggles or (() if answers else _to_proposals(case, turn, hearing))
+        left = [line for line in lines if digest_of(line) not in state.lines]
+        nod = _nod(case, hearing, heard) if len(left) < len(lines) else None
+        if nod is not None:
+            # What it came for, or praise, was answered before: to hear it again calls for no new surprise.
+            yield nod
+        elif left:
+            yield Move(kind, commitment.id, heard=turn.text)
+        elif lines and heard.early:
+            yield Move(Kind.HESITATES)
 
 
-def _nods(hearing: Hearing, heard: Heard) -> Move:
-    kind = any(s.does(Act.EMPATHY, Act.COURTESY) for s in hearing.saying(heard.quote))
-    return Move(Kind.WARMED if kind else Kind.AGREES)
+def _nod(case: CompiledCase, hearing: Hearing, heard: Heard) -> Move | None:
+    """How it takes a promise that it has answered before, where it is welcome; others it answers in other words."""
+    if heard.early:
+        return None
+    if any(s.does(Act.EMPATHY, Act.COURTESY) for s in hearing.saying(heard.quote)):
+        return Move(Kind.WARMED)
+    return Move(Kind.AGREES) if any(heard.commitment_id in group for group in case.goals) else None
 
 
 def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:

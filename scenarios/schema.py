@@ -145,6 +145,12 @@ class ConductCheck(PrivateModel):
     after: Needs = ()
     """Facts or denials that must have been said in an earlier turn: how the agent took the news."""
 
+    @model_validator(mode="after")
+    def _encourages(self) -> Self:
+        if self.or_commits and self.act != "empathy":
+            raise ValueError("`or_commits` goes with `act: empathy`")
+        return self
+
 
 class PaceCheck(PrivateModel):
     """State: the share of these facts that was elicited within so many agent turns (efficient progress)."""

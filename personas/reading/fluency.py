@@ -22,7 +22,7 @@ HEAD = "fluency"
 LAYERS = 4
 """Of the packaged encoder: the lower two as they are, the others trained."""
 SURELY = 0.99
-"""Of whole sentences that nobody trained on, at most 1 in 200 of any set is as surely broken (docs/reader.md)."""
+"""Of whole sentences that nobody trained on, at most 1 in 150 of any set is as surely broken (docs/reader.md)."""
 MIN_WORDS, MAX_CHARS = 3, 300
 """Shorter sentences are fragments anyway, and longer ones may have been cut by the splitter."""
 _ENDS = (".", "!", "?")

@@ -195,12 +195,14 @@ _SHOWN_IN: Mapping[str, Callable[[TurnRecord], int]] = {
 
 def _turns_that_commit(case: Case, names: Iterable[str]) -> frozenset[int]:
     """The turns that make one of the commitments clearly, in words unlike those before."""
-    said: list[str] = []
+    record = case.record
+    said = [turn.hearing.empathy for turn in record.turns if turn.hearing.empathy]
     turns: list[int] = []
-    made = sorted((one for name in names for one in case.record.commitments.get(name, ())), key=lambda one: one.turn)
+    made = sorted((one for name in names for one in record.commitments.get(name, ())), key=lambda one: one.turn)
     for one in made:
         words = gist_of(one.quote)
-        if one.clear and not one.early and is_new(words, said):
+        polite = not record.turns[one.turn - 1].hearing.rude
+        if one.clear and polite and not one.early and is_new(words, said):
             said.append(words)
             turns.append(one.turn)
     return frozenset(turns)

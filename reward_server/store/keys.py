@@ -70,7 +70,7 @@ class Keys:
 
     async def note_use(self, used: Mapping[str, datetime]) -> None:
         """When keys were last used, by their ids; an older moment than the one that is known changes nothing."""
-        values = [{"this_key": key_id, "at": at} for key_id, at in used.items()]
+        values = [{"this_key": key_id, "at": at} for key_id, at in sorted(used.items())]
         await self._session.run(lambda connection: connection.execute(_USED, values))
 
     async def delete(self, key_id: str) -> bool:

@@ -2,7 +2,8 @@
 
 One transaction holds the whole copy. Tables come in the order of their foreign keys, and each is read back before the
 next: it must have as many rows as the source, and the same digest. Whatever stops the copy leaves the target empty, so
-the same command can be run again. The source is only read, in one transaction, and no server may run on it.
+the same command can be run again. The rows of the source are only read, in one
+transaction; its schema is brought up to date first. No server may run on it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from personas.case import Amount, Commitment, Fact
+from personas.case import Amount, Commitment, Ending, Fact
 from personas.compiled import CompiledCase
 from personas.library import load_temperaments
 from personas.reading.acts import Act, Stance
@@ -152,6 +152,18 @@ def test_a_promise_is_answered_once_and_nodded_to_when_it_is_made_again() -> Non
         heard = [play.say(text).text for text in (STOP, drawer.text, STOP)]
         assert len([each for text in heard for each in lines if each in text]) == 1
         assert set(heard[1:]) <= set(PLAIN.agrees)
+
+
+def test_what_it_did_not_come_for_is_answered_in_other_words_and_never_with_a_yes() -> None:
+    scan, stop = CASE.commitments
+    refusals = ("I will not do that.", "No, and that is my last word.")
+    later = Ending(goals=(("scan", "referral"),), farewell=CASE.ending.farewell)
+    for changed in ({"reply": refusals}, {"reply_early": refusals, "after": ("drinking",)}):
+        case = CASE.model_copy(update={"commitments": (scan, stop.model_copy(update=changed)), "ending": later})
+        play = Play(case=compiled(case))
+        play.say("Hello there.")
+        assert {play.say(STOP).text, play.say(STOP).text} == set(refusals)
+    assert play.say(STOP).text in PLAIN.hesitates
 
 
 def test_every_other_wording_of_a_fact_comes_before_one_is_told_again() -> None:

@@ -68,13 +68,21 @@ def test_there_are_none_of_labels_and_none_where_answers_earn() -> None:
     assert counterparts(pairs, LetterEncoder(), "words") is not None
 
 
+def outcome(*shares: float, error: float = 0.0, size: int = 100) -> Outcome:
+    return Outcome(shares, (size,) * len(shares), error)
+
+
 def test_of_ways_that_order_judged_pairs_alike_the_one_of_most_content_is_kept() -> None:
-    plain, content, poor = Outcome((0.70, 0.4, 0.4), 0.02), Outcome((0.69, 0.6, 0.7), 0.02), Outcome((0.6, 1.0, 1.0))
+    plain, content, poor = outcome(0.70, 0.4, 0.4, error=0.02), outcome(0.69, 0.6, 0.7, error=0.02), outcome(0.6, 1, 1)
     assert Chooser.best({"all": plain, "all+counterparts": content, "meaning": poor}) == "all+counterparts"
-    fair = Outcome((0.70, 0.6, 0.5), 0.02)
-    assert Chooser.best({"all": fair, "meaning": poor}) == "all"
-    assert Chooser.best({"all": Outcome(()), "meaning": Outcome(())}) == "meaning"
+    assert Chooser.best({"all": outcome(0.70, 0.6, 0.5, error=0.02), "meaning": poor}) == "all"
+    assert Chooser.best({"all": outcome(), "meaning": outcome()}) == "meaning"
+
+
+def test_heads_that_follow_style_are_kept_only_if_no_others_are_there() -> None:
     # Where people prefer what is longer, the best on their pairs is below chance as soon as style says something else.
-    style, worse = Outcome((0.9, 0.3, 0.9), 0.02), Outcome((0.8, 0.2, 0.2))
-    assert Chooser.best({"all": style, "meaning": poor}) == "meaning"
+    style, fair, worse = outcome(0.9, 0.3, 0.9, error=0.02), outcome(0.6, 1, 1), outcome(0.8, 0.2, 0.2)
+    assert Chooser.best({"all": style, "meaning": fair}) == "meaning"
     assert Chooser.best({"all": style, "meaning": worse}) == "all"
+    few = outcome(0.9, 0.3, 0.9, error=0.02, size=19)
+    assert Chooser.best({"all": few, "meaning": fair}) == "all"

@@ -21,6 +21,7 @@ from reward_server.reward_models.dataset import Dataset, Preferred, Split
 from reward_server.reward_models.encoder import TextEncoder
 from reward_server.reward_models.feature_rows import BLOCK_ROWS
 from reward_server.reward_models.feature_shelf import Describer
+from reward_server.reward_models.fitness import MIN_STYLE_PAIRS
 from reward_server.reward_models.heads import Exact, Featuriser, Heads
 from reward_server.reward_models.segments import by_answers
 from reward_server.reward_models.style import balanced
@@ -63,13 +64,16 @@ class Outcome:
 
     shares: tuple[float, ...]
     """In the right order, by set; the first is of pairs as people judged them. None where there is no pair."""
+    sizes: tuple[int, ...]
+    """How many pairs each set has."""
     error: float = 0.0
     """Standard error of the first."""
 
     @property
     def follows_style(self) -> bool:
-        """Whether it falls below chance on pairs whose style has changed places."""
-        return any(share < CHANCE for share in self.shares[1:])
+        """Whether it falls below chance on pairs whose style has changed places; a few pairs decide nothing."""
+        exchanged = zip(self.shares, self.sizes, strict=True)
+        return any(share < CHANCE and size >= MIN_STYLE_PAIRS for share, size in list(exchanged)[1:])
 
     @property
     def merit(self) -> float:
@@ -94,8 +98,9 @@ class Chooser:
             chances = np.concatenate([_chances(heads, featuriser, some) for some in _few_at_a_time(pairs)])
             right.append((np.sign(chances - 0.5) + 1.0) / 2.0)
         if not right:
-            return Outcome(())
-        return Outcome(tuple(float(each.mean()) for each in right), float(right[0].std() / len(right[0]) ** 0.5))
+            return Outcome((), ())
+        error = float(right[0].std() / len(right[0]) ** 0.5)
+        return Outcome(tuple(float(each.mean()) for each in right), tuple(map(len, right)), error)
 
     @staticmethod
     def best(outcomes: Mapping[str, Outcome]) -> str:
