@@ -127,7 +127,7 @@ async def test_a_remembered_key_still_needs_its_secret(store: Store) -> None:
     ring = a_ring(store)
     key = await ring.create("acme")
     assert await ring.verify(key.text) is not None
-    assert await ring.verify(key.text[:-2] + "zz") is None
+    assert await ring.verify(key.text[:-1] + ("a" if key.text[-1] != "a" else "b")) is None
 
 
 async def test_a_known_key_is_not_looked_up_on_every_request(store: Store) -> None:
