@@ -156,24 +156,22 @@ def test_a_question_near_what_was_asked_and_told_is_no_second_question_for_it() 
     assert play.state.annoyance == 0.0
 
 
-def test_what_it_knows_no_more_about_is_not_said_beside_an_answer_or_a_reply() -> None:
-    near = Script(asking("Could anybody else hear it?", "noise", 0.8))
-    for other in (TABLETS, SCAN):
-        play = Play(reader=near)
+@pytest.mark.parametrize(
+    ("odd", "topic", "likely", "other"),
+    [
+        ("Could anybody else hear it?", "noise", 0.8, TABLETS),  # it knows no more about this
+        ("Could anybody else hear it?", "noise", 0.8, SCAN),
+        ("And that?", "noise", 0.6, TABLETS),  # hardly asked for, and told before
+        ("And the other thing?", "drinking", 0.6, TABLETS),  # hardly asked for, and closed
+    ],
+)
+def test_beside_an_answer_or_a_reply_nothing_is_said_that_is_beside_the_point(
+    odd: str, topic: str, likely: float, other: str
+) -> None:
+    with_it, without = (Play(reader=Script(asking(odd, topic, likely))) for _ in range(2))
+    for play in (with_it, without):
         play.say(NOISE)
-        alone = Play(reader=near)
-        alone.say(NOISE)
-        assert play.say(f"Could anybody else hear it? {other}").text == alone.say(other).text
-
-
-def test_what_was_hardly_asked_for_is_not_repeated_or_put_off_beside_an_answer() -> None:
-    hardly = Script(asking("And that?", "noise", 0.6), asking("And the other thing?", "drinking", 0.6))
-    for odd in ("And that?", "And the other thing?"):
-        play = Play(reader=hardly)
-        play.say(NOISE)
-        alone = Play(reader=hardly)
-        alone.say(NOISE)
-        assert play.say(f"{odd} {TABLETS}").text == alone.say(TABLETS).text
+    assert with_it.say(f"{odd} {other}").text == without.say(other).text
 
 
 def test_of_two_things_asked_at_once_what_is_so_comes_before_what_is_not() -> None:
