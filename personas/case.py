@@ -109,7 +109,7 @@ class Later(PrivateModel):
     """What the persona answers instead once it has said something: a pupil who has understood knows the next step."""
 
     after: Needs = Field(min_length=1)
-    says: tuple[Line, ...] = Field(min_length=1, max_length=3)
+    says: tuple[Line, ...] = Field(min_length=1, max_length=6)
 
 
 class Background(PrivateModel):
@@ -118,7 +118,7 @@ class Background(PrivateModel):
     id: Identifier
     asks: tuple[Line, ...] = Field(min_length=3)
     """What an agent says who is answered with it: questions, choices, offers."""
-    says: tuple[Line, ...] = Field(min_length=1, max_length=3)
+    says: tuple[Line, ...] = Field(min_length=1, max_length=6)
     after: Needs = ()
     """Facts or denials that must have been said before, because the answer takes them for known."""
     later: Later | None = None

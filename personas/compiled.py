@@ -112,6 +112,8 @@ class CompiledCase:
     """Every wording of every topic, compared with persona lines in other words."""
     background: Mapping[str, CompiledTopic] = field(default_factory=dict)
     """What it answers beside the matter: nothing of it is a topic, and nothing of it is scored."""
+    own_background: tuple[CompiledTopic, ...] = ()
+    """What of it was written for this case, and not for all of its kind."""
     asides: Mapping[str, CompiledTopic] = field(default_factory=dict)
     """The background and what of it is said later, by id."""
     by_id: Mapping[str, CompiledTopic] = field(default_factory=dict)
@@ -293,6 +295,7 @@ def compile_case(
     tool_replies: Mapping[str, tuple[str, ...]] | None = None,
     examples: Examples | None = None,
     background: Iterable[Background] = (),
+    common: Iterable[Background] = (),
 ) -> CompiledCase:
     """Prepares a case.
 
@@ -302,8 +305,10 @@ def compile_case(
         tool_replies: what the persona says to tool calls.
         examples: sentences of labelled turns, if there are any.
         background: what the persona answers beside the matter, if there is anything.
+        common: what any persona of its kind answers beside the matter; none has an id of `background`.
     """
-    background = tuple(background)
+    own = tuple(background)
+    background = (*own, *common)
     replies, examples = dict(tool_replies or {}), examples or Examples()
     wordings: list[str] = []
     merged = merged_topics(case, topics)
@@ -333,6 +338,7 @@ def compile_case(
         temperaments=case.temperaments,
         wordings=tuple(wordings),
         background={item.id: _compile_background(item) for item in background},
+        own_background=tuple(map(_compile_background, own)),
         asides={each.id: _compile_background(each) for item in background for each in (item, *_later(item))},
         by_id={topic.id: topic for topic in compiled},
         volunteered=tuple(topic for topic in compiled if topic.tier is Tier.VOLUNTEERED),

@@ -60,8 +60,8 @@ def decide(
     told_first = _volunteered(case, state)
     answers = _answers(case, temperament, state, hearing, aside)
     if hearing.empathy and answers == (Move(Kind.UNKNOWN),):
-        # Sympathy is not passed over for a question that it cannot answer.
-        answers = (Move(Kind.WARMED),)
+        # Sympathy is not passed over for a question that it cannot answer, nor the question for sympathy.
+        answers = (Move(Kind.WARMED), *answers)
     reactions = reactions_to(case, state, turn, hearing, answers)
     if any(move.kind in (Kind.REPLY, Kind.REPLY_EARLY) for move in reactions):
         # An offer names again what the persona has told: that is no question, unless it clearly is one.

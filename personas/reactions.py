@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from personas.amounts import amounts
 from personas.case import named_in
 from personas.compiled import CompiledCase
-from personas.heard import AgentTurn, Heard, Hearing
+from personas.heard import NO_QUESTION, AgentTurn, Heard, Hearing
 from personas.hearing import CLEARLY_MADE, LIKELY_MADE, UNSURE, gate_open, is_question
 from personas.move import FACTUAL, Kind, Move, disclosed
 from personas.reading.acts import Act, Sentence, Stance
@@ -134,8 +134,14 @@ def _taken(case: CompiledCase, hearing: Hearing) -> Kind:
 
 
 def left_open(case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
-    """Asks back what the question that ends the turn is about, where it may be about something in the case."""
+    """What it says to the question that ends the turn and that nothing answers: that it cannot tell, or it asks back.
+
+    It asks back where the question may be about something in the case.
+    """
     last = hearing.reading.readable[-1:]
+    if last and last[0] in hearing.strays and not is_elliptic(last[0].text):
+        own = not last[0].does(*NO_QUESTION) and not last[0].commitments
+        return (Move(Kind.EITHER if is_choice(last[0]) else Kind.UNKNOWN),) if own else ()
     if not last or last[0] not in hearing.vague or last[0].text in {asked.question for asked in hearing.asked}:
         return ()
     # Behind a reaction, "What exactly do you mean?" would be about the reaction.

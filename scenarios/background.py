@@ -2,12 +2,16 @@
 
 Small true things about the persona's life and wishes, with the questions and offers they answer. They make the talk a
 talk with a person. No criterion can name them, so an agent earns nothing by asking.
+
+What any agent asks or offers ("Do you have any questions?") is in `background.yaml` for all collections and in
+`collection.background.yaml` for one. A scenario's own entry goes before the common one of the same id.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from pydantic import Field
@@ -19,6 +23,8 @@ from scenarios.rules import Remark
 from scenarios.yamlfile import Finding, ScenarioError, load
 
 SUFFIX = ".background.yaml"
+OF_COLLECTION = "collection.background.yaml"
+_OF_ALL = Path(__file__).parent / "background.yaml"
 
 
 class BackgroundFile(PrivateModel):
@@ -52,6 +58,53 @@ def load_background(
     return file.background
 
 
+@cache
+def background_of_all() -> tuple[Background, ...]:
+    """What any persona answers, of any collection."""
+    return load(_OF_ALL, BackgroundFile, _OF_ALL.name)[0].background
+
+
+def load_common(path: Path, name: str | None = None) -> tuple[Background, ...]:
+    """What any persona of a collection answers, those of `background_of_all` included; all of it has ids of its own.
+
+    Args:
+        path: the file of the collection; there may be none.
+        name: what messages call the file.
+
+    Raises:
+        ScenarioError: the file is broken, or uses an id twice; names file and line.
+    """
+    if not path.is_file():
+        return background_of_all()
+    file, document = load(path, BackgroundFile, name or path.name)
+    count = Counter(entry.id for entry in file.background)
+    twice = [i for i, entry in enumerate(file.background) if count[entry.id] > 1]
+    if twice:
+        raise ScenarioError([document.finding(("background", i, "id"), _twice(file.background[i].id)) for i in twice])
+    return (*file.background, *(entry for entry in background_of_all() if entry.id not in count))
+
+
+def fitting(
+    common: Iterable[Background], own: Iterable[Background], case: PersonaCase, topics: Mapping[str, Topic]
+) -> tuple[Background, ...]:
+    """What of a common background suits a case: what its own background could hold beside its own entries."""
+    held = {item.id for item in (*case.facts, *case.denials)}
+    taken = {entry.id for entry in own}
+    offered = tuple(_told_now(entry, held) for entry in common if entry.id not in taken)
+    unfit = {remark.loc[1] for remark in _remarks(offered, case, topics)}
+    return tuple(entry for number, entry in enumerate(offered) if number not in unfit)
+
+
+def _told_now(entry: Background, held: Container[str]) -> Background:
+    """The entry, without what is said later if that waits for a fact that the case has not."""
+    waits = entry.later is not None and any(name not in held for name in named_in(entry.later.after))
+    return entry.model_copy(update={"later": None}) if waits else entry
+
+
+def _twice(name: str) -> str:
+    return f"the id `{name}` is used twice: choose another"
+
+
 def _remarks(entries: tuple[Background, ...], case: PersonaCase, topics: Mapping[str, Topic]) -> Iterator[Remark]:
     held: tuple[Fact | Denial, ...] = (*case.facts, *case.denials)
     items = {item.id: item for item in held}
@@ -61,7 +114,7 @@ def _remarks(entries: tuple[Background, ...], case: PersonaCase, topics: Mapping
     for i, entry in enumerate(entries):
         place = ("background", i)
         if count[entry.id] > 1:
-            yield Remark((*place, "id"), f"the id `{entry.id}` is used twice: choose another")
+            yield Remark((*place, "id"), _twice(entry.id))
         for where, needs in (("after", entry.after), ("later", entry.later.after if entry.later else ())):
             for name in named_in(needs):
                 if name not in items:

@@ -19,7 +19,7 @@ from personas.compiled import CompiledCase, Examples, compile_case
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
 from scenarios.background import SUFFIX as BACKGROUND
-from scenarios.background import load_background
+from scenarios.background import fitting, load_background
 from scenarios.lint import COLLECTIONS, LoadedCollection, is_scenario, load_collection
 from scenarios.schema import CollectionCard, NaturalAgents, ScenarioCard, ScenarioFile, ScenarioSecrets
 from scenarios.turns import SUFFIX as TURNS
@@ -194,11 +194,13 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
         cards: dict[str, PublicScenario] = {}
         for name, (file, document) in sorted(loaded.scenarios.items()):
             examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else Examples()
-            background = load_background(root / slug / f"{name}{BACKGROUND}", file.private.persona, loaded.file.topics)
-            asides = [entry.model_dump(mode="json") for entry in background]
+            persona, topics = file.private.persona, loaded.file.topics
+            background = load_background(root / slug / f"{name}{BACKGROUND}", persona, topics)
+            common = fitting(loaded.background, background, persona, topics)
+            asides = [entry.model_dump(mode="json") for entry in (*background, *common)]
             contents[f"{slug}/{name}"] = [document.data, examples.topics, examples.commitments, asides]
             cards[name] = _public(file)
-            sealed[slug, name] = _seal(slug, file, loaded, examples, background)
+            sealed[slug, name] = _seal(slug, file, loaded, examples, background, common)
         public[slug] = PublicCollection(loaded.file.public, cards)
     canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return Library(Catalog(public), Vault(sealed), hashlib.sha256(canonical.encode()).hexdigest())
@@ -215,6 +217,7 @@ def _seal(
     loaded: LoadedCollection,
     examples: Examples,
     background: tuple[Background, ...],
+    common: tuple[Background, ...],
 ) -> SealedScenario:
     replies = {tool.id: tool.reply for tool in file.private.tools}
     return SealedScenario(
@@ -222,7 +225,7 @@ def _seal(
         card=file.public,
         version=file.version,
         secrets=file.private,
-        case=compile_case(file.private.persona, loaded.file.topics, replies, examples, background),
+        case=compile_case(file.private.persona, loaded.file.topics, replies, examples, background, common),
         topics=loaded.file.topics,
         foreign=loaded.file.foreign,
     )

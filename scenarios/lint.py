@@ -12,11 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from personas.case import Background
 from personas.lint import lint_case
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
 from scenarios.background import SUFFIX as BACKGROUND
-from scenarios.background import load_background
+from scenarios.background import OF_COLLECTION, load_background, load_common
 from scenarios.rules import Loc, Remark, all_remarks, final_tools
 from scenarios.schema import CollectionFile, ScenarioFile
 from scenarios.spelling import counted, meant
@@ -34,6 +35,8 @@ class LoadedCollection:
 
     file: CollectionFile
     document: Document
+    background: tuple[Background, ...] = ()
+    """What any of its personas answers."""
     scenarios: dict[str, tuple[ScenarioFile, Document]] = field(default_factory=dict)
 
 
@@ -45,7 +48,11 @@ def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[Lo
     except ScenarioError as error:
         return None, list(error.findings)
     findings += [document.finding(r.loc, r.message) for r in _collection_remarks(file, folder)]
-    loaded = LoadedCollection(file, document)
+    common = folder / OF_COLLECTION
+    try:
+        loaded = LoadedCollection(file, document, load_common(common, _name(common)))
+    except ScenarioError as error:
+        return None, [*findings, *error.findings]
     wanted = None if only is None else set(only)
     paths = [p for p in sorted(folder.glob("*.y*ml")) if is_scenario(p)]
     for path in paths:

@@ -117,7 +117,7 @@ def background_rows(library: Library, keys: Iterable[tuple[str, str]]) -> Iterat
     None of it asks about a topic or makes a commitment. The labels name the entry.
     """
     for key in keys:
-        for entry in library.vault.open(*key).case.background.values():
+        for entry in library.vault.open(*key).case.own_background:
             for ask in entry.examples:
                 yield Row(*key, LabelledTurn(ask, (entry.id,), (), BACKGROUND_KIND))
 

@@ -123,8 +123,8 @@ def fine_tune(
 
 
 def _held(case: CompiledCase) -> tuple[CompiledTopic, ...]:
-    """The topics and the background: what a turn may be about."""
-    return (*case.topics, *case.background.values())
+    """The topics and the background of the case: what a turn may be about."""
+    return (*case.topics, *case.own_background)
 
 
 def _steps(scenes: Scenes, draw: random.Random) -> list[tuple[tuple[str, str], list[Row]]]:

@@ -26,7 +26,7 @@ def packaged_sentences(library: Library, rows: Iterable[Row], acts: Iterable[Act
     for row in rows:
         texts.setdefault("/".join(row.key), []).append(row.turn.turn)
     for key in dict.fromkeys(row.key for row in rows):
-        for entry in library.vault.open(*key).case.background.values():
+        for entry in library.vault.open(*key).case.own_background:
             texts["/".join(key)] += [*entry.examples, *entry.says]
     return {name: [each for each in _whole(found) if each not in aside] for name, found in texts.items()}
 

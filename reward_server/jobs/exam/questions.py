@@ -41,7 +41,7 @@ def understanding(
 
 def _taken_for_topics(scenario: SealedScenario, reader: Reader) -> Iterator[str]:
     """The questions of the background that clearly ask for a topic: in other words, they would be answered with it."""
-    asks = [(entry.id, ask) for entry in scenario.case.background.values() for ask in entry.examples]
+    asks = [(entry.id, ask) for entry in scenario.case.own_background for ask in entry.examples]
     for (name, ask), reading in zip(asks, reader.read(scenario.case, [("", ask) for _, ask in asks]), strict=True):
         heard = {each.id for sentence in reading.readable for each in sentence.topics if each.confidence >= BY_NAME}
         if heard:
