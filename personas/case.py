@@ -7,9 +7,9 @@ need the whole case (unique ids, solvable gates) live in `personas.lint`.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -156,6 +156,32 @@ class Ending(PrivateModel):
     """The persona's last line when its goals are met."""
 
 
+Manner = Literal[
+    "no_more",
+    "withheld",
+    "too_many",
+    "hurt",
+    "warmed",
+    "following",
+    "all_told",
+    "agrees",
+    "hesitates",
+    "either",
+    "consents",
+    "confirms",
+    "no_rush",
+    "greets",
+    "chats",
+    "welcomes",
+    "not_understood",
+    "wait",
+    "leaving",
+    "parting",
+    "goodbye",
+]
+"""What a persona may say in words of its own: the names are those of a temperament's phrases."""
+
+
 class PersonaCase(PrivateModel):
     """Everything the simulator needs to play one persona in one scenario."""
 
@@ -172,4 +198,6 @@ class PersonaCase(PrivateModel):
     """Answers to questions about things the case does not cover; never invents anything."""
     nudges: tuple[Line, ...] = Field(min_length=1)
     """Said when the agent asks nothing and commits to nothing: keeps the talk going."""
+    phrases: Mapping[Manner, Annotated[tuple[Line, ...], Field(min_length=2, max_length=8)]] = {}
+    """Said instead of the phrases of any temperament: a child takes its leave in other words than a mechanic."""
     ending: Ending = Ending()

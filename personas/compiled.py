@@ -105,6 +105,8 @@ class CompiledCase:
     unknown: tuple[str, ...]
     nudges: tuple[str, ...]
     goals: tuple[frozenset[str], ...]
+    phrases: Mapping[str, tuple[str, ...]]
+    """What it says instead of a temperament's phrases, by their name."""
     farewell: tuple[str, ...]
     tool_replies: Mapping[str, tuple[str, ...]]
     temperaments: tuple[str, ...]
@@ -192,6 +194,8 @@ def _longest(lines: Iterable[str]) -> int:
 def _other_lines(case: PersonaCase) -> Iterable[str]:
     """Every line the persona may say that is not the content of a fact."""
     yield from (*case.openings, *case.unknown, *case.nudges, *case.ending.farewell)
+    for lines in case.phrases.values():
+        yield from lines
     for commitment in case.commitments:
         yield from (*commitment.reply, *commitment.reply_early)
     for fact in case.facts:
@@ -333,6 +337,7 @@ def compile_case(
         unknown=case.unknown,
         nudges=case.nudges,
         goals=tuple(frozenset(group) for group in case.ending.goals),
+        phrases=dict(case.phrases),
         farewell=case.ending.farewell,
         tool_replies=replies,
         temperaments=case.temperaments,

@@ -124,7 +124,7 @@ class Voice:
         others = [wording for wording in wordings[1:] if not _ACTION.match(wording)]
         rest = others[max(0, move.nth - 1 - bool(topic.again)) :]
         if move.plain:
-            return rest[0] if rest else self._pick(self._phrases.no_more, "no_more")
+            return rest[0] if rest else self._pick(self._manner(Kind.NO_MORE), "no_more")
         old = [wording for wording in wordings if not _ACTION.match(wording)]
         if not old:
             return self._pick(self._phrases.again_tired, "again_tired")
@@ -176,10 +176,16 @@ class Voice:
             Kind.UNKNOWN: case.unknown,
             Kind.NUDGE: case.nudges,
             Kind.TIRED: phrases.again_tired,
-            Kind.FAREWELL: case.farewell or phrases.goodbye,
-            Kind.PARTING: phrases.parting or phrases.leaving,
+            Kind.FAREWELL: case.farewell or self._manner(Kind.GOODBYE),
         }
-        return own[move.kind] if move.kind in own else phrases.of(move.kind.value)
+        return own[move.kind] if move.kind in own else self._manner(move.kind)
+
+    def _manner(self, kind: Kind) -> tuple[str, ...]:
+        """The case's own phrases, or the temperament's."""
+        own = self._case.phrases.get(kind.value)
+        if kind is Kind.PARTING and not (own or self._phrases.parting):
+            return self._manner(Kind.LEAVING)
+        return own or self._phrases.of(kind.value)
 
 
 def mishears(line: str, heard: str) -> bool:

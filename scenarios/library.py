@@ -211,7 +211,7 @@ def _public(file: ScenarioFile) -> PublicScenario:
     return PublicScenario(file.public, dimensions, file.private.persona.temperaments)
 
 
-def _seal(
+def _seal(  # noqa: PLR0917 (all that a scenario is made of)
     collection: str,
     file: ScenarioFile,
     loaded: LoadedCollection,

@@ -16,8 +16,8 @@ from personas.case import Background
 from personas.lint import lint_case
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
-from scenarios.background import SUFFIX as BACKGROUND
 from scenarios.background import OF_COLLECTION, load_background, load_common
+from scenarios.background import SUFFIX as BACKGROUND
 from scenarios.rules import Loc, Remark, all_remarks, final_tools
 from scenarios.schema import CollectionFile, ScenarioFile
 from scenarios.spelling import counted, meant

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from personas.case import Background, Later
+from personas.compiled import compile_case
 from personas.reading.acts import Act
-from tests.personas.cast import SCAN, Play, Script, asking, compiled, line
+from tests.personas.cast import CASE, SCAN, TOPICS, Play, Script, asking, compiled, line
 
 WALKS = Background(
     id="walks",
@@ -48,6 +49,16 @@ def test_once_something_was_told_an_entry_may_be_answered_otherwise() -> None:
     one.say(NOISE)
     assert one.say(NORWAY).text == "Not any more."
     assert one.say(NORWAY).text not in {"Not any more.", *WALKS.says}
+
+
+def test_what_any_persona_answers_is_no_background_of_the_case_itself() -> None:
+    case = compile_case(CASE, TOPICS, background=(WALKS,), common=(MORNINGS,))
+    assert [entry.id for entry in case.own_background] == ["walks"]
+    reader = Script()
+    reader.brings_to_mind = {WINDOW: {"mornings": 0.9}}
+    one = Play(case=case, reader=reader)
+    one.say(NOISE)
+    assert one.say(WINDOW).text in MORNINGS.says
 
 
 def test_each_wording_is_said_once() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from personas.case import Fact, Gate, Tier
 from personas.reading.acts import Act, Stance
 from personas.reading.sentences import sentences
-from tests.personas.cast import SCAN, Play, Script, asking, line
+from tests.personas.cast import CASE, SCAN, Play, Script, asking, compiled, line
 
 NOISE = "What about the popping noise?"
 ALCOHOL = "What about the alcohol?"
@@ -136,3 +137,12 @@ def test_a_goodbye_before_a_question_is_none(text: str, leaves: bool) -> None:
     play = Play(reader=Script(line("Have you got a pen?", Act.ASK)))
     play.say("Hello there.")
     assert play.say(text).hearing.farewell is leaves
+
+
+def test_sympathy_and_an_invitation_open_one_heart_at_a_time() -> None:
+    quarrel = Fact(id="quarrel", tier=Tier.RAPPORT, says=("We had shouted at each other.",), gate=Gate(rapport=1.0))
+    case = compiled(CASE.model_copy(update={"facts": (*CASE.facts, quarrel)}))
+    sorry = line("That must be hard for you.", Act.EMPATHY)
+    more = line("Tell me about it.", Act.INVITE, asks={"quarrel": 0.3, "drinking": 0.2})
+    told = Play(case=case, reader=Script(sorry, more)).say(f"{sorry.text} {more.text}").disclosed
+    assert {"quarrel", "drinking"} & set(told) == {"quarrel"}

@@ -241,7 +241,27 @@ def test_sympathy_is_not_passed_over_for_a_question_without_an_answer() -> None:
     play = Play(reader=Script(sorry, odd))
     play.say("Hello there.")
     text = play.say(f"{sorry.text} {odd.text}").text
-    assert text in PLAIN.warmed
+    assert text in {f"{warmed} {unknown}" for warmed in PLAIN.warmed for unknown in play.case.unknown}
+
+
+def test_a_question_behind_a_promise_is_not_passed_over_for_it() -> None:
+    scan = line("A scan is on its way.", Act.PROPOSE, stance=Stance.ASSERTED, makes={"stop_tablets": 0.9})
+    odd = line("Which neighbour cooks your evening meals in the big kitchen?", Act.ASK)
+    fine = line("Is that all right?", Act.ASK, Act.CHECK)
+    case = compiled()
+    replies = case.commitments[1].reply
+    for question, answers in ((odd, {f"{r} {u}" for r in replies for u in case.unknown}), (fine, {*replies})):
+        play = Play(case=case, reader=Script(scan, question))
+        play.say("Hello there.")
+        assert play.say(f"{scan.text} {question.text}").text in answers
+
+
+def test_a_case_may_have_phrases_of_its_own() -> None:
+    own = CASE.model_copy(update={"phrases": {"warmed": ("Aw!", "Aww, thanks!"), "leaving": ("Bah.", "Pah.")}})
+    sorry, bye = line("That must hurt.", Act.EMPATHY), line("Goodbye, then.", Act.CLOSE)
+    play = Play("talkative", case=compiled(own), reader=Script(sorry, bye))
+    assert play.say(sorry.text).text in {"Aw!", "Aww, thanks!"}
+    assert play.say("Hello there.").text not in {"Aw!", "Aww, thanks!", "Bah.", "Pah."}
 
 
 def test_a_choice_that_the_case_says_nothing_about_is_left_to_the_agent() -> None:
