@@ -293,7 +293,7 @@ def _compile_commitment(item: Commitment, more: Iterable[str]) -> CompiledCommit
     )
 
 
-def compile_case(
+def compile_case(  # noqa: PLR0917 (all that a case is made of)
     case: PersonaCase,
     topics: Mapping[str, Topic],
     tool_replies: Mapping[str, tuple[str, ...]] | None = None,
@@ -337,7 +337,7 @@ def compile_case(
         unknown=case.unknown,
         nudges=case.nudges,
         goals=tuple(frozenset(group) for group in case.ending.goals),
-        phrases=dict(case.phrases),
+        phrases={str(name): lines for name, lines in case.phrases.items()},
         farewell=case.ending.farewell,
         tool_replies=replies,
         temperaments=case.temperaments,

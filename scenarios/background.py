@@ -88,7 +88,7 @@ def fitting(
     common: Iterable[Background], own: Iterable[Background], case: PersonaCase, topics: Mapping[str, Topic]
 ) -> tuple[Background, ...]:
     """What of a common background suits a case: what its own background could hold beside its own entries."""
-    held = {item.id for item in (*case.facts, *case.denials)}
+    held = {item.id for item in case.facts} | {item.id for item in case.denials}
     taken = {entry.id for entry in own}
     offered = tuple(_told_now(entry, held) for entry in common if entry.id not in taken)
     unfit = {remark.loc[1] for remark in _remarks(offered, case, topics)}
