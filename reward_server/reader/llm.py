@@ -143,13 +143,18 @@ def _system(case: CompiledCase) -> str:
         acts=acts,
         stances=stances,
         topics=topics,
-        background=_told_by(case.background.values()) or "(none)",
+        background=_asked_by(case.background.values()) or "(none)",
         commitments=commitments or "(none)",
     )
 
 
 def _told_by(topics: Iterable[CompiledTopic]) -> str:
     return "\n".join(f"- {topic.id}: {' / '.join(topic.answers or topic.examples[:1])}" for topic in topics)
+
+
+def _asked_by(entries: Iterable[CompiledTopic]) -> str:
+    """One question and its answer each: there are many entries, and nothing is told by naming one."""
+    return "\n".join(f"- {entry.id}: {entry.examples[0]} / {entry.says[0]}" for entry in entries)
 
 
 def _question(system: str, line: str, text: str, mistake: FailureKind | None) -> Question:
