@@ -122,6 +122,8 @@ class Background(PrivateModel):
     after: Needs = ()
     """Facts or denials that must have been said before, because the answer takes them for known."""
     later: Later | None = None
+    ends: bool = False
+    """Whether the persona may take its leave with this answer, once it has what it came for."""
 
 
 class Amount(PrivateModel):

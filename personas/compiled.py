@@ -46,6 +46,8 @@ class CompiledTopic:
     """Sentences of its longest wording."""
     marks: tuple[frozenset[str], ...] = ()
     """Per wording: the words that give it away in any sentence; may be none."""
+    ends: bool = False
+    """Of background: whether the persona may take its leave with this answer."""
     in_story: bool = False
     """Whether the persona comes to it when it is invited to tell: facts are, denials are not."""
 
@@ -277,6 +279,7 @@ def _compile_background(item: Background) -> CompiledTopic:
         protected=frozenset(),
         gists=tuple(content_stems(wording) for wording in item.says),
         length=_longest(item.says),
+        ends=item.ends,
     )
 
 

@@ -183,8 +183,10 @@ def closing_of(
         return Kind.PARTING if after.farewells > 1 else Kind.WAIT
     if state.goals_met is None:
         return None
+    answering = FACTUAL | {Kind.REPLY, Kind.AGREES, Kind.HESITATES, Kind.EITHER}
+    lets_go = {entry.id for entry in case.asides.values() if entry.ends}
     busy = (
-        any(move.kind in FACTUAL | {Kind.REPLY, Kind.AGREES, Kind.HESITATES, Kind.EITHER} for move in body)
+        any(move.kind in answering and move.about not in lets_go for move in body)
         or hearing.checks_in
         or hearing.empathy is not None
         or hearing.reading.any(Act.PROCESS)

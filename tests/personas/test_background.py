@@ -9,7 +9,7 @@ import pytest
 from personas.case import Background, Later
 from personas.compiled import compile_case
 from personas.reading.acts import Act
-from tests.personas.cast import CASE, SCAN, TOPICS, Play, Script, asking, compiled, line
+from tests.personas.cast import CASE, SCAN, STOP, TOPICS, Play, Script, asking, compiled, line
 
 WALKS = Background(
     id="walks",
@@ -131,3 +131,16 @@ def test_the_last_words_wait_for_an_answer() -> None:
     reply = one.say(NORWAY)
     assert reply.text in WALKS.says
     assert reply.ended is None
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_answer_may_let_the_persona_take_its_leave(ends: bool) -> None:
+    nothing = WALKS.model_copy(update={"says": ("Nothing I can think of.", "Nothing more."), "ends": ends})
+    reader = Script(line(WINDOW, Act.ASK))
+    reader.brings_to_mind = {WINDOW: {"walks": 0.9}}
+    one = Play(case=compiled(background=(nothing,)), reader=reader)
+    for text in (NOISE, SCAN, STOP):
+        one.say(text)
+    reply = one.say(WINDOW)
+    assert any(says in reply.text for says in nothing.says)
+    assert (reply.ended == "completed") is ends

@@ -77,7 +77,7 @@ async def test_the_model_is_shown_the_background_and_answers_from_it_are_no_topi
     case, line = compiled(background=(WALKS,)), "I hurt my knee."
     reader = LlmReader(model, VerdictCache(), asyncio.get_running_loop())
     [reading] = await asyncio.to_thread(reader.read, case, [(line, "Do you walk much?")])
-    assert "- walks: To the shops." in model.asked[0].system
+    assert "- walks: Do you walk much? / To the shops." in model.asked[0].system
     assert reading.sentences[0].topics == ()
     assert reader.beside(case, line, reading.sentences) == [(Candidate("walks", 1.0),)]
     assert len(model.asked) == 1
