@@ -63,11 +63,13 @@ class Heard:
 
     def borrowed(self, sentence: str) -> bool:
         """Whether the meaningful words of a sentence are mostly the persona's."""
-        words = _turned(sentence)
+        # "You told me" is nobody's own, and what follows it is compared alone: its "I" is one word with that "you".
+        report, told = _reported(sentence)
+        before, words = _turned(report), _turned(told)
+        own = set(_turned(_QUOTED.sub(" ", told)))
+        known = [run or word not in own for word, run in zip(words, _covered(words, *self._turned), strict=True)]
+        words, covered = (*before, *words), [*(True for _ in before), *known]
         meant = [word not in FUNCTION_WORDS and word not in _GRAMMAR for word in words]
-        covered = _covered(words, *self._turned)
-        own = set(_turned(_unquoted(sentence)))
-        covered = [known or word not in own for word, known in zip(words, covered, strict=True)]
         if not any(meant):
             return bool(words) and all(covered)
         return sum(c for c, m in zip(covered, meant, strict=True) if m) >= MOST * sum(meant)
@@ -133,11 +135,11 @@ def _runs(words: _Words) -> frozenset[_Words]:
     return frozenset(words[start : start + RUN] for start in range(len(words) - RUN + 1))
 
 
-def _unquoted(sentence: str) -> str:
-    """A sentence without what it quotes, and without "you told me" before it: that is nobody's own."""
+def _reported(sentence: str) -> tuple[str, str]:
+    """The "you told me" with which a sentence begins, if it does, and the rest."""
     text = plain(sentence)
-    reported = _REPORTED.match(text)
-    return _QUOTED.sub(" ", text[reported.end() :] if reported else text)
+    report = _REPORTED.match(text)
+    return (text[: report.end()], text[report.end() :]) if report else ("", text)
 
 
 @remembered(8192)

@@ -16,7 +16,7 @@ REVISIONS: Mapping[str, int] = {
     "personas.reading": 9,
     "personas.hearing": 19,
     "personas.telling": 2,
-    "personas.borrowed": 2,
+    "personas.borrowed": 3,
     "personas.replay": 4,
     "judges.cascade": 1,
     "judges.question": 1,

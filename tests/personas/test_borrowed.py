@@ -91,6 +91,21 @@ def test_a_short_sentence_of_the_persona_is_borrowed_as_a_whole() -> None:
     assert not persona.borrowed("Those are good boots.")
 
 
+@pytest.mark.parametrize("sentence", ["I think that's all of it.", "Okay.", "I hope I haven't forgotten anything."])
+def test_a_line_of_the_personas_is_borrowed_with_you_said_before_it(sentence: str) -> None:
+    persona = Heard(compiled())
+    persona.add("Okay. I think that's all of it. I hope I haven't forgotten anything.")
+    assert persona.borrowed(f"You said: {sentence}")
+    assert persona.borrowed(f'You told me: "{sentence}"')
+
+
+def test_what_the_persona_never_said_is_ones_own_with_you_said_before_it() -> None:
+    persona = Heard(compiled())
+    persona.add("I think that's all of it.")
+    assert not persona.borrowed("You said you were scared, and I would be scared, too.")
+    assert not persona.borrowed("You said that well.")
+
+
 def test_own_sentences_are_those_that_are_said_to_the_persona_in_ones_own_words() -> None:
     copied = line("It made a loud crack, like a dry twig.", Act.RECAP)
     said = f"That must be frightening. {copied.text} xq zzk vvv. Thank you."
