@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -216,7 +217,7 @@ def _explain(document: Document, model: type[BaseModel], detail: Any) -> Finding
     if kind == "extra_forbidden":
         return document.finding(loc, f"unknown key {_shown(loc[-1])}{_known_keys(model, loc)}")
     if kind == "missing":
-        return document.finding(loc[:-1], f"`{where}` is missing: add it")
+        return document.finding(loc[:-1], f"`{where}` is missing: add it{_choices(_annotation(model, loc))}")
     message = _RULES.get(kind, "")
     if message:
         return document.finding(loc, f"`{where}` {message.format(**context)}")
@@ -247,18 +248,34 @@ _RULES = {
 
 
 def _known_keys(model: type[BaseModel], loc: _Loc) -> str:
-    owner: Any = model
-    for part in loc[:-1]:
-        if owner is None:
-            break
-        owner = _step(owner, part)
-    target = _model_in(owner)
+    target = _model_in(_annotation(model, loc[:-1]))
     if target is None:
         return ": remove it"
     known = [info.alias or name for name, info in target.model_fields.items()]
     close = nearest(str(loc[-1]), known)
     meant = f": did you mean `{close}`?" if close else ":"
     return f"{meant} Known keys here are {', '.join(known)}"
+
+
+def _choices(annotation: Any) -> str:
+    """The values that a key may have, where the schema lists them: " (json_schema or options)"."""
+    if get_origin(annotation) is Literal:
+        values = [str(value) for value in get_args(annotation)]
+    elif isinstance(annotation, type) and issubclass(annotation, Enum):
+        values = [str(member.value) for member in annotation]
+    else:
+        return ""
+    return f" ({' or '.join(filter(None, [', '.join(values[:-1]), values[-1]]))})"
+
+
+def _annotation(model: type[BaseModel], loc: _Loc) -> Any:
+    """The annotation of what lies at a location; none if the schema does not know it."""
+    owner: Any = model
+    for part in loc:
+        if owner is None:
+            break
+        owner = _step(owner, part)
+    return owner
 
 
 def _step(owner: Any, part: str | int) -> Any:

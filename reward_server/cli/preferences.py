@@ -37,7 +37,8 @@ def export(
     collection: Annotated[str | None, typer.Option(help="Only this collection.")] = None,
     source: Annotated[str | None, typer.Option(help="Only this source: label, compare or episodes.")] = None,
     until: Annotated[
-        datetime | None, typer.Option(help="Leave out pairs stored later (UTC).", formats=["%Y-%m-%dT%H:%M:%S"])
+        str | None,
+        typer.Option(metavar="TIME", help="Leave out pairs stored later: `until` of a manifest, or a time in UTC."),
     ] = None,
     provenance: Annotated[bool, typer.Option(help="Whether lines include their provenance.")] = True,
     data: Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)] = None,
@@ -50,16 +51,19 @@ def export(
     query = Query(
         lab_id=lab,
         format=Format(_one_of("--format", format_name, list(Format))),
-        until=datetime.now(UTC) if until is None else until.replace(tzinfo=UTC),
+        until=datetime.now(UTC) if until is None else _moment(until),
         min_margin=min_margin,
         collections=None if collection is None else (collection,),
         source=None if source is None else Source(_one_of("--source", source, list(Source))),
         provenance=provenance,
     )
-    manifest = asyncio.run(_write(load_settings({"data": data}), query, out)).to_json()
+    settings = load_settings({"data": data})
+    manifest = asyncio.run(_write(settings, query, out)).to_json()
     left = ", ".join(f"{count} × {reason}" for reason, count in manifest["left_out"].items())
     if not manifest["pairs"]:
-        raise LabsError(f"the lab {lab} has no pairs to export" + (f"; left out: {left}" if left else ""))
+        # A server with another data folder is the usual reason, and a URL of a database may hold a password.
+        where = "" if settings.database_url else f" (data {settings.data})"
+        raise LabsError(f"the lab {lab} has no pairs to export{where}" + (f"; left out: {left}" if left else ""))
     typer.echo(f"{manifest['pairs']} pairs in {out}, manifest in {manifest_of(out)}")
     for name, count in manifest["sources"].items():
         typer.echo(f"  {count} from {name}")
@@ -76,6 +80,15 @@ def _one_of(option: str, given: str, known: list[str]) -> str:
     if given not in known:
         raise InvalidRequest(f"{option} must be one of {', '.join(known)}")
     return given
+
+
+def _moment(given: str) -> datetime:
+    """An ISO 8601 time as manifests write it; without an offset it is UTC."""
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError:
+        raise InvalidRequest(f"--until must be a time such as 2026-01-31T12:00:00Z, not {given}") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 async def _write(settings: Settings, query: Query, out: Path) -> Manifest:

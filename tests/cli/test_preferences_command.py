@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +74,7 @@ def test_the_file_of_a_lab_comes_with_a_manifest(data: Path) -> None:
 
 def test_a_lab_without_pairs_gets_no_file(data: Path) -> None:
     out = data / "nothing.jsonl"
-    with pytest.raises(LabsError, match="nobody has no pairs"):
+    with pytest.raises(LabsError, match=f"nobody has no pairs to export .data {re.escape(str(data))}."):
         run(data, "--lab", "nobody", "--out", str(out))
     with pytest.raises(LabsError, match="8 × margin"):
         run(data, "--lab", "acme", "--out", str(out), "--min-margin", "1")
@@ -124,3 +126,26 @@ def test_trl_reads_it_and_trains_on_it(data: Path, provenance: str) -> None:
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     assert trainer.state.global_step == 2
     assert all(loss > 0 for loss in losses)
+
+
+def test_the_until_of_a_manifest_gives_the_same_file_again(data: Path) -> None:
+    out = data / "pairs.jsonl"
+    run(data, "--lab", "acme", "--out", str(out))
+    before = out.read_bytes()
+    until = json.loads((data / "pairs.manifest.json").read_text())["until"]
+
+    async def add_a_later_one() -> None:
+        store = await Store.open(Settings(data=data).database)
+        sides: dict[str, Any] = {f"messages_{side}": talk(9, side) for side in "ab"}
+        later = datetime.fromisoformat(until) + timedelta(days=1)
+        async with store.transaction() as work:
+            await work.comparisons.add(a_comparison(lab_id="acme", winner="a", created_at=later, **sides))
+        await store.close()
+
+    asyncio.run(add_a_later_one())
+    run(data, "--lab", "acme", "--out", str(out), "--until", until)
+    assert out.read_bytes() == before
+    run(data, "--lab", "acme", "--out", str(out), "--until", "2999-01-01")
+    assert len(out.read_text().splitlines()) == 9
+    with pytest.raises(InvalidRequest, match="--until must be a time such as 2026-01-31T12:00:00Z, not soon"):
+        run(data, "--lab", "acme", "--out", str(out), "--until", "soon")

@@ -118,6 +118,15 @@ def test_an_unknown_key_is_named_with_the_key_that_was_meant(tmp_path: Path) -> 
     assert any("`private.persona.role` is missing" in m for m in messages)
 
 
+def test_a_missing_key_comes_with_the_values_that_it_may_have(tmp_path: Path) -> None:
+    tool = "tools: [{id: ticket, type: decision, name: Ticket, options: [a, b]}]"
+    messages = broken(tmp_path, "tools: []", tool)
+    assert any("`public.tools[0].mode` is missing: add it (json_schema or options)" in m for m in messages)
+    messages = broken(tmp_path, "        family: discovery\n", "")
+    wanted = ".family` is missing: add it (success_metrics, failure_metrics, best_practices, rubrics, discovery, "
+    assert any(wanted + "output_similarity or decision_match)" in m for m in messages)
+
+
 def test_weights_that_do_not_sum_to_one_are_refused_at_the_rubric(tmp_path: Path) -> None:
     (message,) = broken(tmp_path, "weight: 0.5}", "weight: 0.4}")
     assert message.startswith(f"s.yaml:{line_of('dimensions:  ') - 1}: ")
