@@ -210,7 +210,16 @@ class Settings(BaseSettings):
             raise ValueError("there is no such directory")
         return path
 
-    @field_validator("training_url")
+    @field_validator("hosts")
+    @classmethod
+    def _are_host_names(cls, hosts: str) -> str:
+        for name in filter(None, map(str.strip, hosts.split(","))):
+            # An IPv6 address has more than one colon.
+            if name != "*" and (set(name) & set("/* ") or name.count(":") == 1):
+                raise ValueError(f"{name!r} is not a host name; without scheme, port and path, as in labs.example.com")
+        return hosts
+
+    @field_validator("training_url", "otlp_endpoint")
     @classmethod
     def _is_address(cls, url: str | None) -> str | None:
         if url is not None and not url.startswith(("https://", "http://")):
@@ -263,13 +272,13 @@ class Settings(BaseSettings):
         if self.scenarios is not None and not self.scenarios.is_dir():
             raise ValueError("scenarios: there is no such directory")
         if self.batch_deadline_s < self.request_deadline_s:
-            raise ValueError("batch_deadline_s: must not be shorter than request_deadline_s")
+            raise ValueError("batch_deadline_s: must not be shorter than LABS_REQUEST_DEADLINE_S")
         if self.llm_provider != "none" and self.llm_model is None:
             raise ValueError(f"llm_model: must name a model of {self.llm_provider}")
         if self.llm_provider == "none" and self.reader != "local":
-            raise ValueError(f"llm_provider: must be set where reader is {self.reader}")
+            raise ValueError(f"llm_provider: must be set if LABS_READER is {self.reader}")
         if self.llm_provider == "none" and self.persona_wording == "llm":
-            raise ValueError("llm_provider: must be set where persona_wording is llm")
+            raise ValueError("llm_provider: must be set if LABS_PERSONA_WORDING is llm")
         if self.llm_provider == "vllm" and self.llm_base_url is None:
             raise ValueError("llm_base_url: must be given for vllm, such as http://127.0.0.1:8000/v1")
         if len({self.jwt_issuer is None, self.jwt_audience is None, self.jwt_key is None}) > 1:
@@ -285,7 +294,12 @@ class Settings(BaseSettings):
             return self.database_url.get_secret_value()
         from reward_server.store.engine import sqlite_url
 
-        return sqlite_url(self.data / "labs.sqlite")
+        return sqlite_url(self.sqlite)
+
+    @property
+    def sqlite(self) -> Path:
+        """The database file of a server that is given no other database."""
+        return self.data / "labs.sqlite"
 
     @property
     def anchors(self) -> Path:

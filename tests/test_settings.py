@@ -53,7 +53,11 @@ def test_a_path_with_any_character_makes_a_database_url(tmp_path: Path) -> None:
         ("LOG_LEVEL", "loud", "LABS_LOG_LEVEL: "),
         ("MAX_BODY_MB", "0", "LABS_MAX_BODY_MB: "),
         ("DRAIN_S", "inf", "LABS_DRAIN_S: "),
-        ("BATCH_DEADLINE_S", "1", "LABS_BATCH_DEADLINE_S: must not be shorter than request_deadline_s"),
+        ("BATCH_DEADLINE_S", "1", "LABS_BATCH_DEADLINE_S: must not be shorter than LABS_REQUEST_DEADLINE_S"),
+        ("HOSTS", "labs, https://labs.example.com", "LABS_HOSTS: 'https://labs.example.com' is not a host name"),
+        ("HOSTS", "labs.example.com:8321", "LABS_HOSTS: 'labs.example.com:8321' is not a host name"),
+        ("HOSTS", "*.example.com", "LABS_HOSTS: '*.example.com' is not a host name"),
+        ("OTLP_ENDPOINT", "collector:4318", "LABS_OTLP_ENDPOINT: must begin with https:// or http://"),
         ("SCENARIOS", "/nowhere/at/all", "LABS_SCENARIOS: there is no such directory"),
         ("PEPPER", "too-short-canary", "LABS_PEPPER: must have at least 32 characters"),
         ("DATABASE_URL", "mysql://u:canary@h/db", "LABS_DATABASE_URL: the database 'mysql' is not supported"),
@@ -87,6 +91,12 @@ def test_what_is_said_of_several_has_no_doubled_punctuation(monkeypatch: pytest.
     with pytest.raises(ConfigurationError) as caught:
         load_settings()
     assert "is not supported; use sqlite or postgresql; LABS_DRAIN_S: " in caught.value.message
+
+
+@pytest.mark.parametrize("hosts", ["*", "labs.example.com, labs", "::1,127.0.0.1"])
+def test_names_and_addresses_may_be_hosts(monkeypatch: pytest.MonkeyPatch, hosts: str) -> None:
+    monkeypatch.setenv("LABS_HOSTS", hosts)
+    assert load_settings().host_names == {name.strip() for name in hosts.split(",")}
 
 
 def test_data_must_be_a_directory(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from reward_server.coordination.audit import AuditLog
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.key_uses import KeyUses
+from reward_server.coordination.lab import DEVELOPMENT_LAB
 from reward_server.coordination.pepper import pepper_of
 from reward_server.coordination.shared import Shared
 from reward_server.coordination.tenants import Tenants
@@ -61,6 +62,10 @@ async def ground_of(stack: AsyncExitStack, given: Given) -> Ground:
     shared = await shared_of(stack, settings, given.metrics)
     keys = KeyRing(store, clock, pepper, events=shared.events)
     open_access = await _require_safe(given, keys)
+    tenants = Tenants(store, clock, shared.events, settings.folders_of)
+    if open_access:
+        # Whoever calls without a key is a lab like any other: it can be listed, and its data deleted.
+        await tenants.ensure(DEVELOPMENT_LAB.lab_id)
     outliving = Outliving(settings.batch_deadline_s)
     usage = UsageMeter(store, clock)
     stack.push_async_callback(usage.flush)
@@ -72,7 +77,7 @@ async def ground_of(stack: AsyncExitStack, given: Given) -> Ground:
         shared=shared,
         keys=keys,
         open_access=open_access,
-        tenants=Tenants(store, clock, shared.events, settings.folders_of),
+        tenants=tenants,
         usage=usage,
         key_uses=key_uses,
         audit=AuditLog(store, clock),

@@ -35,8 +35,7 @@ def list_tenants(data: Data = None) -> None:
     for row in rows:
         typer.echo(_line(row))
     if not rows:
-        told = "There are no labs; creating a key creates its lab. What is made without keys belongs to `development`."
-        typer.echo(told, err=True)
+        typer.echo("There are no labs; creating a key creates its lab.", err=True)
 
 
 @app.command()

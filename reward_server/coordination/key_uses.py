@@ -5,10 +5,10 @@ A server that is killed loses the last minute. Nothing of it is part of a reques
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime
 
 from reward_server.clock import Clock
+from reward_server.coordination.flushing import flush_every
 from reward_server.errors import StoreUnavailable
 from reward_server.store.store import Store
 from reward_server.telemetry.logs import get_logger
@@ -43,6 +43,4 @@ class KeyUses:
 
     async def watch(self) -> None:
         """Flush once a minute, until cancelled."""
-        while True:
-            await asyncio.sleep(WRITE_EVERY_S)
-            await self.flush()
+        await flush_every(WRITE_EVERY_S, self.flush)

@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -49,6 +50,11 @@ class Tenants:
                 raise Conflict("A lab with this id already exists.")
             await work.audit.add(by.did(now, "lab.created", lab_id))
         return row
+
+    async def ensure(self, lab_id: str, by: Actor = COMMAND_LINE) -> None:
+        """Make a lab where there is none of this id."""
+        with suppress(Conflict):
+            await self.create(lab_id, "", Limits(), by)
 
     async def change(
         self, lab_id: str, *, name: str | None = None, limits: Limits | None = None, by: Actor = COMMAND_LINE

@@ -6,11 +6,11 @@ counted when it last added its own.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from datetime import date
 
 from reward_server.clock import Clock, until_midnight_s
+from reward_server.coordination.flushing import flush_every
 from reward_server.errors import StoreUnavailable
 from reward_server.store.records import UsageRow
 from reward_server.store.store import Store
@@ -82,9 +82,7 @@ class UsageMeter:
 
     async def watch(self) -> None:
         """Flush now and then, until cancelled."""
-        while True:
-            await asyncio.sleep(FLUSH_S)
-            await self.flush()
+        await flush_every(FLUSH_S, self.flush)
 
     def _take_back(self, row: UsageRow) -> None:
         key = (row.lab_id, row.day)

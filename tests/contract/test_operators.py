@@ -115,6 +115,16 @@ async def test_a_labs_data_is_deleted_and_nobody_elses(operator: Client, house: 
     assert ("data.deleted", "acme episode=1") in await events(operator)
 
 
+async def test_what_was_said_without_a_key_is_a_labs_data_and_is_deleted(house: House) -> None:
+    async with house.client() as anybody:
+        await anybody.ok("POST", "/evaluate", body())
+    boss = await house.key("mine", scopes=EVERY)
+    house.end_development_mode()
+    async with house.client(boss) as operator:
+        assert (await operator.ok("DELETE", "/labs/development/data"))["deleted"] == {"evaluation": 1}
+        assert ("lab.created", "development") in await events(operator)
+
+
 async def test_conversations_older_than_a_lab_lets_be_kept_are_deleted(operator: Client, house: House) -> None:
     tenants = house.app.state.services.tenants
     async with house.client(await limited(operator, retention_days=7)) as client:

@@ -16,6 +16,7 @@ from reward_server.coordination.pepper import load_pepper
 from reward_server.errors import ConfigurationError
 from reward_server.jobs.backup.run import back_up, restore
 from reward_server.settings import Settings
+from reward_server.store.engine import sqlite_file
 from reward_server.store.migrate import check, migrate
 from reward_server.store.occupancy import occupied
 from reward_server.store.store import Store
@@ -51,6 +52,8 @@ async def filled(settings: Settings) -> str:
             await work.answers.put(an_answer(body=ODD))
     finally:
         await store.close()
+    if sqlite_file(settings.database) is None:
+        settings.sqlite.write_bytes(b"left there by the move to PostgreSQL")
     (settings.data / "calibrations").mkdir()
     (settings.data / "calibrations" / "cal_1.json").write_text("{}")
     (settings.data / "cache").mkdir()

@@ -98,7 +98,8 @@ def _copy_files(settings: Settings, target: Path) -> int:
 
 
 def _is_left_out(settings: Settings, path: Path, inside: Path) -> bool:
-    database = sqlite_file(settings.database)
+    # After a move to PostgreSQL the old file is still there, with conversations that may have been deleted since.
+    databases = {settings.sqlite, sqlite_file(settings.database)}
     first = inside.parts[0]
     return (
         first == pepper.FILE_NAME
@@ -106,7 +107,7 @@ def _is_left_out(settings: Settings, path: Path, inside: Path) -> bool:
         or path.is_relative_to(settings.cache or settings.data / "cache")
         or path.is_relative_to(settings.learning)
         or path.is_relative_to(settings.runs)
-        or (database is not None and path.parent == database.parent and path.name.startswith(database.name))
+        or any(path.parent == one.parent and path.name.startswith(one.name) for one in databases if one is not None)
     )
 
 
