@@ -9,7 +9,7 @@ reading tells apart what lies close together ("Who pays for the heating?" and "W
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from personas.case import all_hold
@@ -89,17 +89,29 @@ def aside_of(
     for sentence, candidates in zip(said, found, strict=True):
         about = {each.id: each.confidence for each in candidates if each.id in case.by_id}
         topics |= {name: max(likely, topics.get(name, 0.0)) for name, likely in about.items()}
-        ready = ((each, _ready(case, state, hearing, each.id)) for each in candidates)
-        best, entry = next(((each, entry) for each, entry in ready if entry is not None), (None, None))
-        if best is None or entry is None or entry.id in chosen:
-            continue
-        if best.confidence <= max(about.values(), default=0.0):
-            continue
         asked = [each for each in hearing.asked if each.question == sentence.text]
-        if best.confidence >= _needed(state, asked):
-            instead = frozenset(a.topic_id for a in asked if _gives_way(a, state, best, about.get(a.topic_id, 0.0)))
-            chosen[entry.id] = Recalled(entry.id, sentence.text, best.confidence, instead)
+        needed, rival = _needed(state, asked), max(about.values(), default=0.0)
+        brought = _likeliest(case, state, hearing, candidates)
+        found_now = next((each for each in brought if needed <= each[0].confidence > rival), None)
+        if found_now is None or found_now[1].id in chosen:
+            continue
+        best, entry = found_now
+        instead = frozenset(a.topic_id for a in asked if _gives_way(a, state, best, about.get(a.topic_id, 0.0)))
+        chosen[entry.id] = Recalled(entry.id, sentence.text, best.confidence, instead)
     return Aside(tuple(chosen.values()), topics)
+
+
+def _likeliest(
+    case: CompiledCase, state: PersonaState, hearing: Hearing, candidates: Iterable[Candidate]
+) -> list[tuple[Candidate, CompiledTopic]]:
+    """The likeliest entry that can be said now of the case's own background, and behind it of the common one."""
+    own = {entry.id for entry in case.own_background}
+    found: dict[bool, tuple[Candidate, CompiledTopic]] = {}
+    for each in candidates:
+        entry = _ready(case, state, hearing, each.id)
+        if entry is not None:
+            found.setdefault(each.id in own, (each, entry))
+    return [found[owned] for owned in (True, False) if owned in found]
 
 
 def _ready(case: CompiledCase, state: PersonaState, hearing: Hearing, name: str) -> CompiledTopic | None:

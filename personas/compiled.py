@@ -132,6 +132,12 @@ class CompiledCase:
     def __repr__(self) -> str:
         return "<CompiledCase: private>"
 
+    @property
+    def common_background(self) -> tuple[CompiledTopic, ...]:
+        """What of its background any persona of its kind has."""
+        own = {entry.id for entry in self.own_background}
+        return tuple(entry for entry in self.background.values() if entry.id not in own)
+
     def volunteered_in(self, text: str) -> tuple[str, ...]:
         """Volunteered facts that a text tells, in so many words or in most of them."""
         line, words = normal(text), content_stems(text)

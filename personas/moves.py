@@ -72,7 +72,8 @@ def decide(
         # What it was asked last is not passed over for what was promised before.
         reactions = (*reactions, *left_open(case, temperament, state, hearing))
     # Thanks for kindness come at once, everything else in the order of the turn.
-    first = thanks(hearing, reactions) or comes_first(hearing, reactions)
+    questions = (*(each.question for each in hearing.asked), *(each.question for each in aside.recalled))
+    first = thanks(hearing, reactions) or comes_first(hearing, reactions, questions)
     body = (*reactions, *answers) if first else (*answers, *reactions)
     wanted = {asked.topic_id for asked in hearing.asked if not asked.invited} | {each.id for each in aside.recalled}
     closing = closing_of(case, state, hearing, after, body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from personas.amounts import amounts
 from personas.case import named_in
@@ -69,6 +69,8 @@ def _to_promises(
         hearing.answered, key=lambda heard: (state.heard.get(heard.commitment_id, 0), -heard.confidence)
     ):
         commitment = by_id[heard.commitment_id]
+        if _may_be_a_goal(case, hearing, heard):
+            continue
         kind, lines = (Kind.REPLY_EARLY, commitment.reply_early) if heard.early else (Kind.REPLY, commitment.reply)
         if heard.confidence < CLEARLY_MADE and (
             # Beside something clearer, a wrong answer would be worse than none. And if every answer takes up words
@@ -88,6 +90,15 @@ def _to_promises(
             yield Move(kind, commitment.id, heard=turn.text)
         elif lines and heard.early:
             yield Move(Kind.HESITATES)
+
+
+def _may_be_a_goal(case: CompiledCase, hearing: Hearing, heard: Heard) -> bool:
+    """Whether the sentence may as well promise what the persona came for: a refusal would be the wrong answer then."""
+    goals = frozenset[str]().union(*case.goals)
+    if heard.commitment_id in goals:
+        return False
+    rivals = (c.confidence for s in hearing.saying(heard.quote) for c in s.commitments if c.id in goals)
+    return 2 * max(rivals, default=0.0) >= heard.confidence
 
 
 def _nod(case: CompiledCase, hearing: Hearing, heard: Heard) -> Move | None:
@@ -159,12 +170,12 @@ def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
     return any(move.kind is Kind.REPLY and move.about in kind for move in reactions)
 
 
-def comes_first(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
+def comes_first(hearing: Hearing, reactions: tuple[Move, ...], questions: Iterable[str]) -> bool:
     """Whether what the persona reacts to was said before everything that it was asked."""
     places = {sentence.text: place for place, sentence in reversed(list(enumerate(hearing.reading.readable)))}
     made = {heard.commitment_id: places.get(heard.quote) for heard in hearing.commitments}
     reacted = [made.get(move.about) for move in reactions if move.kind in (Kind.REPLY, Kind.REPLY_EARLY)]
-    asked = [places[each.question] for each in hearing.asked if each.question in places]
+    asked = [places[question] for question in questions if question in places]
     return bool(asked) and any(place is not None and place < min(asked) for place in reacted)
 
 
@@ -191,8 +202,9 @@ def closing_of(
         or hearing.empathy is not None
         or hearing.reading.any(Act.PROCESS)
         or hearing.rude
-        # "Is there anything else?" lets it go; a question of some length waits for an answer.
+        # "Is there anything else?" lets it go; a question of some length, or about the case, waits for an answer.
         or any(not is_elliptic(s.text) for s in (*hearing.vague, *hearing.strays))
+        or any(s.topics[0].confidence >= UNSURE and not s.does(Act.INVITE) for s in hearing.vague)
     )
     return None if busy else Kind.FAREWELL
 

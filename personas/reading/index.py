@@ -107,15 +107,15 @@ def _places_by_word(groups: Sequence[Group]) -> dict[str, tuple[int, ...]]:
     return {word: tuple(places) for word, places in found.items()}
 
 
-def index_of(case: CompiledCase, embedder: Embedder, *, background: bool = False) -> CaseIndex:
+def index_of(case: CompiledCase, embedder: Embedder, background: Sequence[CompiledTopic] = ()) -> CaseIndex:
     """Embeds the authored texts of a case, in one call; blocking.
 
     Args:
         case: whose texts.
         embedder: embeds them.
-        background: whether the persona's background stands among the topics; then there are no commitments.
+        background: what of the persona's background stands among the topics; with any, there are no commitments.
     """
-    held = (*case.topics, *case.background.values()) if background else case.topics
+    held = (*case.topics, *background)
     parts = [(t.id, t.examples or t.says, t.answers, t.keywords) for t in held]
     promises = [] if background else [(c.id, c.examples, c.reply, ()) for c in case.commitments]
     wanted = list(dict.fromkeys(text for _, asks, answers, _ in (*parts, *promises) for text in (*asks, *answers)))

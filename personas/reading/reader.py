@@ -6,9 +6,9 @@ line and the turn alone, so play and every later scoring of it share them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -42,6 +42,7 @@ Turn = tuple[str, str]
 """The persona's last line ("" if there is none) and the agent's turn."""
 
 _Said = tuple[str, str]
+_Made = TypeVar("_Made")
 """The persona's last line and a sentence of the agent's turn after it."""
 Probabilities = NDArray[np.float64]
 
@@ -67,6 +68,8 @@ CANDIDATE_BYTES = 120
 """What a topic that a sentence may be about takes, about."""
 AT_ONCE = 24
 """So many sentences are compared with the case in one go; after them, reading may pause."""
+ANSWERED = 0.6
+"""A sentence that is as likely about something of the case is not compared with what any persona answers."""
 FEW_TURNS = 2
 """Of so few turns, questions are embedded after the line before them in the first go, too; of more, only if needed."""
 KEPT_TURNS, KEPT_BYTES = 16_384, 48_000_000
@@ -108,7 +111,7 @@ class LocalReader(Reader):
         self._heads = heads
         self._fluency = fluency
         self._indexes: WeakKeyDictionary[CompiledCase, CaseIndex] = WeakKeyDictionary()
-        self._wide_indexes: WeakKeyDictionary[CompiledCase, CaseIndex] = WeakKeyDictionary()
+        self._wide_indexes: WeakKeyDictionary[CompiledCase, tuple[CaseIndex, ...]] = WeakKeyDictionary()
         self._read: Memory[tuple[CompiledCase, Turn], Reading] = readings_kept()
         self._beside: Memory[tuple[CompiledCase, _Said], tuple[Candidate, ...]] = Memory(
             KEPT_BESIDE,
@@ -143,7 +146,7 @@ class LocalReader(Reader):
     def prepare_background(self, case: CompiledCase) -> None:
         """The same for its background, which only play asks for."""
         if case.background:
-            self._index(case, background=True)
+            self._wide(case)
 
     async def prefetched(self, texts: Sequence[str]) -> None:
         """Embed texts that will be read soon, so that those of all callers share batches."""
@@ -177,8 +180,10 @@ class LocalReader(Reader):
         return [found[key] for key in keys]
 
     def _compared(self, case: CompiledCase, line: str, said: Sequence[str]) -> list[tuple[Candidate, ...]]:
-        """Sentences compared with topics and background."""
-        index = self._index(case, background=True)
+        """Sentences compared with topics and background, and with what any persona answers if neither is likely.
+
+        Not with all at once: what stands in both backgrounds would share its probability, and neither would be likely.
+        """
         vectors = self._vectors(said)
         acts = self._acts(said, vectors)
         vectors |= self._vectors(
@@ -187,12 +192,23 @@ class LocalReader(Reader):
             for text in (after_line(line, each), *parts_of(each, does))
         )
         heard = [heard_of(line, each, vectors, does) for each, does in zip(said, acts, strict=True)]
+        likely: list[dict[str, float]] = [{} for _ in said]
+        for index in self._wide(case):
+            left = [number for number, of_one in enumerate(likely) if max(of_one.values(), default=0.0) < ANSWERED]
+            for number, found in zip(left, self._among(index, [heard[number] for number in left]), strict=True):
+                # Where a topic is in both, it is as likely as beside the case's own background.
+                likely[number] = found | likely[number]
+        return [_candidates(list(of_one), of_one.values(), FLOOR) for of_one in likely]
+
+    def _among(self, index: CaseIndex, heard: Sequence[Sequence[Heard]]) -> list[dict[str, float]]:
+        """How likely each sentence, given with its parts, is about what an index holds."""
+        if not heard:
+            return []
         starts = np.cumsum([0, *map(len, heard)])[:-1]
         features = topic_features(index, [part for parts in heard for part in parts])
         rows = self._heads.background_of(features).reshape(-1, len(index.topics))
-        found = np.maximum.reduceat(rows, starts)
         ids = [group.id for group in index.topics]
-        return [_candidates(ids, row, FLOOR) for row in found]
+        return [dict(zip(ids, row, strict=True)) for row in np.maximum.reduceat(rows, starts).tolist()]
 
     def _readings(self, case: CompiledCase, turns: Sequence[Turn]) -> list[Reading]:
         index = self._index(case)
@@ -274,16 +290,27 @@ class LocalReader(Reader):
         """A row a sentence."""
         return self._heads.commitments_of(commitment_features(index, heard)).reshape(len(heard), len(index.commitments))
 
-    def _index(self, case: CompiledCase, *, background: bool = False) -> CaseIndex:
-        indexes = self._wide_indexes if background else self._indexes
+    def _index(self, case: CompiledCase) -> CaseIndex:
+        return self._made(self._indexes, case, lambda: index_of(case, self._embedder))
+
+    def _wide(self, case: CompiledCase) -> tuple[CaseIndex, ...]:
+        """The topics with the case's own background, and with the common one; without what there is none of."""
+        parts = [part for part in (case.own_background, case.common_background) if part]
+        return self._made(
+            self._wide_indexes, case, lambda: tuple(index_of(case, self._embedder, part) for part in parts)
+        )
+
+    def _made(
+        self, kept: WeakKeyDictionary[CompiledCase, _Made], case: CompiledCase, make: Callable[[], _Made]
+    ) -> _Made:
         with self._lock:
-            index = indexes.get(case)
-        if index is None:
+            found = kept.get(case)
+        if found is None:
             # Two threads may make the same one: waiting for the other would be waiting for all that it does besides.
-            made = index_of(case, self._embedder, background=background)
+            made = make()
             with self._lock:
-                index = indexes.setdefault(case, made)
-        return index
+                found = kept.setdefault(case, made)
+        return found
 
 
 def readings_kept() -> Memory[tuple[CompiledCase, Turn], Reading]:

@@ -116,7 +116,8 @@ def fit_heads(checkpoint: Checkpoint, lesson: Lesson, rows: Sequence[Row], seed:
         **_shifted(fit_bags(bags.topics(rows), "topic", epochs=TOPIC_EPOCHS, seed=seed), "topic", BACKGROUND_ODDS),
         **fit_bags(bags.promises(labelled), "commitment", epochs=COMMITMENT_EPOCHS, seed=seed),
     }
-    wide = {key: index_of(lesson.library.vault.open(*key).case, embedder, background=True) for key in indexes}
+    cases = {key: lesson.library.vault.open(*key).case for key in indexes}
+    wide = {key: index_of(case, embedder, case.own_background) for key, case in cases.items()}
     asides = _beside(rows, seed)
     return found | fit_bags(_Bags(embedder, head, wide).topics(asides), "background", epochs=TOPIC_EPOCHS, seed=seed)
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from personas.case import Background
-from personas.compiled import CompiledCase
+from personas.compiled import CompiledCase, compile_case
 from personas.reading.acts import Act, Sentence
 from personas.reading.embedder import Vectors
 from personas.reading.features import is_elliptic
 from personas.reading.heads import ACTS, STANCES, Heads, Network
 from personas.reading.reader import LocalReader, after_line
 from personas.wording import content_words, stem
-from tests.personas.cast import CASE, compiled
+from tests.personas.cast import CASE, TOPICS, compiled
 
 WIDTH = 48
 TOPIC_FEATURES, COMMITMENT_FEATURES = 13 + 7, 8 + 5
@@ -83,6 +83,16 @@ def test_the_background_is_compared_beside_the_topics() -> None:
     assert another.beside(case, "It hurts.", said("xq", "Do you walk much?")) == [of_none, of_one]
     assert reader.beside(compiled(), "", said("Do you walk much?")) == [()]
     assert reader.read(case, [("", "Do you walk much?")]) == reader.read(compiled(), [("", "Do you walk much?")])
+
+
+def test_what_any_persona_answers_takes_nothing_from_what_the_case_answers() -> None:
+    walks = Background(id="walks", asks=("Do you walk much?", "Do you walk far?", "How far?"), says=("Far.",))
+    strolls = walks.model_copy(update={"id": "strolls"})
+    reader = LocalReader(BagEmbedder(), heads())
+    own = compile_case(CASE, TOPICS, background=(walks,))
+    both = compile_case(CASE, TOPICS, background=(walks,), common=(strolls,))
+    [alone], [beside] = (reader.beside(case, "It hurts.", said("Do you walk much?")) for case in (own, both))
+    assert {each for each in beside if each.id != "strolls"} == set(alone)
 
 
 def test_what_was_compared_with_the_background_is_remembered_by_case_line_and_sentence() -> None:
