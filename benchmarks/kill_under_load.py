@@ -1,6 +1,8 @@
 """Kill the server with SIGKILL under load, again and again: no answered turn may be lost, doubled or out of order.
 
-Usage: python -m benchmarks.kill_under_load [--cycles 20] [--clients 16] [--write]
+Usage: python -m benchmarks.kill_under_load [--cycles 20] [--turns 5000] [--engines sqlite postgresql] [--write]
+
+The kills are spread over the turns. PostgreSQL is a real one that writes through to the disk, and stays up.
 
 Clients play episodes and send every turn with an Idempotency-Key. When the server dies they wait and send the same
 request again, as a trainer would. At the end each episode's log on the server is compared with what its
@@ -14,13 +16,16 @@ import asyncio
 import random
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from benchmarks.processes import ServerProcess, labs_server
+from benchmarks.processes import ROOT, ServerProcess, labs_server
+from benchmarks.real_servers import PostgresServer
 from benchmarks.report import Table, environment, write
 
 WHERE = {"collection_slug": "customer-support", "scenario_slug": "leaking-blender"}
@@ -35,6 +40,7 @@ LINES = (
     "What would be a good solution for you?",
 )
 TURNS = 10
+ENGINES = ["sqlite", "postgresql"]
 GIVE_UP_S = 120.0
 
 
@@ -62,23 +68,41 @@ class Outcome:
 def main() -> None:
     """Run and print; exit code 1 when anything was lost, doubled or out of order."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cycles", type=int, default=20)
+    parser.add_argument("--cycles", type=int, default=20, help="kills on each engine")
+    parser.add_argument("--turns", type=int, default=5000, help="turns answered before the last kill, at least")
     parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/kill_under_load.md")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        outcome = asyncio.run(run(Path(folder), arguments.cycles, arguments.clients))
-    table = Table("SIGKILL under load", ["kills", "answered turns", "sent again", "slowest restart s", "faults"])
-    table.add(outcome.cycles, outcome.answered, outcome.resent, f"{outcome.slowest_restart_s:.1f}", len(outcome.faults))
-    print("\n".join([table.text(), *outcome.faults[:20]]))
+    table = Table(
+        "SIGKILL under load", ["engine", "kills", "answered turns", "sent again", "slowest restart s", "faults"]
+    )
+    faults: list[str] = []
+    for engine in arguments.engines:
+        with tempfile.TemporaryDirectory() as folder, stored_in(engine) as variables:
+            server = labs_server(Path(folder), None, ROOT, **variables)
+            found = asyncio.run(run(server, arguments.cycles, arguments.turns, arguments.clients))
+        counts = (found.cycles, found.answered, found.resent, f"{found.slowest_restart_s:.1f}", len(found.faults))
+        table.add(engine, *counts)
+        faults += found.faults
+    print("\n".join([table.text(), *faults[:20]]))
     if arguments.write:
         write("kill_under_load", f"{environment()}\n\n{table.text()}")
-    raise SystemExit(1 if outcome.faults else 0)
+    raise SystemExit(1 if faults else 0)
 
 
-async def run(folder: Path, cycles: int, clients: int, *, seed: int = 0) -> Outcome:
+@contextmanager
+def stored_in(engine: str) -> Iterator[dict[str, str]]:
+    """The settings of a server that keeps its data in this engine, which runs meanwhile."""
+    if engine == "sqlite":
+        yield {}
+        return
+    with PostgresServer(durable=True) as database:
+        yield {"LABS_DATABASE_URL": database.new_database("labs_killed")}
+
+
+async def run(server: ServerProcess, cycles: int, turns: int, clients: int, *, seed: int = 0) -> Outcome:
     """Play under kills, then compare."""
-    server = labs_server(folder)
     server.start()
     stop = asyncio.Event()
     crew = [Client(server, number, stop) for number in range(clients)]
@@ -88,8 +112,10 @@ async def run(folder: Path, cycles: int, clients: int, *, seed: int = 0) -> Outc
             for client in crew:
                 group.create_task(client.play())
             source = random.Random(seed)
-            for _ in range(cycles):
-                await asyncio.sleep(source.uniform(0.5, 2.0))
+            for cycle in range(1, cycles + 1):
+                while _answered(crew) < cycle * turns / cycles:  # noqa: ASYNC110 (the clients know of no kill)
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(source.uniform(0.0, 0.5))
                 server.kill()
                 started = time.monotonic()
                 await asyncio.to_thread(server.start)
@@ -98,9 +124,11 @@ async def run(folder: Path, cycles: int, clients: int, *, seed: int = 0) -> Outc
         faults = [fault for client in crew for fault in await client.compare()]
     finally:
         server.stop()
-    played = [episode for client in crew for episode in client.episodes]
-    answered = sum(len(episode.answers) for episode in played)
-    return Outcome(cycles, answered, sum(client.resent for client in crew), slowest, faults)
+    return Outcome(cycles, _answered(crew), sum(client.resent for client in crew), slowest, faults)
+
+
+def _answered(crew: Sequence[Client]) -> int:
+    return sum(len(episode.answers) for client in crew for episode in client.episodes)
 
 
 class Client:

@@ -1,4 +1,4 @@
-"""Two real servers on one PostgreSQL and one Redis: what a lab may do is counted over both."""
+"""Two real servers on one PostgreSQL and one Redis: episodes are played over both, and limits counted over both."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import asyncio
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import cycle
+from typing import Any
 
 import httpx2
 import pytest
@@ -33,7 +35,10 @@ LONG = {"episode_id": "ep_" + "a" * 24, "messages": [{"role": "user", "content":
 """A turn of an episode that is not there: nothing is read of it, and all of it is charged."""
 TOLD_S = 1.5
 """What a `Retry-After` may be beside the moment itself: it is in whole seconds, and asking takes a while."""
+CLIENTS, TURNS_A_CLIENT = 8, 50
+QUESTIONS = ("How did it happen?", "When do you need it back?", "Did you fall off?", "I see.", "How old is the tyre?")
 Keys = Mapping[str, str]
+Message = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +69,7 @@ async def made(url: str) -> Keys:
             "works too": await ring.create("works", **plenty),  # type: ignore[arg-type]
             "alone": await ring.create("alone", concurrency=1, **plenty),  # type: ignore[arg-type]
             "other": await ring.create("other", **plenty),  # type: ignore[arg-type]
+            "plays": await ring.create("plays", **plenty),  # type: ignore[arg-type]
         }
         await Tenants(store, SystemClock()).change("works", limits=Limits(concurrency=2))
         return {name: key.text for name, key in found.items()}
@@ -91,6 +97,58 @@ def refused(answer: httpx2.Response, code: str, most_s: float) -> int:
     wait_s = int(answer.headers["retry-after"])
     assert 1 <= wait_s <= most_s
     return wait_s
+
+
+def say(server: ServerProcess, key: str, episode: str, log: Sequence[Message], text: str) -> httpx2.Response:
+    """A turn with the whole talk before it."""
+    messages = [*log, {"role": "user", "content": text}]
+    return call(server, key, f"/episodes/{episode}/turns", {"messages": messages})
+
+
+def begin(server: ServerProcess, key: str) -> tuple[str, list[Message]]:
+    created = call(server, key, "/episodes", WHERE).json()
+    return created["episode_id"], [created["initial_observation"]]
+
+
+def test_turns_of_many_episodes_over_both_are_each_played_once(replicas: Sequence[ServerProcess], keys: Keys) -> None:
+    def play(number: int) -> int:
+        servers, turns = cycle(replicas if number % 2 else replicas[::-1]), 0
+        while turns < TURNS_A_CLIENT:
+            episode, log = begin(next(servers), keys["plays"])
+            rewards: list[float] = []
+            complete = False
+            while not complete and turns < TURNS_A_CLIENT:
+                text = QUESTIONS[turns % len(QUESTIONS)]
+                answer = say(next(servers), keys["plays"], episode, log, text)
+                assert answer.status_code == 200, answer.text
+                told = answer.json()
+                log += [{"role": "user", "content": text}, told["observation"]]
+                rewards.append(told["reward"])
+                complete, turns = told["episode_complete"], turns + 1
+                assert told["turn"] == len(rewards)
+            stored = call(next(servers), keys["plays"], f"/episodes/{episode}").json()
+            assert (stored["messages"], stored["rewards"]) == (log, rewards)
+        return turns
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        assert sum(clients.map(play, range(CLIENTS))) == CLIENTS * TURNS_A_CLIENT == 400
+
+
+def test_of_two_turns_at_one_position_exactly_one_wins(replicas: Sequence[ServerProcess], keys: Keys) -> None:
+    episode, log = begin(replicas[0], keys["plays"])
+    with ThreadPoolExecutor(2) as both:
+        for position in range(1, 7):
+            texts = [f"{question} ({position})" for question in QUESTIONS[:2]]
+            sent = [both.submit(say, s, keys["plays"], episode, log, t) for s, t in zip(replicas, texts, strict=True)]
+            answers = [each.result() for each in sent]
+            assert sorted(answer.status_code for answer in answers) == [200, 409], [a.text for a in answers]
+            [(text, won)] = [(t, a.json()) for t, a in zip(texts, answers, strict=True) if a.status_code == 200]
+            [lost] = [a.json()["data"]["code"] for a in answers if a.status_code == 409]
+            assert lost in {"turn_in_progress", "history_mismatch"}
+            assert won["turn"] == position
+            log = [*log, {"role": "user", "content": text}, won["observation"]]
+    for each in replicas:
+        assert call(each, keys["plays"], f"/episodes/{episode}").json()["messages"] == log
 
 
 def test_the_characters_of_a_minute_are_one_budget(replicas: Sequence[ServerProcess], keys: Keys) -> None:
