@@ -131,7 +131,7 @@ def test_what_a_background_answers_is_a_turn_about_no_topic(library: Library) ->
     found = list(background_rows(library, [NAME]))
     case = library.vault.open(*NAME).case
     assert {row.key for row in found} == {NAME}
-    assert [row.turn.turn for row in found] == [ask for each in case.background.values() for ask in each.examples]
+    assert [row.turn.turn for row in found] == [ask for each in case.own_background for ask in each.examples]
     assert not {name for row in found for name in row.turn.asks} & set(case.by_id)
 
 
