@@ -104,7 +104,7 @@ def aside_of(
 def _likeliest(
     case: CompiledCase, state: PersonaState, hearing: Hearing, candidates: Iterable[Candidate]
 ) -> list[tuple[Candidate, CompiledTopic]]:
-    """The likeliest entry that can be said now of the case's own background, and behind it of the common one."""
+    """The likeliest entry that can be said now of the case's own background, then that of the common one."""
     own = {entry.id for entry in case.own_background}
     found: dict[bool, tuple[Candidate, CompiledTopic]] = {}
     for each in candidates:

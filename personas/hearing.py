@@ -257,15 +257,14 @@ def _invited(  # noqa: PLR0917 (what an invitation rests on)
     inviting = [s for s in spoken if s.does(Act.INVITE)]
     likely = {c.id: c.confidence for s in inviting for c in s.topics if c.confidence >= APT}
     likely |= {s.topics[0].id: 1.0 for s in spoken if _nearly_asks(s)}
-    ready = [t for t in case.topics if t.in_story and t.id not in state.said and gate_open(t, state, rapport, 0.0)]
+    ready = [t for t in case.topics if t.in_story and t.id not in state.said and gate_open(t, state, rapport, reserve)]
     begins = not state.stories and state.turn < STORY_TURNS
     fitting = [t for t in ready if t.tier in (Tier.ASKED, Tier.VOLUNTEERED) or t.id in likely]
     came_for = INVITED if begins else 0.0
     ranked = sorted(fitting, key=lambda t: -max(likely.get(t.id, 0.0), came_for * (t.tier is Tier.VOLUNTEERED)))
-    # What trust opens comes on top, one thing at a time: a reserve closes it, and may not put something else in its
-    # place. It takes sympathy in the same turn: "Anything else?" opens no heart.
-    trusted = [t for t in ranked if t.tier is Tier.RAPPORT and warm][:1]
-    trusted = [t for t in trusted if gate_open(t, state, rapport, reserve)]
+    # What trust opens comes on top: a reserve closes it, and may not put something else in its place. It takes
+    # sympathy in the same turn: "Anything else?" opens no heart.
+    trusted = [t for t in ranked if t.tier is Tier.RAPPORT and warm]
     plain = [t for t in ranked if t.tier is not Tier.RAPPORT]
     length = STORY_BEGINS if begins else STORY_GOES_ON
     for topic in (*trusted, *plain[:length]):

@@ -68,7 +68,7 @@ def decide(
         asked = {each.topic_id for each in hearing.asked if each.confidence >= BY_NAME and _is_asked(hearing, each)}
         answers = tuple(m for m in answers if m.kind is not Kind.AGAIN or m.about in asked)
         answers = tuple(m for m in answers if m.kind is not Kind.NO_MORE)
-    if reactions and not answers:
+    if reactions and not answers and all(move.kind is not Kind.HESITATES for move in reactions):
         # What it was asked last is not passed over for what was promised before.
         reactions = (*reactions, *left_open(case, temperament, state, hearing))
     # Thanks for kindness come at once, everything else in the order of the turn.
@@ -128,6 +128,9 @@ def _answers(
     # What it has told is told again only to who clearly asks for it.
     asked_for = [a for a in asked_for if a.topic_id not in state.said or a.confidence >= ASKED] or asked_for
     asked_for = [a for a in asked_for if a.open or not _is_guess(case, hearing, a)]
+    # An invitation with sympathy opens all that trust opens, and one of it is told at a time.
+    confided = [a for a in asked_for if a.invited and case.by_id[a.topic_id].tier is Tier.RAPPORT]
+    asked_for = [a for a in asked_for if a not in confided[1:]]
     answers = ((asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for)
     found = sorted(answers, key=partial(_urgency, case))
     recalled = [_recalls(state, each) for each in aside.recalled]

@@ -16,6 +16,8 @@ from personas.state import PersonaState
 from personas.temperament import Temperament
 from personas.voice import digest_of, mishears
 
+BEYOND_DOUBT = 0.9
+"""So clear a promise is answered, whatever else its sentence may promise."""
 NAMED = 0.3
 """The persona names the one thing that a question may be about from here on: a wrong guess is worse than none."""
 
@@ -69,7 +71,7 @@ def _to_promises(
         hearing.answered, key=lambda heard: (state.heard.get(heard.commitment_id, 0), -heard.confidence)
     ):
         commitment = by_id[heard.commitment_id]
-        if _may_be_a_goal(case, hearing, heard):
+        if _is_doubtful(case, hearing, heard):
             continue
         kind, lines = (Kind.REPLY_EARLY, commitment.reply_early) if heard.early else (Kind.REPLY, commitment.reply)
         if heard.confidence < CLEARLY_MADE and (
@@ -92,10 +94,10 @@ def _to_promises(
             yield Move(Kind.HESITATES)
 
 
-def _may_be_a_goal(case: CompiledCase, hearing: Hearing, heard: Heard) -> bool:
-    """Whether the sentence may as well promise what the persona came for: a refusal would be the wrong answer then."""
+def _is_doubtful(case: CompiledCase, hearing: Hearing, heard: Heard) -> bool:
+    """Whether the sentence may as well promise what the persona came for: the answer to this would be the wrong one."""
     goals = frozenset[str]().union(*case.goals)
-    if heard.commitment_id in goals:
+    if heard.commitment_id in goals or heard.confidence >= BEYOND_DOUBT:
         return False
     rivals = (c.confidence for s in hearing.saying(heard.quote) for c in s.commitments if c.id in goals)
     return 2 * max(rivals, default=0.0) >= heard.confidence
@@ -113,7 +115,9 @@ def _nod(case: CompiledCase, hearing: Hearing, heard: Heard) -> Move | None:
 def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:
     """What it says where the case has no answer: a plausible yes, or time to think."""
     if hearing.answered:
-        return (Move(Kind.AGREES),)
+        # A yes to what may have been refused would be worse than time to think.
+        doubtful = all(_is_doubtful(case, hearing, heard) for heard in hearing.answered)
+        return (Move(Kind.HESITATES if doubtful else Kind.AGREES),)
     if hearing.proposal and not _asks_after_proposing(hearing):
         return (Move(_taken(case, hearing)),)
     if any(each.confidence >= LIKELY_MADE for s in hearing.strays for each in s.commitments[:1]):

@@ -65,7 +65,7 @@ def background_of_all() -> tuple[Background, ...]:
 
 
 def load_common(path: Path, name: str | None = None) -> tuple[Background, ...]:
-    """What any persona of a collection answers, those of `background_of_all` included; all of it has ids of its own.
+    """What any persona of a collection answers: its own entries, then those for all, some of the same ids.
 
     Args:
         path: the file of the collection; there may be none.
@@ -81,7 +81,7 @@ def load_common(path: Path, name: str | None = None) -> tuple[Background, ...]:
     twice = [i for i, entry in enumerate(file.background) if count[entry.id] > 1]
     if twice:
         raise ScenarioError([document.finding(("background", i, "id"), _twice(file.background[i].id)) for i in twice])
-    return (*file.background, *(entry for entry in background_of_all() if entry.id not in count))
+    return (*file.background, *background_of_all())
 
 
 def fitting(
@@ -90,9 +90,19 @@ def fitting(
     """What of a common background suits a case: what its own background could hold beside its own entries."""
     held = {item.id for item in case.facts} | {item.id for item in case.denials}
     taken = {entry.id for entry in own}
-    offered = tuple(_told_now(entry, held) for entry in common if entry.id not in taken)
-    unfit = {remark.loc[1] for remark in _remarks(offered, case, topics)}
-    return tuple(entry for number, entry in enumerate(offered) if number not in unfit)
+    found: list[Background] = []
+    for entry in (_told_now(entry, held) for entry in common):
+        # Of two of one id, the second is for the cases that the first does not suit.
+        if entry.id not in taken and not any(_remarks((entry,), case, topics)):
+            taken.add(entry.id)
+            found.append(entry)
+    return tuple(found)
+
+
+def waits_for(entries: Iterable[Background]) -> dict[str, str]:
+    """The facts and denials that entries wait for -> one entry that does."""
+    waiting = ((entry, (*entry.after, *(entry.later.after if entry.later else ()))) for entry in entries)
+    return {name: entry.id for entry, needs in waiting for name in named_in(needs)}
 
 
 def _told_now(entry: Background, held: Container[str]) -> Background:

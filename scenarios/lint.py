@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from personas.case import Background
 from personas.lint import lint_case
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
-from scenarios.background import OF_COLLECTION, load_background, load_common
+from scenarios.background import OF_COLLECTION, load_background, load_common, waits_for
 from scenarios.background import SUFFIX as BACKGROUND
 from scenarios.rules import Loc, Remark, all_remarks, final_tools
 from scenarios.schema import CollectionFile, ScenarioFile
@@ -69,11 +69,22 @@ def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[Lo
         findings += beside
         if not beside:
             loaded.scenarios[path.stem] = found
+    if wanted is None and loaded.scenarios:
+        findings += _waiting_in_vain(common, loaded)
     there = {path.stem for path in paths}
     for slug in sorted((wanted or set()) - there):
         told = f"there is no such scenario: check the name.{meant(slug, there)}".removesuffix(".")
         findings.append(Finding(_name(folder / f"{slug}.yaml"), 1, told))
     return loaded, findings
+
+
+def _waiting_in_vain(path: Path, loaded: LoadedCollection) -> Iterator[Finding]:
+    """Facts that the background of a collection waits for, and that no scenario has: the entry would never be said."""
+    cases = [file.private.persona for file, _ in loaded.scenarios.values()]
+    held = {item.id for case in cases for item in (*case.facts, *case.denials)}
+    for name, entry in sorted(waits_for(loaded.background).items()):
+        if name not in held:
+            yield Finding(_name(path), 1, f"no scenario has `{name}`, which `{entry}` waits for: correct the id")
 
 
 def is_scenario(path: Path) -> bool:

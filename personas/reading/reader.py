@@ -42,8 +42,8 @@ Turn = tuple[str, str]
 """The persona's last line ("" if there is none) and the agent's turn."""
 
 _Said = tuple[str, str]
-_Made = TypeVar("_Made")
 """The persona's last line and a sentence of the agent's turn after it."""
+_Made = TypeVar("_Made")
 Probabilities = NDArray[np.float64]
 
 FLOOR, COMMITMENT_FLOOR = 0.02, 0.001

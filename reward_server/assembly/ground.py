@@ -9,6 +9,7 @@ from functools import partial
 
 from reward_server.assembly.callers import may_be_open, shared_of
 from reward_server.assembly.ports import Ports
+from reward_server.coordination.actor import SERVER_START
 from reward_server.coordination.audit import AuditLog
 from reward_server.coordination.idempotency import Idempotency, Outliving
 from reward_server.coordination.key_ring import KeyRing
@@ -65,7 +66,7 @@ async def ground_of(stack: AsyncExitStack, given: Given) -> Ground:
     tenants = Tenants(store, clock, shared.events, settings.folders_of)
     if open_access:
         # Whoever calls without a key is a lab like any other: it can be listed, and its data deleted.
-        await tenants.ensure(DEVELOPMENT_LAB.lab_id)
+        await tenants.ensure(DEVELOPMENT_LAB.lab_id, by=SERVER_START)
     outliving = Outliving(settings.batch_deadline_s)
     usage = UsageMeter(store, clock)
     stack.push_async_callback(usage.flush)

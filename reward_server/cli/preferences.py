@@ -61,7 +61,7 @@ def export(
     manifest = asyncio.run(_write(settings, query, out)).to_json()
     left = ", ".join(f"{count} × {reason}" for reason, count in manifest["left_out"].items())
     if not manifest["pairs"]:
-        # A server with another data folder is the usual reason, and a URL of a database may hold a password.
+        # Usually the server has another data folder. The URL of a database is not shown: it may hold a password.
         where = "" if settings.database_url else f" (data {settings.data})"
         raise LabsError(f"the lab {lab} has no pairs to export{where}" + (f"; left out: {left}" if left else ""))
     typer.echo(f"{manifest['pairs']} pairs in {out}, manifest in {manifest_of(out)}")

@@ -35,3 +35,4 @@ class Actor:
 
 
 COMMAND_LINE = Actor("", "command line", "")
+SERVER_START = Actor("", "server start", "")

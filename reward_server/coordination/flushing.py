@@ -10,7 +10,10 @@ from collections.abc import Awaitable, Callable
 
 
 async def flush_every(interval_s: float, flush: Callable[[], Awaitable[None]]) -> None:
-    """Call `flush` every `interval_s` seconds until cancelled; a call in progress ends first."""
+    """Call `flush` every `interval_s` seconds until cancelled.
+
+    A call in progress ends first, but for a second cancel.
+    """
     while True:
         await asyncio.sleep(interval_s)
         flushing = asyncio.ensure_future(flush())

@@ -257,11 +257,28 @@ def test_a_question_behind_a_promise_is_not_passed_over_for_it() -> None:
 
 
 def test_a_case_may_have_phrases_of_its_own() -> None:
-    own = CASE.model_copy(update={"phrases": {"warmed": ("Aw!", "Aww, thanks!"), "leaving": ("Bah.", "Pah.")}})
+    phrases = {"warmed": ("Aw!", "Aww, thanks!"), "leaving": ("Bah.", "Pah."), "wait": ("Huh?", "Eh?")}
+    own = compiled(CASE.model_copy(update={"phrases": phrases}))
     sorry, bye = line("That must hurt.", Act.EMPATHY), line("Goodbye, then.", Act.CLOSE)
-    play = Play("talkative", case=compiled(own), reader=Script(sorry, bye))
-    assert play.say(sorry.text).text in {"Aw!", "Aww, thanks!"}
-    assert play.say("Hello there.").text not in {"Aw!", "Aww, thanks!", "Bah.", "Pah."}
+    play = Play("plainspoken", case=own, reader=Script(sorry, bye))
+    assert play.say(sorry.text).text in phrases["warmed"]
+    assert play.say(bye.text).text in phrases["wait"]
+    assert Play("plainspoken", reader=Script(sorry, bye)).say(bye.text).text in PLAIN.wait
+    # The temperament's own words for it stand before the case's for leaving.
+    parted = play.say(bye.text)
+    assert parted.text in PLAIN.parting
+    assert parted.ended == "completed"
+
+
+def test_a_promise_that_may_as_well_be_the_wanted_one_is_neither_refused_nor_taken() -> None:
+    both = line("I'll see to that for you.", Act.PROPOSE, stance=Stance.ASSERTED, makes={"pills": 0.8, "scan": 0.6})
+    clear = line("Take another pill now.", Act.PROPOSE, stance=Stance.ASSERTED, makes={"pills": 0.95, "scan": 0.5})
+    pills = Commitment(id="pills", examples=("Take more of the tablets.",), reply=("More of them? No.",))
+    case = compiled(CASE.model_copy(update={"commitments": (*CASE.commitments, pills)}))
+    for said, answers in ((both, PLAIN.hesitates), (clear, pills.reply)):
+        play = Play(case=case, reader=Script(said))
+        play.say(NOISE)
+        assert play.say(said.text).text in answers
 
 
 def test_a_choice_that_the_case_says_nothing_about_is_left_to_the_agent() -> None:

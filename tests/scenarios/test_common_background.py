@@ -21,17 +21,13 @@ background:
 - id: reach_me
   asks: [Which number is yours?, May I have a number?, Where do I reach you?]
   says: [Any time.]
-- id: knows_more
-  asks: [Is it like last time?, Is it the same as then?, Same as before?]
-  says: [It is.]
-  after: [no_such_fact]
 - id: tells_too_much
   asks: [Anything new?, What is new?, Is there news?]
   says: [I have never changed the brake pads in four years.]
 - id: changes
   asks: [Is it hard?, Is that hard for you?, How hard is that?]
   says: [It is hard.]
-  later: {after: [no_such_fact], says: [Not any more.]}
+  later: {after: [pads_age], says: [Not any more.]}
 """
 
 
@@ -64,7 +60,31 @@ def test_a_collection_adds_what_suits_each_scenario(folder: Path) -> None:
     assert set(case.background) - set(before.background) == {"ours", "changes"}
     assert "reach_me" in own(folder)
     assert case.background["reach_me"].says == before.background["reach_me"].says
-    assert "changes/later" not in case.asides
+    assert "changes/later" in case.asides
+
+
+@pytest.mark.parametrize("where", ["after: [{}]", "later: {{after: [{}], says: [Not any more.]}}"])
+def test_an_entry_is_not_said_where_a_case_lacks_what_it_waits_for(folder: Path, where: str) -> None:
+    name = background_of_all()[0].id
+    entry = f"- id: {name}\n  asks: [Is it new?, How new is it?, Is that new?]\n  says: [Brand new.]\n"
+    (folder / OF_COLLECTION).write_text(f"background:\n{entry}  {where.format('pads_age')}\n")
+    other = folder / "second.yaml"
+    text = (folder / "my-scenario.yaml").read_text().replace("slug: my-scenario", "slug: second")
+    other.write_text(text.replace("pads_age", "age_of_pads"))
+    library = load_library(folder.parent)
+    first, second = (library.vault.open(folder.name, slug).case for slug in ("my-scenario", "second"))
+    assert first.background[name].says == ("Brand new.",)
+    if where.startswith("later"):
+        assert f"{name}/later" in first.asides
+        assert f"{name}/later" not in second.asides
+    else:
+        assert second.background[name].says == background_of_all()[0].says
+
+
+def test_an_entry_that_waits_for_what_no_scenario_has_is_found(folder: Path) -> None:
+    (folder / OF_COLLECTION).write_text(COMMON.replace("after: [pads_age]", "after: [pad_age]"))
+    _, findings = load_collection(folder)
+    assert any("no scenario has `pad_age`, which `changes` waits for" in str(each) for each in findings)
 
 
 def test_a_collections_entry_replaces_the_one_for_all(folder: Path) -> None:
