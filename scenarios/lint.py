@@ -81,7 +81,7 @@ def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[Lo
 def _waiting_in_vain(path: Path, loaded: LoadedCollection) -> Iterator[Finding]:
     """Facts that the background of a collection waits for, and that no scenario has: the entry would never be said."""
     cases = [file.private.persona for file, _ in loaded.scenarios.values()]
-    held = {item.id for case in cases for item in (*case.facts, *case.denials)}
+    held = {fact.id for case in cases for fact in case.facts} | {denial.id for case in cases for denial in case.denials}
     for name, entry in sorted(waits_for(loaded.background).items()):
         if name not in held:
             yield Finding(_name(path), 1, f"no scenario has `{name}`, which `{entry}` waits for: correct the id")
