@@ -90,7 +90,7 @@ async def test_items_wait_for_the_budget_of_language_models_and_are_never_dead(s
             watching.cancel()
             assert provider.asked == []
             assert len(read) == 1  # to look at it again costs the lab nothing
-            await house.app.state.services.tenants.create("development", "", Limits(tokens_per_day=10**9))
+            await house.app.state.services.tenants.change("development", limits=Limits(tokens_per_day=10**9))
             house.clock.advance(timedelta(minutes=5))
             assert (await over(labs, job))["counts"]["done"] == 1
 
@@ -115,7 +115,7 @@ async def test_what_no_day_has_room_for_is_dead_at_once_and_holds_up_nothing(ser
             assert not {"reward", "scores"} & dead.keys()
             assert all("reward" in each for each in fine)
             # The limit is raised: a retry gives it the reward that the call itself gives.
-            await house.app.state.services.tenants.create("development", "", Limits(tokens_per_day=10**6))
+            await house.app.state.services.tenants.change("development", limits=Limits(tokens_per_day=10**6))
             await labs.ok("POST", f"/jobs/{job['job_id']}/retry")
             again = await over(labs, job)
             assert (again["counts"]["done"], again["counts"]["dead"]) == (3, 0)
