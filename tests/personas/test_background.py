@@ -8,7 +8,7 @@ import pytest
 
 from personas.case import Background, Later
 from personas.compiled import compile_case
-from personas.reading.acts import Act
+from personas.reading.acts import Act, Stance
 from tests.personas.cast import CASE, SCAN, STOP, TOPICS, Play, Script, asking, compiled, line
 
 WALKS = Background(
@@ -144,3 +144,16 @@ def test_an_answer_may_let_the_persona_take_its_leave(ends: bool) -> None:
     reply = one.say(WINDOW)
     assert any(says in reply.text for says in nothing.says)
     assert (reply.ended == "completed") is ends
+
+
+def test_a_promise_is_answered_before_a_question_behind_it_that_the_background_answers() -> None:
+    scan = line(SCAN, Act.PROPOSE, stance=Stance.ASSERTED, makes={"scan": 0.95})
+    walk = "How far does the dog walk with you along the river every evening?"
+    asked = line(walk, Act.ASK)
+    reader = Script(scan, asked)
+    reader.brings_to_mind = {walk: {"walks": 0.9}}
+    one = Play(case=compiled(background=(WALKS,)), reader=reader)
+    one.say(NOISE)
+    text = one.say(f"{SCAN} {walk}").text
+    assert text.endswith(WALKS.says)
+    assert not text.startswith(WALKS.says)
