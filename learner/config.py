@@ -106,6 +106,11 @@ class Config:
             micro_tokens=self.optim.micro_tokens,
         )
 
+    @property
+    def narrows_frozen(self) -> bool:
+        """Whether frozen weights are kept in 16 bits: sharded ones (`parallel`) have to be of one type."""
+        return bool(self.lora.rank) and self.model.precision == "bfloat16" and self.parallel.kind == "replicate"
+
     def resolved(self) -> dict[str, Any]:
         """All values, the preset's included."""
         plain = dataclasses.asdict(self)

@@ -32,7 +32,7 @@ class Critic(nn.Module):
         self._precision = policy.precision
         # Below adapters, `base_model` would be the model with its head.
         below = policy.model.get_base_model() if hasattr(policy.model, "get_base_model") else policy.model
-        self.trunk: Any = copy.deepcopy(below.base_model).requires_grad_(requires_grad=True)
+        self.trunk: Any = copy.deepcopy(below.base_model).float().requires_grad_(requires_grad=True)
         width = policy.model.get_output_embeddings().weight.shape[1]
         self.head = nn.Linear(width, 1, device=policy.device, dtype=torch.float32)
         nn.init.zeros_(self.head.weight)

@@ -56,7 +56,7 @@ def _after_head(model: Any, last: nn.Linear, probe: Tensor) -> Tensor:
     me = threading.get_ident()
 
     def replace(_module: Any, _inputs: Any, out: Tensor) -> Tensor | None:
-        return probe.to(out).expand_as(out).clone() if threading.get_ident() == me else None
+        return probe.expand_as(out).clone() if threading.get_ident() == me else None
 
     hook = last.register_forward_hook(replace)
     try:

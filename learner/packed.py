@@ -78,7 +78,7 @@ def packed_scorer(policy: Policy) -> PackedScorer | None:
         return None
     model.set_attn_implementation(attention.NAME)
     try:
-        with torch.no_grad(), attention.watched() as asked:
+        with torch.no_grad(), attention.watched() as asked, policy.precision():
             scorer = PackedScorer(policy)
             rows = trial_rows(policy)
             packed = scorer.score(rows)[0]

@@ -124,7 +124,8 @@ def memory(config: Config, model: Any) -> Iterator[tuple[str, float]]:
     shape, objective = model.config.get_text_config(), config.objective()
     width, layers = shape.hidden_size, shape.num_hidden_layers
     share = _adapter_share(config, model)
-    yield "weights", weights * (1 + share)
+    held = (weights + _embeddings(model)) / 2 if config.narrows_frozen else weights
+    yield "weights", held + weights * share
     yield "gradients and Adam", 3 * weights * (share or 1.0)
     yield "reference", weights if (objective.needs_reference or config.model.reference) and not share else 0.0
     yield "critic", 4 * weights if objective.needs_critic else 0.0
@@ -139,6 +140,11 @@ def memory(config: Config, model: Any) -> Iterator[tuple[str, float]]:
         length = min(2 * turns * config.model.max_tokens, getattr(shape, "max_position_embeddings", 10**9))
         rows = config.rollout.groups * config.rollout.group_size
         yield "keys and values", 8.0 * layers * heads * head_width * length * rows
+
+
+def _embeddings(model: Any) -> float:
+    """Bytes of the embeddings in float32, in which they stay."""
+    return 4.0 * float(model.get_input_embeddings().weight.numel())
 
 
 def _adapter_share(config: Config, model: Any) -> float:

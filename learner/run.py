@@ -26,6 +26,7 @@ from learner.engine import Engine
 from learner.fluency import Fluency
 from learner.folder import settle_config, where_it_goes_on
 from learner.generate.session import Generator
+from learner.lora import narrow_frozen
 from learner.metrics import MetricsFile, read_metrics
 from learner.model import Policy
 from learner.models import check_device, check_path, load_checkpoint, load_given, with_lora
@@ -223,6 +224,8 @@ def _opened(config: Config, folder: Path, ranks: Ranks, say: Say, now: Now) -> R
         model, tokenizer = warmed_up(config, say, now)
     if found is None:
         model = with_lora(model, tokenizer, config, folder)
+    if config.narrows_frozen:
+        narrow_frozen(model, torch.bfloat16)
     run = _assemble(config, folder, model.to(config.model.device), tokenizer, ranks)
     if found is not None:
         run.updater.stepper.load(found.optimizer_state())

@@ -12,6 +12,7 @@ shapes, replayed as CUDA graphs (`fixed`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -84,11 +85,19 @@ class HfSession:
                 self._lengths[row] = 0
                 self._unfed[row] = []
         new = [[*self._unfed[row], *continuations[number].ids] for row, number in enumerate(self._numbers)]
-        logits = self._begin(new) if first else self._feed(*self._side_by_side(new))
         draws = torch.tensor(
             np.stack([_uniforms(continuations[number].noise, self._max_tokens) for number in self._numbers])
         )
-        return self._sample(logits, draws)
+        with self._one_cast():
+            logits = self._begin(new) if first else self._feed(*self._side_by_side(new))
+            return self._sample(logits, draws)
+
+    def _one_cast(self) -> AbstractContextManager[Any]:
+        """Where products are narrower than the weights, cast these once a turn and not once a token.
+
+        A CUDA graph outlives the turn, so it must not read what this context frees at its end.
+        """
+        return nullcontext() if self.fixed_shapes else self._policy.precision()
 
     def _keep(self, numbers: list[int]) -> None:
         if not self._numbers:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from learner.generate.hf import HfGenerator
 from learner.generate.session import Completion, Continuation
@@ -47,6 +48,26 @@ def test_the_samplers_log_probabilities_are_the_learners(temperature: float) -> 
     with torch.no_grad():
         gap = (acting.score(rows).logp - rows.sampler_logp).abs().max()
     assert gap < 1e-4
+
+
+def test_weights_are_cast_once_a_turn_and_not_once_a_token() -> None:
+    words = tokenizer()
+    acting = policy(words, spread=3.0)
+    acting.autocast = torch.bfloat16
+    cast: list[torch.Tensor] = []
+
+    class Watched(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is torch.ops.aten._to_copy.default and isinstance(args[0], torch.nn.Parameter):
+                cast.append(args[0])
+            return func(*args, **(kwargs or {}))
+
+    session = generator(acting).start()
+    given = {number: Continuation(Renderer(words).opening("hello"), noise(number)) for number in range(3)}
+    with Watched():
+        said = session.step(given)
+    assert max(len(each.ids) for each in said.values()) > 2
+    assert len(cast) == len({id(each) for each in cast}) > 0
 
 
 def test_what_a_conversation_says_does_not_depend_on_its_company() -> None:

@@ -11,7 +11,9 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from learner.config import ConfigError
-from learner.lora import LoraSettings, with_adapters
+from learner.lora import LoraSettings, narrow_frozen, with_adapters
+from learner.model import Policy
+from learner.packed import trial_rows
 from learner.run import Run
 from learner.stored import open_stored
 from tests.learner.small import qwen3_config
@@ -41,6 +43,44 @@ def test_layers_that_the_model_does_not_have_are_named_by_their_setting() -> Non
     model = AutoModelForCausalLM.from_config(qwen3_config(50))
     with pytest.raises(ConfigError, match=r"lora\.targets: .*nope"):
         with_adapters(model, LoraSettings(targets=("nope",)))
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_frozen_weights_of_16_bits_give_the_same_numbers_in_half_of_the_memory(tied: bool) -> None:
+    config = qwen3_config(50)
+    config.tie_word_embeddings = tied
+    torch.manual_seed(0)
+    model = with_adapters(AutoModelForCausalLM.from_config(config), LoraSettings(rank=4))
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            if "lora_" in name:
+                value.normal_(std=0.1)
+    rows = trial_rows(Policy(model, end_id=0))
+
+    def of() -> tuple[torch.Tensor, torch.Tensor]:
+        policy = Policy(model, end_id=0, autocast=torch.bfloat16)
+        assert policy.packs
+        model.zero_grad()
+        logp = policy.score_rows(rows)[0]
+        logp.sum().backward()  # type: ignore[no-untyped-call]
+        return logp.detach(), torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
+
+    before = of()
+    narrow_frozen(model, torch.bfloat16)
+    assert all(torch.equal(one, other) for one, other in zip(before, of(), strict=True))
+    layers = {name for name, value in model.named_parameters() if value.dtype is torch.bfloat16}
+    assert len([name for name in layers if "base_layer" in name]) == 7 * config.num_hidden_layers
+    assert any("lm_head" in name for name in layers)
+    assert not [name for name in layers if "lora_" in name or "embed" in name]
+
+
+def test_a_run_in_16_bits_keeps_the_frozen_weights_so_and_its_critic_whole(tmp_path: Path) -> None:
+    settings = config(tmp_path, 1, **LORA, algorithm={"name": "ppo"}, model={"precision": "bfloat16"})
+    opened = run(settings, tmp_path / "run")
+    kinds = {value.dtype for name, value in opened.policy.model.named_parameters() if "base_layer" in name}
+    assert kinds == {torch.bfloat16}
+    assert opened.critic is not None
+    assert {value.dtype for value in opened.critic.parameters()} == {torch.float32}
 
 
 @pytest.mark.slow

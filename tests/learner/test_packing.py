@@ -21,6 +21,7 @@ from learner.head import Head, chosen_logp_and_entropy, head_of
 from learner.lora import BasePolicy, LoraSettings, with_adapters
 from learner.model import Policy
 from learner.objectives import chosen_logp_and_entropy as plain_logp_and_entropy
+from learner.packed import COARSE_TOLERANCE, trial_rows
 from learner.packing import LEAST_SHARED, pack, packed_size
 from learner.recompute import recompute_layers
 from learner.types import Group, Segment, Trajectory
@@ -297,6 +298,18 @@ def test_bf16_is_near_and_float32_outside() -> None:
     assert float((one - other).abs().mean()) < 0.03
     apart = coarse.score_padded(given)[0].detach()
     assert float((other - apart).abs().mean()) < 0.03
+
+
+def test_a_bf16_policy_is_packed_however_far_it_is_from_float32() -> None:
+    made = model("Llama")
+    with torch.no_grad():
+        for weights in made.parameters():
+            weights.mul_(3.0)
+    exact, coarse = Policy(made, end_id=0, packs=False), Policy(made, end_id=0, autocast=torch.bfloat16)
+    given = trial_rows(coarse)
+    one, other = exact.score_padded(given)[0].detach(), coarse.score_padded(given)[0].detach()
+    assert float((one - other).abs().max()) > COARSE_TOLERANCE
+    assert coarse.packs
 
 
 def test_recomputed_layers_give_the_same_gradient_and_leave_the_sampler_alone() -> None:
