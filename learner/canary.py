@@ -9,14 +9,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from learner import agreement
 from learner.generate.session import Continuation, Generator
 from learner.model import Policy
 from learner.tokens import Renderer
 from learner.types import Segment
 
-TOLERANCE = 1e-3
-COARSE_TOLERANCE = 0.1
-"""For weights of two bytes, whose log-probabilities are rounded."""
 ROWS, TURNS = 8, 2
 WORDS = "Hello, I am not well today and I would like to know what I can do about it. "
 
@@ -25,14 +23,8 @@ class CanaryError(RuntimeError):
     """The sampler's log-probabilities are not the learner's."""
 
 
-def tolerance_of(policy: Policy) -> float:
-    """How far the two may be apart."""
-    exact = policy.autocast is None and policy.model.dtype in (torch.float32, torch.float64)
-    return TOLERANCE if exact else COARSE_TOLERANCE
-
-
 def gap(generator: Generator, policy: Policy, renderer: Renderer) -> float:
-    """Largest difference between the two log-probabilities of one sampled token."""
+    """How far the two are apart over the sampled tokens (`agreement.difference`)."""
     session = generator.start()
     limit = generator.context
     given = {row: renderer.opening(WORDS[: 7 * (row + 1)] * (1 + row % 3)) for row in range(ROWS)}
@@ -54,17 +46,17 @@ def gap(generator: Generator, policy: Policy, renderer: Renderer) -> float:
         )
     sampled = [value for row in rows for segment in row for value in segment.logp or ()]
     with torch.no_grad():
-        return float((policy.score_rows(rows)[0].cpu() - torch.tensor(sampled)).abs().max())
+        return agreement.difference(policy, policy.score_rows(rows)[0], torch.tensor(sampled))
 
 
 def check(generator: Generator, policy: Policy, renderer: Renderer, tolerance: float | None = None) -> float:
     """The gap; raises CanaryError where it is too large."""
     found = gap(generator, policy, renderer)
-    allowed = tolerance_of(policy) if tolerance is None else tolerance
+    allowed = agreement.allowed(policy) if tolerance is None else tolerance
     if not found <= allowed:
         raise CanaryError(
-            f"sampler and learner differ by {found:.1e} in the log-probability of the same tokens (allowed:"
-            f" {allowed:.0e}), so the run would not train the policy that plays. Possible causes: the sampler does not"
+            f"sampler and learner differ by {agreement.described(policy, found)} in the log-probability of the same"
+            f" tokens (allowed: {allowed:.0e}), so the run would not train the policy that plays. Possible causes: the sampler does not"
             " support this model's attention; or a vLLM server has other weights, or returns raw log-probabilities"
         )
     return found

@@ -14,9 +14,9 @@ import torch
 from torch import nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from learner import attention
+from learner import agreement, attention
 from learner.config import ConfigError
-from learner.packed import tolerance_of, trial_rows
+from learner.packed import trial_rows
 
 if TYPE_CHECKING:
     from learner.model import Policy
@@ -41,7 +41,7 @@ def compile_layers(model: nn.Module) -> int:
 
 
 def check_compiled(policy: Policy) -> float:
-    """Compile, and compare with the layers as they are: the largest difference in a log-probability.
+    """Compile, and compare with the layers as they are: how far the log-probabilities are apart.
 
     Raises:
         ConfigError: torch cannot compile the model here, or compiled layers give other numbers.
@@ -56,12 +56,11 @@ def check_compiled(policy: Policy) -> float:
         reason = " ".join(str(error).split())[:200]
         raise ConfigError(f"model.compile: torch cannot compile this model here; set it to false. {reason}") from None
     policy.model.zero_grad(set_to_none=True)
-    gap = float((found.detach() - plain).abs().max())
-    allowed = tolerance_of(policy)
+    gap, allowed = agreement.difference(policy, found, plain), agreement.allowed(policy)
     if not gap <= allowed:
         raise ConfigError(
-            f"model.compile: compiled layers change a log-probability by {gap:.1e} (allowed: {allowed:.0e}); set it to"
-            " false"
+            f"model.compile: compiled layers change log-probabilities by {agreement.described(policy, gap)} (allowed:"
+            f" {allowed:.0e}); set it to false"
         )
     return gap
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Sized
 from pathlib import Path
 
+from learner import agreement
 from learner import run as runs
 from learner.config import Config
 from learner.conversations import read_conversations, read_pairs
@@ -23,7 +24,7 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
         kind = "rewrites history, so some turns start new rows" if run.renderer.forks else "append-only"
         say(f"template: {kind}; turns end with {run.tokenizer.convert_ids_to_tokens(run.renderer.end_id)!r}")
         gap = run.engine.sync(run.ranks)
-        say(f"canary: sampler and learner differ by at most {gap:.1e} (fine)")
+        say(f"canary: sampler and learner differ by {agreement.described(run.policy, gap)} (fine)")
         if run.objective.kind != "reward":
             say(f"file: {len(_rows(run))} rows can be learned from")
             return True

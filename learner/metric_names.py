@@ -44,7 +44,8 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "mismatch_k3": ("nats per token", "KL between sampler and learner, k3 estimate; see optim.max_mismatch_kl"),
     "generator/gap": (
         "nats",
-        "largest difference between sampler and learner in a log-probability, after sending weights",
+        "difference between sampler and learner in log-probabilities, after sending weights: the largest, or in 16 bits"
+        " the mean",
     ),
     "ess": ("share", "effective sample size of the sampled tokens under the learner"),
     "critic/loss": ("", "half the mean squared error of the values"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from learner import attention
+from learner import agreement, attention
 from learner.head import Head, chosen_logp_and_entropy, head_of
 from learner.objectives import chosen_logp_and_entropy as chosen_of_logits
 from learner.packing import LEAST_SHARED, Packed, pack
@@ -21,11 +21,6 @@ from learner.types import Segment
 
 if TYPE_CHECKING:
     from learner.model import Policy
-
-TOLERANCE = 2e-3
-"""How far a log-probability may be off, in float32; rounding makes a thousandth of it."""
-COARSE_TOLERANCE = 0.15
-"""The same, where the model computes in 16 bits."""
 
 
 class PackedScorer:
@@ -83,18 +78,12 @@ def packed_scorer(policy: Policy) -> PackedScorer | None:
             rows = trial_rows(policy)
             packed = scorer.score(rows)[0]
         alone = torch.cat([policy.score_padded([row])[0].detach() for row in rows])
-        if asked[0] and bool((packed - alone).abs().max() <= tolerance_of(policy)):
+        if asked[0] and agreement.difference(policy, packed, alone) <= agreement.allowed(policy):
             return scorer
     except (attention.CannotPackError, TypeError, ValueError, RuntimeError, IndexError):
         pass  # this model cannot be given packed rows; padded ones always work
     model.set_attn_implementation(before)
     return None
-
-
-def tolerance_of(policy: Policy) -> float:
-    """How far two ways to the same log-probability may be apart: further where numbers are as coarse as bf16."""
-    coarse = policy.autocast is not None or policy.model.dtype in (torch.bfloat16, torch.float16)
-    return COARSE_TOLERANCE if coarse else TOLERANCE
 
 
 def trial_rows(policy: Policy) -> list[tuple[Segment, ...]]:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import transformers
 
-from learner import checkpoint
+from learner import agreement, checkpoint
 from learner.algorithms import Objective
 from learner.config import Config
 from learner.critic import FILE as CRITIC_FILE
@@ -198,7 +198,8 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
         compile_layers(run.policy.model)
         if run.critic is not None:
             compile_layers(run.critic)
-        say(f"compiled: log-probabilities differ by at most {check_compiled(run.policy):.1e} (fine)")
+        gap = agreement.described(run.policy, check_compiled(run.policy))
+        say(f"compiled: log-probabilities differ by {gap} (fine)")
     if config.model.recompute:
         recompute_layers(run.policy.model)
         if run.critic is not None:

@@ -17,13 +17,12 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
+from learner import agreement
 from learner.generate.cache import GrowingLayer, growing_cache
 from learner.model import Policy
 
 ONE_KIND = "all"
 """Name of the mask of a model whose layers all look back in the same way."""
-TOLERANCE, TOLERANCE_16_BITS = 1e-3, 0.1
-"""How far a log-probability may be off."""
 
 
 class FixedStep:
@@ -121,8 +120,7 @@ def agrees(policy: Policy, kinds: Mapping[str, Any]) -> bool:
         found = [_two_steps(policy, kinds if fixed else None, ids, seen, positions) for fixed in (False, True)]
     except (AttributeError, TypeError, ValueError, RuntimeError, KeyError, IndexError):
         return False  # a cache, a mask or a kernel that cannot be used in this way
-    bound = TOLERANCE if policy.autocast is None and policy.model.dtype is torch.float32 else TOLERANCE_16_BITS
-    return bool((found[0] - found[1]).abs().max() <= bound)
+    return agreement.difference(policy, *found) <= agreement.allowed(policy)
 
 
 def _two_steps(policy: Policy, kinds: Mapping[str, Any] | None, ids: Tensor, seen: Tensor, positions: Tensor) -> Tensor:

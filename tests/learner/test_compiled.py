@@ -106,5 +106,5 @@ def test_layers_that_give_other_numbers_are_refused() -> None:
 
     assert acting.packs
     acting.model.model.norm.register_forward_hook(disturb)
-    with pytest.raises(ConfigError, match="compiled layers change a log-probability by"):
+    with pytest.raises(ConfigError, match="compiled layers change log-probabilities by at most"):
         check_compiled(acting)

@@ -186,6 +186,31 @@ def test_a_canary_that_does_not_sing_stops_the_run_in_one_line() -> None:
         canary.check(HfGenerator(other, max_tokens=4), acting, Renderer(WORDS))
 
 
+def test_in_16_bits_tokens_may_round_apart_and_a_wrong_temperature_is_still_found() -> None:
+    from learner import agreement, canary
+
+    acting = policy(WORDS, spread=6.0)
+    acting.autocast = torch.bfloat16
+    renderer = Renderer(WORDS)
+    assert canary.check(HfGenerator(acting, max_tokens=12), acting, renderer) < agreement.MEAN
+    cold = Policy(acting.model, end_id=acting.end_id, temperature=0.9, autocast=torch.bfloat16)
+    with pytest.raises(canary.CanaryError, match=r"differ by .* on average"):
+        canary.check(HfGenerator(cold, max_tokens=12), acting, renderer)
+
+
+def test_difference_is_the_largest_in_float32_and_the_mean_in_16_bits() -> None:
+    from learner import agreement
+
+    acting, one = policy(WORDS), torch.zeros(100)
+    other = one.clone()
+    other[3] = 0.15
+    assert agreement.difference(acting, one, other) == pytest.approx(0.15)
+    assert agreement.described(acting, 0.15) == "at most 1.5e-01"
+    acting.autocast = torch.bfloat16
+    assert agreement.difference(acting, one, other) == pytest.approx(0.0015)
+    assert agreement.difference(acting, one, other - 0.15) > agreement.allowed(acting)
+
+
 def test_ids_that_no_token_has_are_never_sampled() -> None:
     from learner.models import ids_without_token
 

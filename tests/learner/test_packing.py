@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from transformers import DynamicCache
 
-from learner import attention
+from learner import agreement, attention
 from learner.algorithms import Objective
 from learner.generate import cache, hf
 from learner.generate.hf import HfGenerator
@@ -21,7 +21,7 @@ from learner.head import Head, chosen_logp_and_entropy, head_of
 from learner.lora import BasePolicy, LoraSettings, with_adapters
 from learner.model import Policy
 from learner.objectives import chosen_logp_and_entropy as plain_logp_and_entropy
-from learner.packed import COARSE_TOLERANCE, trial_rows
+from learner.packed import trial_rows
 from learner.packing import LEAST_SHARED, pack, packed_size
 from learner.recompute import recompute_layers
 from learner.types import Group, Segment, Trajectory
@@ -308,7 +308,7 @@ def test_a_bf16_policy_is_packed_however_far_it_is_from_float32() -> None:
     exact, coarse = Policy(made, end_id=0, packs=False), Policy(made, end_id=0, autocast=torch.bfloat16)
     given = trial_rows(coarse)
     one, other = exact.score_padded(given)[0].detach(), coarse.score_padded(given)[0].detach()
-    assert float((one - other).abs().max()) > COARSE_TOLERANCE
+    assert agreement.difference(coarse, one, other) > agreement.allowed(coarse)
     assert coarse.packs
 
 
