@@ -210,7 +210,7 @@ class GeneratorSection:
     model: str | None = None
     """Name of the model at the vLLM server. None: `model.path`."""
     tolerance: float | None = None
-    """How far apart sampler and learner may be in log-probabilities. None: 1e-3 in any, or in 16 bits .04 on average."""
+    """How far apart sampler and learner may be in log-probabilities. None: 1e-3 each, or in 16 bits .04 on average."""
     cuda_graphs: bool = True
     """`hf` on a GPU: sample by replaying CUDA graphs, if a test at the start gives the same numbers."""
 
