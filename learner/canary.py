@@ -57,6 +57,7 @@ def check(generator: Generator, policy: Policy, renderer: Renderer, tolerance: f
         raise CanaryError(
             f"sampler and learner differ by {agreement.described(policy, found)} in the log-probability of the same"
             f" tokens (allowed: {allowed:.0e}), so the run would not train the policy that plays. Possible causes: the"
-            " sampler does not support this model's attention; or a vLLM server has other weights, or returns raw log-probabilities"
+            " sampler does not support this model's attention; or a vLLM server has other weights, or returns raw"
+            " log-probabilities"
         )
     return found
