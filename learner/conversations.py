@@ -3,13 +3,15 @@
     sft      {"messages": [...]}
     dpo, ipo {"prompt": [...] or text, "chosen": [...] or text, "rejected": [...] or text, "margin": 0.4}
 
-Messages have the roles system, user and assistant. Without `prompt`, what `chosen` and `rejected` begin
-with alike is the prompt. Of a conversation the assistant's turns are learned, of a pair those after the
-prompt. The first row that cannot be used ends the reading, with its number.
+Messages have the roles system, user and assistant; an assistant's may have `tool_calls` as OpenAI writes them. `tools`
+of a row are optional and go where the chat template has a place for them, as in a rollout. Without `prompt`, what
+`chosen` and `rejected` begin with alike is the prompt. Of a conversation the assistant's turns are learned, of a pair
+those after the prompt. The first row that cannot be used ends the reading, with its number.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
@@ -44,7 +46,8 @@ def read_conversations(
     """All rows of a file for maximum likelihood; `context` is how many tokens the model has positions for."""
 
     def read(row: Mapping[str, Any]) -> Segments:
-        return _fitting(as_segments(_messages(row, "messages"), renderer, tokenizer), context)
+        messages, tools = _messages(row, "messages"), _tools(row)
+        return _fitting(as_segments(messages, renderer, tokenizer, tools=tools), context)
 
     return [_numbered(path, number, functools.partial(read, row)) for number, row in _rows(path)]
 
@@ -91,7 +94,12 @@ def check_file(path: Path) -> None:
 
 
 def as_segments(
-    messages: Sequence[Mapping[str, str]], renderer: Renderer, tokenizer: Tokenizer, learned_from: int = 0
+    messages: Sequence[Mapping[str, Any]],
+    renderer: Renderer,
+    tokenizer: Tokenizer,
+    learned_from: int = 0,
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
 ) -> Segments:
     """A conversation as a rollout would have recorded it; the assistant's turns from `learned_from` on are learned."""
     system = "\n\n".join(each["content"] for each in messages if each["role"] == "system") or None
@@ -100,7 +108,7 @@ def as_segments(
     for place, message in enumerate(spoken):
         if message["role"] != ("assistant" if place % 2 else "user"):
             raise RowError("after the system prompt, user and assistant messages must alternate, and the user begins")
-    here = renderer.within(system) if system else renderer
+    here = renderer.within(system, tools) if system or tools else renderer
     heard: list[str] = []
     said: list[str] = []
     segments: list[Segment] = []
@@ -113,8 +121,8 @@ def as_segments(
             fresh = forked or not said
             given = [*given, *(here.prompt(heard, said) if fresh else here.suffix(heard[-1], ended=True))]
             continue
-        said.append(message["content"])
-        ids = (*tokenizer.encode(message["content"], add_special_tokens=False), here.end_id)
+        said.append(here.with_calls(message["content"], message.get("tool_calls") or ()))
+        ids = (*tokenizer.encode(said[-1], add_special_tokens=False), here.end_id)
         control = here.control_in(ids)
         if control is not None and place + skipped >= learned_from:
             if control == getattr(tokenizer, "unk_token", None):
@@ -147,23 +155,55 @@ def pair_of(row: Mapping[str, Any], renderer: Renderer, tokenizer: Tokenizer) ->
         raise RowError("`margin` must be a finite number of at least 0")
     if better == worse:
         raise RowError("`chosen` and `rejected` are the same")
-    return Pair(
-        as_segments(better, renderer, tokenizer, start), as_segments(worse, renderer, tokenizer, start), float(margin)
-    )
+    chosen, rejected = (as_segments(side, renderer, tokenizer, start, tools=_tools(row)) for side in (better, worse))
+    return Pair(chosen, rejected, float(margin))
 
 
-def _messages(row: Mapping[str, Any], name: str, role: str | None = None) -> list[dict[str, str]]:
+def _messages(row: Mapping[str, Any], name: str, role: str | None = None) -> list[dict[str, Any]]:
     found = row.get(name)
     if isinstance(found, str) and role is not None:
         found = [{"role": role, "content": found}]
     if not isinstance(found, list) or not found:
         raise RowError(f"`{name}` must be a list of messages{' or a text' if role else ''}")
     for message in found:
-        if not isinstance(message, dict) or not isinstance(message.get("content"), str):
+        if not isinstance(message, dict) or not isinstance(message.get("content") or "", str):
             raise RowError(f"a message of `{name}` has no text in `content`")
         if message.get("role") not in ("system", "user", "assistant"):
             raise RowError(f"a message of `{name}` must have the role system, user or assistant")
-    return [{"role": message["role"], "content": message["content"]} for message in found]
+        if not message.get("tool_calls") and not isinstance(message.get("content"), str):
+            raise RowError(f"a message of `{name}` has no text in `content`")
+    return [
+        {"role": each["role"], "content": each.get("content") or "", "tool_calls": _calls(each, name)} for each in found
+    ]
+
+
+def _calls(message: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """The tool calls of a message as name and arguments."""
+    given = message.get("tool_calls") or []
+    if given and message["role"] != "assistant":
+        raise RowError(f"a message of `{name}` has `tool_calls` and is not the assistant's")
+    calls = []
+    for call in given if isinstance(given, list) else [None]:
+        function = call.get("function", call) if isinstance(call, dict) else {}
+        called, arguments = function.get("name"), function.get("arguments", function.get("input"))
+        with contextlib.suppress(ValueError, RecursionError):
+            arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+        if not isinstance(called, str) or not isinstance(arguments, dict):
+            raise RowError(
+                f'a tool call of `{name}` must be {{"function": {{"name": ..., "arguments": {{...}}}}}}, as of OpenAI'
+            )
+        calls.append({"name": called, "arguments": arguments})
+    return calls
+
+
+def _tools(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tools of a row, in the form of OpenAI."""
+    found = row.get("tools") or []
+    for tool in found if isinstance(found, list) else [None]:
+        function = tool.get("function") if isinstance(tool, dict) else None
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise RowError('`tools` must be a list of {"type": "function", "function": {"name": ...}}')
+    return list(found)
 
 
 def _rows(path: Path, key: str = "data.file") -> list[tuple[int, Mapping[str, Any]]]:

@@ -17,7 +17,6 @@ from typing import Any
 
 from learner.display import Now, Say, silent
 from learner.generate.session import Generator
-from learner.metrics import read_metrics
 from learner.overlap import Ahead, Player, copy_of
 from learner.rollout import Collected, Collector, with_advice
 from learner.run import Run
@@ -72,7 +71,7 @@ async def _train(
     if run.step == 0:
         await evaluate(run, client, rollouts, say, now, stages=stages)
     try:
-        while run.ranks.agree(run.step < run.config.run.updates and not asked_to_end() and not is_over(run)):
+        while run.ranks.agree(run.step < run.config.run.updates and not asked_to_end() and not run.is_over()):
             try:
                 await _update(run, rollouts, stages, ahead, say=say, now=now)
             except (NoEpisodesError, MismatchError) as error:
@@ -86,10 +85,8 @@ async def _train(
     finally:
         if ahead is not None:
             await ahead.close()
-    if is_over(run):
-        say(
-            f"stopped at update {run.step}: no better result in the last {run.config.evaluation.stop_after} evaluations"
-        )
+    if run.is_over():
+        say(run.ending())
 
 
 def _kept(run: Run, error: NoEpisodesError | MismatchError) -> Exception:
@@ -115,16 +112,13 @@ async def _measure_and_save(
 ) -> None:
     """What is due at this step. It comes before its checkpoint: a run that goes on from there does not do it again."""
     due = run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates
-    is_best = False
     if due:
         if ahead is not None and run.engine.is_remote:
             # The server plays ahead with older weights: it is measured with the present ones.
             await ahead.settle()
             await asyncio.to_thread(run.engine.sync, run.ranks)
         await evaluate(run, client, rollouts, say, now, stages=stages)
-        best = run.best() if run.ranks.first else None
-        is_best = run.ranks.agree(best is not None and best[0] == run.step)
-    if is_best or run.step % run.config.run.checkpoint_every == 0:
+    if (due and run.is_best()) or run.step % run.config.run.checkpoint_every == 0:
         run.queue = await ahead.settle() if ahead else ()
         run.save()
 
@@ -146,17 +140,6 @@ def _sampler_ahead(run: Run) -> tuple[Generator, Callable[[], float]]:
     if run.engine.is_remote:
         return run.engine.generator, functools.partial(run.engine.sync, run.ranks)
     return copy_of(run.sampler, run.config.model.max_tokens, run.engine.check_copy, run.config.generator.fixed_shapes)
-
-
-def is_over(run: Run) -> bool:
-    """Whether early stopping says so: the last evaluations were all no better than one before them."""
-    patience = run.config.evaluation.stop_after
-    rewards = [
-        record["reward/mean"]
-        for record in read_metrics(run.metrics.path)
-        if record["kind"] == "eval" and "reward/mean" in record
-    ]
-    return bool(patience) and len(rewards) > patience and max(rewards[-patience:]) <= max(rewards[:-patience])
 
 
 async def evaluate(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,21 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             continue
     return records
+
+
+def evaluations(records: Iterable[Mapping[str, Any]]) -> list[tuple[int, float]]:
+    """Update and figure of each evaluation, a larger figure being better: the held-out reward, in 0 to 1, or of a run
+    on a file the held-out loss, negated."""
+    return [
+        (int(record["step"]), float(record["reward/mean"] if "reward/mean" in record else -record["update/loss"]))
+        for record in records
+        if record["kind"] == "eval"
+    ]
+
+
+def best_evaluation(path: Path) -> tuple[int, float] | None:
+    """The best of these in a run's file; None before the first."""
+    return max(evaluations(read_metrics(path)), key=lambda each: each[1], default=None)
 
 
 def plot_curve(runs: Mapping[str, Sequence[Mapping[str, Any]]], path: Path, title: str) -> None:

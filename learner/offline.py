@@ -46,7 +46,8 @@ def _train(run: Run, rows: Sequence[T], loss: Loss[T], asked_to_end: Callable[[]
     learned, held_out = split(rows, settings.data.held_out_share, settings.run.seed)
     if run.step == 0:
         _evaluate(run, held_out, loss, say)
-    while run.step < settings.run.updates and not asked_to_end():
+    is_over = run.ranks.agree(run.is_over())
+    while run.step < settings.run.updates and not asked_to_end() and not is_over:
         step, started = run.step + 1, time.monotonic()
         now(f"update {step:>4} of {settings.run.updates}")
         batch = batch_of(learned, step, settings.data.batch, settings.run.seed)
@@ -60,10 +61,14 @@ def _train(run: Run, rows: Sequence[T], loss: Loss[T], asked_to_end: Callable[[]
         due = step % settings.evaluation.every == 0 or step == settings.run.updates
         if due:
             _evaluate(run, held_out, loss, say)
-        if step % settings.run.checkpoint_every == 0:
+        if due:
+            is_over = run.ranks.agree(run.is_over())
+        if (due and run.is_best()) or step % settings.run.checkpoint_every == 0:
             run.save()
     if run.saved < run.step:
         run.save()
+    if is_over:
+        say(run.ending())
 
 
 def _evaluate(run: Run, held_out: Sequence[T], loss: Loss[T], say: Say) -> None:

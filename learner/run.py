@@ -27,7 +27,7 @@ from learner.fluency import Fluency
 from learner.folder import settle_config, where_it_goes_on
 from learner.generate.session import Generator
 from learner.lora import narrow_frozen
-from learner.metrics import MetricsFile, read_metrics
+from learner.metrics import MetricsFile, best_evaluation, evaluations, read_metrics
 from learner.model import Policy
 from learner.models import check_device, check_path, load_checkpoint, load_given, with_lora
 from learner.overlap import Batch, load_batches, save_batches
@@ -131,13 +131,24 @@ class Run:
         return rate
 
     def best(self) -> tuple[int, float] | None:
-        """Step and held-out reward of the best evaluation so far."""
-        found = [
-            (int(record["step"]), float(record["reward/mean"]))
-            for record in read_metrics(self.metrics.path)
-            if record["kind"] == "eval" and "reward/mean" in record
-        ]
-        return max(found, key=lambda each: each[1]) if found else None
+        """Step and figure of the best evaluation so far (`metrics.evaluations`)."""
+        return best_evaluation(self.metrics.path)
+
+    def is_best(self) -> bool:
+        """Whether this step has the best evaluation so far; all processes hear what the first one knows."""
+        best = self.best() if self.ranks.first else None
+        return self.ranks.agree(best is not None and best[0] == self.step)
+
+    def is_over(self) -> bool:
+        """Whether early stopping says so: the last evaluations were all no better than one before them."""
+        patience = self.config.evaluation.stop_after
+        figures = [figure for _, figure in evaluations(read_metrics(self.metrics.path))]
+        return bool(patience) and len(figures) > patience and max(figures[-patience:]) <= max(figures[:-patience])
+
+    def ending(self) -> str:
+        """What to say of a run that early stopping has ended."""
+        patience = self.config.evaluation.stop_after
+        return f"stopped at update {self.step}: no better result in the last {patience} evaluations"
 
     def save(self) -> None:
         """Write the checkpoint of this step; of several processes the first does, with what all of them hold."""

@@ -13,7 +13,7 @@ import torch
 
 from learner import checkpoint
 from learner.checkpoint import Checkpoint
-from learner.metrics import read_metrics
+from learner.metrics import best_evaluation
 from learner.model import Policy
 from learner.models import ids_without_token, load_checkpoint, load_given, stops_of
 from learner.stages import style_of
@@ -71,27 +71,24 @@ class Stored:
 
 
 def chosen_checkpoint(run: Path, which: str) -> Checkpoint:
-    """`best` (highest held-out reward that is kept), `last`, or the number of an update."""
+    """`best` (highest held-out reward, or lowest held-out loss of a run on a file), `last`, or the number of an update.
+
+    Without an evaluation, `best` is the last one.
+    """
     folder = run / "checkpoints"
     if which.isdigit():
         found = checkpoint.at(folder, int(which))
     elif which == "last":
         found = checkpoint.newest(folder)
     elif which == "best":
-        found = checkpoint.at(folder, _best_step(run)) or checkpoint.newest(folder)
+        best = best_evaluation(run / "metrics.jsonl")
+        found = (checkpoint.at(folder, best[0]) if best else None) or checkpoint.newest(folder)
     else:
         raise ValueError(f"{which!r} is not a checkpoint; use best, last or the number of an update")
     if found is None:
         kept = ", ".join(str(int(path.name.removeprefix("step-"))) for path in sorted(folder.glob("step-*")))
         raise ValueError(f"{run} has no checkpoint {which}" + (f"; available are {kept}" if kept else ""))
     return found
-
-
-def _best_step(run: Path) -> int:
-    held_out = [
-        record for record in read_metrics(run / "metrics.jsonl") if record["kind"] == "eval" and "reward/mean" in record
-    ]
-    return int(max(held_out, key=lambda record: record["reward/mean"])["step"]) if held_out else 0
 
 
 def open_stored(path: Path, which: str = "best") -> Stored:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import jinja2
 
-from learner.tools import in_words
+from learner.tools import in_words, says, tagged
 
 POLICY_MARK = "\u2063policy\u2063"
 LATER_MARK = "\u2063policy again\u2063"
@@ -131,6 +131,35 @@ class Renderer:
         marked = {**dict(zip(heard, persona, strict=True)), **dict(zip(said, policy, strict=True))}
         return self._fill(self._render(messages, generation=True), marked)
 
+    def with_calls(self, text: str, calls: Sequence[Mapping[str, Any]]) -> str:
+        """What the policy writes to say this and make these calls (name, arguments), as its template writes calls.
+
+        Control tokens are left out, since none is sampled. If the template has no place for calls, or they could not be
+        read from what is left, they are written as `in_words` asks for.
+        """
+        if not calls:
+            return text
+        written = self._calls_of_template(text, calls)
+        for token in self._special:
+            written = written.replace(token, "")
+        if not says(written, text, calls):
+            written = "\n".join(part for part in (text, *map(tagged, calls)) if part)
+        return written
+
+    def _calls_of_template(self, text: str, calls: Sequence[Mapping[str, Any]]) -> str:
+        """The turn between the start and the end that the template gives it; empty where the template fails."""
+        functions = [{"type": "function", "id": f"call{n:05}", "function": {**call}} for n, call in enumerate(calls)]
+        asked = [{"role": "user", "content": "hello"}]
+        try:
+            before = self._apply(asked, generation=True)
+            whole = self._apply(
+                [*asked, {"role": "assistant", "content": text, "tool_calls": functions}], generation=False
+            )
+        except (jinja2.TemplateError, TypeError, ValueError, KeyError):
+            return ""
+        body = whole.removeprefix(before)
+        return "" if body == whole else body.partition(self._end_text)[0].strip()
+
     def control_in(self, ids: Iterable[int]) -> str | None:
         """A control token that is among these and is not the end of a turn: one that no policy samples."""
         spelled = {number: text for text, number in self._special.items() if number != self.end_id}
@@ -214,7 +243,7 @@ class Renderer:
             return [{"role": "system", "content": self._system}, *messages]
         return [{"role": "user", "content": f"{self._system}\n\n{messages[0]['content']}"}, *messages[1:]]
 
-    def _apply(self, messages: list[dict[str, str]], *, generation: bool) -> str:
+    def _apply(self, messages: list[dict[str, Any]], *, generation: bool) -> str:
         rendered: str = self._tokenizer.apply_chat_template(
             messages, tokenize=False, add_generation_prompt=generation, **self._options
         )

@@ -50,6 +50,18 @@ def in_words(tools: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
+def tagged(call: Mapping[str, Any]) -> str:
+    """A call as `in_words` asks for it."""
+    return f"<tool_call>{json.dumps(call, ensure_ascii=False)}</tool_call>"
+
+
+def says(written: str, text: str, calls: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a turn that is written like this is read as this text and these calls (name, arguments)."""
+    read = message_of(written)
+    made = [{"name": call.name, "arguments": call.input} for call in read.tool_calls or ()]
+    return made == [dict(call) for call in calls] and read.content == text.strip()
+
+
 def message_of(text: str) -> Message:
     """The policy's turn as the server takes it: the calls in it, and the rest as text.
 

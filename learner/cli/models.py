@@ -23,7 +23,8 @@ def export(
         raise ValueError(f"{to} is not empty; choose a new folder")
     stored = open_stored(folder, which)
     write(merged(stored.model), stored.tokenizer, to)
-    typer.echo(f"exported {folder} ({which}) to {to}")
+    step = "" if stored.played is None else f", update {stored.played.step}"
+    typer.echo(f"exported {folder} ({which}{step}) to {to}")
 
 
 def serve(

@@ -133,7 +133,7 @@ def train_in(config: Config, folder: Path, url: str | None) -> int:
             _write_report(run)
     if not run.ranks.first:
         return 0
-    if run.saved < config.run.updates and not loop.is_over(run):
+    if run.saved < config.run.updates and not run.is_over():
         typer.echo(f"interrupted; the same command will continue from update {run.saved}", err=True)
         return INTERRUPTED
     _say_what_came(run, time.monotonic() - started)

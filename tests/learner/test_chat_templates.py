@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from learner.tokens import Renderer, TemplateError
+from learner.tools import message_of
 
 _TRL = importlib.util.find_spec("trl")
 assert _TRL is not None
@@ -99,6 +100,19 @@ def test_the_tools_of_a_scenario_are_in_the_first_prompt(name: str) -> None:
     assert "book_visit" in prompt
     assert "You help." in prompt
     assert prompt.index("book_visit") < prompt.rindex(PERSONA[0])
+
+
+@pytest.mark.parametrize("text", ["I will send you another one.", ""], ids=["text", "call alone"])
+@pytest.mark.parametrize("name", [name for name in TEMPLATES if not is_vision(name)])
+def test_a_call_of_a_file_is_written_as_a_policy_would_write_it(name: str, text: str) -> None:
+    words = tokenizer(TEMPLATES[name])
+    renderer = Renderer(words)
+    calls = [{"name": "resolution", "arguments": {"value": "replace"}}]
+    written = renderer.with_calls(text, calls)
+    assert renderer.control_in(words.encode(written, add_special_tokens=False)) is None
+    read = message_of(written)
+    assert read.content == text
+    assert [(call.name, call.input) for call in read.tool_calls or ()] == [("resolution", {"value": "replace"})]
 
 
 def test_templates_that_are_refused_belong_to_models_that_cannot_be_loaded() -> None:

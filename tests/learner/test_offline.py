@@ -14,11 +14,15 @@ import torch
 
 from learner import offline
 from learner.config import ConfigError, read
-from learner.conversations import RowError, as_segments, pair_of, read_conversations, read_pairs
+from learner.conversations import RowError, _messages, as_segments, pair_of, read_conversations, read_pairs
 from learner.run import Run, open_run
 from learner.split import split
+from learner.stored import chosen_checkpoint
 from learner.tokens import Renderer
+from learner.tools import message_of
 from tests.learner.small import policy, tokenizer
+from tests.learner.test_chat_templates import TEMPLATES
+from tests.learner.test_chat_templates import tokenizer as bytes_tokenizer
 from tests.learner.test_defects import REWRITES, with_template
 from tests.learner.test_loop import config, digest, records
 
@@ -30,6 +34,11 @@ GOOD, BAD = "tell me more.", "go away!"
 def pairs() -> list[dict[str, Any]]:
     prompts = [f"hello, I am number {number}" for number in range(10)]
     return [{"prompt": prompt, "chosen": GOOD, "rejected": BAD, "margin": 0.5} for prompt in prompts]
+
+
+def conversations() -> list[dict[str, Any]]:
+    said = {"role": "assistant", "content": GOOD}
+    return [{"messages": [{"role": "user", "content": f"hello, I am number {number}"}, said]} for number in range(10)]
 
 
 def write(folder: Path, rows: list[Any]) -> Path:
@@ -178,6 +187,76 @@ def test_a_row_that_cannot_be_used_is_named(line: str, message: str, tmp_path: P
     path.write_text(path.read_text() + line + "\n")
     with pytest.raises(RowError, match=message):
         read_pairs(path, RENDERER, WORDS)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ({"name": "send", "arguments": "no object"}, "a tool call of `messages` must be"),
+        ({"arguments": {}}, "a tool call of `messages` must be"),
+        ("send", "a tool call of `messages` must be"),
+    ],
+)
+def test_a_tool_call_that_cannot_be_learned_is_named(call: Any, told: str, tmp_path: Path) -> None:
+    said = {"role": "assistant", "content": None, "tool_calls": [call if isinstance(call, str) else {"function": call}]}
+    row = {"messages": [{"role": "user", "content": "hello"}, said]}
+    with pytest.raises(RowError, match=told):
+        read_conversations(write(tmp_path, [row]), RENDERER, WORDS)
+
+
+def test_tool_calls_and_tools_of_a_row_are_learned_as_rollouts_show_them() -> None:
+    words = bytes_tokenizer(TEMPLATES["qwen2_5"])
+    renderer = Renderer(words)
+    tool = {"type": "function", "function": {"name": "send", "description": "Sends one.", "parameters": {}}}
+    call = {"type": "function", "function": {"name": "send", "arguments": '{"value": "new"}'}}
+    said = {"role": "assistant", "content": "I will send one.", "tool_calls": [call]}
+    messages = [{"role": "system", "content": "You help."}, {"role": "user", "content": "It leaks."}, said]
+    given, learned = as_segments(_messages({"messages": messages}, "messages"), renderer, words, tools=[tool])
+    assert list(given.ids) == renderer.within("You help.", [tool]).opening("It leaks.")
+    assert learned.sampled
+    whole = words.apply_chat_template(
+        [*messages[:2], {**said, "tool_calls": [{"function": {"name": "send", "arguments": {"value": "new"}}}]}],
+        tokenize=False,
+        tools=[tool],
+    )
+    assert whole.startswith(words.decode([*given.ids, *learned.ids]))
+    read = message_of(renderer.spoken(list(learned.ids)).text)
+    assert [(each.name, each.input) for each in read.tool_calls or ()] == [("send", {"value": "new"})]
+
+
+def test_the_best_of_a_run_on_a_file_has_the_lowest_held_out_loss_and_is_kept(tmp_path: Path) -> None:
+    settings = config(
+        tmp_path,
+        12,
+        algorithm={"name": "sft"},
+        data={"file": str(write(tmp_path, conversations())), "batch": 4, "held_out_share": 0.2},
+        optim={"learning_rate": 0.3, "schedule": "linear", "final_share": 1.0},
+        evaluation={"every": 1, "stop_after": 2},
+        run={"checkpoint_every": 100, "keep": 1},
+        warmup={"steps": 1},
+    )
+    told: list[str] = []
+    opened = open_run(settings, tmp_path / "run", told.append)
+    offline.train(opened, told.append)
+    losses = {record["step"]: record["update/loss"] for record in records(tmp_path / "run", "eval")}
+    best = min(losses, key=lambda step: losses[step])
+    assert opened.step == best + 2 < 12
+    assert told[-1] == f"stopped at update {opened.step}: no better result in the last 2 evaluations"
+    assert chosen_checkpoint(tmp_path / "run", "best").step == best
+    assert chosen_checkpoint(tmp_path / "run", "last").step == opened.step
+
+
+def test_without_an_evaluation_the_best_is_the_last(tmp_path: Path) -> None:
+    settings = config(
+        tmp_path,
+        2,
+        algorithm={"name": "sft"},
+        data={"file": str(write(tmp_path, conversations())), "batch": 4, "held_out_share": 0.0},
+        warmup={"steps": 1},
+    )
+    opened = open_run(settings, tmp_path / "run", lambda line: None)
+    offline.train(opened, lambda line: None)
+    assert chosen_checkpoint(tmp_path / "run", "best").step == 2
 
 
 def test_a_row_that_is_longer_than_the_context_is_named_before_anything_is_learned(tmp_path: Path) -> None:
