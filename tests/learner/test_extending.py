@@ -71,6 +71,17 @@ def test_the_environment_is_learned_without_a_server(page: dict[str, Any], tmp_p
     assert server.created == []
 
 
+def test_the_script_trains_with_a_part_of_its_own(page: dict[str, Any], tmp_path: Path) -> None:
+    settings = tmp_path / "run.toml"
+    settings.write_text(
+        'server.url = "http://127.0.0.1:9"\nwarmup.steps = 3\nrollout.groups = 1\nrollout.group_size = 2\n'
+        'algorithm.name = "mine"\nevaluation.episodes = 2\nrun.updates = 1\n'
+    )
+    run = page["train"](settings, tmp_path / "run", lambda run, played: page["WordsWithT"](run))
+    assert run.objective.advantage == "leave_one_out"
+    assert [record["step"] for record in records(tmp_path / "run", "eval")] == [0, 1]
+
+
 async def _train(opened: Any, server: StageServer, wrap: Any = lambda collector: collector) -> None:
     async with client_of(server) as client:
         await loop.train(opened, client, lambda line: None, wrap=wrap)
