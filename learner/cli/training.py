@@ -112,6 +112,8 @@ def train_in(config: Config, folder: Path, url: str | None) -> int:
     display = Display(speaks=os.environ.get("RANK", "0") == "0")
     run = _opened(config, folder, display)
     display.follow(lambda: run.step, config.run.updates)
+    if run.step < config.run.updates:
+        display.say(f"training to update {config.run.updates}; metrics and checkpoints are in {folder}")
 
     async def go(asked_to_end: Callable[[], bool]) -> None:
         if from_file:

@@ -127,7 +127,7 @@ def _take(place: Place, stack: AsyncExitStack, settings: Settings) -> None:
     except ConfigurationError:
         if url := labs_at(settings.host, settings.port):
             raise ConfigurationError(
-                f"a Labs server runs at {url} already: use that one, or choose another port with --port"
+                f"a Labs server runs at {url} already: use that one, or start another with --port and --data"
             ) from None
         raise
 

@@ -107,7 +107,7 @@ def test_a_port_that_a_labs_server_has_is_told_with_its_address(labs: Labs, tmp_
         mended = labs("doctor", LABS_PORT=port, LABS_DATA=str(tmp_path / "second")).stdout
     finally:
         server.stop()
-    told = f"a Labs server runs at {server.url} already: use that one, or choose another port with --port"
+    told = f"a Labs server runs at {server.url} already: use that one, or start another with --port and --data"
     assert (done.returncode, done.stderr) == (1, f"labs: {told}\n")
     assert f"Labs is running at {server.url}" in mended
 
