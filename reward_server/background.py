@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from reward_server.agents.play import Player
-from reward_server.api.body import read_json, validate
+from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
 from reward_server.clock import Clock
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.usage import UsageMeter
@@ -49,7 +50,7 @@ def job_kinds(
     serves: bool,
 ) -> Mapping[str, Kind]:
     """All types of jobs that this process can do."""
-    lines = LineReader(read_json, validate)
+    lines = line_reader()
     training = Learning("train_reward_model", "training", "rm_*", settings.reward_models, MOST_TRAINING_ROWS)
     fitting = Learning("calibrate", "calibration", "cal_*.json", settings.calibrations, MOST_CALIBRATION_ROWS)
     runs: dict[str, Kind] = {}
@@ -64,6 +65,11 @@ def job_kinds(
         "evaluate_agent": EvaluateAgentItems(player, catalog, lines, store, clock),
         "rescore": RescoreItems(scorer, catalog, lines, store),
     }
+
+
+def line_reader() -> LineReader:
+    """Reads the lines of jobs as requests of one conversation are read."""
+    return LineReader(read_json, validate, partial(off_the_loop, limit=CONVERSATION))
 
 
 def file_limits(settings: Settings) -> FileLimits:

@@ -236,9 +236,22 @@ async def test_text_with_many_commas_is_no_body_with_many_values(labs: Client) -
     assert (await labs.call("POST", "/evaluate", body)).status_code == 200
 
 
-async def test_more_values_than_any_request_has_are_400(labs: Client) -> None:
-    status, code, _ = await post(labs, b'{"messages": [' + b"0," * 50_000 + b"0]}")
-    assert (status, code) == (400, "invalid_request")
+@pytest.mark.parametrize(
+    "values",
+    [b"0," * 50_000 + b"0", b'"a\\\\",' * 50_000 + b"0", b'{"":""},' * 50_000 + b"0", b'"",' * 50_000 + b'"' * 200_000],
+)
+async def test_more_values_than_any_request_has_are_400(labs: Client, values: bytes) -> None:
+    response = await labs.call("POST", "/evaluate", content=b'{"messages": [' + values + b"]}", headers=JSON)
+    assert_error(response, 400, "invalid_request")
+    assert response.json()["message"] == "The body contains too many values."
+
+
+@pytest.mark.parametrize("quotes", [1, 1_000, 1_000_000])
+async def test_text_that_nothing_ends_is_text_however_many_quotes_are_in_it(labs: Client, quotes: int) -> None:
+    body = b'{"messages": "' + b'\\"' * quotes + b"," * 50_000
+    response = await labs.call("POST", "/evaluate", content=body, headers=JSON)
+    [problem] = assert_error(response, 400, "invalid_request")["errors"]
+    assert "JSON" in problem["msg"]
 
 
 async def test_a_conversation_that_is_too_long_is_413_and_in_a_batch_an_item(labs: Client) -> None:

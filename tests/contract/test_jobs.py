@@ -99,6 +99,15 @@ async def test_a_bad_line_is_an_error_and_the_others_are_scored(labs: Client) ->
     assert not any("reward" in line for line in found[1:])
 
 
+@pytest.mark.parametrize("kind", ["evaluate", "compare", "rescore"])
+async def test_a_line_may_hold_as_many_values_as_a_request(labs: Client, kind: str) -> None:
+    file = await upload(labs, {"messages": [{}] * 50_000})
+    job = await labs.ok("POST", "/jobs", {"type": kind, "file_id": file["file_id"]})
+    assert (await over(labs, job))["counts"]["failed"] == 1
+    [line] = await results(labs, job)
+    assert (line["code"], line["message"]) == ("invalid_request", "The body contains too many values.")
+
+
 async def test_a_judge_that_failed_is_asked_again_and_never_a_number(house: House, labs: Client) -> None:
     house.failure = lambda request: JudgeFailed()
     job = await submit(labs, {**WHERE, "messages": TALK})

@@ -44,8 +44,7 @@ class CompareItems:
                 await record_alone(self._store, record, [failed_by(item.index, error)])
 
     async def _compare(self, lab: Lab, params: JsonObject, item: Item, record: Record) -> None:
-        item_id, content = self._lines.named(item, params)
-        request = self._lines.checked(CompareRequest, content)
+        item_id, request = await self._lines.read_named(CompareRequest, item, params)
         weight_of_all((request.response_a.messages, request.response_b.messages))
 
         async def keep(unit: UnitOfWork, body: Body) -> None:

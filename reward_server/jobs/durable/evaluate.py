@@ -37,7 +37,7 @@ class EvaluateItems:
 
     async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
         """Score these lines in one pass; the evaluations are stored with their results."""
-        lab, entries = work.lab, [self._entry(item, work.params) for item in items]
+        lab, entries = work.lab, [await self._entry(item, work.params) for item in items]
 
         async def keep(unit: UnitOfWork, body: Body) -> None:
             results = zip(items, entries, body["results"], strict=True)
@@ -45,10 +45,10 @@ class EvaluateItems:
 
         await self._evaluations.batch_for_a_job(lab, entries, keep)
 
-    def _entry(self, item: Item, params: JsonObject) -> BatchEntry:
+    async def _entry(self, item: Item, params: JsonObject) -> BatchEntry:
         # Ids of lines may be equal; within a slice they are told apart by their place.
         try:
-            entry = self._lines.read(BatchItem, item.line, {"id": str(item.index), **params})
+            entry = await self._lines.read(BatchItem, item.line, {"id": str(item.index), **params})
             weight_of(entry.messages)
         except (InvalidRequest, TooMuchText) as error:
             return InvalidEntry(str(item.index), error)

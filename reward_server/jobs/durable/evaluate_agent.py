@@ -80,7 +80,7 @@ class EvaluateAgentItems:
 
     async def _one(self, work: Work, agent: AgentRow, item: Item, record: Record) -> None:
         try:
-            wanted = self._lines.read(AgentItem, item.line, _defaults(work.params))
+            wanted = await self._lines.read(AgentItem, item.line, _defaults(work.params))
             played = await self._player.play(work.lab, agent, wanted, f"{work.job_id}/{item.index}")
             work.read(played.characters)
             row = self._row(work, item, agent, wanted, played)

@@ -6,6 +6,7 @@ durable, so that an item has its effect once however often its workers are kille
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -27,6 +28,7 @@ from reward_server.store.records import JsonObject
 from reward_server.store.store import Store, UnitOfWork
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 MAX_ID_CHARACTERS = 256
 Record = Callable[[UnitOfWork, Sequence[ItemOutcome]], Awaitable[None]]
 """Records outcomes; to be called in the transaction of their effect. Raises `LeaseLost`."""
@@ -34,32 +36,55 @@ Record = Callable[[UnitOfWork, Sequence[ItemOutcome]], Awaitable[None]]
 
 @dataclass(frozen=True)
 class LineReader:
-    """Turns lines into requests; handed in, because requests are checked where HTTP is known."""
+    """Turns lines into requests, within the limits of requests.
+
+    Its parts are handed in, because requests are checked where HTTP is known. Other tasks have their turn before each
+    line: a slice of them is more than the event loop may do in one go.
+    """
 
     read_json: Callable[[bytes], Any]
     validate: Callable[[type[BaseModel], object], Any]
+    within_limits: Callable[[Callable[[bytes], Any], bytes], Awaitable[Any]]
+    """What a function makes of a line, off the event loop if it is large; `InvalidRequest` if it holds too much."""
 
-    def read(self, model: type[M], line: bytes, defaults: Mapping[str, Any]) -> M:
+    async def read(self, model: type[M], line: bytes, defaults: Mapping[str, Any]) -> M:
         """The request of a line; what it leaves out is the job's. `InvalidRequest` says what is wrong."""
-        content = self.read_json(line)
-        return self.checked(model, {**defaults, **content} if isinstance(content, dict) else content)
 
-    def checked(self, model: type[M], content: object) -> M:
-        """The request; `InvalidRequest` says what is wrong."""
-        request: M = self.validate(model, content)
-        return request
+        def request(line: bytes) -> M:
+            content = self.read_json(line)
+            read: M = self.validate(model, {**defaults, **content} if isinstance(content, dict) else content)
+            return read
 
-    def named(self, item: Item, defaults: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        return await self._made(request, line)
+
+    async def named(self, item: Item) -> tuple[str, dict[str, Any]]:
         """The id of an item whose request has none, and the rest of its line."""
-        content = self.read_json(item.line)
+        return await self._made(lambda line: self._split(item.index, line), item.line)
+
+    async def read_named(self, model: type[M], item: Item, defaults: Mapping[str, Any]) -> tuple[str, M]:
+        """The id of an item whose request has none, and the request of the rest, as `read` reads it."""
+
+        def request(line: bytes) -> tuple[str, M]:
+            item_id, content = self._split(item.index, line)
+            return item_id, self.validate(model, {**defaults, **content})
+
+        return await self._made(request, item.line)
+
+    async def _made(self, work: Callable[[bytes], T], line: bytes) -> T:
+        await asyncio.sleep(0)
+        made: T = await self.within_limits(work, line)
+        return made
+
+    def _split(self, index: int, line: bytes) -> tuple[str, dict[str, Any]]:
+        content = self.read_json(line)
         if not isinstance(content, dict):
             raise InvalidRequest("An item is a JSON object.")
-        item_id = content.pop("id", str(item.index))
+        item_id = content.pop("id", str(index))
         if not isinstance(item_id, str) or not 1 <= len(item_id) <= MAX_ID_CHARACTERS:
             raise InvalidRequest(
                 errors=[FieldProblem(("id",), f"Must be text of 1 to {MAX_ID_CHARACTERS} characters.")]
             )
-        return item_id, {**defaults, **content}
+        return item_id, content
 
 
 @dataclass(frozen=True, slots=True)

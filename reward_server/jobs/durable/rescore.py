@@ -89,7 +89,7 @@ class RescoreItems:
         await record_alone(self._store, record, outcomes)
 
     async def _again(self, work: Work, item: Item) -> _Pair:
-        _, content = self._lines.named(item, {})
+        _, content = await self._lines.named(item)
         if isinstance(content.get("episode_id"), str):
             return await self._episode(work, content["episode_id"])
         if isinstance(content.get("evaluation_id"), str):
