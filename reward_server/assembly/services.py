@@ -27,6 +27,7 @@ from reward_server.coordination.fair_threads import lab_at_work
 from reward_server.coordination.places import LabPlaces
 from reward_server.coordination.redis_link import RedisLink
 from reward_server.coordination.storage import StorageQuota
+from reward_server.coordination.streams import LabStreams
 from reward_server.episodes.batches import EpisodeBatches
 from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.stage import Stage
@@ -126,6 +127,7 @@ async def services_of(
         metrics=metrics,
         traces=given.traces,
         places=LabPlaces(settings.max_concurrency, ground.shared.leases),
+        streams=LabStreams(),
         compute=ComputeBudget(ground.shared.minutes, ground.usage),
         usage=ground.usage,
         storage=StorageQuota(store, settings.learned_of),
