@@ -120,6 +120,7 @@ async def services_of(
             clock=clock,
             pepper=ground.pepper,
             private=settings.webhook_private_addresses,
+            names=ground.names,
         ),
         agents=agents,
         leaderboard=Leaderboard(store, catalog, TurnScorer(scoring.scorer)),
@@ -159,7 +160,8 @@ def _episodes(given: Given, ground: Ground, scoring: Scoring) -> EpisodeBatches:
 
 def _agents(stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scoring) -> AgentService:
     settings = given.settings
-    endpoints = Endpoints(private=settings.agent_private_addresses, timeout_s=settings.agent_deadline_s)
+    private = settings.agent_private_addresses
+    endpoints = Endpoints(private=private, names=ground.names, timeout_s=settings.agent_deadline_s)
     stack.push_async_callback(endpoints.close)
     return AgentService(
         store=ground.store,
@@ -168,7 +170,8 @@ def _agents(stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scorin
         clock=given.ports.clock,
         sealer=Sealer(ground.pepper),
         endpoints=endpoints,
-        private=settings.agent_private_addresses,
+        private=private,
+        names=ground.names,
     )
 
 
