@@ -5,7 +5,7 @@ Unknown collections and scenarios are not found, known ones may be out of bounds
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from reward_server.coordination.idempotency import Body
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
@@ -45,12 +45,26 @@ def scenario_for(lab: Lab, catalog: Catalog, collection: str, scenario: str) -> 
     return found
 
 
+def collections_asked_for(lab: Lab, collection: str | None) -> Sequence[str] | None:
+    """What a search looks through: the collection asked for, if the key may use it, else all it may; None: all."""
+    if collection is None:
+        return lab.collections
+    return [collection] if lab.may_use(collection) else []
+
+
 def for_key(lab: Lab, body: Body) -> Body:
     """The body as this key may see it: answers are stored whole, and a lab may have several keys."""
+    shown = scored_for_key(lab, body)
+    if lab.full_scores or Scope.OPERATE in lab.scopes:
+        return shown
+    return {name: value for name, value in shown.items() if name not in EVALUATORS_ONLY}
+
+
+def scored_for_key(lab: Lab, body: Body) -> Body:
+    """The same for what tells of no draw: a seed in the result of a job is one that the job was given."""
     if lab.full_scores:
         return body
-    hidden = FULL_SCORES_ONLY if Scope.OPERATE in lab.scopes else FULL_SCORES_ONLY | EVALUATORS_ONLY
-    shown = {name: value for name, value in body.items() if name not in hidden}
+    shown = {name: value for name, value in body.items() if name not in FULL_SCORES_ONLY}
     if lab.key_id == DEVELOPMENT_LAB.key_id and body.get("capped_by"):
         # Without keys, who asks is who runs the server, and wants to know why a reward stands still.
         shown["capped_by"] = body["capped_by"]

@@ -165,7 +165,7 @@ async def _begin_chores(
     )
     if ports.own_process:
         await own(stack, alert_watch(settings, metrics).watch())
-        sender = Sender(private=settings.webhook_private_addresses)
+        sender = Sender(private=settings.webhook_private_addresses, names=ground.names)
         stack.push_async_callback(sender.close)
         await own(stack, Deliverer(store, sender, ground.pepper, ports.clock, metrics).run())
         if ports.turn is None:

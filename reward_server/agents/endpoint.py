@@ -31,6 +31,7 @@ from reward_server.llm.transport import (
 )
 from reward_server.settings import PREFIX
 from reward_server.webhooks.addresses import InnerAddress, RefusedAddress, Unresolved, resolve
+from reward_server.webhooks.names import Names
 from trainer_client.wire import Message, ToolCall
 
 if TYPE_CHECKING:
@@ -80,9 +81,10 @@ class AgentTurn:
 class Endpoints:
     """All endpoints of all labs, over one pool of connections; close it."""
 
-    def __init__(self, *, private: bool, timeout_s: float) -> None:
+    def __init__(self, *, private: bool, names: Names, timeout_s: float) -> None:
         silence("openai")
         self._private = private
+        self._names = names
         self._timeout_s = timeout_s
         self._pool = httpx2.AsyncHTTPTransport()
 
@@ -128,7 +130,7 @@ class Endpoints:
         import openai
 
         try:
-            target = await resolve(place.base_url, private=private)
+            target = await resolve(place.base_url, private=private, names=self._names)
         except Unresolved:
             raise AgentFailed.because("its name has no address") from None
         except InnerAddress:

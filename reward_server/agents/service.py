@@ -17,6 +17,7 @@ from reward_server.store.agent_records import AgentRow
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store
 from reward_server.webhooks.addresses import InnerAddress, RefusedAddress, Unresolved, resolve
+from reward_server.webhooks.names import Names
 from scenarios.library import Catalog, PublicScenario
 from trainer_client.wire import AgentChatRequest, AgentRequest, Message
 
@@ -39,6 +40,7 @@ class AgentService:
         sealer: Sealer,
         endpoints: Endpoints,
         private: bool,
+        names: Names,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -47,6 +49,7 @@ class AgentService:
         self._sealer = sealer
         self._endpoints = endpoints
         self._private = private
+        self._names = names
 
     async def add(self, lab: Lab, request: AgentRequest, key: str | None) -> Body:
         """Add an endpoint.
@@ -109,7 +112,7 @@ class AgentService:
 
     async def _check(self, url: str) -> None:
         try:
-            target = await resolve(url, private=self._private)
+            target = await resolve(url, private=self._private, names=self._names)
         except Unresolved:
             return  # it may have one by the time there is something to ask
         except InnerAddress as inner:

@@ -33,6 +33,7 @@ from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
 from reward_server.coordination.places import LabPlaces
 from reward_server.coordination.storage import StorageQuota
+from reward_server.coordination.streams import LabStreams
 from reward_server.coordination.tenants import Tenants
 from reward_server.coordination.usage import UsageMeter
 from reward_server.episodes.batches import EpisodeBatches
@@ -91,6 +92,7 @@ class Services:
     traces: Traces
     readiness: Readiness
     places: LabPlaces
+    streams: LabStreams
     compute: ComputeBudget
     usage: UsageMeter
     storage: StorageQuota
@@ -134,6 +136,18 @@ async def admit(request: Request) -> Lab:
         request.scope["state"][ON_LEAVING] = partial(services.places.leave, place)
     services.usage.count(admission.lab.lab_id, requests=1)
     return admission.lab
+
+
+async def readmit(request: Request) -> Lab:
+    """Who is asking, looked up again for what goes on after `admit`; counted against no limit.
+
+    Raises:
+        Unauthenticated: the key was revoked, or has run out.
+        ScopeMissing: it is for other calls now.
+    """
+    lab = await services_of(request).gatekeeper.identify(key_of(request), address_of(request))
+    lab.require(*operation_of(request.scope["route"].endpoint).scopes)
+    return lab
 
 
 async def _require(services: Services, request: Request, lab: Lab) -> None:

@@ -22,6 +22,9 @@ from reward_server.telemetry.logs import get_logger
 BUSY = "socket_operations"
 """In the state of a socket: how many operations are in work."""
 
+NO_LONGER_ADMITTED = 1008
+"""With this a socket is closed whose key was good when it was opened: after the answer that says so."""
+
 log = get_logger(__name__)
 
 

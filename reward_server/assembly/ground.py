@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from reward_server.assembly.callers import may_be_open, shared_of
@@ -26,6 +26,7 @@ from reward_server.store.occupancy import occupied
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
 from reward_server.telemetry.traces import Traces
+from reward_server.webhooks.names import Names
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Ground:
     audit: AuditLog
     outliving: Outliving
     idempotency: Idempotency
+    names: Names = field(default_factory=Names)
+    """What labs give is looked up here alone."""
 
 
 async def ground_of(stack: AsyncExitStack, given: Given) -> Ground:

@@ -27,6 +27,7 @@ from reward_server.coordination.fair_threads import lab_at_work
 from reward_server.coordination.places import LabPlaces
 from reward_server.coordination.redis_link import RedisLink
 from reward_server.coordination.storage import StorageQuota
+from reward_server.coordination.streams import LabStreams
 from reward_server.episodes.batches import EpisodeBatches
 from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.stage import Stage
@@ -119,6 +120,7 @@ async def services_of(
             clock=clock,
             pepper=ground.pepper,
             private=settings.webhook_private_addresses,
+            names=ground.names,
         ),
         agents=agents,
         leaderboard=Leaderboard(store, catalog, TurnScorer(scoring.scorer)),
@@ -126,6 +128,7 @@ async def services_of(
         metrics=metrics,
         traces=given.traces,
         places=LabPlaces(settings.max_concurrency, ground.shared.leases),
+        streams=LabStreams(),
         compute=ComputeBudget(ground.shared.minutes, ground.usage),
         usage=ground.usage,
         storage=StorageQuota(store, settings.learned_of),
@@ -157,7 +160,8 @@ def _episodes(given: Given, ground: Ground, scoring: Scoring) -> EpisodeBatches:
 
 def _agents(stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scoring) -> AgentService:
     settings = given.settings
-    endpoints = Endpoints(private=settings.agent_private_addresses, timeout_s=settings.agent_deadline_s)
+    private = settings.agent_private_addresses
+    endpoints = Endpoints(private=private, names=ground.names, timeout_s=settings.agent_deadline_s)
     stack.push_async_callback(endpoints.close)
     return AgentService(
         store=ground.store,
@@ -166,7 +170,8 @@ def _agents(stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scorin
         clock=given.ports.clock,
         sealer=Sealer(ground.pepper),
         endpoints=endpoints,
-        private=settings.agent_private_addresses,
+        private=private,
+        names=ground.names,
     )
 
 

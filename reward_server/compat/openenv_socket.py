@@ -19,7 +19,7 @@ from reward_server.api.body import CONVERSATION, off_the_loop, read_json, valida
 from reward_server.api.context import Body, Services, services_of
 from reward_server.api.errors import status_of
 from reward_server.api.router import Router
-from reward_server.api.socket_access import BUSY, admitted, knock, leave_trace, turn_away
+from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, admitted, knock, leave_trace, turn_away
 from reward_server.compat.openenv import PATH, AgentTurn, Reset, begun, stepped
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import (
@@ -29,6 +29,7 @@ from reward_server.errors import (
     LabsError,
     Overloaded,
     RateLimited,
+    Unauthenticated,
     in_a_line,
 )
 from reward_server.ids import new_request_id
@@ -86,6 +87,9 @@ class _Session:
                     return
                 async with asyncio.timeout(WRITE_S):
                     await self.websocket.send_text(to_json(reply).decode())
+                if reply["data"].get("labs_code") == Unauthenticated.code:
+                    await self.websocket.close(NO_LONGER_ADMITTED)
+                    return
 
     async def _answered(self, data: bytes) -> Body | None:
         """The answer to a message; None for the last one. It leaves a line in the log, as a request does."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -59,6 +60,10 @@ class Lab:
     def may_use(self, collection: str) -> bool:
         """Whether the key has access to this collection."""
         return self.collections is None or collection in self.collections
+
+    def may_use_all(self, collections: Sequence[str] | None) -> bool:
+        """Whether the key has access to all of these collections; None stands for all there are."""
+        return self.collections is None or (collections is not None and set(self.collections).issuperset(collections))
 
 
 DEVELOPMENT_LAB = Lab(lab_id="development", key_id="development", per_minute=None, scopes=EVERY)

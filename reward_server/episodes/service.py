@@ -16,7 +16,7 @@ from typing import Any
 
 from personas.heard import AgentTurn
 from personas.simulator import Reply
-from reward_server.access import for_key, scenario_for
+from reward_server.access import collections_asked_for, for_key, scenario_for
 from reward_server.clock import Clock
 from reward_server.coordination.idempotency import Body, Idempotency, Keep, fingerprint
 from reward_server.coordination.in_flight import InFlightTurns
@@ -311,7 +311,7 @@ class EpisodeService:
                 limit + 1,
                 now=now,
                 after=after,
-                collections=_asked_for(lab, collection),
+                collections=collections_asked_for(lab, collection),
                 scenario=scenario,
                 status=status,
             )
@@ -368,13 +368,6 @@ def recall(loaded: Loaded, messages: Sequence[Line]) -> Body | None:
     except LabsError:
         return None
     return loaded.turns[aligned.turn - 1].answer if isinstance(aligned, AnsweredTurn) else None
-
-
-def _asked_for(lab: Lab, collection: str | None) -> Sequence[str] | None:
-    """The collections that a list shows: the one asked for, if the key may use it, else all it may use."""
-    if collection is None:
-        return lab.collections
-    return [collection] if lab.may_use(collection) else []
 
 
 def check_config(config: EpisodeConfig, scenario: PublicScenario) -> None:

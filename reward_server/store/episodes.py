@@ -147,12 +147,14 @@ class Episodes:
             raise TurnInProgress
 
     async def ids(
-        self, lab_id: str, most: int, *, collection: str | None = None, scenario: str | None = None
+        self, lab_id: str, most: int, *, collections: Sequence[str] | None = None, scenario: str | None = None
     ) -> list[str]:
-        """Ids of the lab's episodes that have turns, the oldest first."""
+        """Ids of the lab's episodes in these collections (None: in all) that have turns, the oldest first."""
         rows = select(_EPISODE.c.episode_id).where(_EPISODE.c.lab_id == lab_id, _EPISODE.c.turn > 0)
-        for column, wanted in ((_EPISODE.c.collection, collection), (_EPISODE.c.scenario, scenario)):
-            rows = rows if wanted is None else rows.where(column == wanted)
+        if collections is not None:
+            rows = rows.where(_EPISODE.c.collection.in_(collections))
+        if scenario is not None:
+            rows = rows.where(_EPISODE.c.scenario == scenario)
         rows = rows.order_by(_EPISODE.c.created_at, _EPISODE.c.episode_id).limit(most)
         return await self._session.run(lambda connection: list(connection.execute(rows).scalars()))
 

@@ -58,12 +58,14 @@ class Evaluations:
         return await self._session.run(lambda connection: _stats(connection, reward))
 
     async def ids(
-        self, lab_id: str, most: int, *, collection: str | None = None, scenario: str | None = None
+        self, lab_id: str, most: int, *, collections: Sequence[str] | None = None, scenario: str | None = None
     ) -> list[str]:
-        """Ids of the lab's evaluations, the oldest first."""
+        """Ids of the lab's evaluations in these collections (None: in all), the oldest first."""
         rows = select(_EVALUATION.c.evaluation_id).where(_EVALUATION.c.lab_id == lab_id)
-        for column, wanted in ((_EVALUATION.c.collection, collection), (_EVALUATION.c.scenario, scenario)):
-            rows = rows if wanted is None else rows.where(column == wanted)
+        if collections is not None:
+            rows = rows.where(_EVALUATION.c.collection.in_(collections))
+        if scenario is not None:
+            rows = rows.where(_EVALUATION.c.scenario == scenario)
         rows = rows.order_by(_EVALUATION.c.created_at, _EVALUATION.c.evaluation_id).limit(most)
         return await self._session.run(lambda connection: list(connection.execute(rows).scalars()))
 

@@ -8,15 +8,13 @@ credentials of machines, stay refused.
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
-import socket
 from dataclasses import dataclass
 
 import httpx2
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-RESOLVE_S = 5.0
+from reward_server.webhooks.names import Address, Names
+
 MAX_URL_CHARACTERS = 2048
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
@@ -75,7 +73,7 @@ def checked_url(text: str, *, private: bool) -> httpx2.URL:
     return url
 
 
-async def resolve(text: str, *, private: bool) -> Target:
+async def resolve(text: str, *, private: bool, names: Names) -> Target:
     """Look a URL up; every address of its name has to be allowed.
 
     Raises:
@@ -84,14 +82,10 @@ async def resolve(text: str, *, private: bool) -> Target:
         RefusedAddress: it is no place to send to.
     """
     url = checked_url(text, private=private)
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(RESOLVE_S):
-            found = await loop.getaddrinfo(url.host, url.port or 443, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError, TimeoutError):
-        raise Unresolved("The name has no address.") from None
-    addresses = [ipaddress.ip_address(entry[4][0]) for entry in found]
-    if not addresses or not all(is_allowed(address, private=True) for address in addresses):
+    addresses = await names.addresses(url.host, url.port or 443)
+    if not addresses:
+        raise Unresolved("The name has no address.")
+    if not all(is_allowed(address, private=True) for address in addresses):
         raise RefusedAddress("Must not point to a link-local, multicast or unspecified address.")
     if not all(is_allowed(address, private=private) for address in addresses):
         raise InnerAddress("Must not point to a private, loopback or reserved address.")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from reward_server.clock import Clock
+from reward_server.coordination.fair_threads import working_for
 from reward_server.errors import StoreUnavailable
 from reward_server.store.records import DeliveryRow, DeliveryState, WebhookRow
 from reward_server.store.store import Store
@@ -70,7 +71,8 @@ class Deliverer:
             outcome = Outcome(error="disabled")
         else:
             headers = signed_headers(self._pepper, hook.webhook_id, row.message_id, row.body, now)
-            outcome = await self._sender.send(hook.url, row.body, headers)
+            with working_for(hook.lab_id):
+                outcome = await self._sender.send(hook.url, row.body, headers)
         settled = after(row, outcome, self._clock)
         self._metrics.webhook_attempts.labels(settled.state.value).inc()
         log.info(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import httpx2
 
 from reward_server.webhooks.addresses import RefusedAddress, Unresolved, resolve
+from reward_server.webhooks.names import Names
 
 ATTEMPT_S = 15.0
 GONE = 410
@@ -29,8 +30,9 @@ class Outcome:
 class Sender:
     """Keeps a pool of connections; close it."""
 
-    def __init__(self, *, private: bool, timeout_s: float = ATTEMPT_S) -> None:
+    def __init__(self, *, private: bool, names: Names, timeout_s: float = ATTEMPT_S) -> None:
         self._private = private
+        self._names = names
         # What the environment says of proxies would send the name elsewhere.
         self._http = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout_s)
 
@@ -41,7 +43,7 @@ class Sender:
     async def send(self, url: str, body: str, headers: Mapping[str, str]) -> Outcome:
         """POST a body; nothing is raised."""
         try:
-            target = await resolve(url, private=self._private)
+            target = await resolve(url, private=self._private, names=self._names)
         except Unresolved:
             return Outcome(error="unresolved")
         except RefusedAddress:

@@ -16,6 +16,7 @@ from reward_server.store.records import DeliveryRow, PageEnd, WebhookRow
 from reward_server.store.store import Store
 from reward_server.webhooks.addresses import InnerAddress, RefusedAddress, Unresolved, resolve
 from reward_server.webhooks.events import TEST, Event, message
+from reward_server.webhooks.names import Names
 from reward_server.webhooks.signing import secret_of
 from trainer_client.wire import WebhookRequest
 
@@ -29,12 +30,22 @@ Body = dict[str, Any]
 class WebhookService:
     """All that labs can do with webhooks."""
 
-    def __init__(self, *, store: Store, idempotency: Idempotency, clock: Clock, pepper: bytes, private: bool) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        idempotency: Idempotency,
+        clock: Clock,
+        pepper: bytes,
+        private: bool,
+        names: Names,
+    ) -> None:
         self._store = store
         self._idempotency = idempotency
         self._clock = clock
         self._pepper = pepper
         self._private = private
+        self._names = names
 
     async def add(self, lab: Lab, request: WebhookRequest, key: str | None) -> Body:
         """Add one; the answer alone has its secret.
@@ -100,7 +111,7 @@ class WebhookService:
 
     async def _check(self, url: str) -> None:
         try:
-            await resolve(url, private=self._private)
+            await resolve(url, private=self._private, names=self._names)
         except Unresolved:
             return  # it may have one by the time there is something to send
         except InnerAddress as inner:

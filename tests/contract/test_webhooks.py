@@ -16,6 +16,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from personas.matcher import Matcher
 from reward_server.coordination.pepper import load_pepper
 from reward_server.webhooks.delivery import ATTEMPTS, PAUSES, Deliverer
+from reward_server.webhooks.names import Names
 from reward_server.webhooks.sender import Sender
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
@@ -72,7 +73,7 @@ async def lab(inner: House) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def deliverer(inner: House) -> AsyncIterator[Deliverer]:
-    sender = Sender(private=True)
+    sender = Sender(private=True, names=Names())
     yield Deliverer(inner.store, sender, load_pepper(inner.settings.data), inner.clock, inner.metrics)
     await sender.close()
 
@@ -213,7 +214,7 @@ async def test_inner_addresses_are_refused_when_added_and_when_sent(labs: Client
     with sqlite3.connect(house.settings.data / "labs.sqlite") as connection:
         connection.execute("UPDATE webhook SET url = 'https://127.0.0.1:9/x'")
     connection.close()
-    sender = Sender(private=False)
+    sender = Sender(private=False, names=Names())
     await Deliverer(house.store, sender, b"p" * 32, house.clock, house.metrics).send_due()
     await sender.close()
     assert (await messages(labs, hook))[0]["last_error"] == "refused_address"

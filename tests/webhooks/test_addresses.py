@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import socket
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from reward_server.webhooks.addresses import RefusedAddress, Unresolved, is_allowed, resolve
+from reward_server.webhooks.names import Names
 
 PUBLIC = ["8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
 INNER = ["127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "100.64.0.1", "::1", "fd00::1", "::ffff:10.0.0.1"]
@@ -51,21 +51,21 @@ def test_only_public_addresses_unless_the_operator_allows_his_own(address: str) 
 )
 async def test_urls_that_nothing_is_sent_to(url: str) -> None:
     with pytest.raises(RefusedAddress):
-        await resolve(url, private=False)
+        await resolve(url, private=False, names=Names())
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
-    async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
+    def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
         if not addresses:
             raise socket.gaierror
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+        return [(None, None, 0, "", (address, port)) for address in addresses]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
 
 async def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, "93.184.216.34")
-    target = await resolve("https://lab.example:8443/hook?x=1", private=False)
+    target = await resolve("https://lab.example:8443/hook?x=1", private=False, names=Names())
     assert str(target.pinned) == "https://93.184.216.34:8443/hook?x=1"
     assert (target.host, target.url.host) == ("lab.example:8443", "lab.example")
 
@@ -73,7 +73,7 @@ async def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: 
 async def test_one_address_that_is_not_public_refuses_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, "93.184.216.34", "10.0.0.1")
     with pytest.raises(RefusedAddress, match="private"):
-        await resolve("https://lab.example/hook", private=False)
+        await resolve("https://lab.example/hook", private=False, names=Names())
     answering(monkeypatch)
     with pytest.raises(Unresolved):
-        await resolve("https://lab.example/hook", private=False)
+        await resolve("https://lab.example/hook", private=False, names=Names())

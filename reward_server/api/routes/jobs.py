@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from pydantic_core import to_json
 from reward_server.api import examples
 from reward_server.api.body import CONVERSATIONS
 from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
+from reward_server.api.event_stream import MEDIA, EventStream, Seen
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
@@ -26,11 +26,6 @@ from trainer_client.wire import JobList, JobReport, JobRequest, JobResponse, Job
 
 router = Router(prefix=API_PREFIX, tags=["jobs"])
 JobId = Annotated[str, Path(description="`job_…`")]
-LOOK_EVERY_S = 1.0
-SPEAK_EVERY_S = 15.0
-"""A line that says nothing, so that nobody in between takes a quiet stream for a dead one."""
-LIVE = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-"""So that proxies pass events on as they come; nginx holds them back otherwise."""
 _ONE = Operation(JobResponse, scopes=(Scope.SCORE,), errors=(404,), response_example=examples.JOB)
 _MOVED = Operation(JobResponse, scopes=(Scope.SCORE,), errors=(404, 409), response_example=examples.JOB)
 
@@ -143,32 +138,20 @@ async def read_results(
         JobResponse,
         scopes=(Scope.SCORE,),
         errors=(404,),
-        response_media="text/event-stream",
+        response_media=MEDIA,
         events=("progress", "finished"),
         response_example=examples.JOB,
     )
 )
 async def follow_job(request: Request, lab: Caller, job_id: JobId) -> Response:
     """Server-sent events: `progress` whenever the job moved, and `finished` when it is over."""
-    await services_of(request).jobs.find(lab, job_id)
-    return StreamingResponse(_events(request, lab, job_id), headers=LIVE, media_type="text/event-stream")
+    jobs = services_of(request).jobs
+    await jobs.find(lab, job_id)
 
-
-async def _events(request: Request, lab: Lab, job_id: str) -> AsyncIterator[bytes]:
-    jobs, told, quiet_s = services_of(request).jobs, b"", 0.0
-    while True:
+    async def look(lab: Lab) -> Seen:
         row = await jobs.find(lab, job_id)
         [body] = await jobs.shown(lab, [row])
-        said = to_json({name: value for name, value in body.items() if name != "eta_s"})
-        if said != told:
-            told, quiet_s = said, 0.0
-            yield b"event: %s\ndata: %s\n\n" % (b"progress" if row.is_open else b"finished", to_json(body))
-        if not row.is_open:
-            return
-        if quiet_s >= SPEAK_EVERY_S:
-            quiet_s = 0.0
-            yield b": still at it\n\n"
-        await asyncio.sleep(LOOK_EVERY_S)
-        if services_of(request).stopping.is_set():
-            return  # without `finished`: whoever follows asks again
-        quiet_s += LOOK_EVERY_S
+        state = to_json({name: value for name, value in body.items() if name != "eta_s"})
+        return Seen(to_json(body), state, is_over=not row.is_open)
+
+    return EventStream(request, lab, look)

@@ -2,7 +2,8 @@
 
 `{"op": "create" | "turn" | "close", "ref", …}` in, `{"ref", …}` out, with the fields of the HTTP bodies. Operations are
 worked on side by side and answered as they are done: `ref` says which answer is whose. The key is looked at before the
-socket is accepted and again for every operation, which counts as a request.
+socket is accepted and again for every operation, which counts as a request; the socket of a key that is no good any
+more is closed.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from reward_server.api.body import CONVERSATION, off_the_loop, read_json, valida
 from reward_server.api.context import API_PREFIX, Body, Services, services_of, within
 from reward_server.api.errors import error_response
 from reward_server.api.router import Router
-from reward_server.api.socket_access import BUSY, admitted, knock, leave_trace, turn_away
+from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, admitted, knock, leave_trace, turn_away
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
-from reward_server.errors import FieldProblem, InvalidRequest, LabsError
+from reward_server.errors import FieldProblem, InvalidRequest, LabsError, Unauthenticated
 from reward_server.ids import IdPrefix, is_id, new_request_id
 from reward_server.scoring.weight import weight
 from reward_server.telemetry.logs import get_logger
@@ -102,8 +103,7 @@ class _Socket:
         for task in self.working:
             task.cancel()
         await asyncio.gather(*self.working, return_exceptions=True)
-        with suppress(RuntimeError, WebSocketDisconnect):
-            await self.websocket.close(1001)
+        await self._close(1001)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self.working.discard(task)
@@ -144,6 +144,8 @@ class _Socket:
                     trace=noted.trace,
                 )
         await self._send(to_json(reply if noted.ref is None else {"ref": noted.ref, **reply}))
+        if noted.trace.get("code") == Unauthenticated.code:
+            await self._close(NO_LONGER_ADMITTED)
 
     async def _replied(self, data: bytes, noted: _Noted) -> Body:
         try:
@@ -201,10 +203,13 @@ class _Socket:
             async with self.sending, asyncio.timeout(WRITE_S):
                 await self.websocket.send_text(data.decode())
         except TimeoutError:
-            with suppress(RuntimeError, WebSocketDisconnect):
-                await self.websocket.close(1008)
+            await self._close(1008)
         except (RuntimeError, WebSocketDisconnect):
             log.debug("socket_gone")
+
+    async def _close(self, code: int) -> None:
+        with suppress(RuntimeError, WebSocketDisconnect):
+            await self.websocket.close(code)
 
 
 def _operation(data: bytes) -> dict[str, Any]:

@@ -6,17 +6,15 @@ on.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import Path, Query, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import Field
 from pydantic_core import to_json
 
 from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idempotency_key, services_of
+from reward_server.api.event_stream import MEDIA, EventStream, Seen
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
@@ -42,9 +40,6 @@ START = (Scope.OPERATE,)
 LOOK = (Scope.TRAIN, Scope.OPERATE)
 METRIC = "metric"
 """What ids in cursors of metrics begin with."""
-LOOK_EVERY_S = 1.0
-SPEAK_EVERY_S = 15.0
-"""A line that says nothing, so that nobody in between takes a quiet stream for a dead one."""
 EVENT_RECORDS = 200
 _ONE = Operation(TrainingRunResponse, scopes=LOOK, errors=(404,), response_example=examples.TRAINING_RUN)
 _STOPPED = Operation(TrainingRunResponse, scopes=START, errors=(404,), response_example=examples.TRAINING_RUN)
@@ -151,7 +146,7 @@ async def read_training_metrics(
         TrainingRunEvent,
         scopes=LOOK,
         errors=(400, 404),
-        response_media="text/event-stream",
+        response_media=MEDIA,
         events=("progress", "finished"),
         response_example=examples.TRAINING_RUN_EVENT,
     )
@@ -160,34 +155,22 @@ async def follow_training_run(
     request: Request, lab: Caller, training_run_id: RunId, query: Annotated[AfterQuery, Query()]
 ) -> Response:
     """Server-sent events: `progress` whenever the run moved, with its new records, and `finished` when it is over."""
-    await services_of(request).training_runs.find(lab, training_run_id)
-    events = _events(request, lab, training_run_id, MetricPlace(query.after))
-    return StreamingResponse(events, media_type="text/event-stream")
+    runs, place = services_of(request).training_runs, MetricPlace(query.after)
+    await runs.find(lab, training_run_id)
 
-
-async def _events(request: Request, lab: Lab, run_id: str, place: MetricPlace) -> AsyncIterator[bytes]:
-    runs, told, quiet_s = services_of(request).training_runs, b"", 0.0
-    while True:
-        row = await runs.find(lab, run_id)
-        found = await runs.metrics(lab, run_id, place, EVENT_RECORDS)
+    async def look(lab: Lab) -> Seen:
+        nonlocal place
+        row = await runs.find(lab, training_run_id)
+        found = await runs.metrics(lab, training_run_id, place, EVENT_RECORDS)
         if found:
             place = MetricPlace(found[-1].step, found[-1].kind)
-        is_last = not row.is_open and len(found) < EVENT_RECORDS
-        said = to_json(document(row))
-        if said != told or found or is_last:
-            told, quiet_s = said, 0.0
-            data = to_json(document(row) | {"metrics": [each.record for each in found]})
-            yield b"event: %s\ndata: %s\n\n" % (b"finished" if is_last else b"progress", data)
-        if is_last:
-            return
-        if quiet_s >= SPEAK_EVERY_S:
-            quiet_s = 0.0
-            yield b": still at it\n\n"
-        if len(found) < EVENT_RECORDS:
-            await asyncio.sleep(LOOK_EVERY_S)
-            quiet_s += LOOK_EVERY_S
-        if services_of(request).stopping.is_set():
-            return  # without `finished`: whoever follows asks again
+        has_more = len(found) == EVENT_RECORDS
+        body = document(row)
+        data = to_json(body | {"metrics": [each.record for each in found]})
+        state = to_json(body | {"place": [place.step, place.kind]})
+        return Seen(data, state, is_over=not row.is_open and not has_more, has_more=has_more)
+
+    return EventStream(request, lab, look)
 
 
 def _end(row: TrainingRunRow, last: MetricRow) -> PageEnd:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reward_server.access import for_key, scenario_for
+from reward_server.access import scenario_for
 from reward_server.coordination.idempotency import Body
 from reward_server.coordination.lab import Lab
 from reward_server.errors import InvalidRequest, TooMuchText
@@ -37,13 +37,13 @@ class EvaluateItems:
 
     async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
         """Score these lines in one pass; the evaluations are stored with their results."""
-        lab, entries = work.lab, [await self._entry(item, work.params) for item in items]
+        entries = [await self._entry(item, work.params) for item in items]
 
         async def keep(unit: UnitOfWork, body: Body) -> None:
             results = zip(items, entries, body["results"], strict=True)
-            await record(unit, [_outcome(lab, item, entry, result) for item, entry, result in results])
+            await record(unit, [_outcome(item, entry, result) for item, entry, result in results])
 
-        await self._evaluations.batch_for_a_job(lab, entries, keep)
+        await self._evaluations.batch_for_a_job(work.lab, entries, keep)
 
     async def _entry(self, item: Item, params: JsonObject) -> BatchEntry:
         # Ids of lines may be equal; within a slice they are told apart by their place.
@@ -55,10 +55,10 @@ class EvaluateItems:
         return entry
 
 
-def _outcome(lab: Lab, item: Item, entry: BatchEntry, result: Body) -> ItemOutcome:
+def _outcome(item: Item, entry: BatchEntry, result: Body) -> ItemOutcome:
     if result["status"] == "error":
         return failed(item.index, result["code"], result["message"], entry.id)
-    return succeeded(item.index, {"id": entry.id, **_without(for_key(lab, result), "id", "status")})
+    return succeeded(item.index, {"id": entry.id, **_without(result, "id", "status")})
 
 
 def _without(body: Body, *names: str) -> Body:

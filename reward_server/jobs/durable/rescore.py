@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic_core import to_json
 
-from reward_server.access import scenario_for
+from reward_server.access import collections_asked_for, scenario_for
 from reward_server.coordination.lab import Lab
 from reward_server.episodes import machine
 from reward_server.episodes.scores import TurnScorer
@@ -66,14 +66,15 @@ class RescoreItems:
         """Items may come beside a source, which is ignored then."""
 
     async def collect(self, lab: Lab, params: JsonObject) -> AsyncIterator[bytes]:
-        """The lab's evaluations or episodes to score again, as lines; `InvalidRequest` without a source."""
+        """What the key may use and has to be scored again, as lines; `InvalidRequest` without a source."""
         source = params.get("source")
         if source is None:
             raise InvalidRequest(SOURCE)
-        collection, scenario = params.get("collection_slug"), params.get("scenario_slug")
+        collections = collections_asked_for(lab, params.get("collection_slug"))
         async with self._store.reading() as unit:
             repository = unit.episodes if source == "episodes" else unit.evaluations
-            found = await repository.ids(lab.lab_id, MOST, collection=collection, scenario=scenario)
+            scenario = params.get("scenario_slug")
+            found = await repository.ids(lab.lab_id, MOST, collections=collections, scenario=scenario)
         name = "episode_id" if source == "episodes" else "evaluation_id"
         for each in found:
             yield to_json({name: each}) + b"\n"

@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 
 from pydantic_core import to_json
 
+from reward_server.access import scored_for_key
 from reward_server.clock import Clock, next_midnight, to_iso
 from reward_server.coordination.idempotency import Body, Idempotency, Keep
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import in_order
-from reward_server.errors import Conflict, FieldProblem, InvalidRequest, JobNotFound, TooManyAtOnce
+from reward_server.errors import Conflict, FieldProblem, Forbidden, InvalidRequest, JobNotFound, TooManyAtOnce
 from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.jobs.durable.files import FileService
 from reward_server.jobs.durable.kinds import Collector, Kind
@@ -101,19 +102,33 @@ class JobService:
         return kind is not None and kind.whole is not None
 
     async def find(self, lab: Lab, job_id: str) -> JobRow:
-        """The lab's job; `JobNotFound`."""
+        """The lab's job.
+
+        Raises:
+            JobNotFound: the lab has none of that id.
+            Forbidden: the key that submitted it may use collections that this one may not.
+        """
         row = None
         if is_id(job_id, IdPrefix.JOB):
             async with self._store.reading() as unit:
                 row = await unit.jobs.get(lab.lab_id, job_id)
         if row is None:
             raise JobNotFound
+        if not lab.may_use_all(row.collections):
+            raise Forbidden("This API key has no access to all collections that this job may use.")
         return row
 
     async def page(self, lab: Lab, limit: int, after: PageEnd | None) -> list[JobRow]:
-        """The lab's jobs, newest first."""
+        """The lab's jobs that `find` finds, newest first."""
+        shown: list[JobRow] = []
         async with self._store.reading() as unit:
-            return await unit.jobs.page(lab.lab_id, limit, after)
+            while len(shown) < limit:
+                rows = await unit.jobs.page(lab.lab_id, limit, after)
+                shown += [row for row in rows if lab.may_use_all(row.collections)]
+                if len(rows) < limit:
+                    break
+                after = PageEnd(rows[-1].created_at, rows[-1].job_id)
+        return shown[:limit]
 
     async def cancel(self, lab: Lab, job_id: str) -> Body:
         """Stop a job: nothing is recorded any more. One that is over stays as it is."""
@@ -155,7 +170,7 @@ class JobService:
             async with self._store.reading() as unit:
                 found = await unit.jobs.results(lab.lab_id, job_id, after, RESULTS_AT_ONCE)
             for _, result in found:
-                yield result
+                yield scored_for_key(lab, result)
             if len(found) < RESULTS_AT_ONCE:
                 return
             after = found[-1][0]
