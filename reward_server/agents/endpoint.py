@@ -30,7 +30,7 @@ from reward_server.llm.transport import (
     timeout_of,
 )
 from reward_server.settings import PREFIX
-from reward_server.webhooks.addresses import InnerAddress, RefusedAddress, Unresolved, resolve
+from reward_server.webhooks.addresses import LIMITS, InnerAddress, RefusedAddress, Unresolved, resolve
 from reward_server.webhooks.names import Names
 from trainer_client.wire import Message, ToolCall
 
@@ -86,7 +86,7 @@ class Endpoints:
         self._private = private
         self._names = names
         self._timeout_s = timeout_s
-        self._pool = httpx2.AsyncHTTPTransport()
+        self._pool = httpx2.AsyncHTTPTransport(limits=LIMITS)
 
     async def close(self) -> None:
         """Close the pool."""

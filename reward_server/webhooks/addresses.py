@@ -16,6 +16,9 @@ import httpx2
 from reward_server.webhooks.names import Address, Names
 
 MAX_URL_CHARACTERS = 2048
+LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=0)
+"""Of pools for `Target.pinned`: no connection is used again. A pool tells connections apart by their address, so one
+whose certificate was checked for a name could serve another name at the same address."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
