@@ -7,11 +7,11 @@ key RS256, an elliptic curve ES256, an Ed25519 key EdDSA. So `none`, and a publi
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
 
 from reward_server.clock import Clock
 from reward_server.coordination.lab import PLAN_RATES, Lab, Plan
@@ -46,6 +46,23 @@ class Issuer:
         return cls(issuer, audience, algorithm, usable)
 
 
+_Seconds = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+"""Since 1970."""
+_Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
+"""As databases take it: no NUL; lone surrogates are no text to pydantic."""
+
+
+class _Claims(BaseModel):
+    """What is used of a token, once its signature, issuer and audience were checked."""
+
+    sub: Annotated[_Text, Field(max_length=MAX_SUBJECT_CHARACTERS)]
+    lab: _Text
+    scope: str
+    plan: Literal[Plan.STANDARD, Plan.PREMIUM] | None = None
+    exp: _Seconds
+    nbf: _Seconds = 0.0
+
+
 class Tokens:
     """Says whose a token is."""
 
@@ -61,29 +78,24 @@ class Tokens:
         claims = self._claims(text)
         if claims is None or not self._is_timely(claims):
             return None
-        subject, lab_id, plan, scopes = (claims.get(name) for name in ("sub", "lab", "plan", "scope"))
-        if not isinstance(lab_id, str) or not isinstance(subject, str) or not isinstance(scopes, str):
-            return None
-        if not 0 < len(subject) <= MAX_SUBJECT_CHARACTERS or plan not in (None, *map(str, PLAN_RATES)):
-            return None
         async with self._store.reading() as work:
-            row = await work.labs.get(lab_id)
+            row = await work.labs.get(claims.lab)
         if row is None:
             return None
         return Lab(
-            lab_id=lab_id,
-            key_id=f"jwt/{subject}",
-            per_minute=PLAN_RATES[Plan.STANDARD if plan is None else Plan(str(plan))],
-            scopes=frozenset(Scope(name) for name in scopes.split() if name in set(Scope)),
+            lab_id=claims.lab,
+            key_id=f"jwt/{claims.sub}",
+            per_minute=PLAN_RATES[claims.plan or Plan.STANDARD],
+            scopes=frozenset(Scope(name) for name in claims.scope.split() if name in set(Scope)),
             limits=row.limits,
         )
 
-    def _claims(self, text: str) -> Mapping[str, Any] | None:
+    def _claims(self, text: str) -> _Claims | None:
         import jwt
 
         checks = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "require": list(_REQUIRED)}
         try:
-            claims: dict[str, Any] = jwt.decode(
+            claims = jwt.decode(
                 text,
                 self._issuer.key,
                 algorithms=[self._issuer.algorithm],
@@ -91,16 +103,13 @@ class Tokens:
                 issuer=self._issuer.issuer,
                 options=checks,  # type: ignore[arg-type]  # moments are compared below, with the clock of this server
             )
-        except (jwt.PyJWTError, ValueError):
+            return _Claims.model_validate(claims)
+        except (jwt.PyJWTError, ValueError):  # among them the ValidationError of pydantic
             return None
-        return claims
 
-    def _is_timely(self, claims: Mapping[str, Any]) -> bool:
+    def _is_timely(self, claims: _Claims) -> bool:
         now = self._clock.now().timestamp()
-        ends, begins = claims["exp"], claims.get("nbf", now)
-        if not all(isinstance(each, int | float) and math.isfinite(each) for each in (ends, begins)):
-            return False
-        return float(begins) <= now < float(ends) <= now + LONGEST.total_seconds()
+        return claims.nbf <= now < claims.exp <= now + LONGEST.total_seconds()
 
 
 def _public(pem: str) -> tuple[str, Any]:

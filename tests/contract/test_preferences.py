@@ -206,7 +206,9 @@ async def test_an_export_can_be_narrowed_and_made_again(labs: Client, house: Hou
     response = await labs.call("GET", f"/preferences/export?until={first['until']}")
     assert hashlib.sha256(response.content).hexdigest() == first["sha256"]
     assert len(response.content) == first["bytes"]
-    for query in ("format=word", "min_margin=2", "source=dreams", "until=yesterday", "until=2026-01-01T00:00:00"):
+    early, late = "0001-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59"
+    until = ("yesterday", "2026-01-01T00:00:00", early, late)
+    for query in ("format=word", "min_margin=2", "source=dreams", *(f"until={moment}" for moment in until)):
         assert_error(await labs.call("GET", f"/preferences/export?{query}"), 400, "invalid_request")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import Query, Request, Response
@@ -39,6 +39,14 @@ router = Router(prefix=API_PREFIX, tags=["preferences"])
 CollectionSlug = Annotated[str, AfterValidator(plain_text)]
 
 
+def _in_utc(moment: datetime) -> datetime:
+    """Refuse what has no place in the calendar of UTC."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("must be in the years 1 to 9999 of UTC") from None
+
+
 class PreferenceQuery(PagedQuery):
     """Query of the list."""
 
@@ -55,7 +63,9 @@ class ExportQuery(QueryModel):
     )
     collection_slug: CollectionSlug | None = Field(default=None, max_length=128)
     source: Source | None = None
-    until: AwareDatetime | None = Field(default=None, description="Leave out pairs stored later.")
+    until: Annotated[AwareDatetime, AfterValidator(_in_utc)] | None = Field(
+        default=None, description="Leave out pairs stored later."
+    )
     provenance: bool = Field(default=True, description="Whether lines include their provenance.")
 
 
