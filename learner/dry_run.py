@@ -28,7 +28,7 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
         if run.objective.kind != "reward":
             say(f"file: {len(_rows(run))} rows can be learned from")
             return True
-        collected = asyncio.run(_play(run, url, now))
+        collected = asyncio.run(_play(run, url, say, now))
     run.engine.close()
     if not collected.trajectories:
         say(f"episodes: all failed: {', '.join(map(with_advice, sorted(set(collected.error_codes))))}")
@@ -45,7 +45,7 @@ def _rows(run: runs.Run) -> Sized:
     return read_conversations(path, run.renderer, run.tokenizer, run.sampler.context)
 
 
-async def _play(run: runs.Run, url: str | None, now: Now) -> Collected:
+async def _play(run: runs.Run, url: str | None, say: Say, now: Now) -> Collected:
     async with AsyncLabsClient(url) as client:
-        stages = await open_stages(run.config, client)
-        return await run.rollouts(client, stages.of(0)).collect([1], 2, (0,), now)
+        stages = await open_stages(run.config, client, run.patience(say))
+        return await run.rollouts(client, stages.of(0), say).collect([1], 2, (0,), now)

@@ -66,7 +66,7 @@ async def _train(
     run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool], now: Now, *, wrap: Wrap
 ) -> None:
     await asyncio.to_thread(run.engine.sync, run.ranks)
-    stages = await open_stages(run.config, client)
+    stages = await open_stages(run.config, client, run.patience(say))
     rollouts = wrap(run.rollouts(client, stages.of(0), say))
     ahead = _ahead(run, client, stages, say=say, now=now, wrap=wrap)
     if run.step == 0:

@@ -10,9 +10,11 @@ import httpx2
 import pytest
 
 from learner import loop, patience
+from learner.cli import main
 from learner.patience import Patience
 from learner.run import open_run
-from tests.learner.stage import StageServer, client_of, refusal
+from tests.learner.quick import settings
+from tests.learner.stage import StageServer, client_of, listening, refusal
 from tests.learner.test_loop import config, digest, records, run
 from trainer_client import BudgetExhausted, LabsError, RateLimited, Unavailable
 
@@ -108,6 +110,30 @@ def test_a_run_behind_a_rate_limit_is_the_run_without_one(tmp_path: Path) -> Non
     assert digest(run(config(tmp_path, 2, server={"patience_s": 60.0}), tmp_path / "limited", server)) == digest(whole)
     assert server.refused == 0
     assert sum(record["episodes/errored"] for record in records(tmp_path / "limited", "train")) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "status", "code"), [("demo", 429, "rate_limited"), ("check", 503, "overloaded")])
+def test_the_start_waits_for_a_busy_server_too(
+    command: str, status: int, code: str, tmp_path: Path, pauses: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Busy(StageServer):
+        refused = 6
+
+        def __call__(self, request: httpx2.Request) -> httpx2.Response:
+            if self.refused:
+                self.refused -= 1
+                return refusal(status, code)
+            return super().__call__(request)
+
+    server = Busy(turns=2)
+    # A mixture asks for the catalog, one scenario for its card.
+    places = settings("run.updates=1", *(["server.scenarios=['c/s']"] if command == "check" else []))
+    more = ["--out", str(tmp_path / "run")] if command == "demo" else []
+    with listening(server) as url:
+        assert main([command, "--url", url, *more, *places]) == 0
+    assert server.refused == 0
+    assert f"({code}); waiting up to 10 min" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("staleness", [0, 1])
