@@ -21,6 +21,8 @@ from trainer_client import ConnectionFailed, LabsError, RateLimited, Unavailable
 
 T = TypeVar("T")
 SAY_EVERY_S = 15.0
+WAITED_FOR: tuple[type[LabsError], ...] = (ConnectionFailed, Unavailable, RateLimited)
+"""The errors after which a call is asked again."""
 
 
 @dataclass
@@ -30,8 +32,7 @@ class Patience:
     seconds: float = 600.0
     pause_s: float = 2.0
     say: Say = silent
-    waits_for: tuple[type[LabsError], ...] = (ConnectionFailed, Unavailable, RateLimited)
-    """The errors after which a call is asked again."""
+    waits_for: tuple[type[LabsError], ...] = WAITED_FOR
     _said_at: float = field(default=-SAY_EVERY_S, init=False)
     _gave_up: bool = field(default=False, init=False)
 
