@@ -12,7 +12,8 @@ from learner import run as runs
 from learner.config import Config
 from learner.conversations import read_conversations, read_pairs
 from learner.display import Now, Say, silent
-from learner.rollout import Collected, with_advice
+from learner.failures import told
+from learner.rollout import Collected
 from learner.stages import open_stages
 from trainer_client import AsyncLabsClient
 
@@ -31,7 +32,8 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
         collected = asyncio.run(_play(run, url, say, now))
     run.engine.close()
     if not collected.trajectories:
-        say(f"episodes: all failed: {', '.join(map(with_advice, sorted(set(collected.error_codes))))}")
+        errors = [told(code, collected.error_messages) for code in sorted(set(collected.error_codes))]
+        say(f"episodes: all failed: {', '.join(errors)}")
         return False
     rewards = ", ".join(f"{trajectory.reward:.3f}" for trajectory in collected.trajectories)
     say(f"episodes: {len(collected.trajectories)} played, rewards {rewards}")

@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from learner.display import Now, silent
+from learner.failures import CONTEXT_FULL, EPISODE_ERROR, TURN_TOO_LONG, Failure, messages_of
 from learner.generate.session import Completion, Continuation, Generator, Session
 from learner.patience import Patience
 from learner.tokens import Renderer, Spoken
@@ -70,6 +71,11 @@ class Collected:
         """Why they failed."""
         return [code for group in self.groups for code in group.error_codes]
 
+    @property
+    def error_messages(self) -> dict[str, str]:
+        """What was said of the first episode with each of these codes."""
+        return {code: message for group in reversed(self.groups) for code, message in group.error_messages.items()}
+
 
 @dataclass
 class _Episode:
@@ -97,7 +103,7 @@ class _Episode:
     lossy: int = 0
     tool_calls: int = 0
     terminal_reason: str | None = None
-    error: str | None = None
+    error: Failure | None = None
 
     @property
     def live(self) -> bool:
@@ -107,10 +113,10 @@ class _Episode:
         noise = np.random.SeedSequence([*self.noise, len(self.rewards)])
         return Continuation(self.next_ids, noise, fresh=self.forked)
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: Failure) -> None:
         """End here. What was played counts; where nothing was, there is no reward."""
         if self.rewards:
-            self.terminal_reason = reason
+            self.terminal_reason = reason.code
         else:
             self.error = reason
 
@@ -126,18 +132,6 @@ class _Episode:
             lossy_turns=self.lossy,
             tool_calls=self.tool_calls,
         )
-
-
-_ADVICE = {
-    "context_full": "a prompt and a turn of model.max_tokens do not fit into the model's context: lower"
-    " model.max_tokens, or set server.system to 'none'",
-    "turn_too_long": "the server does not accept turns as long as the policy's: lower model.max_tokens",
-}
-
-
-def with_advice(code: str) -> str:
-    """The error of an episode, with what to do where it is the configuration's."""
-    return f"{code} ({_ADVICE[code]})" if code in _ADVICE else code
 
 
 @dataclass
@@ -267,7 +261,7 @@ class Rollouts:
         ]
         for episode, answer in zip(episodes, await self._server.start(wanted), strict=True):
             if isinstance(answer, LabsError):
-                episode.error = answer.code
+                episode.error = Failure.of(answer)
             else:
                 self._begin(episode, answer)
 
@@ -293,7 +287,7 @@ class Rollouts:
         limit = self._generator.context
         needed = episode.row_length + len(episode.next_ids) + self._generator.max_tokens
         if limit is not None and needed > limit:
-            episode.stop("context_full")
+            episode.stop(CONTEXT_FULL)
 
     async def _turn(self, episodes: Sequence[_Episode], completions: Mapping[int, Completion]) -> None:
         spoken = {each.number: each.renderer.spoken(list(completions[each.number].ids)) for each in episodes}
@@ -303,12 +297,12 @@ class Rollouts:
                 heard = Message(role="user", content=episode.heard[-1])
                 episode.messages += [heard, message_of(spoken[episode.number].text)]
             except ValidationError:
-                episode.stop("turn_too_long")
+                episode.stop(TURN_TOO_LONG)
         speaking = [episode for episode in episodes if episode.live]
         said = [Said(each.episode_id, tuple(each.messages), each.stage.reward_config) for each in speaking]
         for episode, answer in zip(speaking, await self._server.play(said), strict=True):
             if isinstance(answer, LabsError):
-                episode.error = answer.code
+                episode.error = Failure.of(answer)
             else:
                 self._take(episode, completions[episode.number], spoken[episode.number], answer)
 
@@ -324,7 +318,7 @@ class Rollouts:
         episode.lossy += spoken.lossy
         episode.tool_calls += len(episode.messages[-1].tool_calls or ())
         if answer.terminal_reason == "error":
-            episode.error = "episode_error"
+            episode.error = EPISODE_ERROR
         elif answer.episode_complete:
             episode.terminal_reason = answer.terminal_reason or "completed"
         else:
@@ -343,10 +337,12 @@ class Rollouts:
 
 
 def _group(seed: int, stage: Stage, episodes: Sequence[_Episode]) -> Group:
+    failures = [episode.error for episode in episodes if episode.error is not None]
     return Group(
         seed=seed,
         trajectories=tuple(episode.trajectory() for episode in episodes if episode.error is None),
-        errored=sum(episode.error is not None for episode in episodes),
-        error_codes=tuple(episode.error for episode in episodes if episode.error is not None),
+        errored=len(failures),
+        error_codes=tuple(failure.code for failure in failures),
+        error_messages=messages_of(failures),
         stage=stage.name,
     )

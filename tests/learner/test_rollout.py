@@ -174,7 +174,9 @@ def test_an_episode_that_cannot_begin_is_errored() -> None:
         def answer(self, method: str, path: str, body: bytes) -> httpx2.Response:
             return refusal(404, "scenario_not_found")
 
-    assert collect(Closed(), [3], 2).error_codes == ["scenario_not_found"] * 2
+    collected = collect(Closed(), [3], 2)
+    assert collected.error_codes == ["scenario_not_found"] * 2
+    assert collected.error_messages == {"scenario_not_found": "No."}
 
 
 @pytest.mark.parametrize("waves", [1, 2, 3])
