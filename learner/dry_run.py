@@ -12,7 +12,8 @@ from learner import run as runs
 from learner.config import Config
 from learner.conversations import read_conversations, read_pairs
 from learner.display import Now, Say, silent
-from learner.rollout import Collected, with_advice
+from learner.failures import told
+from learner.rollout import Collected
 from learner.stages import open_stages
 from trainer_client import AsyncLabsClient
 
@@ -28,10 +29,11 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
         if run.objective.kind != "reward":
             say(f"file: {len(_rows(run))} rows can be learned from")
             return True
-        collected = asyncio.run(_play(run, url, now))
+        collected = asyncio.run(_play(run, url, say, now))
     run.engine.close()
     if not collected.trajectories:
-        say(f"episodes: all failed: {', '.join(map(with_advice, sorted(set(collected.error_codes))))}")
+        errors = [told(code, collected.error_messages) for code in sorted(set(collected.error_codes))]
+        say(f"episodes: all failed: {', '.join(errors)}")
         return False
     rewards = ", ".join(f"{trajectory.reward:.3f}" for trajectory in collected.trajectories)
     say(f"episodes: {len(collected.trajectories)} played, rewards {rewards}")
@@ -45,7 +47,7 @@ def _rows(run: runs.Run) -> Sized:
     return read_conversations(path, run.renderer, run.tokenizer, run.sampler.context)
 
 
-async def _play(run: runs.Run, url: str | None, now: Now) -> Collected:
+async def _play(run: runs.Run, url: str | None, say: Say, now: Now) -> Collected:
     async with AsyncLabsClient(url) as client:
-        stages = await open_stages(run.config, client)
-        return await run.rollouts(client, stages.of(0)).collect([1], 2, (0,), now)
+        stages = await open_stages(run.config, client, run.patience(say))
+        return await run.rollouts(client, stages.of(0), say).collect([1], 2, (0,), now)

@@ -19,9 +19,10 @@ from typing import Any
 
 import httpx2
 
+from learner.failures import told
 from learner.generate.hf import HfGenerator
 from learner.models import check_device
-from learner.rollout import Rollouts, Stage, with_advice
+from learner.rollout import Rollouts, Stage
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.serving import COLDEST
 from learner.stages import resolve_stages
@@ -163,7 +164,7 @@ def measure_stored(path: str, which: str, asked: Asked) -> Measured:
             found = await rollouts.collect(seeds, 1, (0,), stages=places)
         return _measured(
             [(each.reward, each.scores) for each in found.trajectories],
-            [with_advice(code) for code in found.error_codes],
+            [told(code, found.error_messages) for code in found.error_codes],
             _told(stored, chosen),
         )
 

@@ -16,9 +16,10 @@ from statistics import fmean, stdev
 from typing import Any
 
 from learner.display import Now, Say, silent
+from learner.failures import most_frequent
 from learner.generate.session import Generator
 from learner.overlap import Ahead, Player, copy_of
-from learner.rollout import Collected, Collector, with_advice
+from learner.rollout import Collected, Collector
 from learner.run import Run
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.stages import Stages, open_stages
@@ -65,7 +66,7 @@ async def _train(
     run: Run, client: AsyncLabsClient, say: Say, asked_to_end: Callable[[], bool], now: Now, *, wrap: Wrap
 ) -> None:
     await asyncio.to_thread(run.engine.sync, run.ranks)
-    stages = await open_stages(run.config, client)
+    stages = await open_stages(run.config, client, run.patience(say))
     rollouts = wrap(run.rollouts(client, stages.of(0), say))
     ahead = _ahead(run, client, stages, say=say, now=now, wrap=wrap)
     if run.step == 0:
@@ -263,10 +264,8 @@ def summary(collected: Collected) -> dict[str, Any]:
     """What is to be known of a batch of episodes. Errored ones are counted, and in no mean."""
     trajectories = collected.trajectories
     if not trajectories:
-        code, _ = Counter(collected.error_codes).most_common(1)[0]
-        raise NoEpisodesError(
-            f"all {collected.errored} episodes failed; the most frequent error is {with_advice(code)}"
-        )
+        why = most_frequent(collected.error_codes, collected.error_messages)
+        raise NoEpisodesError(f"all {collected.errored} episodes failed; the most frequent error is {why}")
     rewards = [trajectory.reward for trajectory in trajectories]
     spread = stdev(rewards) if len(rewards) > 1 else 0.0
     dimensions = sorted({name for trajectory in trajectories for name in trajectory.scores})

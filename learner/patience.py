@@ -3,7 +3,7 @@
 The client retries for some seconds. What it then gives up on because nobody answers, or because the server asks it to
 come back later, is asked again here, with the same idempotency key, for minutes, and it is said that the run waits. A
 server that says how long to wait is not asked before; one that asks for more than the patience there is, is not waited
-for.
+for. The start of a run waits only for a server that answers, so that a wrong address is noticed at once.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from trainer_client import ConnectionFailed, LabsError, RateLimited, Unavailable
 
 T = TypeVar("T")
 SAY_EVERY_S = 15.0
+WAITED_FOR: tuple[type[LabsError], ...] = (ConnectionFailed, Unavailable, RateLimited)
+"""The errors after which a call is asked again."""
 
 
 @dataclass
@@ -30,6 +32,7 @@ class Patience:
     seconds: float = 600.0
     pause_s: float = 2.0
     say: Say = silent
+    waits_for: tuple[type[LabsError], ...] = WAITED_FOR
     _said_at: float = field(default=-SAY_EVERY_S, init=False)
     _gave_up: bool = field(default=False, init=False)
 
@@ -39,7 +42,7 @@ class Patience:
         while True:
             try:
                 return await call(key)
-            except (ConnectionFailed, Unavailable, RateLimited) as error:
+            except self.waits_for as error:
                 waited, told = time.monotonic() - since, error.retry_after_s or 0.0
                 if waited + max(told, self.pause_s) >= self.seconds:
                     self._give_up(told)

@@ -1,7 +1,7 @@
 """Play groups of episodes against the server, keeping the token ids of every turn.
 
 Episodes go in waves: all live conversations of a wave speak in one batch, then take their turns on
-the server at once, while another wave uses the model. What is in a batch depends on nothing but the
+the server in one request, while another wave uses the model. What is in a batch depends on nothing but the
 episodes themselves, so a run can be repeated exactly. An episode whose call fails for good leaves
 its group and is counted there; it gets no reward.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,11 +18,13 @@ import numpy as np
 from pydantic import ValidationError
 
 from learner.display import Now, silent
+from learner.failures import CONTEXT_FULL, EPISODE_ERROR, TURN_TOO_LONG, Failure, messages_of
 from learner.generate.session import Completion, Continuation, Generator, Session
 from learner.patience import Patience
-from learner.tokens import Renderer
+from learner.tokens import Renderer, Spoken
 from learner.tools import for_template, message_of
 from learner.types import Group, Segment, Trajectory
+from learner.wave import Answered, Said, Started, Wanted, Wave
 from trainer_client import AsyncLabsClient, LabsError
 from trainer_client.wire import Message
 from trainer_client.wire.episodes import ToolDefinition
@@ -69,6 +71,11 @@ class Collected:
         """Why they failed."""
         return [code for group in self.groups for code in group.error_codes]
 
+    @property
+    def error_messages(self) -> dict[str, str]:
+        """What was said of the first episode with each of these codes."""
+        return {code: message for group in reversed(self.groups) for code, message in group.error_messages.items()}
+
 
 @dataclass
 class _Episode:
@@ -90,11 +97,13 @@ class _Episode:
     """Tokens of the present row so far."""
     heard: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    """The conversation as it is sent, with the turn that is not answered yet."""
     truncated: int = 0
     lossy: int = 0
     tool_calls: int = 0
     terminal_reason: str | None = None
-    error: str | None = None
+    error: Failure | None = None
 
     @property
     def live(self) -> bool:
@@ -104,10 +113,10 @@ class _Episode:
         noise = np.random.SeedSequence([*self.noise, len(self.rewards)])
         return Continuation(self.next_ids, noise, fresh=self.forked)
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: Failure) -> None:
         """End here. What was played counts; where nothing was, there is no reward."""
         if self.rewards:
-            self.terminal_reason = reason
+            self.terminal_reason = reason.code
         else:
             self.error = reason
 
@@ -123,18 +132,6 @@ class _Episode:
             lossy_turns=self.lossy,
             tool_calls=self.tool_calls,
         )
-
-
-_ADVICE = {
-    "context_full": "a prompt and a turn of model.max_tokens do not fit into the model's context: lower"
-    " model.max_tokens, or set server.system to 'none'",
-    "turn_too_long": "the server does not accept turns as long as the policy's: lower model.max_tokens",
-}
-
-
-def with_advice(code: str) -> str:
-    """The error of an episode, with what to do where it is the configuration's."""
-    return f"{code} ({_ADVICE[code]})" if code in _ADVICE else code
 
 
 @dataclass
@@ -188,12 +185,11 @@ class Rollouts:
         waves: int = 2,
         patience: Patience | None = None,
     ) -> None:
-        self._client = client
         self._generator = generator
         self._renderer = renderer
         self._stage = stage
         self._waves = max(1, waves)
-        self._patience = patience or Patience()
+        self._server = Wave(client, patience or Patience())
         self._renderers: dict[str, Renderer] = {}
         self._model_room = asyncio.Lock()
         self._generating_s = 0.0
@@ -243,11 +239,11 @@ class Rollouts:
         return Collected(groups, time.monotonic() - started, self._generating_s)
 
     async def _play_wave(self, episodes: Sequence[_Episode]) -> None:
-        await asyncio.gather(*(self._open(episode) for episode in episodes))
+        await self._open(episodes)
         session = self._generator.start()
         while live := [episode for episode in episodes if episode.live]:
             completions = await self._speak(session, live)
-            await asyncio.gather(*(self._turn(episode, completions[episode.number]) for episode in live))
+            await self._turn(live, completions)
 
     async def _speak(self, session: Session, live: Sequence[_Episode]) -> dict[int, Completion]:
         continuations = {episode.number: episode.continuation() for episode in live}
@@ -257,25 +253,21 @@ class Rollouts:
             self._generating_s += time.monotonic() - started
         return completions
 
-    async def _open(self, episode: _Episode) -> None:
-        stage = episode.stage
-        try:
-            answer = await self._patience.ask(
-                lambda key: self._client.create_episode(
-                    stage.collection,
-                    stage.scenario,
-                    seed=episode.seed,
-                    max_turns=stage.max_turns,
-                    observation_role="user",
-                    reward_config=stage.reward_config,
-                    idempotency_key=key,
-                )
-            )
-        except LabsError as error:
-            episode.error = error.code
-            return
+    async def _open(self, episodes: Sequence[_Episode]) -> None:
+        wanted = [
+            Wanted(stage.collection, stage.scenario, episode.seed, stage.max_turns, stage.reward_config)
+            for episode in episodes
+            for stage in [episode.stage]
+        ]
+        for episode, answer in zip(episodes, await self._server.start(wanted), strict=True):
+            if isinstance(answer, LabsError):
+                episode.error = Failure.of(answer)
+            else:
+                self._begin(episode, answer)
+
+    def _begin(self, episode: _Episode, answer: Started) -> None:
         episode.episode_id = answer.episode_id
-        episode.renderer = self._renderer_for(stage, answer.tools)
+        episode.renderer = self._renderer_for(episode.stage, answer.tools)
         episode.heard.append(answer.initial_observation.content)
         episode.next_ids = episode.renderer.opening(episode.heard[0])
         self._go_on_if_it_fits(episode)
@@ -295,28 +287,27 @@ class Rollouts:
         limit = self._generator.context
         needed = episode.row_length + len(episode.next_ids) + self._generator.max_tokens
         if limit is not None and needed > limit:
-            episode.stop("context_full")
+            episode.stop(CONTEXT_FULL)
 
-    async def _turn(self, episode: _Episode, completion: Completion) -> None:
-        spoken = episode.renderer.spoken(list(completion.ids))
-        try:
-            # From here on the persona is the user and the policy the assistant, whatever the server calls them.
-            messages = [Message(role="user", content=episode.heard[-1]), message_of(spoken.text)]
-        except ValidationError:
-            episode.stop("turn_too_long")
-            return
-        try:
-            answer = await self._patience.ask(
-                lambda key: self._client.turn(
-                    episode.episode_id,
-                    messages,
-                    reward_config=episode.stage.reward_config,
-                    idempotency_key=key,
-                )
-            )
-        except LabsError as error:
-            episode.error = error.code
-            return
+    async def _turn(self, episodes: Sequence[_Episode], completions: Mapping[int, Completion]) -> None:
+        spoken = {each.number: each.renderer.spoken(list(completions[each.number].ids)) for each in episodes}
+        for episode in episodes:
+            try:
+                # From here on the persona is the user and the policy the assistant, whatever the server calls them.
+                heard = Message(role="user", content=episode.heard[-1])
+                episode.messages += [heard, message_of(spoken[episode.number].text)]
+            except ValidationError:
+                episode.stop(TURN_TOO_LONG)
+        speaking = [episode for episode in episodes if episode.live]
+        said = [Said(each.episode_id, tuple(each.messages), each.stage.reward_config) for each in speaking]
+        for episode, answer in zip(speaking, await self._server.play(said), strict=True):
+            if isinstance(answer, LabsError):
+                episode.error = Failure.of(answer)
+            else:
+                self._take(episode, completions[episode.number], spoken[episode.number], answer)
+
+    def _take(self, episode: _Episode, completion: Completion, spoken: Spoken, answer: Answered) -> None:
+        """Keep a turn that was answered."""
         given = Segment(tuple(episode.next_ids), fork=episode.forked)
         episode.segments += [given, Segment(completion.ids, completion.logp)]
         episode.row_length += len(given.ids) + len(completion.ids)
@@ -325,9 +316,9 @@ class Rollouts:
         episode.scores = answer.scores or {}
         episode.truncated += not completion.ended
         episode.lossy += spoken.lossy
-        episode.tool_calls += len(messages[1].tool_calls or ())
+        episode.tool_calls += len(episode.messages[-1].tool_calls or ())
         if answer.terminal_reason == "error":
-            episode.error = "episode_error"
+            episode.error = EPISODE_ERROR
         elif answer.episode_complete:
             episode.terminal_reason = answer.terminal_reason or "completed"
         else:
@@ -346,10 +337,12 @@ class Rollouts:
 
 
 def _group(seed: int, stage: Stage, episodes: Sequence[_Episode]) -> Group:
+    failures = [episode.error for episode in episodes if episode.error is not None]
     return Group(
         seed=seed,
         trajectories=tuple(episode.trajectory() for episode in episodes if episode.error is None),
-        errored=sum(episode.error is not None for episode in episodes),
-        error_codes=tuple(episode.error for episode in episodes if episode.error is not None),
+        errored=len(failures),
+        error_codes=tuple(failure.code for failure in failures),
+        error_messages=messages_of(failures),
         stage=stage.name,
     )

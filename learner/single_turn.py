@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from learner.conversations import RowError, read_messages
 from learner.display import Now, silent
+from learner.failures import CONTEXT_FULL, TURN_TOO_LONG, Failure, messages_of
 from learner.generate.session import Completion, Continuation, Generator
 from learner.patience import Patience
 from learner.rollout import Collected, Stage
@@ -130,7 +131,7 @@ class SingleTurn:
         )
         generating = time.monotonic()
         now(f"{len(seeds) * group_size} replies: sampling")
-        refused = {number: code for number, each in enumerate(found) if (code := self._refusal(each))}
+        refused = {number: reason for number, each in enumerate(found) if (reason := self._refusal(each))}
         prompts = {number: each for number, each in enumerate(found) if isinstance(each, Prompt)}
         prompts = {number: each for number, each in prompts.items() if number not in refused}
         replies = await asyncio.to_thread(self._speak, prompts, group_size, noise, numbers)
@@ -140,7 +141,7 @@ class SingleTurn:
         groups = []
         for number, (seed, stage, prompt) in enumerate(zip(seeds, places, found, strict=True)):
             if number in refused:
-                groups.append(Group(seed, (), group_size, (refused[number],) * group_size, stage.name))
+                groups.append(_group(seed, stage, (), [refused[number]] * group_size))
                 continue
             if isinstance(prompt, BaseException):
                 raise prompt
@@ -150,18 +151,17 @@ class SingleTurn:
                 for member, each in enumerate(members)
                 if isinstance(each, ScoredItem)
             ]
-            codes = tuple(each for each in members if isinstance(each, str))
-            groups.append(Group(seed, tuple(trajectories), len(codes), codes, stage.name))
+            groups.append(_group(seed, stage, trajectories, [each for each in members if isinstance(each, Failure)]))
         return Collected(tuple(groups), time.monotonic() - started, generating)
 
-    def _refusal(self, found: Prompt | BaseException) -> str | None:
+    def _refusal(self, found: Prompt | BaseException) -> Failure | None:
         """Why there is no reply to a prompt: the server gave none, or a turn after it has no room in the model."""
         if isinstance(found, LabsError):
-            return found.code
+            return Failure.of(found)
         limit = self._generator.context
         if limit is None or isinstance(found, BaseException):
             return None
-        return "context_full" if len(found.ids()) + self._generator.max_tokens > limit else None
+        return CONTEXT_FULL if len(found.ids()) + self._generator.max_tokens > limit else None
 
     async def _prompt(self, stage: Stage, seed: int) -> Prompt:
         row = self._source.row(seed)
@@ -205,16 +205,16 @@ class SingleTurn:
 
     async def _score(
         self, prompts: Mapping[int, Prompt], places: Sequence[Stage], replies: Mapping[tuple[int, int], Completion]
-    ) -> dict[tuple[int, int], ScoredItem | str]:
+    ) -> dict[tuple[int, int], ScoredItem | Failure]:
         """Each reply's reward, or why it has none."""
-        found: dict[tuple[int, int], ScoredItem | str] = {}
+        found: dict[tuple[int, int], ScoredItem | Failure] = {}
         items = []
         for (number, member), reply in replies.items():
             prompt, stage = prompts[number], places[number]
             try:
                 last = message_of(prompt.renderer.spoken(list(reply.ids)).text)
             except ValidationError:
-                found[number, member] = "turn_too_long"
+                found[number, member] = TURN_TOO_LONG
                 continue
             items.append(
                 BatchItem(
@@ -228,8 +228,15 @@ class SingleTurn:
         if items:
             for result in await self._patience.ask(lambda _: self._client.batch_evaluate(items)):
                 number, member = map(int, result.id.split("-"))
-                found[number, member] = result.code if isinstance(result, FailedItem) else result
+                found[number, member] = (
+                    Failure(result.code, result.message) if isinstance(result, FailedItem) else result
+                )
         return found
+
+
+def _group(seed: int, stage: Stage, trajectories: Sequence[Trajectory], failures: Sequence[Failure]) -> Group:
+    codes = tuple(failure.code for failure in failures)
+    return Group(seed, tuple(trajectories), len(failures), codes, messages_of(failures), stage.name)
 
 
 def _trajectory(prompt: Prompt, reply: Completion, scored: ScoredItem, seed: int) -> Trajectory:

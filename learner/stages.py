@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from learner.config import Config, ConfigError, nearest
+from learner.patience import Patience
 from learner.rollout import Stage
 from learner.sections import ServerSection
 from trainer_client import AsyncLabsClient
@@ -33,7 +34,7 @@ class Stages:
         return stages[number % len(stages)]
 
 
-async def open_stages(config: Config, client: AsyncLabsClient) -> Stages:
+async def open_stages(config: Config, client: AsyncLabsClient, patience: Patience | None = None) -> Stages:
     """Look up what the configuration names; raises ConfigError for what the server does not have."""
     server = config.server
     wanted = server.scenarios or [f"{server.collection}/{server.scenario}"]
@@ -41,7 +42,7 @@ async def open_stages(config: Config, client: AsyncLabsClient) -> Stages:
     if not server.scenarios and not server.held_out and style != "card":
         only = _stage(server, server.collection, server.scenario, None if style == "none" else style)
         return Stages((only,), (only,))
-    catalog = await client.catalog()
+    catalog = await _catalog(client, patience or Patience(server.patience_s))
     training = [_with_card(server, style, *found) for found in _resolve(catalog, wanted, "server.scenarios")]
     held_out = [_with_card(server, style, *found) for found in _resolve(catalog, server.held_out, "server.held_out")]
     both = {stage.name for stage in training} & {stage.name for stage in held_out}
@@ -63,13 +64,15 @@ async def resolve_stages(
     max_turns: int | None,
     style: str = "card",
     rewards: Mapping[str, Any] | None = None,
+    *,
+    patience: Patience | None = None,
 ) -> list[Stage]:
     """Scenarios by name, each with the system prompt that `style` says; a collection stands for all of it.
 
     `rewards` is the reward configuration of the episodes.
     """
     server = ServerSection(max_turns=max_turns, reward_config=dict(rewards or {}))
-    found = _resolve(await client.catalog(), names, "--scenario")
+    found = _resolve(await _catalog(client, patience or Patience()), names, "--scenario")
     return [_with_card(server, style, collection, scenario) for collection, scenario in found]
 
 
@@ -85,6 +88,10 @@ def reward_config(server: ServerSection) -> RewardConfig | None:
         is_unknown = first["type"] == "extra_forbidden" and len(first["loc"]) == 1
         told = nearest(str(first["loc"][0]), RewardConfig.model_fields) if is_unknown else first["msg"]
         raise ConfigError(f"{place}: {told}") from None
+
+
+async def _catalog(client: AsyncLabsClient, patience: Patience) -> CatalogResponse:
+    return await patience.ask(lambda _: client.catalog())
 
 
 def _resolve(catalog: CatalogResponse, wanted: Sequence[str], where: str) -> list[tuple[str, ScenarioSummary]]:

@@ -111,6 +111,8 @@ class Group:
     errored: int = 0
     """Members that failed: they have no reward and are in no baseline."""
     error_codes: tuple[str, ...] = ()
+    error_messages: Mapping[str, str] = field(default_factory=dict)
+    """What was said of the first member with each of these codes."""
     stage: str = ""
     """The scenario, as collection/scenario."""
 

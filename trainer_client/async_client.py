@@ -23,7 +23,7 @@ from trainer_client.async_jobs import AsyncJobs
 from trainer_client.async_operators import AsyncOperator
 from trainer_client.async_raw import AsyncRawCalls
 from trainer_client.async_training_runs import AsyncTrainingRuns
-from trainer_client.calls import AnswerT, Call, ItemLike, MessageLike, RewardConfigLike, TurnLike
+from trainer_client.calls import AnswerT, Call, EpisodeLike, ItemLike, MessageLike, RewardConfigLike, TurnLike
 from trainer_client.connection import Connection, resolve_connection
 from trainer_client.errors import LabsError, PayloadTooLarge
 from trainer_client.exchange import RawResponse, answer_of, request_of
@@ -360,12 +360,27 @@ class AsyncLabsClient:
         )
         return answer.episodes
 
-    async def batch_turns(self, items: Sequence[TurnLike]) -> list[PlayedTurn | FailedTurn]:
+    async def start_episodes(
+        self, items: Sequence[EpisodeLike], *, idempotency_key: str | None = None
+    ) -> list[StartedEpisode]:
+        """Start up to 100 episodes `{"collection_slug", "scenario_slug", "config", ...}` that differ, in their order.
+
+        All of them are started, or an error is raised.
+        """
+        return (await self._send(calls.start_episodes(items, idempotency_key))).episodes
+
+    async def batch_turns(
+        self, items: Sequence[TurnLike], *, idempotency_key: str | None = None
+    ) -> list[PlayedTurn | FailedTurn]:
         """One step of any number of episodes, in the order of the items `{"episode_id", "messages", ...}`.
 
-        Sent in requests of at most 100. A turn that failed has a `code` and no reward.
+        Sent in requests of at most 100, each with its number after the idempotency key. A turn that failed has a
+        `code` and no reward.
         """
-        jobs = [partial(self._turns, chunk) for chunk in batch.split(items)]
+        jobs = [
+            partial(self._turns, chunk, idempotency_key and f"{idempotency_key}-{number}")
+            for number, chunk in enumerate(batch.split(items))
+        ]
         return batch.join_turns(await self._wire.each(jobs))
 
     # --- scoring -------------------------------------------------------------------------------
@@ -598,9 +613,9 @@ class AsyncLabsClient:
                 raise
             return [batch.Part(items, error)]
 
-    async def _turns(self, items: Sequence[TurnLike]) -> batch.TurnsPart:
+    async def _turns(self, items: Sequence[TurnLike], key: str | None) -> batch.TurnsPart:
         try:
-            return batch.TurnsPart(items, await self._send(calls.batch_turns(items)))
+            return batch.TurnsPart(items, await self._send(calls.batch_turns(items, key)))
         except LabsError as error:
             if not error.retryable:
                 raise

@@ -44,6 +44,7 @@ class AsyncRawCalls:
         self.list_episodes = _raw(exchange, calls.list_episodes)
         self.delete_episode = _raw(exchange, calls.delete_episode)
         self.batch_episodes = _raw(exchange, calls.batch_episodes)
+        self.start_episodes = _raw(exchange, calls.start_episodes)
         self.batch_turns = _raw(exchange, calls.batch_turns)
         self.evaluate = _raw(exchange, calls.evaluate)
         self.get_evaluation = _raw(exchange, calls.get_evaluation)

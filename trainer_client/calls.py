@@ -56,6 +56,7 @@ RequestT = TypeVar("RequestT", bound=BaseModel)
 MessageLike = Message | Mapping[str, Any]
 ItemLike = BatchItem | Mapping[str, Any]
 TurnLike = TurnItem | Mapping[str, Any]
+EpisodeLike = CreateEpisodeRequest | Mapping[str, Any]
 RewardConfigLike = RewardConfig | Mapping[str, Any]
 
 
@@ -206,6 +207,13 @@ def batch_episodes(
         reward_config=reward_config,
     )
     return post("/batch/episodes", request, BatchEpisodesResponse, idempotency_key)
+
+
+def start_episodes(items: Sequence[EpisodeLike], idempotency_key: str | None = None) -> Call[BatchEpisodesResponse]:
+    """POST /batch/episodes, episodes that differ."""
+    return post(
+        "/batch/episodes", checked(BatchEpisodesRequest, items=list(items)), BatchEpisodesResponse, idempotency_key
+    )
 
 
 def batch_turns(items: Sequence[TurnLike], idempotency_key: str | None = None) -> Call[BatchTurnsResponse]:

@@ -79,7 +79,12 @@ class LabsError(Exception):
             where.append(self.request_id)
         if self.host and self.host not in self.message:
             where.append(self.host)
-        return f"{self.message}{self._reasons()} [{', '.join(where)}]"
+        return f"{self.explanation} [{', '.join(where)}]"
+
+    @property
+    def explanation(self) -> str:
+        """What is wrong, in words: the message, with what is wrong with the request as far as it does not say it."""
+        return f"{self.message}{self._reasons()}"
 
     def _reasons(self) -> str:
         """What is wrong with the request, as far as the message does not say it."""

@@ -14,12 +14,21 @@ import typer
 
 from learner.cli.options import INTERRUPTED, Changes, ConfigFile, DryRun, Url, interrupted
 from learner.presets import demo_file, file_or_preset
-from trainer_client import AsyncLabsClient, LabsError, NotFound, RetryPolicy, Unauthenticated
+from trainer_client import (
+    AsyncLabsClient,
+    LabsError,
+    NotFound,
+    RateLimited,
+    RetryPolicy,
+    Unauthenticated,
+    Unavailable,
+)
 
 if TYPE_CHECKING:
     from learner.config import Config
-    from learner.display import Display
+    from learner.display import Display, Say
     from learner.run import Run
+    from trainer_client.wire.catalog import CatalogResponse
 
 # A server that is not there should be noticed at once; one that is busy deserves patience.
 FIRST_LOOK = RetryPolicy(attempts=2, attempt_timeout_s=5.0, deadline_s=10.0, first_pause_s=0.1)
@@ -81,8 +90,8 @@ def check(
 
     chosen = config.load(file_or_preset(file) if file else demo_file(), change or [])
     address = url or chosen.server.url
-    _look(chosen, address)
     display = Display()
+    _look(chosen, address, display.say)
     try:
         return 0 if dry_run(chosen, address, display.say, display.now) else 1
     finally:
@@ -107,9 +116,9 @@ def train_in(config: Config, folder: Path, url: str | None) -> int:
 
     address = url or config.server.url
     from_file = config.objective().kind != "reward"
-    _look(config, address)
-    started = time.monotonic()
     display = Display(speaks=os.environ.get("RANK", "0") == "0")
+    _look(config, address, display.say)
+    started = time.monotonic()
     run = _opened(config, folder, display)
     display.follow(lambda: run.step, config.run.updates)
     if run.step < config.run.updates:
@@ -168,7 +177,7 @@ def _say_it_will_end() -> None:
     )
 
 
-def _look(config: Config, url: str | None) -> None:
+def _look(config: Config, url: str | None, say: Say) -> None:
     """See that the server is there and has the scenarios, or that the file is there, before anything is built."""
     if config.objective().kind != "reward":
         from learner.conversations import check_file
@@ -179,23 +188,26 @@ def _look(config: Config, url: str | None) -> None:
         from learner.single_turn import read_prompts
 
         read_prompts(Path(config.rollout.prompts))
-    asyncio.run(_look_at_server(config, url))
+    asyncio.run(_look_at_server(config, url, say))
 
 
-async def _look_at_server(config: Config, url: str | None) -> None:
+async def _look_at_server(config: Config, url: str | None, say: Say) -> None:
+    from learner.patience import Patience
     from learner.stages import open_stages, reward_config
 
     server = config.server
     reward_config(server)
+    patience = Patience(server.patience_s, say=say, waits_for=(RateLimited, Unavailable))
     async with AsyncLabsClient(url, retry=FIRST_LOOK) as client:
         address = client.connection.url.removesuffix("/api/v1")
         try:
             if server.scenarios or server.held_out:
-                await open_stages(config, client)
+                await open_stages(config, client, patience)
             else:
-                await client.scenario(server.collection, server.scenario)
+                await patience.ask(lambda _: client.scenario(server.collection, server.scenario))
         except NotFound:
-            raise ServerUnfitError(await _unknown(client, f"{server.collection}/{server.scenario}")) from None
+            wanted = f"{server.collection}/{server.scenario}"
+            raise ServerUnfitError(_unknown(wanted, await patience.ask(lambda _: client.catalog()))) from None
         except Unauthenticated:
             what = "does not know this key" if client.connection.api_key else "needs a key"
             raise ServerUnfitError(
@@ -207,11 +219,11 @@ async def _look_at_server(config: Config, url: str | None) -> None:
             raise
 
 
-async def _unknown(client: AsyncLabsClient, scenario: str) -> str:
+def _unknown(scenario: str, catalog: CatalogResponse) -> str:
     """What to say of a scenario that the server does not have."""
     from learner.config import nearest
 
-    known = [f"{each.slug}/{found.slug}" for each in (await client.catalog()).collections for found in each.scenarios]
+    known = [f"{each.slug}/{found.slug}" for each in catalog.collections for found in each.scenarios]
     return f"the server has no scenario {scenario}; {nearest(scenario, known).removeprefix('unknown; ')}"
 
 

@@ -63,6 +63,14 @@ class StageServer:
         if method in ("GET", "DELETE"):
             return self._episode(parts[1])
         content = json.loads(body)
+        if parts == ["batch", "episodes"]:
+            started = [self._create(item) for item in content["items"]]
+            refused = [each for each in started if each.status_code != 200]
+            answer = {"episodes": [each.json() for each in started], "request_id": "req_1"}
+            return refused[0] if refused else httpx2.Response(200, json=answer)
+        if parts == ["batch", "turns"]:
+            results = [_result(item["episode_id"], self._turn(item["episode_id"], item)) for item in content["items"]]
+            return httpx2.Response(200, json={"results": results, "request_id": "req_1"})
         return self._create(content) if len(parts) == 1 else self._turn(parts[1], content)
 
     def _scenario(self, parts: list[str]) -> httpx2.Response:
@@ -94,7 +102,7 @@ class StageServer:
         if number in self.faults:
             return self.faults[number]
         log = self.logs[name]
-        given, said = content["messages"]
+        given, said = content["messages"][-2:]
         if given["content"] != log[-1]["content"]:
             return refusal(409, "history_mismatch")
         log += [said, {"role": "user", "content": f"yes, that is so {len(log) % 7}"}]
@@ -129,6 +137,14 @@ class StageServer:
             "expires_at": "2026-01-01T00:00:00Z",
         }
         return httpx2.Response(200, json=answer)
+
+
+def _result(name: str, answer: httpx2.Response) -> dict[str, Any]:
+    """The answer of a turn as one of a batch."""
+    found = answer.json()
+    if answer.status_code == 200:
+        return {"episode_id": name, "status": "success", **found}
+    return {"episode_id": name, "status": "error", "message": found["message"], "code": found["data"]["code"]}
 
 
 def refusal(status: int, code: str) -> httpx2.Response:

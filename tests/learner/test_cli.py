@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -227,6 +228,30 @@ def test_check_plays_an_episode_and_compares_log_probabilities(capsys: pytest.Ca
     out = capsys.readouterr().out
     assert "canary" in out
     assert "fine" in out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["episodes", "turns"])
+@pytest.mark.parametrize("command", ["demo", "check"])
+def test_what_the_server_says_of_the_most_frequent_error_is_said(
+    command: str, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Strict(StageServer):
+        def _create(self, content: dict[str, Any]) -> httpx2.Response:
+            return answer if place == "episodes" else super()._create(content)
+
+        def _turn(self, name: str, content: dict[str, Any]) -> httpx2.Response:
+            return answer
+
+    told = "No judge `reward_model` is available on this server; train and activate a model."
+    answer = httpx2.Response(
+        400, json={"message": told, "data": {"request_id": "req_1", "code": "invalid_reward_config"}}
+    )
+    more = ["--out", str(tmp_path / "run")] if command == "demo" else []
+    with listening(Strict()) as url:
+        assert main([command, "--url", url, *more, *CHANGES]) != 0
+    said = capsys.readouterr()
+    assert f"invalid_reward_config ({told.removesuffix('.')})" in said.out + said.err
 
 
 @pytest.mark.parametrize("command", [["demo"], ["check"]])

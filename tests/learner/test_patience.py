@@ -10,9 +10,11 @@ import httpx2
 import pytest
 
 from learner import loop, patience
+from learner.cli import main
 from learner.patience import Patience
 from learner.run import open_run
-from tests.learner.stage import StageServer, client_of, refusal
+from tests.learner.quick import settings
+from tests.learner.stage import StageServer, client_of, listening, refusal
 from tests.learner.test_loop import config, digest, records, run
 from trainer_client import BudgetExhausted, LabsError, RateLimited, Unavailable
 
@@ -110,6 +112,30 @@ def test_a_run_behind_a_rate_limit_is_the_run_without_one(tmp_path: Path) -> Non
     assert sum(record["episodes/errored"] for record in records(tmp_path / "limited", "train")) == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "status", "code"), [("demo", 429, "rate_limited"), ("check", 503, "overloaded")])
+def test_the_start_waits_for_a_busy_server_too(
+    command: str, status: int, code: str, tmp_path: Path, pauses: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Busy(StageServer):
+        refused = 6
+
+        def __call__(self, request: httpx2.Request) -> httpx2.Response:
+            if self.refused:
+                self.refused -= 1
+                return refusal(status, code)
+            return super().__call__(request)
+
+    server = Busy(turns=2)
+    # A mixture asks for the catalog, one scenario for its card.
+    places = settings("run.updates=1", *(["server.scenarios=['c/s']"] if command == "check" else []))
+    more = ["--out", str(tmp_path / "run")] if command == "demo" else []
+    with listening(server) as url:
+        assert main([command, "--url", url, *more, *places]) == 0
+    assert server.refused == 0
+    assert f"({code}); waiting up to 10 min" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("staleness", [0, 1])
 def test_what_was_learned_before_an_outage_is_saved(staleness: int, tmp_path: Path) -> None:
     """It ends in the third update, between two checkpoints; the same command then makes the run that it would be."""
@@ -121,7 +147,7 @@ def test_what_was_learned_before_an_outage_is_saved(staleness: int, tmp_path: Pa
     server = StageServer(turns=2)
     evaluated, each = 8, 12
     server.faults = {number: refusal(502, "judge_failed") for number in range(evaluated + 2 * each + 1, 1000)}
-    with pytest.raises(loop.NoEpisodesError, match=r"judge_failed\. The same command continues from update 2$"):
+    with pytest.raises(loop.NoEpisodesError, match=r"judge_failed \(No\)\. The same command continues from update 2$"):
         run(config(tmp_path, 4, **sections), tmp_path / "run", server)
     assert open_run(config(tmp_path, 4, **sections), tmp_path / "run", lambda line: None).step == 2
     finished = run(config(tmp_path, 4, **sections), tmp_path / "run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from learner.generate.hf import HfGenerator
 from learner.rollout import Rollouts, Stage
@@ -35,3 +36,29 @@ async def test_the_reward_of_a_trajectory_is_that_of_the_text_its_tokens_say(tmp
             assert tuple(episode.rewards) == trajectory.turn_rewards
             evaluated = await client.evaluate(stage.collection, stage.scenario, episode.messages)
             assert evaluated.reward == trajectory.reward
+
+
+@pytest.mark.parametrize("lost", ["answer", "request"])
+async def test_turns_one_by_one_and_together_are_the_same_to_the_last_bit(lost: str, tmp_path: Path) -> None:
+    """Whether the turns of a refused request were played (only its answer is lost) or not."""
+    words = tokenizer()
+    app = create_app(Settings(data=tmp_path), ports=Ports(library=load_library(COLLECTIONS), own_process=False))
+    stage = Stage("bike-shop", "flat-tyre", max_turns=3)
+
+    class Losing(httpx2.ASGITransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            if not request.url.path.endswith("/batch/turns"):
+                return await super().handle_async_request(request)
+            if lost == "answer":
+                await (await super().handle_async_request(request)).aread()
+            return httpx2.Response(413, json={"message": "No.", "data": {"request_id": "req_1", "code": "too_large"}})
+
+    async def played(transport: httpx2.AsyncBaseTransport) -> list[object]:
+        async with AsyncLabsClient("http://localhost", "", transport=transport) as client:
+            generator = HfGenerator(policy(words, spread=3.0), max_tokens=6)
+            collected = await Rollouts(client, generator, Renderer(words), stage).collect([1, 2], 2, (0,))
+        assert collected.errored == 0
+        return [(each.segments, each.turn_rewards, each.scores) for each in collected.trajectories]
+
+    async with app.router.lifespan_context(app):
+        assert await played(httpx2.ASGITransport(app=app)) == await played(Losing(app=app))

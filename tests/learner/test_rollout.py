@@ -91,6 +91,58 @@ def test_an_errored_episode_leaves_its_group_and_is_counted() -> None:
     assert (group.errored, group.error_codes, collected.errored) == (1, ("judge_failed",), 1)
 
 
+class Counting(StageServer):
+    """Keeps the paths of the requests; `refuse` are answers of paths that are not served."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paths: list[str] = []
+        self.refuse: dict[str, httpx2.Response] = {}
+
+    def answer(self, method: str, path: str, body: bytes) -> httpx2.Response:
+        self.paths.append(path.removeprefix("/api/v1/"))
+        return self.refuse.get(self.paths[-1]) or super().answer(method, path, body)
+
+
+def test_a_step_of_a_wave_is_one_request() -> None:
+    server = Counting()
+    collected = collect(server, [3, 4, 5], 4, waves=2)
+    assert len(collected.trajectories) == 12
+    assert sorted(server.paths) == ["batch/episodes"] * 2 + ["batch/turns"] * 6
+
+
+def test_more_episodes_than_a_request_takes_are_several_requests() -> None:
+    server = Counting()
+    assert len(collect(server, [3], 101, waves=1).trajectories) == 101
+    # The one that is left goes alone.
+    assert sorted(set(server.paths)) == ["batch/episodes", "batch/turns", "episodes", "episodes/ep_101/turns"]
+
+
+def test_a_turn_that_fails_in_a_request_of_many_is_asked_for_again_alone() -> None:
+    class Once(Counting):
+        def _turn(self, name: str, content: dict[str, Any]) -> httpx2.Response:
+            is_first = name == "ep_2" and len(self.rewards[name]) == 1 and self.paths[-1] == "batch/turns"
+            return refusal(502, "judge_failed") if is_first else super()._turn(name, content)
+
+    server = Once()
+    whole, once = collect(StageServer(), [3], 4, waves=1), collect(server, [3], 4, waves=1)
+    assert server.paths.count("episodes/ep_2/turns") == 1
+    assert once.errored == 0
+    assert [each.segments for each in once.trajectories] == [each.segments for each in whole.trajectories]
+    # The whole conversation, so that a turn that was played after all is not played twice.
+    assert [len(content["messages"]) for content in server.received if len(content["messages"]) > 2] == [4]
+
+
+@pytest.mark.parametrize("refused", ["batch/episodes", "batch/turns"])
+def test_a_request_of_many_that_is_refused_is_sent_one_by_one(refused: str) -> None:
+    server = Counting()
+    server.refuse = {refused: refusal(413, "payload_too_large")}
+    whole, single = collect(StageServer(), [3, 4], 2), collect(server, [3, 4], 2)
+    assert refused in server.paths
+    assert [each.segments for each in single.trajectories] == [each.segments for each in whole.trajectories]
+    assert [each.rewards for each in single.groups] == [each.rewards for each in whole.groups]
+
+
 def test_an_episode_the_server_ended_with_an_error_is_errored() -> None:
     server = StageServer()
     server.reason = "error"
@@ -122,7 +174,9 @@ def test_an_episode_that_cannot_begin_is_errored() -> None:
         def answer(self, method: str, path: str, body: bytes) -> httpx2.Response:
             return refusal(404, "scenario_not_found")
 
-    assert collect(Closed(), [3], 2).error_codes == ["scenario_not_found"] * 2
+    collected = collect(Closed(), [3], 2)
+    assert collected.error_codes == ["scenario_not_found"] * 2
+    assert collected.error_messages == {"scenario_not_found": "No."}
 
 
 @pytest.mark.parametrize("waves", [1, 2, 3])

@@ -50,7 +50,9 @@ class Doors:
         self.bodies.append(body)
         assert request.headers["idempotency-key"]
         if request.url.path == "/api/v1/batch/episodes":
-            return httpx2.Response(200, json={"episodes": self.started(body["count"]), "request_id": "req_1"})
+            return httpx2.Response(
+                200, json={"episodes": self.started(body.get("count") or len(body["items"])), "request_id": "req_1"}
+            )
         assert request.url.path == "/api/v1/batch/turns"
         if self.refuse & {item["episode_id"] for item in body["items"]}:
             return httpx2.Response(503, json=envelope("overloaded", "Later."))
@@ -77,6 +79,9 @@ class Doors:
         return {**turn_answer(), "episode_id": name, "status": "success", "scoring_version": "sv_1"}
 
 
+EPISODE = {"collection_slug": "c", "scenario_slug": "s"}
+
+
 def steps(count: int) -> list[dict[str, Any]]:
     said = [{"role": "assistant", "content": "hello"}]
     return [{"episode_id": f"ep_{number}", "messages": said} for number in range(count)]
@@ -91,6 +96,28 @@ def test_a_group_is_one_request(call: Any) -> None:
     assert doors.bodies == [expected]
     with pytest.raises(BadRequest, match="count"):
         call(doors, "batch_episodes", "c", "s", 0)
+
+
+def test_episodes_that_differ_are_one_request(call: Any) -> None:
+    doors = Doors()
+    items = [{"collection_slug": "c", "scenario_slug": "s", "config": {"seed": seed}} for seed in (3, 4)]
+    assert [each.episode_id for each in call(doors, "start_episodes", items)] == ["ep_0", "ep_1"]
+    assert doors.bodies == [{"items": [{**item, "score_turns": True} for item in items], "score_turns": True}]
+    with pytest.raises(BadRequest, match="items"):
+        call(doors, "start_episodes", [])
+
+
+def test_each_request_of_many_turns_has_its_own_key_and_keeps_it(call: Any) -> None:
+    keys: list[str] = []
+    doors = Doors()
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        keys.append(request.headers["idempotency-key"])
+        return doors(request)
+
+    for _ in range(2):
+        call(handler, "batch_turns", steps(101), idempotency_key="mine")
+    assert sorted(keys) == ["mine-0", "mine-0", "mine-1", "mine-1"]
 
 
 def test_a_step_of_many_episodes_is_in_order_and_a_failure_is_one_items(call: Any) -> None:
@@ -119,7 +146,11 @@ def test_more_than_a_hundred_turns_are_several_requests_and_one_that_fails_costs
 
 def test_a_refusal_of_the_whole_is_raised(call: Any) -> None:
     refusal = httpx2.Response(404, json=envelope("scenario_not_found"))
-    for name, args in [("batch_episodes", ("c", "no", 2)), ("batch_turns", (steps(2),))]:
+    for name, args in [
+        ("batch_episodes", ("c", "no", 2)),
+        ("batch_turns", (steps(2),)),
+        ("start_episodes", ([EPISODE],)),
+    ]:
         with pytest.raises(NotFound):
             call(lambda request: refusal, name, *args)
 

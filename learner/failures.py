@@ -1,0 +1,55 @@
+"""Why an episode has no reward: a code to count by, and what the server or the learner said of it.
+
+Codes are the server's, or the learner's own where an episode fails before it asks the server.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from trainer_client import LabsError
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The end of an episode without a reward."""
+
+    code: str
+    message: str = ""
+
+    @classmethod
+    def of(cls, error: LabsError) -> Failure:
+        """What the client raised."""
+        return cls(error.code, error.explanation)
+
+
+TURN_TOO_LONG = Failure(
+    "turn_too_long", "the server does not accept turns as long as the policy's: lower model.max_tokens"
+)
+CONTEXT_FULL = Failure(
+    "context_full",
+    "a prompt and a turn of model.max_tokens do not fit into the model's context: lower model.max_tokens, or set"
+    " server.system to 'none'",
+)
+EPISODE_ERROR = Failure("episode_error", "the server ended the episode with an error")
+
+
+def messages_of(failures: Iterable[Failure]) -> dict[str, str]:
+    """The first message of each code."""
+    found: dict[str, str] = {}
+    for failure in failures:
+        if failure.message:
+            found.setdefault(failure.code, failure.message)
+    return found
+
+
+def told(code: str, messages: Mapping[str, str]) -> str:
+    """A code with its message, where it has one."""
+    return f"{code} ({messages[code].rstrip('.')})" if code in messages else code
+
+
+def most_frequent(codes: Sequence[str], messages: Mapping[str, str]) -> str:
+    """The code that most episodes ended with, and its message."""
+    return told(Counter(codes).most_common(1)[0][0], messages)
