@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,8 @@ from trainer_client import AsyncLabsClient
 from trainer_client.wire import EpisodeResponse
 
 _TRAINING, _EVALUATION = 0, 1
+_REFILL = 2**32 + 15
+"""From the seed of a group to that of the group that replaces it; not even, so a file has another prompt there."""
 
 
 class NoEpisodesError(RuntimeError):
@@ -199,6 +202,8 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | 
     if gap is not None:
         values["generator/gap"] = gap
     run.step = step
+    if values.get("update/skipped"):  # what was no number is the reason, and is not in the file
+        values = {name: value for name, value in values.items() if math.isfinite(value)}
     run.metrics.write("train", step, values)
     learned = [
         f"  {title} {values[name]:{form}}"
@@ -236,21 +241,25 @@ async def _groups(run: Run, rollouts: Collector, stages: Stages, now: Now, step:
     """The groups of an update; with dynamic sampling, those that say nothing replaced as often as is allowed."""
     settings = run.config.rollout
     attempts = 1 + (settings.max_refills if run.objective.resample else 0)
+    first = run.config.run.seed * 1_000_003 + step * settings.groups
+    # Without a gap from update to update, so that all scenarios get a turn.
+    missing = list(range(first, first + settings.groups))
     played: list[Collected] = []
     for attempt in range(attempts):
-        first = run.config.run.seed * 1_000_003 + (step * attempts + attempt) * settings.groups
-        missing = settings.groups - sum(map(run.updater.credit.is_informative, _groups_of(played)))
         if not missing:
             break
-        wanted = range(first, first + missing)
+        # A group is replaced in its scenario, by another seed.
+        seeds = [(number + attempt * _REFILL) % FIRST_HELD_OUT_SEED for number in missing]
         found = await rollouts.collect(
-            [number % FIRST_HELD_OUT_SEED for number in wanted],
+            seeds,
             settings.group_size,
             (run.config.run.seed, _TRAINING, step, *([attempt] if attempt else [])),
             lambda done: now(f"update {step:>4}  {done}"),
-            [stages.of(number) for number in wanted],
+            [stages.of(number) for number in missing],
         )
         played.append(found)
+        kept = {group.seed for group in found.groups if run.updater.credit.is_informative(group)}
+        missing = [number for number, seed in zip(missing, seeds, strict=True) if seed not in kept]
     return Collected(
         _groups_of(played), sum(each.seconds for each in played), sum(each.generating_s for each in played)
     ), len(played) - 1

@@ -29,7 +29,10 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "seconds/update": ("seconds", "time for forward pass, backward pass and optimiser step"),
     "update/loss": ("", "loss of the whole step"),
     "update/clip_share": ("share of tokens", "tokens whose gradient the gate stops"),
-    "update/approx_kl": ("nats per token", "KL to the policy that sampled, k3 estimate"),
+    "update/approx_kl": (
+        "nats per token",
+        "KL(policy || policy before the update), k3 over tokens of the latter; 0 if a batch is one step",
+    ),
     "update/max_ratio": ("", "largest ratio, per token or per sequence as the objective has it"),
     "update/kl_reference": ("nats per token", "KL to the initial weights, k3 estimate"),
     "update/entropy": ("nats per token", "entropy of the sampling distribution"),

@@ -12,6 +12,7 @@ import torch
 from learner.config import Config, ConfigError
 from learner.lora import LoraSettings, loaded_adapters, with_adapters
 from learner.sections import LoraSection
+from learner.tokens import special_tokens
 
 _HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 ADAPTER_FILE = "adapter_config.json"
@@ -103,6 +104,16 @@ def lora_settings(section: LoraSection) -> LoraSettings:
 def merged(model: Any) -> Any:
     """A plain model: adapters, if there are any, are added to the weights they are on."""
     return model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
+
+
+def never_sampled(model: Any, tokenizer: Any) -> list[int]:
+    """Ids of the head that a policy must not say: control tokens, and rows that no token has.
+
+    A tokenizer may have tokens that the head has no row for, such as a place for images.
+    """
+    rows = model.get_output_embeddings().weight.shape[0]
+    control = {number for number in special_tokens(tokenizer).values() if number < rows}
+    return sorted(control.union(ids_without_token(model, tokenizer)))
 
 
 def ids_without_token(model: Any, tokenizer: Any) -> list[int]:

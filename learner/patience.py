@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from learner.display import Say, silent
-from trainer_client import ConnectionFailed, LabsError, RateLimited, Unavailable
+from trainer_client import ConnectionFailed, DeadlineExceeded, LabsError, RateLimited, Unavailable
 
 T = TypeVar("T")
 SAY_EVERY_S = 15.0
-WAITED_FOR: tuple[type[LabsError], ...] = (ConnectionFailed, Unavailable, RateLimited)
+WAITED_FOR: tuple[type[LabsError], ...] = (ConnectionFailed, DeadlineExceeded, Unavailable, RateLimited)
 """The errors after which a call is asked again."""
 
 
@@ -44,7 +44,8 @@ class Patience:
                 return await call(key)
             except self.waits_for as error:
                 waited, told = time.monotonic() - since, error.retry_after_s or 0.0
-                if waited + max(told, self.pause_s) >= self.seconds:
+                hopeless = not (error.retryable or told)  # a budget that no day has room for
+                if hopeless or waited + max(told, self.pause_s) >= self.seconds:
                     self._give_up(told)
                     raise
                 self._tell(error, waited)

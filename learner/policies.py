@@ -13,9 +13,9 @@ from learner.config import Config
 from learner.display import Now, Say
 from learner.lora import BasePolicy
 from learner.model import Policy
-from learner.models import ids_without_token, load, stops_of
+from learner.models import load, never_sampled, stops_of
 from learner.tiny import build_model, build_tokenizer
-from learner.tokens import Renderer, special_tokens
+from learner.tokens import Renderer
 from learner.warmup import load_script, warm_up
 
 
@@ -43,11 +43,10 @@ def warmed_up(config: Config, say: Say, now: Now) -> tuple[Any, Any]:
 def policy_of(config: Config, model: Any, tokenizer: Any, renderer: Renderer) -> Policy:
     """The distribution that a model acts by in a run."""
     model.eval()  # no dropout: sampler and learner must see one distribution
-    banned = [*special_tokens(tokenizer).values(), *ids_without_token(model, tokenizer)]
     return Policy(
         model,
         end_id=renderer.end_id,
-        banned=banned,
+        banned=never_sampled(model, tokenizer),
         temperature=config.model.temperature,
         autocast=torch.bfloat16 if config.model.precision == "bfloat16" else None,
     )

@@ -15,9 +15,9 @@ from learner import checkpoint
 from learner.checkpoint import Checkpoint
 from learner.metrics import best_evaluation
 from learner.model import Policy
-from learner.models import ids_without_token, load_checkpoint, load_given, stops_of
+from learner.models import load_checkpoint, load_given, never_sampled, stops_of
 from learner.stages import style_of
-from learner.tokens import Renderer, special_tokens
+from learner.tokens import Renderer
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Stored:
     @functools.cached_property
     def banned(self) -> list[int]:
         """Ids that are never sampled."""
-        return [*special_tokens(self.tokenizer).values(), *ids_without_token(self.model, self.tokenizer)]
+        return never_sampled(self.model, self.tokenizer)
 
     def policy(self, temperature: float = 1.0) -> Policy:
         """The distribution it acts by."""

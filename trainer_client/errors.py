@@ -216,6 +216,9 @@ _BY_CODE: dict[tuple[int, str], type[LabsError]] = {
     (400, "episode_complete"): EpisodeComplete,
     (429, "budget_exhausted"): BudgetExhausted,
     (429, "budget_too_small"): BudgetExhausted,
+    # What a gateway says in place of a server that is away: it has no envelope of the contract.
+    (502, "http_502"): Unavailable,
+    (504, "http_504"): Unavailable,
     (409, "history_mismatch"): HistoryMismatch,
     (409, "turn_in_progress"): TurnInProgress,
     (409, "idempotency_mismatch"): IdempotencyMismatch,

@@ -21,6 +21,7 @@ from learner.model import Policy, rows_of
 from learner.objectives import LossInputs, policy_loss, ratio_metrics
 from learner.patience import Patience
 from learner.rollout import Collected, Rollouts, Stage
+from learner.tiny import build_model
 from learner.tokens import Renderer, TemplateError
 from learner.types import Group
 from learner.update import Updater, UpdateSettings
@@ -412,3 +413,18 @@ def test_a_flipped_byte_in_a_checkpoint_is_named(tmp_path: Path) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), "more": 1}))
     with pytest.raises(checkpoint.DamagedError, match=r"step-000002 is damaged: model/config\.json"):
         checkpoint.newest(tmp_path)
+
+
+def test_a_control_token_without_a_row_in_the_head_is_no_obstacle() -> None:
+    """Gemma 3 has such a token for images, and a text model has no row for it."""
+    from learner.models import never_sampled
+
+    words = tokenizer()
+    made = build_model(words, layers=1, width=32, heads=4, context=64, seed=0)
+    rows = made.get_output_embeddings().weight.shape[0]
+    words.add_special_tokens({"additional_special_tokens": ["<image_soft_token>"]})
+    assert words.convert_tokens_to_ids("<image_soft_token>") >= rows
+    banned = never_sampled(made, words)
+    assert max(banned) < rows
+    assert set(WORDS.all_special_ids) <= set(banned)
+    Policy(made, end_id=words.eos_token_id, banned=banned).distribution(torch.zeros(1, rows))

@@ -16,7 +16,8 @@ from learner.run import open_run
 from tests.learner.quick import settings
 from tests.learner.stage import StageServer, client_of, listening, refusal
 from tests.learner.test_loop import config, digest, records, run
-from trainer_client import BudgetExhausted, LabsError, RateLimited, Unavailable
+from trainer_client import BudgetExhausted, DeadlineExceeded, LabsError, RateLimited, Unavailable
+from trainer_client.errors import error_from_answer
 
 
 class Busy(Exception):
@@ -80,6 +81,19 @@ def test_what_takes_longer_than_patience_is_not_waited_for_and_that_is_said_once
     assert pauses == []
     assert len(told) == 1
     assert "the server asks to wait 30000 s, longer than server.patience_s (600 s) allows" in told[0]
+
+
+def test_a_gateway_and_a_server_that_hangs_are_waited_for(pauses: list[float]) -> None:
+    away = [error_from_answer(status, {}, b"<html>Bad Gateway</html>") for status in (502, 504)]
+    late = DeadlineExceeded("Not in time.", code="timeout")
+    assert len(asked(Patience(600.0), *away, late)) == 4
+    assert len(pauses) == 3
+
+
+def test_a_budget_that_no_day_has_room_for_is_not_waited_for(pauses: list[float]) -> None:
+    with pytest.raises(BudgetExhausted):
+        asked(Patience(600.0), BudgetExhausted("Too small.", code="budget_too_small", status=429))
+    assert pauses == []
 
 
 def test_another_error_is_no_reason_to_wait(pauses: list[float]) -> None:

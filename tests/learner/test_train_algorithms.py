@@ -16,8 +16,10 @@ from learner.config import ConfigError, read
 from learner.credit import Credit
 from learner.critic import Critic
 from learner.model import rows_of
+from learner.rollout import Collected, Stage
 from learner.run import open_run
-from learner.types import Group
+from learner.stages import Stages
+from learner.types import Group, Segment, Trajectory
 from learner.update import NonFiniteError, Updater, UpdateSettings
 from tests.learner.small import policy, tokenizer, trajectory
 from tests.learner.stage import StageServer, client_of
@@ -182,6 +184,59 @@ def test_a_run_with_a_critic_resumes_with_it(name: str, tmp_path: Path) -> None:
     assert digest(run(settings[2], tmp_path / "parts")) == digest(whole)
     warming = [record.get("critic/warming_up") for record in records(tmp_path / "parts", "train")]
     assert warming == [1.0, None, None]
+
+
+async def test_with_dynamic_sampling_all_scenarios_get_a_turn_and_a_group_is_replaced_in_its_own(
+    tmp_path: Path,
+) -> None:
+    settings = config(tmp_path, 1, algorithm={"name": "dapo"}, rollout={"groups": 2, "group_size": 2})
+    opened = open_run(settings, tmp_path / "run", lambda line: None)
+    names = [Stage("c", f"s{number}") for number in range(7)]
+    asked: list[list[tuple[int, str]]] = []
+
+    class Played:
+        async def collect(self, seeds: Any, size: int, noise: Any, now: Any, stages: Any, **_: Any) -> Collected:
+            asked.append([(seed, stage.scenario) for seed, stage in zip(seeds, stages, strict=True)])
+            rewards = [[0.5, 0.5] if len(asked[-1]) == 2 and place else [0.0, 1.0] for place in range(len(seeds))]
+            groups = [
+                Group(seed, tuple(Trajectory((Segment((1,)), Segment((2,), (-1.0,))), (one,), seed) for one in each))
+                for seed, each in zip(seeds, rewards, strict=True)
+            ]
+            return Collected(tuple(groups), seconds=0.0, generating_s=0.0)
+
+    for step in range(1, 8):
+        found, refills = await loop._groups(opened, Played(), Stages(tuple(names), tuple(names)), lambda _: None, step)
+        assert (len(found.groups), refills) == (3, 1)
+    whole, again = asked[::2], asked[1::2]
+    assert {scenario for each in whole for _, scenario in each} == {stage.scenario for stage in names}
+    assert [each[0][1] for each in again] == [each[1][1] for each in whole]
+    assert len({seed for each in asked for seed, _ in each}) == 21
+
+
+def test_a_run_goes_on_after_a_step_whose_loss_was_no_number(tmp_path: Path) -> None:
+    settings = config(tmp_path, 2, optim={"non_finite": "skip"})
+    opened = open_run(settings, tmp_path / "run", lambda line: None)
+    score = opened.policy.score_rows
+    spoiled: list[int] = []
+
+    def once(rows: Any) -> Any:
+        logp, entropy = score(rows)
+        if torch.is_grad_enabled() and not spoiled:
+            spoiled.append(1)
+            return logp * float("nan"), entropy
+        return logp, entropy
+
+    opened.policy.score_rows = once  # type: ignore[method-assign]
+    told: list[str] = []
+
+    async def go() -> None:
+        async with client_of(StageServer(turns=2)) as client:
+            await loop.train(opened, client, told.append)
+
+    asyncio.run(go())
+    first, second = records(tmp_path / "run", "train")
+    assert (first["update/skipped"], "update/loss" in first, "update/loss" in second) == (1.0, False, True)
+    assert any("skipped: the gradient was not a number" in line for line in told)
 
 
 @pytest.mark.slow
