@@ -9,6 +9,7 @@ credentials of machines, stay refused.
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 
 import httpx2
@@ -19,7 +20,15 @@ MAX_URL_CHARACTERS = 2048
 LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=0)
 """Of pools for `Target.pinned`: no connection is used again. A pool tells connections apart by their address, so one
 whose certificate was checked for a name could serve another name at the same address."""
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+MAX_HOST_CHARACTERS = 253
+_LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
+"""Of a name, as RFC 1035 has it; underscores are in use all the same."""
+_SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20", "fec0::/10")))
+"""Networks for protocols, relays, examples and sites (RFC 6890, 7526, 9637, 3879), which `is_global` has as public."""
+_ENDING_IN_IPV4 = tuple(
+    map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
+)
+"""IPv4 addresses as IPv6 ones: compatible, mapped, translated (RFC 4291, 2765), and through NAT64 (RFC 6052, 8215)."""
 
 
 class RefusedAddress(Exception):  # noqa: N818 (it is an outcome, no accident)
@@ -69,11 +78,26 @@ def checked_url(text: str, *, private: bool) -> httpx2.URL:
         raise RefusedAddress("Is not a URL.") from None
     if len(text) > MAX_URL_CHARACTERS or not url.host or url.userinfo or url.fragment:
         raise RefusedAddress("Must be an absolute URL without a user, a password and a fragment.")
+    if not _may_exist(url.raw_host.decode("ascii")):
+        raise RefusedAddress("Must have a valid host name or address.")
+    if url.port is not None and not 1 <= url.port <= 65_535:
+        raise RefusedAddress("Must have a port from 1 to 65,535.")
     if url.scheme not in ("https", "http"):
         raise RefusedAddress("Must be an https URL.")
     if url.scheme == "http" and not private:
         raise InnerAddress("Must be an https URL.")
     return url
+
+
+def _may_exist(host: str) -> bool:
+    labels = host.removesuffix(".").split(".")
+    if len(host) <= MAX_HOST_CHARACTERS and all(map(_LABEL.fullmatch, labels)):
+        return True
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError:
+        return False
+    return True
 
 
 async def resolve(text: str, *, private: bool, names: Names) -> Target:
@@ -102,13 +126,17 @@ def is_allowed(address: Address, *, private: bool) -> bool:
         return False
     if address.is_link_local or address.is_multicast or address.is_unspecified:
         return False
-    return private or inner is not None or (address.is_global and not address.is_reserved)
+    return private or inner is not None or _is_public(address)
+
+
+def _is_public(address: Address) -> bool:
+    return address.is_global and not address.is_reserved and not any(address in network for network in _SPECIAL)
 
 
 def _embedded(address: Address) -> Address | None:
     if isinstance(address, ipaddress.IPv4Address):
         return None
-    if address in _NAT64:
+    if any(address in network for network in _ENDING_IN_IPV4):
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     teredo = address.teredo
-    return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
+    return address.sixtofour or (teredo[1] if teredo else None)

@@ -8,11 +8,27 @@ from typing import Any
 
 import pytest
 
-from reward_server.webhooks.addresses import RefusedAddress, Unresolved, is_allowed, resolve
+from reward_server.webhooks.addresses import RefusedAddress, Unresolved, checked_url, is_allowed, resolve
 from reward_server.webhooks.names import Names
 
 PUBLIC = ["8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
-INNER = ["127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "100.64.0.1", "::1", "fd00::1", "::ffff:10.0.0.1"]
+INNER = [
+    "127.0.0.1",
+    "10.1.2.3",
+    "192.168.0.1",
+    "172.16.0.1",
+    "100.64.0.1",
+    "::1",
+    "fd00::1",
+    "::ffff:10.0.0.1",
+    "fec0::1",
+    "192.0.0.8",
+    "192.88.99.1",
+    "3fff::1",
+    "::ffff:0:10.0.0.1",
+    "64:ff9b:1::a00:1",
+    "2002:c000:8::1",
+]
 NEVER = [
     "169.254.169.254",
     "fe80::1",
@@ -22,6 +38,9 @@ NEVER = [
     "::ffff:169.254.169.254",
     "64:ff9b::a9fe:a9fe",
     "2002:a9fe:a9fe::1",
+    "::169.254.169.254",
+    "::ffff:0:169.254.169.254",
+    "64:ff9b:1::a9fe:a9fe",
 ]
 
 
@@ -52,6 +71,36 @@ def test_only_public_addresses_unless_the_operator_allows_his_own(address: str) 
 async def test_urls_that_nothing_is_sent_to(url: str) -> None:
     with pytest.raises(RefusedAddress):
         await resolve(url, private=False, names=Names())
+
+
+HOST, PORT = "Must have a valid host name or address.", "Must have a port from 1 to 65,535."
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("https://ex ample.com/", HOST),
+        ("https://.../", HOST),
+        ("https://lab..example/", HOST),
+        ("https://*.example/", HOST),
+        ("https://" + "a" * 64 + ".example/", HOST),
+        ("https://" + "a." * 127 + "example/", HOST),
+        ("https://lab.example:0/", PORT),
+        ("https://lab.example:99999/", PORT),
+    ],
+)
+def test_a_host_that_cannot_exist_is_refused_before_it_is_looked_up(url: str, told: str) -> None:
+    with pytest.raises(RefusedAddress) as refused:
+        checked_url(url, private=True)
+    assert str(refused.value) == told
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["lab.example", "lab.example.", "localhost", "my_lab.example", "bücher.example", "8.8.8.8", "[2606:4700::1]"],
+)
+def test_a_host_that_may_exist_is_taken(host: str) -> None:
+    assert checked_url(f"https://{host}:65535/hook", private=False).port == 65535
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
