@@ -122,7 +122,7 @@ def as_segments(
             given = [*given, *(here.prompt(heard, said) if fresh else here.suffix(heard[-1], ended=True))]
             continue
         said.append(here.with_calls(message["content"], message.get("tool_calls") or ()))
-        ids = (*tokenizer.encode(said[-1], add_special_tokens=False), here.end_id)
+        ids = (*tokenizer.encode(said[-1], add_special_tokens=False, verbose=False), here.end_id)
         control = here.control_in(ids)
         if control is not None and place + skipped >= learned_from:
             if control == getattr(tokenizer, "unk_token", None):

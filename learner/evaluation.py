@@ -40,6 +40,10 @@ AS_SCENARIO = 0
 DEFAULT_SCENARIO = "clinical-intake/tired-and-dizzy"
 
 
+class EndpointError(RuntimeError):
+    """The endpoint of a policy does not answer."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """What is to be played; what is None is as a run was trained, and of any other policy as said here."""
@@ -132,18 +136,25 @@ def setting_of(asked: Asked, stored: Stored | None) -> Setting:
     )
 
 
-def _told(stored: Stored, chosen: Setting) -> list[str]:
-    """Which policy was played and how; of a run also whether that is how it was trained."""
+def _told(stored: Stored, chosen: Setting, *, from_file: bool) -> list[str]:
+    """Which policy was played and how; of a run that was trained on episodes also whether that is how."""
     lines = [f"{stored.name}: {chosen.text()}"]
     if stored.played is None:
         return lines
     lines[0] = f"{stored.name}, update {stored.played.step}: {chosen.text()}"
+    if from_file:
+        return lines
     own = setting_of(Asked(), stored)
     differs = own != chosen
     lines.append(f"not as the run was trained: {own.text()}" if differs else "as the run was trained")
     if stored.played.single_turn:
         lines.append("the run was trained on single replies; whole episodes are played here")
     return lines
+
+
+def _learned_from_file(run: Path) -> bool:
+    resolved = json.loads((run / "config.json").read_text())["resolved"]
+    return bool(resolved["algorithm"]["objective"]["kind"] != "reward")
 
 
 def measure_stored(path: str, which: str, asked: Asked) -> Measured:
@@ -165,7 +176,7 @@ def measure_stored(path: str, which: str, asked: Asked) -> Measured:
         return _measured(
             [(each.reward, each.scores) for each in found.trajectories],
             [told(code, found.error_messages) for code in found.error_codes],
-            _told(stored, chosen),
+            _told(stored, chosen, from_file=stored.played is not None and _learned_from_file(Path(path))),
         )
 
     return asyncio.run(go())
@@ -188,7 +199,10 @@ def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
             async def agent(messages: list[ChatMessage]) -> Message:
                 said = [_as_text(message) for message in messages]
                 body = {"model": model, "messages": said, "temperature": chosen.temperature, **limit}
-                answer = await endpoint.post(f"{base}/v1/chat/completions", json=body)
+                try:
+                    answer = await endpoint.post(f"{base}/v1/chat/completions", json=body)
+                except httpx2.TransportError as error:
+                    raise EndpointError(f"no answer from {base}: {str(error) or type(error).__name__}") from error
                 return message_of(_content(answer))
 
             stages = await resolve_stages(client, chosen.scenarios, chosen.max_turns, chosen.system)

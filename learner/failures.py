@@ -28,12 +28,19 @@ class Failure:
 TURN_TOO_LONG = Failure(
     "turn_too_long", "the server does not accept turns as long as the policy's: lower model.max_tokens"
 )
-CONTEXT_FULL = Failure(
-    "context_full",
-    "a prompt and a turn of model.max_tokens do not fit into the model's context: lower model.max_tokens, or set"
-    " server.system to 'none'",
-)
 EPISODE_ERROR = Failure("episode_error", "the server ended the episode with an error")
+
+
+def context_full(prompt: int, context: int, max_tokens: int, *, has_system: bool) -> Failure:
+    """A prompt of so many tokens and a turn have no room in the model; only what would help is advised."""
+    ways = [f"lower model.max_tokens to at most {context - prompt}"] if prompt < context else []
+    ways += ["set server.system to 'none'"] if has_system else []
+    advice = " or ".join(ways) or "use a model with a longer context, or a scenario with a shorter prompt"
+    return Failure(
+        "context_full",
+        f"a prompt of {prompt} tokens and a turn of model.max_tokens = {max_tokens} do not fit into the model's context"
+        f" of {context} tokens: {advice}",
+    )
 
 
 def messages_of(failures: Iterable[Failure]) -> dict[str, str]:

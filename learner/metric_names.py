@@ -62,7 +62,10 @@ METRICS: Mapping[str, tuple[str, str]] = {
         "nats per token",
         "negative log-likelihood of the policy's turns under the initial weights",
     ),
-    "preference/accuracy": ("share of pairs", "pairs whose chosen side gained more than the rejected one"),
+    "preference/accuracy": (
+        "share of pairs",
+        "pairs whose chosen side gained more than the rejected one; a tie counts half",
+    ),
     "preference/margin": ("nats", "gain of the chosen side minus that of the rejected one"),
     "preference/chosen_gain": ("nats", "gain of the chosen side in log-likelihood over the initial weights"),
 }

@@ -120,11 +120,13 @@ def _preference(run: Run, pairs: Sequence[Pair], batch: Sequence[Pair]) -> tuple
     )
     if row.positive_nll:
         loss = loss - row.positive_nll * logp[: len(pairs)].sum() / _learned_tokens([pair.chosen for pair in batch])
-    part = len(pairs) / len(batch)
+    part, found = len(pairs) / len(batch), margins.detach()
+    # A tie counts half: before the first update all margins are zero, which says nothing of either side.
+    accuracy = float(((found > 0).float() + 0.5 * (found == 0).float()).mean())
     return loss, {
         "update/loss": float(loss.detach()),
-        "preference/accuracy": part * float((margins.detach() > 0).float().mean()),
-        "preference/margin": part * float(margins.detach().mean()),
+        "preference/accuracy": part * accuracy,
+        "preference/margin": part * float(found.mean()),
         "preference/chosen_gain": part * float(gap[: len(pairs)].detach().mean()),
     }
 

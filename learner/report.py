@@ -27,6 +27,8 @@ def write_report(folder: Path) -> Path:
     records = read_metrics(folder / "metrics.jsonl")
     config = _config(folder)
     title = _title(config, folder)
+    if _is_from_file(config):  # it was trained on no scenario, so none is shown
+        config.pop("server")
     plot_curve({"": records}, folder / "curve.png", title)
     parts = [
         f"<h1>{html.escape(title)}</h1>",
@@ -51,11 +53,15 @@ def _config(folder: Path) -> dict[str, Any]:
     return found
 
 
+def _is_from_file(config: Mapping[str, Any]) -> bool:
+    return bool(config) and config["algorithm"]["objective"]["kind"] != "reward"
+
+
 def _title(config: Mapping[str, Any], folder: Path) -> str:
     if not config:
         return folder.name
     server, algorithm = config["server"], config["algorithm"]
-    if algorithm["objective"]["kind"] != "reward":
+    if _is_from_file(config):
         return f"{algorithm['name']} on {config['data']['file']}"
     scenarios = ", ".join(server["scenarios"]) or f"{server['collection']}/{server['scenario']}"
     return f"{scenarios}, {algorithm['name']}"

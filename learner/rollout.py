@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from learner.display import Now, silent
-from learner.failures import CONTEXT_FULL, EPISODE_ERROR, TURN_TOO_LONG, Failure, messages_of
+from learner.failures import EPISODE_ERROR, TURN_TOO_LONG, Failure, context_full, messages_of
 from learner.generate.session import Completion, Continuation, Generator, Session
 from learner.patience import Patience
 from learner.tokens import Renderer, Spoken
@@ -284,10 +284,10 @@ class Rollouts:
         """A conversation that the model has no more positions for ends before its next turn."""
         if episode.forked:
             episode.row_length = 0
-        limit = self._generator.context
-        needed = episode.row_length + len(episode.next_ids) + self._generator.max_tokens
-        if limit is not None and needed > limit:
-            episode.stop(CONTEXT_FULL)
+        limit, turn = self._generator.context, self._generator.max_tokens
+        prompt = episode.row_length + len(episode.next_ids)
+        if limit is not None and prompt + turn > limit:
+            episode.stop(context_full(prompt, limit, turn, has_system=episode.stage.system is not None))
 
     async def _turn(self, episodes: Sequence[_Episode], completions: Mapping[int, Completion]) -> None:
         spoken = {each.number: each.renderer.spoken(list(completions[each.number].ids)) for each in episodes}

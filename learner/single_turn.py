@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from learner.conversations import RowError, read_messages
 from learner.display import Now, silent
-from learner.failures import CONTEXT_FULL, TURN_TOO_LONG, Failure, messages_of
+from learner.failures import TURN_TOO_LONG, Failure, context_full, messages_of
 from learner.generate.session import Completion, Continuation, Generator
 from learner.patience import Patience
 from learner.rollout import Collected, Stage
@@ -131,7 +131,9 @@ class SingleTurn:
         )
         generating = time.monotonic()
         now(f"{len(seeds) * group_size} replies: sampling")
-        refused = {number: reason for number, each in enumerate(found) if (reason := self._refusal(each))}
+        refused = {
+            number: reason for number, each in enumerate(found) if (reason := self._refusal(each, places[number]))
+        }
         prompts = {number: each for number, each in enumerate(found) if isinstance(each, Prompt)}
         prompts = {number: each for number, each in prompts.items() if number not in refused}
         replies = await asyncio.to_thread(self._speak, prompts, group_size, noise, numbers)
@@ -154,14 +156,14 @@ class SingleTurn:
             groups.append(_group(seed, stage, trajectories, [each for each in members if isinstance(each, Failure)]))
         return Collected(tuple(groups), time.monotonic() - started, generating)
 
-    def _refusal(self, found: Prompt | BaseException) -> Failure | None:
+    def _refusal(self, found: Prompt | BaseException, stage: Stage) -> Failure | None:
         """Why there is no reply to a prompt: the server gave none, or a turn after it has no room in the model."""
         if isinstance(found, LabsError):
             return Failure.of(found)
-        limit = self._generator.context
-        if limit is None or isinstance(found, BaseException):
+        limit, turn = self._generator.context, self._generator.max_tokens
+        if limit is None or isinstance(found, BaseException) or (prompt := len(found.ids())) + turn <= limit:
             return None
-        return CONTEXT_FULL if len(found.ids()) + self._generator.max_tokens > limit else None
+        return context_full(prompt, limit, turn, has_system=stage.system is not None)
 
     async def _prompt(self, stage: Stage, seed: int) -> Prompt:
         row = self._source.row(seed)

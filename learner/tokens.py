@@ -266,11 +266,11 @@ class Renderer:
         if not any(token in text for text in inside for token in self._special):
             # As one text, so that tokens at the seams are those the model knows.
             whole = "".join(part for pair in zip(outside, [*inside, ""], strict=True) for part in pair)
-            return self._tokenizer.encode(whole, add_special_tokens=False)
+            return self._tokenizer.encode(whole, add_special_tokens=False, verbose=False)
         ids: list[int] = []
         for head, text in zip(outside, [*inside, ""], strict=True):
-            ids += self._tokenizer.encode(head, add_special_tokens=False)
-            ids += self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+            ids += self._tokenizer.encode(head, add_special_tokens=False, verbose=False)
+            ids += self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
         return ids
 
 

@@ -6,9 +6,9 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -244,5 +244,17 @@ def _say_what_came(run: Run, seconds: float) -> None:
             f"held-out reward {first['reward/mean']:.3f} -> {last['reward/mean']:.3f}"
             f" after {run.step} updates ({seconds:.0f} s this time)"
         )
+    elif losses := _losses(records):
+        of, values = losses
+        typer.echo(f"{of} {values[0]:.2f} -> {values[-1]:.2f} after {run.step} updates ({seconds:.0f} s this time)")
     folder = run.folder
     typer.echo(f"report: {folder / 'report.html'}\ncurve: {folder / 'curve.png'}\nmetrics: {folder / 'metrics.jsonl'}")
+
+
+def _losses(records: Sequence[Mapping[str, Any]]) -> tuple[str, list[float]] | None:
+    """Of a run from a file: on the held-out rows, or in training where none are held out."""
+    for title, kind in (("held-out loss", "eval"), ("loss", "train")):
+        values = [record["update/loss"] for record in records if record["kind"] == kind and "update/loss" in record]
+        if values:
+            return title, values
+    return None

@@ -218,8 +218,17 @@ def test_preferences_are_learned_without_a_server(tmp_path: Path, capsys: pytest
     path.write_text("")
     command = ["train", str(path), "--out", str(tmp_path / "run"), *CHANGES]
     assert main([*command, *(part for change in changes for part in ("--set", change))]) == 0
-    assert "preference/accuracy" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "preference/accuracy" in out
+    assert re.search(r"^held-out loss \d\.\d\d -> \d\.\d\d after 1 updates", out, re.MULTILINE)
     assert (tmp_path / "run" / "checkpoints" / "step-000001").exists()
+    assert "clinical-intake" not in (tmp_path / "run" / "report.html").read_text()
+    with listening(StageServer(turns=2)) as url:
+        more = ["--which", "last", "--scenario", "c/s", "--episodes", "2", "--url", url]
+        assert main(["evaluate", str(tmp_path / "run"), *more]) == 0
+    out = capsys.readouterr().out
+    assert "run, update 1: c/s: " in out
+    assert "the run was trained" not in out
 
 
 def test_check_plays_an_episode_and_compares_log_probabilities(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,10 +11,12 @@ from typing import Any
 import httpx2
 import pytest
 import torch
+import transformers
 from torch import Tensor
 
 from learner import checkpoint
 from learner.algorithms import ALGORITHMS
+from learner.failures import context_full
 from learner.generate.hf import HfGenerator
 from learner.loop import NoEpisodesError, summary
 from learner.model import Policy, rows_of
@@ -267,8 +269,35 @@ def test_a_conversation_that_outgrows_the_context_ends_with_what_it_earned() -> 
     assert [each.turns for each in collected.trajectories] == [1, 1]
     full = play(Scripted(said, context=opening))
     assert full.error_codes == ["context_full"] * 2
-    with pytest.raises(NoEpisodesError, match=r"context_full \(.*: lower model.max_tokens"):
+    with pytest.raises(NoEpisodesError, match=r"context_full \(.*: use a model with a longer context"):
         summary(full)
+    told = f"a prompt of {opening} tokens and a turn of model.max_tokens = 6 do not fit into the model's context of"
+    shorter = play(Scripted(said, context=opening + 4))
+    assert shorter.error_messages == {
+        "context_full": f"{told} {opening + 4} tokens: lower model.max_tokens to at most 4"
+    }
+
+
+def test_only_the_system_prompt_that_there_is_can_be_left_out() -> None:
+    found = context_full(362, 256, 16, has_system=True)
+    assert found.message.endswith("context of 256 tokens: set server.system to 'none'")
+    assert "server.system" not in context_full(362, 256, 16, has_system=False).message
+    assert context_full(200, 256, 100, has_system=True).message.endswith(
+        "lower model.max_tokens to at most 56 or set server.system to 'none'"
+    )
+
+
+def test_a_long_prompt_is_told_by_the_learner_alone(caplog: pytest.LogCaptureFixture) -> None:
+    words = tokenizer()
+    words.model_max_length = 8
+    transformers.logging.enable_propagation()  # type: ignore[no-untyped-call]
+    try:
+        assert len(Renderer(words).opening("hello, I am number 1")) > 8
+        assert caplog.messages == []
+        words.encode("hello, I am number 1, and I say more than eight tokens")
+        assert "longer than the specified maximum" in caplog.text, "that this would be seen"
+    finally:
+        transformers.logging.disable_propagation()  # type: ignore[no-untyped-call]
 
 
 def test_a_canary_that_has_no_room_to_sing_says_what_to_lower() -> None:

@@ -66,6 +66,7 @@ def test_what_was_preferred_becomes_more_likely_than_what_was_not(name: str, tmp
     trained(tmp_path, name, 6, write(tmp_path, pairs()))
     held_out = records(tmp_path / "run", "eval")
     assert held_out[0]["preference/margin"] == pytest.approx(0.0, abs=1e-4)
+    assert held_out[0]["preference/accuracy"] == 0.5, "all margins are zero: ties"
     assert held_out[-1]["preference/accuracy"] == 1.0
     assert held_out[-1]["preference/margin"] > 0.5
     assert held_out[-1]["update/loss"] < held_out[0]["update/loss"]

@@ -260,4 +260,5 @@ def test_an_endpoint_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture
         assert main(["evaluate", "http://127.0.0.1:9/v1", "--scenario", "c/s", "--episodes", "2", "--url", url]) == 2
     error = capsys.readouterr().err
     assert "none of 2 episodes has a reward" in error
+    assert "no answer from http://127.0.0.1:9: " in error
     assert error.count("\n") == 1
