@@ -101,7 +101,7 @@ def test_too_few_groups_show_nothing(tmp_path: Path) -> None:
 
 
 def pairs_to_judge(*, noisy: str) -> tuple[Dataset, Examples]:
-    """Pairs with a feature that says who wins, and one by which sides are far apart or near; `noisy` ones are random."""
+    """Pairs with a feature that says who wins, and one by which sides are far or near; `noisy` ones are random."""
     source = np.random.default_rng(5)
     dataset = preferred_talks(200, groups=100)
     chosen = np.zeros((200, 2), dtype=np.float32)
