@@ -73,6 +73,7 @@ def main() -> None:
                     recipe=Recipe(seed=seed),
                     held_out=0.3,
                     uncertainty=method,
+                    keep_uncertainty=True,
                 )
                 made = train(data, task, tools, lambda stage, done, total: None)
                 rows.append(_row(method, seed, made, far))

@@ -32,7 +32,7 @@ from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.heads import Matrix
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.model import with_uncertainty
-from reward_server.reward_models.reliability import bootstrap, coverage, risk_coverage
+from reward_server.reward_models.reliability import bootstrap, coverage, less_random, risk_coverage
 from reward_server.reward_models.training import Recipe, fit
 from reward_server.settings import load_settings
 
@@ -202,14 +202,9 @@ def cells(rows: Floats, dialogues: Sequence[str]) -> list[str]:
         inside.append(f"{share.value:.3f} [{share.low:.3f}, {share.high:.3f}]")
     curves = [risk_coverage(each, errors) for each in (doubt, wide, far)]
     areas = [f"{curve.aurc:.3f}" for curve in curves]
-    ahead = bootstrap(lambda drawn: _less_random(doubt[drawn], errors[drawn]), dialogues)
+    ahead = bootstrap(lambda drawn: less_random(doubt[drawn], errors[drawn]), dialogues)
     shown = f"{ahead.value:+.3f} [{ahead.low:+.3f}, {ahead.high:+.3f}]"
     return [str(len(rows)), *inside, *areas, f"{curves[0].random:.3f}", f"{curves[0].oracle:.3f}", shown]
-
-
-def _less_random(doubt: Floats, errors: Floats) -> float:
-    curve = risk_coverage(doubt, errors)
-    return curve.aurc - curve.random
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ def train(
     seed: training.Seed = 0,
     epochs: training.Epochs = 200,
     uncertainty: training.Uncertainty = "bayesian",
+    keep_uncertainty: training.KeepUncertainty = False,
     members: training.Members = None,
     reads: training.ReadsOption = "answers",
     features: training.Features = "auto",
@@ -71,8 +72,9 @@ def train(
     # fmt: off
     wanted = training.Wanted(
         source=source, out=out, from_store=from_store, lab=lab, all_labs=all_labs, version=version, scale=scale,
-        ties=ties, held_out=held_out, seed=seed, epochs=epochs, uncertainty=uncertainty, members=members, reads=reads,
-        features=features, counterparts=counterparts, relations=relations, style_data=style_data, skip_bad=skip_bad,
+        ties=ties, held_out=held_out, seed=seed, epochs=epochs, uncertainty=uncertainty,
+        keep_uncertainty=keep_uncertainty, members=members, reads=reads, features=features,
+        counterparts=counterparts, relations=relations, style_data=style_data, skip_bad=skip_bad,
         unfreeze=unfreeze, keep_by=keep_by, resume=resume,
     )
     # fmt: on

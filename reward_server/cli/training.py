@@ -53,6 +53,13 @@ Uncertainty = Annotated[
     Literal["bayesian", "ensemble"],
     typer.Option(help="Source of the uncertainty: bayesian (last-layer posterior) or ensemble."),
 ]
+KeepUncertainty = Annotated[
+    bool,
+    typer.Option(
+        "--keep-uncertainty",
+        help="Keep the uncertainty even if it is not shown to sort the errors of the held-out rows.",
+    ),
+]
 Members = Annotated[
     int | None,
     typer.Option(min=2, max=32, help="Number of heads of an ensemble, on resampled dialogues. \\[default: 8]"),
@@ -129,6 +136,7 @@ class Wanted:
     seed: int
     epochs: int
     uncertainty: Literal["bayesian", "ensemble"]
+    keep_uncertainty: bool
     members: int | None
     reads: Reads
     features: Literal["auto", "all", "content", "meaning"]
@@ -207,6 +215,7 @@ class Wanted:
             reads=self.reads,
             resume=self.resume,
             uncertainty=self.uncertainty,
+            keep_uncertainty=self.keep_uncertainty,
             members=self.members or MEMBERS,
             tuning=Tuning(seed=self.seed, reads=self.reads) if self.unfreeze else None,
             keep_by=self.keep_by,

@@ -79,6 +79,17 @@ class RewardModel:
         """Values with their uncertainty; a row is the same in any batch."""
         return _together([self._predict(block) for block in blocks(features)] or [self._predict(features[:])])
 
+    def margin_std(self, better: FeatureRows, worse: FeatureRows) -> Exact | None:
+        """Epistemic standard deviation of the overall margin of n pairs (n,), in the units of the head.
+
+        None where it is not known.
+        """
+        if self.posterior is None:
+            return None
+        sides = zip(blocks(better), blocks(worse), strict=True)
+        found = [self.posterior.predict(_difference(self.heads, *side)).epistemic_std for side in sides]
+        return np.concatenate(found) if found else np.zeros(0)
+
     def _predict(self, features: Matrix) -> Predicted:
         raw = self.heads.raw(features)
         values = self.heads.valued(raw)

@@ -101,6 +101,14 @@ def risk_coverage(uncertainty: Floats, errors: Floats) -> RiskCoverage:
     return RiskCoverage(shares, risk, float(risk.mean()), float(errors.mean()), float(best.mean()))
 
 
+def less_random(uncertainty: Floats, errors: Floats) -> float:
+    """AURC less the mean error, which is that of a random order: below 0 where the uncertainty (n,) sorts errors (n,).
+
+    On its own, so that resamples need not sort by the error, too.
+    """
+    return float(_running(uncertainty, errors).mean() - errors.mean())
+
+
 def _running(by: Floats, errors: Floats) -> Floats:
     order = np.argsort(by, kind="stable")
     _, starts, counts = np.unique(by[order], return_index=True, return_counts=True)

@@ -77,8 +77,8 @@ def labs(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     return int(ended.value.code or 0)
 
 
-def trained(home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    code = labs(monkeypatch, "train", data_file(home), "--out", home / "model", "--epochs", 12)
+def trained(home: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
+    code = labs(monkeypatch, "train", data_file(home), "--out", home / "model", "--epochs", 12, *options)
     assert code == 0
     return artefact.read_card(home / "model").id
 
@@ -165,7 +165,7 @@ def test_a_model_of_rows_with_their_scenario_is_activated_without_a_word_on_it(
 def test_an_exported_model_scores_as_the_trained_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from reward_server.reward_models.portable import load
 
-    trained(home, monkeypatch)
+    trained(home, monkeypatch, "--keep-uncertainty")
     assert labs(monkeypatch, "export", home / "model", "--out", home / "export") == 0
     readme = (home / "export" / "README.md").read_text()
     assert "`pip install` a checkout" in readme
@@ -208,7 +208,7 @@ def test_an_ensemble_can_be_asked_for_and_is_loaded(home: Path, monkeypatch: pyt
     from reward_server.reward_models.portable import load
 
     arguments = ("train", data_file(home), "--out", home / "model", "--epochs", 12)
-    assert labs(monkeypatch, *arguments, "--uncertainty", "ensemble", "--members", 3) == 0
+    assert labs(monkeypatch, *arguments, "--uncertainty", "ensemble", "--members", 3, "--keep-uncertainty") == 0
     assert artefact.read_card(home / "model").recipe["members"] == 3
     found = load(home / "model").score(rows(1)[0]["messages"])
     assert found["epistemic"] > 0

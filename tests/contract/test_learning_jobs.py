@@ -71,7 +71,9 @@ async def acme(house: House) -> AsyncIterator[Client]:
 async def test_a_trained_model_is_the_labs_own_and_serves_it_when_asked(
     house: House, acme: Client, rival: Client
 ) -> None:
-    result = await made(acme, "train_reward_model", talks(60), training={"epochs": 10, "features": "all"})
+    options = {"epochs": 10, "features": "all", "keep_uncertainty": True}
+    result = await made(acme, "train_reward_model", talks(60), training=options)
+    assert not any("no uncertainty" in note for note in result["notes"])
     assert (result["labelled"], result["heads"]) == (60, ["score"])
     model = result["reward_model_id"]
     assert [each["id"] for each in (await acme.ok("GET", "/reward-models"))["data"]] == [model]

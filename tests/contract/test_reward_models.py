@@ -45,6 +45,15 @@ async def test_an_activated_model_serves_at_once_and_changes_the_scoring_version
     assert (await labs.ok("POST", "/evaluate", body()))["reward"] == plain["reward"]
 
 
+async def test_a_model_without_uncertainty_cannot_lower_a_reward_by_it(labs: Client, shop: Shop) -> None:
+    shop.registry.activate(shop.add(0.3))
+    assert "uncertainty" not in (await rewarded(labs))["metadata"]
+    config = {**COMPOSITE, "risk_aversion": 1.0}
+    refused = await labs.call("POST", "/evaluate", body(GOOD, reward_config=config))
+    assert_error(refused, 400, "invalid_reward_config")
+    assert "knows its uncertainty" in refused.json()["message"]
+
+
 async def test_answers_name_the_judges_that_made_the_reward(labs: Client, shop: Shop) -> None:
     model, next_one = shop.add(0.3), shop.add(0.6)
     shop.registry.activate(model)

@@ -214,6 +214,7 @@ def hh() -> Iterator[str]:
     chance = re.search(r"at random ([\d.]+)", area)
     assert chance
     yield f"(AURC {point(area)}, at random {bare(chance.group(1))})"
+    yield f"The AURC by the size of the margin is {point(margin['AURC'])}"
 
 
 def llmbar() -> Iterator[str]:

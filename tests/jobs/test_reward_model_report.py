@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reward_server.jobs.reward_model.measure import Measured
-from reward_server.jobs.reward_model.report import figures_table, in_words, page
+from reward_server.jobs.reward_model.report import figures_table, in_words, page, uncertainty_lines
 
 
 def measured(r2: float, spearman: dict[str, float] | None, mean: float = -0.01, **further: Any) -> Measured:
@@ -78,15 +78,27 @@ def test_a_baseline_that_is_as_good_as_the_model_is_named() -> None:
 
 
 def test_doubt_that_sorts_no_errors_is_named() -> None:
-    def sorting(aurc: float) -> dict[str, Any]:
-        return {
-            "coverage": {},
-            "epistemic_std": 0.1,
-            "noise_std": 0.1,
-            "aurc": {"aurc": aurc, "random": 0.1676, "oracle": 0.0736},
-        }
+    def sorting(aurc: float, high: float | None = None) -> dict[str, Any]:
+        difference = {"value": aurc - 0.1676} | ({} if high is None else {"low": aurc - 0.2, "high": high})
+        area = {"aurc": aurc, "random": 0.1676, "oracle": 0.0736, "difference": difference}
+        return {"coverage": {}, "epistemic_std": 0.1, "noise_std": 0.1, "aurc": area}
 
     [said] = in_words(against(0.6, 0.5, sorting(0.2006)))
     assert said.startswith("The uncertainty of this model does not show where it is wrong")
     assert "0.2006, at random 0.1676" in said
-    assert in_words(against(0.6, 0.5, sorting(0.12))) == []
+    [said] = in_words(against(0.6, 0.5, sorting(0.12, 0.01)))
+    assert said == (
+        "The uncertainty of this model is not shown to tell where it is wrong on these rows (AURC 0.1200, at random "
+        "0.1676; difference -0.0476 [-0.0800, +0.0100]); more rows may show it."
+    )
+    [said] = in_words(against(0.6, 0.5, sorting(0.12)))
+    assert "(AURC 0.1200, at random 0.1676); more rows" in said
+    assert in_words(against(0.6, 0.5, sorting(0.12, -0.01))) == []
+
+
+def test_doubt_of_pairs_has_no_intervals_to_count() -> None:
+    area = {"aurc": 0.2, "random": 0.3, "oracle": 0.1, "difference": {"value": -0.1}}
+    assert uncertainty_lines({"aurc": area}) == [
+        "Area under the risk-coverage curve 0.2000 (at random 0.3000, best possible 0.1000)."
+    ]
+    assert uncertainty_lines({}) == []

@@ -158,7 +158,7 @@ def trained(
 ) -> tuple[dict[str, str], RewardModel]:
     plain = PlainFeatures(LetterEncoder())
     tools = Tools(featuriser or WordCounts(), plain, "letters/1", FeatureShelf(folder / "cache"))
-    task = Task(folder / "model", "letters", datetime(2026, 1, 2, tzinfo=UTC), recipe=recipe)
+    task = Task(folder / "model", "letters", datetime(2026, 1, 2, tzinfo=UTC), recipe=recipe, keep_uncertainty=True)
     made = train(dataset, task, tools, lambda stage, done, total: None)
     return dict(made.card.files), made.attempt.model
 

@@ -14,6 +14,7 @@ from reward_server.reward_models.reliability import (
     equal_mass_bins,
     expected_calibration_error,
     gaussian_nll,
+    less_random,
     resampled,
     risk_coverage,
     sharpness,
@@ -52,6 +53,7 @@ def test_risk_falls_with_coverage_where_the_uncertainty_is_useful() -> None:
     useful, useless = risk_coverage(STD, errors), risk_coverage(GENERATOR.random(4000), errors)
     assert useful.oracle < useful.aurc < useful.random
     assert useless.aurc == pytest.approx(useless.random, rel=0.05)
+    assert less_random(STD, errors) == pytest.approx(useful.aurc - useful.random)
     assert useful.risk[-1] == pytest.approx(errors.mean())
     assert useful.coverage[[0, -1]].tolist() == [1 / 4000, 1.0]
 

@@ -188,6 +188,7 @@ def test_a_model_without_enough_rows_has_no_uncertainty_rather_than_none_at_all(
     found = bare.predict(np.zeros((1, WordCounts.width), dtype=np.float32))
     assert found.epistemic is None
     assert found.noise is None
+    assert (judge(bare).states_uncertainty, judge(trained).states_uncertainty) == (False, True)
 
 
 # --- the active one -------------------------------------------------------------------------------

@@ -61,6 +61,8 @@ class TrainingOptions(RequestModel):
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     epochs: Annotated[int, Field(ge=1, le=1000)] = 200
     uncertainty: Literal["bayesian", "ensemble"] = "bayesian"
+    keep_uncertainty: bool = False
+    """Keep an uncertainty that is not shown to sort the errors of the held-out rows, too."""
     reads: Literal["answers", "words"] = "answers"
     """What an agent earns by in a scenario: the answers it got, or its own words, too."""
     features: Literal["auto", "all", "content", "meaning"] = "auto"

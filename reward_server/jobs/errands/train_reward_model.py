@@ -77,6 +77,7 @@ def _trained(order: dict[str, Any], out: Path, report: Callable[[str, int, int],
         reads=options.reads,
         resume=True,
         uncertainty=options.uncertainty,
+        keep_uncertainty=options.keep_uncertainty,
         features=options.features,
     )
     train(dataset, task, tools, report)

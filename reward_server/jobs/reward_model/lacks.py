@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from reward_server.jobs.reward_model.doubt import not_shown, sorts_errors
 from reward_server.reward_models.dataset import OVERALL, Dataset, Split
 from reward_server.reward_models.metrics import MIN_RESAMPLED
 from reward_server.reward_models.model import RewardModel
 from reward_server.reward_models.uncertainty import MIN_ROWS
 
 
-def notes_on_lacks(model: RewardModel, parts: Split) -> tuple[str, ...]:
-    """What a training could not give, why, and what would help; nothing where nothing is missing."""
-    doubt = _thin_doubt(model, parts) if model.posterior is not None else (_no_doubt(model, parts),)
+def notes_on_lacks(
+    model: RewardModel, parts: Split, uncertainty: Mapping[str, Any], dropped: Mapping[str, Any] | None
+) -> tuple[str, ...]:
+    """What a training could not give, why, and what would help; nothing where nothing is missing.
+
+    Args:
+        uncertainty: what the model's uncertainty is worth on the held-out rows.
+        dropped: the same of one that the model had and was not shown to help.
+    """
+    if dropped is not None:
+        doubt: tuple[str, ...] = (f"no uncertainty: {not_shown(dropped)}; --keep-uncertainty keeps it",)
+    elif model.posterior is None:
+        doubt = (_no_doubt(model, parts),)
+    else:
+        doubt = (*_thin_doubt(model, parts), *_kept_unshown(uncertainty))
     return (*doubt, *(f"{note}; add groups, or use a larger --held-out" for note in without_intervals(parts.held_out)))
 
 
@@ -38,6 +54,13 @@ def _no_doubt(model: RewardModel, parts: Split) -> str:
         # A share of what is not held out, in whole groups: neither a larger nor a smaller --held-out surely helps.
         return f"no uncertainty: it needs {MIN_ROWS} labelled rows to be checked on and has {checked}; add rows"
     return f"no uncertainty: it needs {MIN_ROWS} labelled rows to be learned from and has {learned}; add rows"
+
+
+def _kept_unshown(uncertainty: Mapping[str, Any]) -> tuple[str, ...]:
+    """That an operator wanted an uncertainty that the training would have dropped."""
+    if sorts_errors(uncertainty):
+        return ()
+    return (f"the uncertainty was kept on request, but {not_shown(uncertainty)}",)
 
 
 def _thin_doubt(model: RewardModel, parts: Split) -> tuple[str, ...]:

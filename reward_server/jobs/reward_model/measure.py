@@ -12,24 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reward_server.jobs.reward_model.doubt import doubt_figures
 from reward_server.jobs.reward_model.within import PAIRS_WITHIN, WITHIN, pairs_within_systems, within_systems
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.dataset import Dataset, groups_of
-from reward_server.reward_models.feature_rows import picked
 from reward_server.reward_models.fitness import PAIRS
 from reward_server.reward_models.heads import Exact, Matrix
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.metrics import (
     PAIR_STATISTICS,
     VALUE_STATISTICS,
-    Figure,
     Resamples,
     as_json,
     ece,
     human_ceiling,
 )
 from reward_server.reward_models.model import RewardModel
-from reward_server.reward_models.reliability import RiskCoverage, coverage, risk_coverage
+from reward_server.reward_models.reliability import RiskCoverage
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,8 @@ class Measured:
     baselines: dict[str, Any]
     ceiling: dict[str, Any]
     uncertainty: dict[str, Any]
-    """Coverage of the intervals and the area under the risk-coverage curve; empty where it is not known."""
+    """Coverage of the intervals (of labels alone) and the area under the risk-coverage curve; empty where there is no
+    uncertainty, or no row to check it by."""
     predicted: Exact = field(default_factory=lambda: np.zeros(0), repr=False)
     """Values of the overall head on rows with a label for it."""
     labels: Exact = field(default_factory=lambda: np.zeros(0), repr=False)
@@ -82,7 +82,7 @@ def measure(model: RewardModel, rows: Rows, baselines: Baselines, seed: int = 0)
         beside |= {name: {**beside.get(name, {}), **against[name]} for name in against}
         if within := pairs_within_systems(rows.dataset.preferred, chances - 0.5, targets, seed):
             metrics[PAIRS_WITHIN] = within
-    uncertainty, risk = _uncertainty(model, examples)
+    uncertainty, risk = doubt_figures(model, rows.dataset, examples, seed)
     ceiling = _ceiling(rows.dataset, seed)
     return Measured(metrics, beside, ceiling, uncertainty, predicted, labels, risk, chances, targets)
 
@@ -115,30 +115,6 @@ def _baseline_figures(
         name: as_json(resamples.figures(VALUE_STATISTICS, np.clip(values, 0.0, 1.0), labels))
         for name, values in said.items()
     }
-
-
-def _uncertainty(model: RewardModel, examples: Examples) -> tuple[dict[str, Any], RiskCoverage | None]:
-    """How often labels lie where they should, and whether errors are larger where the model is less sure."""
-    known = np.flatnonzero(np.isfinite(examples.labels[:, 0])) if len(examples.features) else np.zeros(0, dtype=int)
-    if not len(known) or model.heads.link == "preference":
-        return {}, None
-    found = model.predict(picked(examples.features, known))
-    if found.epistemic is None or found.noise is None:
-        return {}, None
-    labels = examples.labels[known, 0].astype(np.float64)
-    total = np.sqrt(found.epistemic**2 + found.noise**2)
-    risk = risk_coverage(total, np.abs(found.values[:, 0] - labels))
-    shares = {
-        f"{each.level:g}": Figure(each.share.value, each.share.low, each.share.high).to_json()
-        for each in coverage(found.values[:, 0], total, labels)
-    }
-    figures = {
-        "coverage": shares,
-        "epistemic_std": round(float(found.epistemic.mean()), 4),
-        "noise_std": round(float(found.noise.mean()), 4),
-        "aurc": {name: round(getattr(risk, name), 4) for name in ("aurc", "random", "oracle")},
-    }
-    return figures, risk
 
 
 def _pair_figures(

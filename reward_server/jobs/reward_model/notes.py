@@ -40,7 +40,7 @@ def notes(about: Mapping[str, Any]) -> list[str]:
         )
     if capped := cap_line(recipe):
         lines.append(capped)
-    if about["uncertainty"]:
+    if recipe["uncertainty"] != "none":
         lines.append(f"Uncertainty by {_method(recipe)}")
     tuning = about["finetuning"]
     if tuning["tried"]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from reward_server.errors import InvalidRequest
+from reward_server.jobs.reward_model.doubt import areas, sorts_errors
 from reward_server.jobs.reward_model.measure import Measured
 from reward_server.reward_models import plots
 from reward_server.reward_models.baselines import MEAN
@@ -79,21 +80,26 @@ def figures_table(measured: Measured) -> str:
 
 def uncertainty_lines(figures: Mapping[str, Any]) -> list[str]:
     """What is known of the intervals, in words."""
-    if not figures:
+    area = figures.get("aurc")
+    if area is None:
         return []
+    sorting = (
+        f"Area under the risk-coverage curve {area['aurc']:.4f} (at random {area['random']:.4f}, best possible "
+        f"{area['oracle']:.4f})."
+    )
+    if "coverage" not in figures:
+        return [sorting]
     shares = ", ".join(f"{float(level):.0%}: {_shown(share)}" for level, share in figures["coverage"].items())
-    area = figures["aurc"]
     return [
         f"Share of labels inside the interval, by its level: {shares}. "
         f"Mean standard deviation: {figures['epistemic_std']:.3f} epistemic, {figures['noise_std']:.3f} noise. "
-        f"Area under the risk-coverage curve {area['aurc']:.4f} (at random {area['random']:.4f}, best possible "
-        f"{area['oracle']:.4f})."
+        + sorting
     ]
 
 
 def in_words(measured: Measured) -> list[str]:
     """What figures mean that are easily misread or overlooked: a baseline as good as the model, an R² below 0, of the
-    model or of the mean of what it learned, and doubt that sorts nothing."""
+    model or of the mean of what it learned, and doubt that is not shown to sort errors."""
     lines = [*_against_baselines(measured), *_authors_in_words(measured)]
     own = measured.metrics.get(OVERALL, {})
     if "r2" in own and own["r2"]["value"] < 0.0:
@@ -150,12 +156,16 @@ def _authors_in_words(measured: Measured) -> list[str]:
 
 def _doubt_in_words(measured: Measured) -> list[str]:
     area = measured.uncertainty.get("aurc")
-    if area is None or area["aurc"] < area["random"]:
+    if area is None or sorts_errors(measured.uncertainty):
         return []
+    if area["aurc"] < area["random"]:
+        return [
+            "The uncertainty of this model is not shown to tell where it is wrong on these rows "
+            f"({areas(area)}); more rows may show it."
+        ]
     return [
         "The uncertainty of this model does not show where it is wrong on these rows: of the rows it is surest of, the "
-        "errors are no smaller than of rows drawn at random (area under the risk-coverage curve "
-        f"{area['aurc']:.4f}, at random {area['random']:.4f})."
+        f"errors are no smaller than of rows drawn at random ({areas(area)})."
     ]
 
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from reward_server import __version__
 from reward_server.errors import InvalidRequest
+from reward_server.jobs.reward_model.doubt import sorts_errors
 from reward_server.jobs.reward_model.frozen_rows import ROWS, packed
 from reward_server.jobs.reward_model.interrupted import checkpoint_folder
 from reward_server.jobs.reward_model.lacks import notes_on_lacks
@@ -78,6 +79,8 @@ class Task:
     resume: bool = False
     uncertainty: Uncertainty = "bayesian"
     """Where the model's doubt comes from: a last-layer posterior, or heads on resampled dialogues."""
+    keep_uncertainty: bool = False
+    """Whether to keep a doubt, too, that is not shown to sort the errors of the held-out rows."""
     members: int = MEMBERS
     """Heads of an ensemble."""
     tuning: Tuning | None = None
@@ -123,6 +126,8 @@ class Attempt:
     features_version: str
     left_out: dict[str, int]
     """How many systems rows name, and in how many parts they were left out in turn (`unseen`)."""
+    dropped: dict[str, Any] | None = None
+    """What an uncertainty that was not kept was worth on the held-out rows; None where none was dropped."""
     encoder: bytes | None = field(default=None, repr=False)
     """Tuned weights; None for the encoder of the setting."""
 
@@ -225,6 +230,10 @@ class _Laboratory:
         model = with_uncertainty(fitted.heads, first, middle, fitted.l2, self._bagging(), groups=groups)
         rows = Rows(parts.held_out, features, self._plain)
         measured = measure(model, rows, self._baselines, task.recipe.seed)
+        dropped = None
+        if not (model.posterior is None or task.keep_uncertainty or sorts_errors(measured.uncertainty)):
+            dropped = measured.uncertainty
+            model, measured = RewardModel(model.heads), replace(measured, uncertainty={}, risk=None)
         shelf, plain = self._tools.shelf, self._tools.plain
         reader = Reader(Shelved(featuriser, shelf), Shelved(plain, shelf), plain.encoder, task.reads)
         checked = style_check(model, parts.held_out, reader, task.recipe.seed, self._open_data)
@@ -232,7 +241,7 @@ class _Laboratory:
         unseen = self._unseen(kept, featuriser, features, checkpoint, stage)
         measured = replace(measured, metrics=measured.metrics | unseen.metrics)
         left_out = {"systems": unseen.systems, "system_parts": unseen.parts} if unseen.parts else {}
-        return Attempt(fitted, model, measured, checked, kept.about, version, featuriser.version, left_out)
+        return Attempt(fitted, model, measured, checked, kept.about, version, featuriser.version, left_out, dropped)
 
     def _unseen(
         self,
@@ -340,7 +349,7 @@ def _about(
         notes=(
             *dataset.notes,
             *notes_on_reading(dataset, task.reads),
-            *notes_on_lacks(attempt.model, parts),
+            *notes_on_lacks(attempt.model, parts, measured.uncertainty, attempt.dropped),
             *notes_on_style(attempt.style, dataset),
             *notes_on_scenarios(dataset, task.reads),
         ),
