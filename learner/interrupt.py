@@ -1,7 +1,8 @@
-"""Ctrl-C in two steps: the first asks the loop to end after the running update, the second ends at once.
+"""Ending in two steps: the first Ctrl-C asks the loop to end after the running update, the second ends it at once.
 
-Only the main thread of a process hears signals, and one that was started with interrupts ignored
-stays deaf to them; in both cases nothing is changed and the loop is never asked to end.
+SIGTERM, which batch systems and containers send before they kill, asks as the first Ctrl-C does, however often it
+comes. Only the main thread of a process hears signals, and a signal that was ignored or that another library handles
+stays as it is.
 """
 
 from __future__ import annotations
@@ -11,27 +12,31 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
+
+_DEFAULTS: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
 
 @contextmanager
 def first_one_waits(say: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Within: `say` is called at the first interrupt, and what is yielded tells whether there was one."""
+    """Within: `say` is called at the first signal, and what is yielded tells whether there was one."""
     asked = False
 
     def hear(number: int, frame: FrameType | None) -> None:
         nonlocal asked
         if asked:
-            raise KeyboardInterrupt
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            return
         asked = True
         say()
 
     here = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT) if here else None
-    if before is not signal.default_int_handler:
-        yield lambda: False
-        return
-    signal.signal(signal.SIGINT, hear)
+    heard = [each for each, default in _DEFAULTS.items() if here and signal.getsignal(each) == default]
+    for each in heard:
+        signal.signal(each, hear)
     try:
         yield lambda: asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each in heard:
+            signal.signal(each, _DEFAULTS[each])

@@ -19,6 +19,8 @@ from typing import Any
 from learner.display import Now, Say, silent
 from learner.failures import most_frequent
 from learner.generate.session import Generator
+from learner.keeping import kept
+from learner.metrics import evaluations, read_metrics
 from learner.overlap import Ahead, Player, copy_of
 from learner.rollout import Collected, Collector
 from learner.run import Run
@@ -26,7 +28,7 @@ from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.stages import Stages, open_stages
 from learner.types import Group
 from learner.update import MismatchError, mismatch_told
-from trainer_client import AsyncLabsClient
+from trainer_client import AsyncLabsClient, LabsError
 from trainer_client.wire import EpisodeResponse
 
 _TRAINING, _EVALUATION = 0, 1
@@ -72,20 +74,18 @@ async def _train(
     stages = await open_stages(run.config, client, run.patience(say))
     rollouts = wrap(run.rollouts(client, stages.of(0), say))
     ahead = _ahead(run, client, stages, say=say, now=now, wrap=wrap)
-    if run.step == 0:
-        await evaluate(run, client, rollouts, say, now, stages=stages)
     try:
-        while run.ranks.agree(run.step < run.config.run.updates and not asked_to_end() and not run.is_over()):
-            try:
+        with kept(run, shared=(NoEpisodesError, MismatchError)):
+            if run.ranks.agree(_lacks_evaluation(run)):
+                await evaluate(run, client, rollouts, say, now, stages=stages)
+            while run.ranks.agree(run.step < run.config.run.updates and not asked_to_end() and not run.is_over()):
                 await _update(run, rollouts, stages, ahead, say=say, now=now)
-            except (NoEpisodesError, MismatchError) as error:
-                raise _kept(run, error) from None
-            await _measure_and_save(run, client, rollouts, stages, ahead, say=say, now=now)
-        if run.saved < run.step:
-            run.queue = await ahead.settle() if ahead else ()
-            run.save()
-        elif ahead is not None and run.ranks.world > 1:
-            await ahead.settle()  # none may leave while the others wait for its episodes
+                await _measure_and_save(run, client, rollouts, stages, ahead, say=say, now=now)
+            if run.saved < run.step:
+                run.queue = await ahead.settle() if ahead else ()
+                run.save()
+            elif ahead is not None and run.ranks.world > 1:
+                await ahead.settle()  # none may leave while the others wait for its episodes
     finally:
         if ahead is not None:
             await ahead.close()
@@ -93,15 +93,14 @@ async def _train(
         say(run.ending())
 
 
-def _kept(run: Run, error: NoEpisodesError | MismatchError) -> Exception:
-    """The error of an update of which nothing was made yet: what was learned before is saved, and it is said.
+def _is_due(run: Run) -> bool:
+    """Whether this step has an evaluation."""
+    return run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates
 
-    What was played ahead is not: it is of the same outage, or as far from the present weights.
-    """
-    if run.saved < run.step:
-        run.queue = ()
-        run.save()
-    return type(error)(f"{error}. The same command continues from update {run.saved}")
+
+def _lacks_evaluation(run: Run) -> bool:
+    """Whether the step where a run begins or goes on is still to be evaluated: it is if the evaluation failed."""
+    return _is_due(run) and run.step not in [step for step, _ in evaluations(read_metrics(run.metrics.path))]
 
 
 async def _measure_and_save(
@@ -115,7 +114,7 @@ async def _measure_and_save(
     now: Now,
 ) -> None:
     """What is due at this step. It comes before its checkpoint: a run that goes on from there does not do it again."""
-    due = run.step % run.config.evaluation.every == 0 or run.step == run.config.run.updates
+    due = _is_due(run)
     if due:
         if ahead is not None and run.engine.is_remote:
             # The server plays ahead with older weights: it is measured with the present ones.
@@ -193,6 +192,7 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | 
         values |= run.updater.update(collected.groups, step)
     else:
         values |= await asyncio.to_thread(run.updater.update, collected.groups, step)
+    run.step = step
     values["seconds/update"] = time.monotonic() - started
     values["groups/refills"] = refills
     if ahead is not None and run.engine.is_remote:  # the server is playing, and gets the weights before the next batch
@@ -201,7 +201,6 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | 
         gap = await asyncio.to_thread(run.engine.sync_after_update, run.ranks)
     if gap is not None:
         values["generator/gap"] = gap
-    run.step = step
     if values.get("update/skipped"):  # what was no number is the reason, and is not in the file
         values = {name: value for name, value in values.items() if math.isfinite(value)}
     run.metrics.write("train", step, values)
@@ -320,7 +319,13 @@ async def save_samples(run: Run, client: AsyncLabsClient, collected: Collected, 
         if not trajectory.episode_id:  # there is no log of it but its tokens
             parts.append("\n".join([*lines, run.tokenizer.decode(list(trajectory.ids))]))
             continue
-        episode = await patience.ask(functools.partial(_log_of, client, trajectory.episode_id))
+        try:
+            episode = await patience.ask(functools.partial(_log_of, client, trajectory.episode_id))
+        except LabsError as error:
+            why = f"the transcript of seed {trajectory.seed} cannot be fetched: {error.explanation}"
+            say(why)
+            parts.append("\n".join([*lines, why]))
+            continue
         for number, message in enumerate(episode.messages):
             speaker = "persona" if number % 2 == 0 else "policy "
             earned = f"   [{trajectory.turn_rewards[number // 2]:.2f}]" if number % 2 else ""

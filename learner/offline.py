@@ -19,6 +19,7 @@ from torch import Tensor
 from learner.config import ConfigError
 from learner.conversations import Pair, Segments, read_conversations, read_pairs
 from learner.display import Now, Say, silent
+from learner.keeping import kept
 from learner.model import Policy
 from learner.objectives import preference_loss
 from learner.run import Run
@@ -44,6 +45,21 @@ Loss = Callable[[Run, Sequence[T], Sequence[T]], tuple[Tensor, dict[str, float]]
 def _train(run: Run, rows: Sequence[T], loss: Loss[T], asked_to_end: Callable[[], bool], *, say: Say, now: Now) -> None:
     settings = run.config
     learned, held_out = split(rows, settings.data.held_out_share, settings.run.seed)
+    with kept(run, shared=()):
+        _updates(run, learned, held_out, loss, asked_to_end, say=say, now=now)
+
+
+def _updates(
+    run: Run,
+    learned: Sequence[T],
+    held_out: Sequence[T],
+    loss: Loss[T],
+    asked_to_end: Callable[[], bool],
+    *,
+    say: Say,
+    now: Now,
+) -> None:
+    settings = run.config
     if run.step == 0:
         _evaluate(run, held_out, loss, say)
     is_over = run.ranks.agree(run.is_over())

@@ -228,12 +228,21 @@ class SingleTurn:
                 )
             )
         if items:
-            for result in await self._patience.ask(lambda _: self._client.batch_evaluate(items)):
-                number, member = map(int, result.id.split("-"))
-                found[number, member] = (
+            try:
+                results = await self._patience.ask(lambda _: self._client.batch_evaluate(items))
+            except LabsError as error:
+                return found | {_place(item): Failure.of(error) for item in items}
+            for result in results:
+                found[_place(result)] = (
                     Failure(result.code, result.message) if isinstance(result, FailedItem) else result
                 )
         return found
+
+
+def _place(item: BatchItem | ScoredItem | FailedItem) -> tuple[int, int]:
+    """Which reply an item is: the number of its prompt, and of the reply among those to it."""
+    number, member = map(int, item.id.split("-"))
+    return number, member
 
 
 def _group(seed: int, stage: Stage, trajectories: Sequence[Trajectory], failures: Sequence[Failure]) -> Group:

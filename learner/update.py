@@ -137,6 +137,8 @@ class Updater:
         self._settings = settings
         self._reference = reference
         self._critic = critic
+        self.is_settled = True
+        """Whether the weights are those after a whole update; not so where an error came between two of its steps."""
 
     def use(self, stepper: Stepper, critic_stepper: Stepper | None, after_step: Callable[[], None]) -> None:
         """Let others make the steps from now on, and something be done after each."""
@@ -164,6 +166,7 @@ class Updater:
         for name in {name: None for found in steps for name in found}:
             values = [found[name] for found in steps if name in found]
             metrics[name] = max(values) if name in _LARGEST else sum(values) / len(values)
+        self.is_settled = True
         return metrics
 
     def apply(self, parts: Sequence[Callable[[], tuple[Tensor, dict[str, float]]]]) -> dict[str, float]:
@@ -184,6 +187,7 @@ class Updater:
         sums = self.ranks.sum_figures(sums, ())
         sums["update/grad_norm"] = self._apply(self.stepper, sums)
         self._after_step()
+        self.is_settled = True
         return sums
 
     def gradients(self, groups: Sequence[Group]) -> None:
@@ -340,9 +344,11 @@ class Updater:
         self._after_step()
 
     def _apply(self, stepper: Stepper, sums: dict[str, float]) -> float:
+        was_settled, self.is_settled = self.is_settled, False
         norm = stepper.step(self._settings.clip_norm)
         if math.isfinite(norm):
             return norm
+        self.is_settled = was_settled  # no step was made
         if self._settings.non_finite == "stop":
             raise NonFiniteError(
                 "the gradient is not a number; the weights were not changed. Lower optim.learning_rate, or set"

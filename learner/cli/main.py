@@ -90,7 +90,7 @@ def _lacks_memory(error: Exception) -> bool:
 
 
 def _one_line(error: Exception) -> str:
-    said = " ".join(str(error).split())
+    said = " ".join(". ".join([str(error).rstrip("."), *getattr(error, "__notes__", [])]).split())
     if _lacks_memory(error):
         return f"too little memory; lower optim.micro_tokens or rollout.groups, or set model.recompute: {said[:200]}"
     return said

@@ -161,7 +161,7 @@ def test_what_was_learned_before_an_outage_is_saved(staleness: int, tmp_path: Pa
     server = StageServer(turns=2)
     evaluated, each = 8, 12
     server.faults = {number: refusal(502, "judge_failed") for number in range(evaluated + 2 * each + 1, 1000)}
-    with pytest.raises(loop.NoEpisodesError, match=r"judge_failed \(No\)\. The same command continues from update 2$"):
+    with pytest.raises(loop.NoEpisodesError, match=r"judge_failed \(No\)\sThe same command continues from update 2$"):
         run(config(tmp_path, 4, **sections), tmp_path / "run", server)
     assert open_run(config(tmp_path, 4, **sections), tmp_path / "run", lambda line: None).step == 2
     finished = run(config(tmp_path, 4, **sections), tmp_path / "run")
