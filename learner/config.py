@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import learner.algorithms as table
-from learner import tiny
+from learner import ranges, tiny
 from learner.algorithms import ALGORITHMS, Objective
+from learner.reads import missing_need
 from learner.sections import (
     AlgorithmSection,
     DataSection,
@@ -228,33 +229,9 @@ def _fit_inside(value: Any, hint: Any, where: str) -> Any:
 
 
 def _check(config: Config) -> None:
-    positive = {
-        "server.max_turns": 1 if config.server.max_turns is None else config.server.max_turns,
-        "warmup.steps": config.warmup.steps,
-        "warmup.turns": config.warmup.turns,
-        "model.max_tokens": config.model.max_tokens,
-        "model.temperature": config.model.temperature,
-        "model.layers": config.model.layers,
-        "model.heads": config.model.heads,
-        "rollout.groups": config.rollout.groups,
-        "rollout.waves": config.rollout.waves,
-        "rollout.connections": config.rollout.connections,
-        "optim.micro_tokens": config.optim.micro_tokens,
-        "optim.learning_rate": config.optim.learning_rate,
-        "optim.minibatches": config.optim.minibatches,
-        "data.batch": config.data.batch,
-        "data.micro": config.data.micro,
-        "evaluation.every": config.evaluation.every,
-        "evaluation.episodes": config.evaluation.episodes,
-        "run.updates": config.run.updates,
-        "run.checkpoint_every": config.run.checkpoint_every,
-        "run.keep": config.run.keep,
-    }
-    for name, value in positive.items():
-        if value <= 0:
-            raise ConfigError(f"{name}: must be above 0")
-    if config.rollout.group_size < 2:
-        raise ConfigError("rollout.group_size: a group of one has nothing to compare with; use at least 2")
+    for place, allowed in ranges.SECTIONS.items():
+        section, _, name = place.partition(".")
+        _check_range(place, getattr(getattr(config, section), name), allowed)
     if config.generator.kind == "vllm" and not config.generator.url:
         raise ConfigError("generator.url: set the address of the vLLM server")
     _check_model(config)
@@ -262,15 +239,15 @@ def _check(config: Config) -> None:
     _check_algorithm(config)
 
 
+def _check_range(place: str, value: float | None, allowed: ranges.Range) -> None:
+    problem = None if value is None else allowed.problem(value)
+    if problem is not None:
+        raise ConfigError(f"{place}: {problem}")
+
+
 def _check_rollout(config: Config) -> None:
-    if config.rollout.max_staleness < 0:
-        raise ConfigError("rollout.max_staleness: must not be negative")
     if config.rollout.max_staleness > 1 and config.generator.kind == "vllm":
         raise ConfigError("rollout.max_staleness: a vLLM server has one set of weights; use 1 or generator.kind = 'hf'")
-    if config.parallel.zero_stage not in (1, 2, 3):
-        raise ConfigError("parallel.zero_stage: must be 1, 2 or 3")
-    if config.optim.max_mismatch_kl < 0:
-        raise ConfigError("optim.max_mismatch_kl: must not be negative; 0 sets no limit")
     if config.optim.max_mismatch_kl and config.optim.on_mismatch == "skip" and config.parallel.kind == "deepspeed":
         raise ConfigError("optim.on_mismatch: DeepSpeed cannot drop a gradient; use 'stop', or parallel.kind = 'fsdp'")
     if config.rollout.prompts is not None and not config.rollout.single_turn:
@@ -278,16 +255,24 @@ def _check_rollout(config: Config) -> None:
 
 
 def _check_model(config: Config) -> None:
-    if config.model.path is None and config.model.width % config.model.heads:
-        raise ConfigError("model.width: must be a multiple of model.heads")
+    if config.model.path is None and config.model.width % (2 * config.model.heads):
+        raise ConfigError("model.width: must be an even multiple of model.heads")  # positions rotate pairs
     if config.model.compile and config.parallel.kind == "deepspeed":
         raise ConfigError("model.compile: was not made to work with DeepSpeed; use parallel.kind = 'replicate'")
-    if config.lora.rank < 0:
-        raise ConfigError("lora.rank: must not be negative; 0 trains all weights")
+    if config.lora.rank and not config.lora.targets:
+        raise ConfigError("lora.targets: name at least one layer, or use ['all-linear']")
 
 
 def _check_algorithm(config: Config) -> None:
     chosen = config.objective()
+    if chosen.kind != ALGORITHMS[config.algorithm.name].kind:
+        raise ConfigError("algorithm.overrides.kind: the kind of an algorithm cannot be changed")
+    for name in config.algorithm.overrides:
+        if name in ranges.OBJECTIVE:
+            _check_range(f"algorithm.overrides.{name}", getattr(chosen, name), ranges.OBJECTIVE[name])
+    _check_effects(config, chosen)
+    if chosen.kind == "reward" and chosen.advantage == "none":
+        raise ConfigError("algorithm.overrides.advantage: 'none' is for algorithms that learn from a file")
     if chosen.is_whole_sequence and chosen.advantage in table.TOKEN_ADVANTAGES:
         raise ConfigError(
             f"algorithm.overrides: advantage {chosen.advantage!r} has a value per token, but the ratio is one per"
@@ -295,10 +280,27 @@ def _check_algorithm(config: Config) -> None:
         )
     if chosen.kind != "reward" and config.data.file is None:
         raise ConfigError(f"data.file: {config.algorithm.name!r} learns from a file; set its path")
-    if not 0 <= config.data.held_out_share < 1:
-        raise ConfigError("data.held_out_share: must be at least 0 and below 1")
-    if chosen.kind != ALGORITHMS[config.algorithm.name].kind:
-        raise ConfigError("algorithm.overrides.kind: the kind of an algorithm cannot be changed")
+    if config.data.held_out_share == 1:
+        raise ConfigError("data.held_out_share: must be below 1, so that rows are left to learn from")
+
+
+def _check_effects(config: Config, chosen: Objective) -> None:
+    """Refuse what the chosen row does not read, unless it asks for what happens anyway."""
+    section, own = config.algorithm, ALGORITHMS[config.algorithm.name]
+    given = {f"algorithm.overrides.{name}": name for name in section.overrides}
+    if section.credit is not None:
+        given.setdefault("algorithm.credit", "credit")
+    for place, name in given.items():
+        need = missing_need(name, chosen, section.overrides)
+        if need is not None and getattr(chosen, name) != getattr(own, name):
+            raise ConfigError(
+                f"{place}: has no effect with {section.name!r}: it needs {need}. Set that, or leave it out"
+            )
+    if section.dimensions and chosen.advantage != "dimension_z_scores":
+        raise ConfigError(
+            f"algorithm.dimensions: have no effect with {section.name!r}: they need advantage = 'dimension_z_scores',"
+            " as 'gdpo' has it. Set that, or leave them out"
+        )
 
 
 def nearest(name: str, known: typing.Iterable[str]) -> str:

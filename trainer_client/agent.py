@@ -99,7 +99,7 @@ def runner_for(agent: Agent, concurrency: int) -> AgentRunner:
 def as_reply(value: ReplyLike) -> AgentReply:
     """Read what an agent returned; a TypeError says what it should have been."""
     if isinstance(value, AgentReply):
-        return value
+        return _checked(value)
     if isinstance(value, str):
         return AgentReply(value)
     if isinstance(value, Mapping):
@@ -110,6 +110,16 @@ def as_reply(value: ReplyLike) -> AgentReply:
     if isinstance(value, Message):
         return AgentReply(value.content, tuple(value.tool_calls or ()))
     raise TypeError(f"an agent must return text or a message, not {type(value).__name__}")
+
+
+def _checked(reply: AgentReply) -> AgentReply:
+    """The same with the calls as `ToolCall`: nothing has looked at what the agent's code put into it."""
+    if not isinstance(reply.content, str):
+        raise TypeError(f"the content of an AgentReply must be text, not {type(reply.content).__name__}")
+    try:
+        return AgentReply(reply.content, tuple(ToolCall.model_validate(call) for call in reply.tool_calls))
+    except (TypeError, ValidationError) as error:
+        raise TypeError(f"the tool_calls of an AgentReply must be a tuple of ToolCall: {error}") from None
 
 
 class _SingleRunner:

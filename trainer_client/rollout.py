@@ -161,7 +161,8 @@ async def play_async(
 ) -> Rollouts:
     """Play `episodes` episodes (default: one per seed), at most `concurrency` at a time.
 
-    Raises when not one could be started because all were refused alike, or because the server never answered.
+    Raises when not one could be started because all were refused alike, or because the server never answered; and
+    what `system` or `progress` raises.
     """
     plan = EpisodePlan(collection, scenario, max_turns, persona, reward_config, metadata, system)
     wanted = _seeds(episodes, seeds)
@@ -184,6 +185,9 @@ async def play_async(
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(seed, log)) for seed, log in zip(wanted, logs, strict=True)]
+    except ExceptionGroup as failures:
+        # What the caller's `system` or `progress` raised, without the group that the tasks put around it.
+        raise failures.exceptions[0] from None
     finally:
         await runner.aclose()
     _raise_if_none_could_start(logs, client.connection.url)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from learner import algorithms, ranges, tiny
 from learner.cli import demo_file
 from learner.config import Config, ConfigError, load, read
 from learner.presets import about, preset_file, preset_names
@@ -71,6 +73,85 @@ def test_defaults_are_a_configuration() -> None:
 def test_what_is_wrong_is_said_with_its_place(content: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         read(content)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("optim.clip_norm=-1.0", "must be above 0; a large number never clips"),
+        ("optim.final_share=-1.0", "must be at least 0 and at most 1"),
+        ("optim.warmup_updates=-3", "must not be negative"),
+        ("rollout.max_refills=-1", "must not be negative"),
+        ("model.threads=0", "must be above 0"),
+        ("model.width=0", "must be above 0"),
+        ("model.width=12", "must be an even multiple of model.heads"),
+        ("evaluation.stop_after=-1", "must not be negative; 0 never stops"),
+        ("warmup.batch=0", "must be above 0"),
+        ("run.seed=-1", "must not be negative"),
+        ("parallel.zero_stage=4", "must be at least 1 and at most 3"),
+        ("data.held_out_share=1.0", "must be below 1"),
+        ("algorithm.gamma=5.0", "must be at least 0 and at most 1"),
+        ("algorithm.overrides.eps_low=-0.5", "must not be negative"),
+        ("algorithm.overrides.max_tokens=0", "must be above 0"),
+    ],
+)
+def test_a_number_that_would_train_nothing_or_the_opposite_is_refused(change: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(None, [change])
+    assert str(caught.value).startswith(f"{change.partition('=')[0]}: {message}")
+
+
+def test_every_number_has_a_range() -> None:
+    def numbers(kind: type[Any]) -> set[str]:
+        hints = get_type_hints(kind, vars(algorithms) | vars(tiny))
+        return {name for name, hint in hints.items() if {int, float} & {hint, *get_args(hint)}}
+
+    sections = {spec.name: type(getattr(Config(), spec.name)) for spec in fields(Config)}
+    found = {f"{section}.{name}" for section, kind in sections.items() for name in numbers(kind)}
+    assert {"optim.clip_norm", "server.max_turns"} <= found
+    assert found - {"algorithm.dimensions"} == set(ranges.SECTIONS)
+    assert numbers(algorithms.Objective) == set(ranges.OBJECTIVE)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [
+        ({"overrides": {"beta": 0.04}}, r"overrides\.beta: has no effect with 'grpo': it needs a KL term"),
+        ({"overrides": {"kl": "k3"}}, r"overrides\.kl: .* it needs beta above 0"),
+        ({"overrides": {"kl_reward": 0.05}}, r"overrides\.kl_reward: .* advantage = 'token_return_whitened'"),
+        ({"overrides": {"lam": 0.5}}, r"overrides\.lam: .* advantage = 'gae'"),
+        ({"name": "vapo", "overrides": {"lam": 0.5}}, r"overrides\.lam: has no effect with 'vapo'"),
+        ({"overrides": {"alpha": 0.1}}, r"overrides\.alpha: .* advantage = 'gae_length_adaptive'"),
+        ({"overrides": {"margin_weighted": True}}, r"overrides\.margin_weighted: .* learns from pairs"),
+        ({"overrides": {"gate": "sigmoid", "eps_low": 0.1}}, r"overrides\.eps_low: .* gate = 'clip' or 'clip_weight'"),
+        ({"overrides": {"gamma": 0.5}}, r"overrides\.gamma: .* credit = 'to_go'"),
+        (
+            {"overrides": {"advantage": "none"}},
+            r"overrides\.advantage: 'none' is for algorithms",
+        ),
+        ({"name": "gdpo", "credit": "to_go"}, r"algorithm\.credit: has no effect with 'gdpo'"),
+        ({"dimensions": {"empathy": 2.0}}, r"algorithm\.dimensions: have no effect with 'grpo'"),
+    ],
+)
+def test_a_setting_that_the_algorithm_does_not_read_is_refused(algorithm: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read({"algorithm": algorithm})
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        {"overrides": {"kl": "k3", "beta": 0.1}},
+        {"name": "grpo_kl", "overrides": {"kl": "none"}},
+        {"name": "grpo_kl", "overrides": {"kl": "none", "beta": 0.2}},  # the file's weight, turned off beside it
+        {"name": "turn_grpo", "overrides": {"beta": 0}},
+        {"overrides": {"margin_weighted": False, "beta": 0.0}},  # as it is anyway
+        {"overrides": {"advantage": "gae", "lam": 0.9, "critic_warmup": 2}},
+        {"name": "gdpo", "dimensions": {"empathy": 2.0}},
+    ],
+)
+def test_a_setting_that_is_read_or_asks_for_nothing_is_accepted(algorithm: dict[str, Any]) -> None:
+    assert read({"algorithm": algorithm}).algorithm.overrides == algorithm.get("overrides", {})
 
 
 def test_overrides_change_the_preset_and_show_in_the_resolved_form() -> None:

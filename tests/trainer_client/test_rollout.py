@@ -496,3 +496,44 @@ def test_play_sends_through_the_callers_own_client_with_the_callers_headers() ->
         assert play(client, echo, "c", "s", episodes=6, concurrency=3).mean_reward == 1.0
         assert not http.is_closed
     assert {(each.headers["x-proxy"], each.headers["x-run"]) for each in asked} == {("p", "r")}
+
+
+@pytest.mark.parametrize("agent_kind", ["single", "batch"])
+@pytest.mark.parametrize("calls", [({"name": "look", "input": "door"},), (7,), 7])
+def test_calls_that_are_none_lose_their_episode_only(calls: Any, agent_kind: str) -> None:
+    def call_in_the_third(messages: list[ChatMessage]) -> AgentReply:
+        return AgentReply("hi", tool_calls=calls if messages[0]["content"] == "ep_3 opens" else ())
+
+    many = BatchAgent(lambda batch: [call_in_the_third(one) for one in batch], max_batch=1)
+    house = House()
+    rollouts = run(house, call_in_the_third if agent_kind == "single" else many, episodes=4, concurrency=1)
+    assert [rollout.ok for rollout in rollouts] == [True, True, False, True]
+    error = rollouts[2].error
+    assert error is not None
+    assert error.code == "agent_failed"
+    assert "the tool_calls of an AgentReply must be a tuple of ToolCall" in error.message
+    assert house.deleted == ["ep_3"]
+
+
+def test_content_that_is_no_text_is_the_agents_failure() -> None:
+    rollouts = run(House(), lambda messages: AgentReply(None), episodes=1)  # type: ignore[arg-type]
+    assert rollouts[0].error is not None
+    assert "the content of an AgentReply must be text, not NoneType" in rollouts[0].error.message
+
+
+def test_calls_may_be_plain() -> None:
+    call: Any = {"name": "look", "input": {"at": "door"}}
+    rollouts = run(House(turns=1), lambda messages: AgentReply("hi", tool_calls=(call,)), episodes=1)
+    assert rollouts[0].ok
+    assert [each for each in rollouts[0].messages if each["role"] == "assistant"] == [
+        {"role": "assistant", "content": "hi", "tool_calls": [call]}
+    ]
+
+
+@pytest.mark.parametrize("where", ["system", "progress"])
+def test_what_the_callers_own_function_raises_arrives_as_it_is(where: str) -> None:
+    def fail(*_: Any) -> None:
+        raise KeyError("no such scenario here")
+
+    with pytest.raises(KeyError, match="no such scenario here"):
+        run(House(), echo, episodes=3, concurrency=3, **{where: fail})
