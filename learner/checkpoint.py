@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from learner.models import write
 
@@ -44,6 +45,10 @@ class Checkpoint:
         return state
 
 
+class UnwrittenError(OSError):
+    """A checkpoint that cannot be written, such as on a full disk."""
+
+
 class DamagedError(ValueError):
     """A checkpoint whose files are not what its manifest says."""
 
@@ -61,28 +66,41 @@ def save(
 ) -> Checkpoint:
     """Write the checkpoint of `step` and drop old ones: the first, the newest `keep` and that of step `best` stay.
 
-    `optimizer` is its state. `more` may write files of its own into the folder it gets.
+    `optimizer` is its state. `more` may write files of its own into the folder it gets. Raises UnwrittenError.
     """
     final = folder / _name(step)
     temporary = folder / f".{final.name}.{os.getpid()}"
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    write(model, tokenizer, temporary / "model")
-    torch.save(optimizer, temporary / "optimizer.pt")
-    if more is not None:
-        more(temporary)
-    files = sorted(path for path in temporary.rglob("*") if path.is_file())
-    hashes = {str(path.relative_to(temporary)): _sha256(path) for path in files}
-    (temporary / MANIFEST).write_text(json.dumps({"step": step, "files": hashes}, indent=1))
-    for path in [*files, temporary / MANIFEST, temporary]:
-        _sync(path)
-    shutil.rmtree(final, ignore_errors=True)
-    os.replace(temporary, final)
-    _sync(folder)
+    sweep(folder)
+    try:
+        temporary.mkdir(parents=True)
+        write(model, tokenizer, temporary / "model")
+        torch.save(optimizer, temporary / "optimizer.pt")
+        if more is not None:
+            more(temporary)
+        files = sorted(path for path in temporary.rglob("*") if path.is_file())
+        hashes = {str(path.relative_to(temporary)): _sha256(path) for path in files}
+        (temporary / MANIFEST).write_text(json.dumps({"step": step, "files": hashes}, indent=1))
+        for path in [*files, temporary / MANIFEST, temporary]:
+            _sync(path)
+        shutil.rmtree(final, ignore_errors=True)
+        os.replace(temporary, final)
+        _sync(folder)
+    except torch.OutOfMemoryError:
+        raise
+    except (OSError, SafetensorError, RuntimeError) as error:  # torch raises the last where a disk is full
+        raise UnwrittenError(f"the checkpoint {final} cannot be written: {str(error).splitlines()[0]}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
     for old in [path for path in _folders(folder) if path.name != _name(0)][:-keep]:
         if best is None or old.name != _name(best):
             shutil.rmtree(old)
     return Checkpoint(final, step)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a process that was killed while it wrote a checkpoint has left."""
+    for left in folder.glob(f".{PREFIX}*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def at(folder: Path, step: int) -> Checkpoint | None:

@@ -7,8 +7,9 @@ its newest checkpoint.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from learner import checkpoint
 from learner.run import Run
 
 
@@ -26,6 +27,7 @@ def kept(run: Run, shared: tuple[type[Exception], ...]) -> Iterator[None]:
         is_shared = run.ranks.world == 1 or isinstance(error, shared)
         if run.saved < run.step and run.updater.is_settled and is_shared:
             run.queue = ()
-            run.save()
+            with suppress(checkpoint.UnwrittenError):  # the error is this one, or matters more
+                run.save()
         error.add_note(f"The same command continues from update {run.saved}")
         raise

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from learner.config import Config, ConfigError
 from learner.lora import LoraSettings, loaded_adapters, with_adapters
@@ -63,7 +64,7 @@ def load_given(path: str) -> tuple[Any, Any]:
     """The model of the configuration; what transformers says of one that it cannot load does not name the setting."""
     try:
         model, tokenizer = load(path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, LookupError, RuntimeError, SafetensorError) as error:
         what = (
             "the folder contains no model that can be loaded"
             if Path(path).is_dir()

@@ -221,6 +221,8 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
 def _opened(config: Config, folder: Path, ranks: Ranks, say: Say, now: Now) -> Run:
     torch.set_num_threads(config.model.threads)
     transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    if ranks.first:
+        checkpoint.sweep(folder / "checkpoints")
     found = checkpoint.newest(folder / "checkpoints")
     if found is None:  # else the checkpoint is loaded, and the model it began with may be gone
         check_path(config.model.path)

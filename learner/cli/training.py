@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -110,14 +111,22 @@ def _start(config: Config, folder: Path, url: str | None, *, dry_run: bool) -> i
 
 def train_in(config: Config, folder: Path, url: str | None) -> int:
     """Train in a folder and say how it went; the exit status."""
-    from learner import interrupt, loop, offline
     from learner.display import Display
-    from learner.ranks import leave_ranks
+    from learner.lock import locked
 
     address = url or config.server.url
-    from_file = config.objective().kind != "reward"
-    display = Display(speaks=os.environ.get("RANK", "0") == "0")
+    is_first = os.environ.get("RANK", "0") == "0"
+    display = Display(speaks=is_first)
     _look(config, address, display.say)
+    with locked(folder) if is_first else nullcontext():
+        return _train_in(config, folder, address, display)
+
+
+def _train_in(config: Config, folder: Path, address: str | None, display: Display) -> int:
+    from learner import interrupt, loop, offline
+    from learner.ranks import leave_ranks
+
+    from_file = config.objective().kind != "reward"
     started = time.monotonic()
     run = _opened(config, folder, display)
     display.follow(lambda: run.step, config.run.updates)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 import torch
 
 from learner import checkpoint
+from learner.config import ConfigError
+from learner.models import load_given, write
 from tests.learner.small import policy, tokenizer
 
 WORDS = tokenizer()
@@ -55,6 +58,41 @@ def test_a_write_that_fails_leaves_the_older_one(tmp_path: Path, monkeypatch: py
     with pytest.raises(OSError, match="space"):
         save(tmp_path, 2)
     assert checkpoint.newest(tmp_path) == older
+
+
+@pytest.mark.parametrize("damaged", ["model/model.safetensors", "optimizer.pt"])
+def test_a_full_disk_is_one_line_and_nothing_of_the_checkpoint_stays(tmp_path: Path, damaged: str) -> None:
+    """A limit on the size of files, which the optimiser's is above and the weights are above or below."""
+    older = save(tmp_path, 1)
+    weights = (older.model_path / "model.safetensors").stat().st_size
+    model = policy(WORDS).model
+    moments = {"moments": torch.zeros(weights)}  # four bytes each
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limit = weights // 2 if damaged.startswith("model") else weights * 2
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        with pytest.raises(checkpoint.UnwrittenError, match=r"the checkpoint .*step-000002 cannot be written: .+"):
+            checkpoint.save(tmp_path, 2, model=model, tokenizer=WORDS, optimizer=moments, keep=2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000001"]
+    assert checkpoint.newest(tmp_path) == older
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ".step-000002.123").mkdir()
+    (tmp_path / ".step-000002.123" / "optimizer.pt").write_bytes(b"half")
+    saved = save(tmp_path, 1)
+    assert [path.name for path in tmp_path.iterdir()] == [saved.path.name]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+def test_a_damaged_model_is_one_line(tmp_path: Path, name: str) -> None:
+    write(policy(WORDS).model, WORDS, tmp_path)
+    damaged = tmp_path / name
+    damaged.write_bytes(damaged.read_bytes()[:200] if name.endswith("safetensors") else b"{}")
+    with pytest.raises(ConfigError, match=r"model\.path: .*: the folder contains no model that can be loaded"):
+        load_given(str(tmp_path))
 
 
 def test_the_first_and_the_newest_are_kept(tmp_path: Path) -> None:
