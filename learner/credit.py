@@ -88,12 +88,8 @@ def dimension_streams(trajectories: Sequence[Trajectory]) -> dict[str, list[floa
 def _of_dimensions(
     trajectories: Sequence[Trajectory], numbers: torch.Tensor, weights: dict[str, float]
 ) -> torch.Tensor:
+    # A weight whose dimension is not among them belongs to a scenario that this batch has no usable group of.
     streams = dimension_streams(trajectories)
-    unknown = set(weights) - set(streams)
-    if unknown:
-        raise ValueError(
-            f"algorithm.dimensions: there is no dimension {min(unknown)!r}; there are {', '.join(streams) or 'none'}"
-        )
     if not streams:
         raise ValueError("this algorithm needs scores per dimension, but the server returned none")
     values = [torch.tensor(stream, dtype=torch.float64) for stream in streams.values()]

@@ -6,7 +6,7 @@ catalog says, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,16 +39,27 @@ async def open_stages(config: Config, client: AsyncLabsClient, patience: Patienc
     server = config.server
     wanted = server.scenarios or [f"{server.collection}/{server.scenario}"]
     style = style_of(server.system, config.model.path)
-    if not server.scenarios and not server.held_out and style != "card":
+    weights = config.algorithm.dimensions
+    if not server.scenarios and not server.held_out and style != "card" and not weights:
         only = _stage(server, server.collection, server.scenario, None if style == "none" else style)
         return Stages((only,), (only,))
     catalog = await _catalog(client, patience or Patience(server.patience_s))
-    training = [_with_card(server, style, *found) for found in _resolve(catalog, wanted, "server.scenarios")]
+    chosen = _resolve(catalog, wanted, "server.scenarios")
+    _check_weights(weights, {name for _, scenario in chosen for name in scenario.dimensions})
+    training = [_with_card(server, style, *found) for found in chosen]
     held_out = [_with_card(server, style, *found) for found in _resolve(catalog, server.held_out, "server.held_out")]
     both = {stage.name for stage in training} & {stage.name for stage in held_out}
     if both:
         raise ConfigError(f"server.held_out: {min(both)} is also a training scenario; remove it from one of the two")
     return Stages(tuple(training), tuple(held_out or training))
+
+
+def _check_weights(weights: Mapping[str, float], known: Collection[str]) -> None:
+    """Refuse the weight of a dimension that no training scenario has."""
+    unknown = set(weights) - set(known)
+    if unknown:
+        name = min(unknown)
+        raise ConfigError(f"algorithm.dimensions.{name}: dimension {name!r} is {nearest(name, known)}")
 
 
 def style_of(system: str, model_path: str | None) -> str:

@@ -81,19 +81,31 @@ class Search:
             config.load(file, [*changes, f"{dimension.key}={example}"])
 
     def go(self, trials: int, play: Callable[[Config, Path], None], say: Callable[[str], None]) -> Best:
-        """Play until there are so many finished trials, one after the other; returns the best."""
+        """Play until there are so many finished trials, one after the other; returns the best.
+
+        A trial that cannot be trained with its settings (a gradient that is not a number, too little memory) counts
+        as one of them and is left behind. Raises ConfigError if all of them fail; an outage ends the search.
+        """
         study = self._study()
-        while _finished(study) < trials:
+        failed: list[str] = []
+        while _finished(study) + len(failed) < trials:
             trial = study.ask()
             changes = _proposed(self._dimensions, trial)["changes"]
             say(f"trial {trial.number}: {' '.join(changes)}")
             folder = self._folder / FOLDER.format(trial.number)
             try:
                 play(config.load(self._file, [*self._changes, *changes]), folder)
-            except BaseException:
+                reward = score(folder)
+            except BaseException as error:
                 study.tell(trial, state=_optuna().trial.TrialState.FAIL)
-                raise
-            study.tell(trial, score(folder))
+                if not isinstance(error, _faults_of_settings()):
+                    raise
+                failed.append(" ".join(str(error).split()))
+                say(f"trial {trial.number} failed: {failed[-1]}")
+                continue
+            study.tell(trial, reward)
+        if failed and not _finished(study):
+            raise ConfigError(f"all {len(failed)} trials failed, the last one with: {failed[-1]}")
         return _best(study)
 
     def go_on_ray(self, trials: int, workers: int, url: str | None, say: Callable[[str], None]) -> Best:
@@ -148,6 +160,15 @@ def _optuna() -> Any:
         raise ConfigError("tune needs a package that is not installed: pip install optuna") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
+
+
+def _faults_of_settings() -> tuple[type[BaseException], ...]:
+    """What ends a run because of its own settings, so that other settings are worth a try."""
+    import torch
+
+    from learner.update import MismatchError, NonFiniteError
+
+    return (ConfigError, NonFiniteError, MismatchError, MemoryError, torch.OutOfMemoryError)
 
 
 def _finished(study: Any) -> int:

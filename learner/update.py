@@ -165,7 +165,10 @@ class Updater:
                 break
         for name in {name: None for found in steps for name in found}:
             values = [found[name] for found in steps if name in found]
-            metrics[name] = max(values) if name in _LARGEST else sum(values) / len(values)
+            if name in _LARGEST:
+                metrics[name] = max(values)
+            else:
+                metrics[name] = sum(values) if name in _COUNTS else sum(values) / len(values)
         self.is_settled = True
         return metrics
 
@@ -422,6 +425,8 @@ class Updater:
 
 _LARGEST = ("update/max_ratio", "update/skipped", "critic/warming_up")
 _SUMS = ("update/loss", "kl_sum", "kl_tokens")
+_COUNTS = ("update/tokens",)
+"""Of the whole update: added up over its minibatches, where other figures are averaged."""
 
 
 def _optional(shape: Callable[[Tensor], Tensor], flat: Tensor | None) -> Tensor | None:

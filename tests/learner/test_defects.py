@@ -394,7 +394,8 @@ REWRITES = (
 )
 
 
-def test_a_template_that_rewrites_history_forks_and_every_sampled_token_is_in_one_row() -> None:
+@pytest.mark.parametrize("minibatches", [1, 2])
+def test_a_template_that_rewrites_history_forks_and_every_sampled_token_is_in_one_row(minibatches: int) -> None:
     words = with_template(REWRITES)
     renderer = Renderer(words)
     assert renderer.forks
@@ -408,7 +409,7 @@ def test_a_template_that_rewrites_history_forks_and_every_sampled_token_is_in_on
     with torch.no_grad():
         assert float((acting.score(rows).logp - rows.sampler_logp).abs().max()) < 1e-4
     optimizer = torch.optim.SGD(acting.model.parameters(), lr=0.1)
-    updater = Updater(acting, optimizer, UpdateSettings(ALGORITHMS["gspo"]))
+    updater = Updater(acting, optimizer, UpdateSettings(ALGORITHMS["gspo"], minibatches=minibatches))
     low = replace(collected.trajectories[1], turn_rewards=(0.0,) * collected.trajectories[1].turns)
     found = updater.update([Group(1, (replace(played, turn_rewards=(1.0,) * 3), low))])
     assert found["update/tokens"] == played.sampled_tokens + low.sampled_tokens

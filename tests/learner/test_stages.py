@@ -20,7 +20,7 @@ from trainer_client.wire.episodes import ToolDefinition
 class Library(StageServer):
     def answer(self, method: str, path: str, body: bytes) -> httpx2.Response:
         if path.rstrip("/").endswith("/catalog"):
-            card = {"dimensions": [], "max_turns": 4, "tools": 0}
+            card = {"max_turns": 4, "tools": 0}
             collections = [
                 {
                     "slug": collection,
@@ -28,7 +28,14 @@ class Library(StageServer):
                     "description": "",
                     "version": "1",
                     "scenarios": [
-                        {"slug": slug, "name": slug.upper(), "description": f"About {slug}.", **card} for slug in slugs
+                        {
+                            "slug": slug,
+                            "name": slug.upper(),
+                            "description": f"About {slug}.",
+                            **card,
+                            "dimensions": ["empathy", f"of_{slug}"],
+                        }
+                        for slug in slugs
                     ],
                 }
                 for collection, slugs in (("c", ("s", "t")), ("d", ("u",)))
@@ -51,6 +58,17 @@ def test_a_collection_stands_for_its_scenarios_and_held_out_ones_are_played_in_e
     assert [stage.name for stage in stages.held_out] == ["d/u"]
     assert {stage.max_turns for stage in stages.training} == {4}, "no more turns than a scenario has"
     assert [stages.of(number).name for number in range(3)] == ["c/s", "c/t", "c/s"]
+
+
+@pytest.mark.parametrize("server", [{"collection": "c", "scenario": "s"}, {"scenarios": ["c/s", "c/t"]}])
+def test_a_weight_of_a_dimension_that_no_training_scenario_has_is_refused_before_anything_is_played(
+    server: dict[str, Any],
+) -> None:
+    assert opened(server, algorithm={"name": "gdpo", "dimensions": {"empathy": 2.0, "of_s": 0.5}}).of(0).name == "c/s"
+    with pytest.raises(ConfigError, match=r"algorithm\.dimensions\.empaty: .* did you mean 'empathy'"):
+        opened(server, algorithm={"name": "gdpo", "dimensions": {"empaty": 2.0}})
+    with pytest.raises(ConfigError, match=r"dimension 'of_u' is unknown"):
+        opened({**server, "held_out": ["d/u"]}, algorithm={"name": "gdpo", "dimensions": {"of_u": 1.0}})
 
 
 def test_the_card_is_the_system_prompt_of_a_given_model_and_none_of_a_tiny_one() -> None:

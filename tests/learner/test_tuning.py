@@ -44,6 +44,23 @@ def test_a_search_finds_the_best_trial_and_goes_on(tmp_path: Path, capsys: pytes
     assert sorted(path.name for path in tmp_path.glob("trial-*")) == ["trial-000", "trial-001"]
 
 
+def test_a_trial_that_diverges_is_left_behind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def command(*rates: str) -> list[str]:
+        search = [part for rate in rates for part in ("--search", f"optim.learning_rate={rate}")]
+        changes = settings("run.updates=2", "rollout.group_size=4", "model.threads=1")
+        folder = str(tmp_path / "-".join(rates))
+        return ["tune", "demo", "--url", url, "--out", folder, *search, *changes, "--trials", "4"]
+
+    with listening(stage()) as url:
+        assert main(command("1e-3,1e30")) == 0
+        said = capsys.readouterr().out
+        assert "failed: " in said
+        assert "best held-out reward" in said.splitlines()[-1]
+        assert "learning_rate=1e-3" in said.splitlines()[-1]
+        assert main(command("1e30")) == 2
+        assert "all 4 trials failed, the last one with: " in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_ray_tune_plays_two_trials_at_a_time_and_one_process_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
