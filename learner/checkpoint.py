@@ -120,7 +120,9 @@ def _name(step: int) -> str:
 
 
 def _folders(folder: Path) -> list[Path]:
-    return sorted(folder.glob(f"{PREFIX}*")) if folder.exists() else []
+    """Those of this module: a folder with another name is somebody's own."""
+    found = sorted(folder.glob(f"{PREFIX}*")) if folder.exists() else []
+    return [path for path in found if path.name.removeprefix(PREFIX).isdecimal()]
 
 
 def _opened(path: Path) -> Checkpoint:

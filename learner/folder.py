@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,15 +37,25 @@ def settle_config(config: Config, folder: Path, *, is_begun: bool) -> None:
     path = folder / "config.json"
     # Where no checkpoint came of it, nothing hangs on what was asked for: a setting may be mended.
     if is_begun and path.exists():
-        stored = json.loads(path.read_text()).get("shape", {})
+        stored = _stored_shape(path)
         if stored != shape:
             changed = ", ".join(_differences(stored, shape)) or "settings of another version"
             raise ConfigError(
                 f"{folder} contains a run with another configuration ({changed}); choose another folder with --out"
             )
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"resolved": resolved, "shape": shape}, indent=1) + "\n")
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps({"resolved": resolved, "shape": shape}, indent=1) + "\n")
+    os.replace(temporary, path)
     (folder / "units.json").write_text(json.dumps(units(), indent=1) + "\n")
+
+
+def _stored_shape(path: Path) -> dict[str, Any]:
+    try:
+        stored: dict[str, Any] = dict(json.loads(path.read_text()).get("shape", {}))
+    except (ValueError, TypeError, AttributeError):
+        raise ConfigError(f"{path} is damaged; restore it, or choose another folder with --out") from None
+    return stored
 
 
 def _shape(config: Config, resolved: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,9 @@ import pytest
 import torch
 
 from learner import checkpoint
-from learner.config import ConfigError
+from learner.config import ConfigError, read
+from learner.folder import settle_config
+from learner.metrics import MetricsFile, read_metrics
 from learner.models import load_given, write
 from tests.learner.small import policy, tokenizer
 
@@ -110,6 +112,26 @@ def test_saving_a_step_again_replaces_it(tmp_path: Path) -> None:
     (tmp_path / "step-000001" / "optimizer.pt").write_bytes(b"")
     saved = save(tmp_path, 1)
     assert checkpoint.newest(tmp_path) == saved
+
+
+def test_a_folder_of_another_name_is_no_checkpoint(tmp_path: Path) -> None:
+    saved = save(tmp_path, 1)
+    (tmp_path / "step-final").mkdir()
+    assert checkpoint.newest(tmp_path) == saved
+
+
+@pytest.mark.parametrize("content", ['{"sha', "[]", "3"])
+def test_a_damaged_configuration_of_a_run_is_named(content: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ConfigError, match=r"config\.json is damaged; restore it"):
+        settle_config(read({}), tmp_path, is_begun=True)
+
+
+def test_a_line_that_is_no_record_is_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"kind": "train", "step": 1}\n3\n[]\n')
+    MetricsFile(path).rewind(1)
+    assert read_metrics(path) == [{"kind": "train", "step": 1}]
 
 
 WRITES = """
