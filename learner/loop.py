@@ -215,13 +215,16 @@ async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | 
         f"{''.join(learned)}  {values['seconds/rollout']:.1f}s + {values['seconds/update']:.1f}s"
     )
     if not values["groups/used"]:
-        say(f"update {step:>4}  {_nothing_learned(run)}")
+        say(f"update {step:>4}  {_nothing_learned(run, collected)}")
     if values.get("update/skipped"):
         say(f"update {step:>4}  {_why_skipped(run, values)}")
 
 
-def _nothing_learned(run: Run) -> str:
+def _nothing_learned(run: Run, collected: Collected) -> str:
     """What to do where no group has a difference."""
+    if all(len(group.trajectories) < 2 for group in collected.groups):
+        why = most_frequent(collected.error_codes, collected.error_messages)
+        return f"no group has two episodes left to compare, so nothing was learned; the most frequent error is {why}"
     told = "in every group all rewards are equal, so nothing was learned. If this continues, raise model.temperature"
     told += " or rollout.group_size, or choose an easier scenario"
     is_per_turn = run.objective.credit == "to_go" or run.config.rollout.single_turn

@@ -186,12 +186,10 @@ def test_a_run_with_a_critic_resumes_with_it(name: str, tmp_path: Path) -> None:
     assert warming == [1.0, None, None]
 
 
-async def test_with_dynamic_sampling_all_scenarios_get_a_turn_and_a_group_is_replaced_in_its_own(
-    tmp_path: Path,
-) -> None:
+async def test_dynamic_sampling_plays_all_scenarios_and_replaces_a_group_in_its_own(tmp_path: Path) -> None:
     settings = config(tmp_path, 1, algorithm={"name": "dapo"}, rollout={"groups": 2, "group_size": 2})
     opened = open_run(settings, tmp_path / "run", lambda line: None)
-    names = [Stage("c", f"s{number}") for number in range(7)]
+    names = [Stage("c", f"s{number}") for number in range(8)]
     asked: list[list[tuple[int, str]]] = []
 
     class Played:
@@ -204,13 +202,24 @@ async def test_with_dynamic_sampling_all_scenarios_get_a_turn_and_a_group_is_rep
             ]
             return Collected(tuple(groups), seconds=0.0, generating_s=0.0)
 
-    for step in range(1, 8):
+    for step in range(1, 9):
         found, refills = await loop._groups(opened, Played(), Stages(tuple(names), tuple(names)), lambda _: None, step)
         assert (len(found.groups), refills) == (3, 1)
     whole, again = asked[::2], asked[1::2]
     assert {scenario for each in whole for _, scenario in each} == {stage.scenario for stage in names}
     assert [each[0][1] for each in again] == [each[1][1] for each in whole]
-    assert len({seed for each in asked for seed, _ in each}) == 21
+    assert len({seed for each in asked for seed, _ in each}) == 24
+
+
+def test_a_group_with_one_episode_left_is_not_called_equal(tmp_path: Path) -> None:
+    lone = Trajectory((Segment((1,)), Segment((2,), (-1.0,))), (0.5,), 3)
+    group = Group(
+        3, (lone,), errored=1, error_codes=("judge_failed",), error_messages={"judge_failed": "The judge failed."}
+    )
+    opened = open_run(config(tmp_path, 1), tmp_path / "run", lambda line: None)
+    told = loop._nothing_learned(opened, Collected((group,), seconds=0.0, generating_s=0.0))
+    assert told.startswith("no group has two episodes left to compare")
+    assert told.endswith("the most frequent error is judge_failed (The judge failed)")
 
 
 def test_a_run_goes_on_after_a_step_whose_loss_was_no_number(tmp_path: Path) -> None:
