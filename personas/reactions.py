@@ -65,10 +65,13 @@ def _to_promises(
     """What it has to say to each promise, if anything: a reply that was not given before, or else a nod."""
     by_id = {commitment.id: commitment for commitment in case.commitments}
     telling = disclosed(answers)
-    # What was not answered before comes first: a figure in a proposal that repeats the rest of it.
-    for heard in sorted(
-        hearing.answered, key=lambda heard: (state.heard.get(heard.commitment_id, 0), -heard.confidence)
-    ):
+    came_for = frozenset[str]().union(*case.goals)
+
+    def order(heard: Heard) -> tuple[int, bool, float]:
+        # What was not answered before comes first: a figure in a proposal that repeats the rest of it.
+        return state.heard.get(heard.commitment_id, 0), heard.commitment_id not in came_for, -heard.confidence
+
+    for heard in sorted(hearing.answered, key=order):
         commitment = by_id[heard.commitment_id]
         if _is_doubtful(case, hearing, heard):
             continue
