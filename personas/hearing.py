@@ -92,10 +92,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     asked: dict[str, Asked] = {}
     restated = {s.text for s in spoken if s.does(Act.RECAP, Act.CHECK)}
     for sentence, topics in found:
-        for number, each in enumerate(topics):
-            if number and each.confidence < BY_NAME and _is_held_back(case, topics[0], state, rapport, reserve):
-                # What is held back is evaded: to speak of something else that is less likely meant is no answer.
-                continue
+        for each in _without_substitutes(case, topics, state, rapport, reserve):
             if each.id not in asked:
                 topic = case.by_id[each.id]
                 again = each.confidence >= BY_NAME and sentence.text not in restated and topic.id in state.said
@@ -404,12 +401,18 @@ def gate_open(topic: CompiledTopic, state: PersonaState, rapport: float, reserve
     )
 
 
-def _is_held_back(
-    case: CompiledCase, found: Candidate, state: PersonaState, rapport: float, reserve: float
-) -> bool:
-    """Whether the persona knows it and does not tell it yet."""
-    topic = case.by_id[found.id]
-    return topic.tier is not Tier.UNKNOWN and not gate_open(topic, state, rapport, reserve)
+def _without_substitutes(
+    case: CompiledCase, topics: Sequence[Candidate], state: PersonaState, rapport: float, reserve: float
+) -> Iterator[Candidate]:
+    """The topics that a sentence asks about, without those that the persona would only tell for another.
+
+    What it holds back, it evades: to speak of something that is less likely meant would be no answer.
+    """
+    for each in topics:
+        first = case.by_id[topics[0].id]
+        told = first.tier is Tier.UNKNOWN or gate_open(first, state, rapport, reserve)
+        if told or each is topics[0] or each.confidence >= BY_NAME:
+            yield each
 
 
 def _rapport(state: PersonaState, empathy: str | None, *, rude: bool, interrogation: bool) -> float:

@@ -15,6 +15,7 @@ from personas.reading.features import is_elliptic
 from personas.state import PersonaState
 from personas.temperament import Temperament
 from personas.voice import digest_of
+from personas.wording import content_stems
 
 BEYOND_DOUBT = 0.9
 """So clear a promise is answered, whatever else its sentence may promise."""
@@ -201,14 +202,16 @@ def closing_of(
         return None
     answering = FACTUAL | {Kind.REPLY, Kind.AGREES, Kind.HESITATES, Kind.EITHER}
     lets_go = {entry.id for entry in case.asides.values() if entry.ends}
+    parting = any(move.about in lets_go for move in body)
+    asking = (*hearing.vague, *hearing.strays)
     busy = (
         any(move.kind in answering and move.about not in lets_go for move in body)
         or hearing.checks_in
         or hearing.empathy is not None
         or hearing.reading.any(Act.PROCESS)
         or hearing.rude
-        # "Is there anything else?" lets it go; another question waits for an answer.
-        or any(not s.does(Act.INVITE) for s in (*hearing.vague, *hearing.strays))
+        # "Is there anything else?" lets it go; a question with a matter of its own waits for an answer.
+        or (not parting and any(content_stems(s.text) and not s.does(Act.INVITE) for s in asking))
     )
     return None if busy else Kind.FAREWELL
 
