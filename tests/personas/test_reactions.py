@@ -8,7 +8,7 @@ from personas.case import Amount, Commitment, Ending, Fact
 from personas.compiled import CompiledCase
 from personas.library import load_temperaments
 from personas.reading.acts import Act, Stance
-from tests.personas.cast import CASE, SCAN, Play, Script, compiled, line
+from tests.personas.cast import CASE, SCAN, TOOL_REPLIES, Play, Script, compiled, line
 
 PLAIN = load_temperaments()["plainspoken"].phrases
 NOISE = "What about the popping noise?"
@@ -282,6 +282,20 @@ def test_a_promise_is_not_answered_alone_if_the_persona_can_name_what_is_asked(
     reply = play.say(f"{STOP} {vague.text}").text
     assert reply.startswith(LONG_REPLY)
     assert (reply != LONG_REPLY) is asks_back
+
+
+@pytest.mark.parametrize("tools", [(), ("referral",)])
+def test_a_question_beside_an_offer_or_a_tool_call_is_not_passed_over(tools: tuple[str, ...]) -> None:
+    own = line("Which of the nurses measured your blood pressure?", Act.ASK, asks={"noise": 0.2})
+    about_the_offer = line("How is that?", Act.ASK, asks={"noise": 0.2})
+    for question, answered in ((own, True), (about_the_offer, False)):
+        play = Play(reader=Script(question))
+        play.say("Hello there.")
+        said = question.text if tools else f"{STOP} {question.text}"
+        reaction = TOOL_REPLIES["referral"][0] if tools else CASE.commitments[1].reply[0]
+        reply = play.say(said, *tools).text
+        assert reply.startswith(reaction)
+        assert any(reply.endswith(each) for each in CASE.unknown) is answered
 
 
 def test_sympathy_brings_out_what_was_held_back_unless_another_question_waits_for_its_answer() -> None:
