@@ -278,6 +278,15 @@ async def test_what_is_no_file_of_lines_is_refused_and_leaves_nothing(
     assert (await labs.ok("GET", "/files"))["data"] == []
 
 
+@pytest.mark.parametrize("ended", [True, False])
+async def test_a_line_that_is_too_long_is_named(labs: Client, ended: bool) -> None:
+    content = b"{}\n\n{}\n" + b"x" * 4_000_001 + b"\n" * ended
+    response = await labs.call("POST", "/files", content=content)
+    assert_error(response, 400, "invalid_request")
+    assert response.json()["message"] == "Line 4 is too long: a line may have 4,000,000 bytes."
+    assert (await labs.ok("GET", "/files"))["data"] == []
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 
