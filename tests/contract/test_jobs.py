@@ -191,6 +191,7 @@ async def test_episodes_can_be_scored_again(labs: Client) -> None:
     episode = await labs.create()
     turn = await labs.say(episode, "Good morning. How did it happen?")
     await labs.create()  # without a turn there is nothing to score
+    await labs.say(await labs.ok("POST", "/episodes", {**WHERE, "score_turns": False}), "Good morning.")
     job = await labs.ok("POST", "/jobs", {"type": "rescore", "source": "episodes"})
     assert (await over(labs, job))["counts"]["total"] == 1
     [line] = await results(labs, job)
