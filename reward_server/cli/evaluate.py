@@ -36,9 +36,12 @@ def evaluate(
     collection: Annotated[str | None, typer.Option(help="Collection of rows that name none.")] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
     format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {FORMAT_NAMES}.")] = "auto",
-    agent_role: Annotated[str, typer.Option(help="Role of the agent in `messages`: assistant or user.")] = "assistant",
+    agent_role: Annotated[
+        str, typer.Option(help="Who the agent is in `messages`: assistant or user. A row's own agent_role comes first.")
+    ] = "assistant",
     agent_speaker: Annotated[
-        list[str] | None, typer.Option(help="Name of the agent, if rows name speakers; may be repeated.")
+        list[str] | None,
+        typer.Option(help="What rows call the agent, if they have other roles or names; may be repeated."),
     ] = None,
     persona_answers: Annotated[
         bool,

@@ -37,9 +37,12 @@ def score(
     workers: Annotated[int | None, typer.Option(min=1, help="Workers on Ray. \\[default: processors]")] = None,
     split: Annotated[str, typer.Option(help="Split of a data set.")] = "train",
     format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {FORMAT_NAMES}.")] = "auto",
-    agent_role: Annotated[str, typer.Option(help="Role of the agent in `messages`: assistant or user.")] = "assistant",
+    agent_role: Annotated[
+        str, typer.Option(help="Who the agent is in `messages`: assistant or user. A row's own agent_role comes first.")
+    ] = "assistant",
     agent_speaker: Annotated[
-        list[str] | None, typer.Option(help="Name of the agent, if rows name speakers; may be repeated.")
+        list[str] | None,
+        typer.Option(help="What rows call the agent, if they have other roles or names; may be repeated."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this number of rows.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
@@ -87,9 +90,13 @@ def _engine(name: str, setup: Setup, workers: int | None) -> Engine:
 
 
 def _say(console: Console, summary: Summary, out: Path) -> None:
+    from reward_server.jobs.evaluation.report import ALL_EQUAL
+
     mean = f", mean reward {summary.rewards / summary.scored:.3f}" if summary.scored else ""
     lines = [f"{summary.scored} conversations scored, {summary.failed} not{mean}: {out}"]
+    lines += [ALL_EQUAL] if summary.all_equal else []
     lines += [f"  not scored: {count} × {code}" for code, count in sorted(summary.errors.items())]
+    lines += [f"    {error}" for error in summary.first_errors]
     lines += [
         f"  worker {name}: {did.conversations} in {did.seconds:.1f} s, {did.per_second:.1f} a second"
         for name, did in sorted(summary.workers.items())
