@@ -30,7 +30,9 @@ def score(
             help="A Parquet, JSONL, JSON or CSV file, a folder of Parquet files or of a saved data set, or hf:NAME.",
         ),
     ],
-    collection: Annotated[str | None, typer.Option(help="Collection of rows that name none.")] = None,
+    collection: Annotated[
+        str | None, typer.Option(help="Collection of rows that name none; `labs scenarios list` has them.")
+    ] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
     out: Annotated[Path, typer.Option(help="Results file: .jsonl or .parquet.", dir_okay=False)] = Path("scores.jsonl"),
     engine: Annotated[str, typer.Option(help="local: this process; ray: workers on Ray (extra `ray`).")] = "local",
@@ -46,13 +48,23 @@ def score(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this number of rows.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
-    root: Annotated[Path | None, typer.Option("--dir", help="Folder of collections.", file_okay=False)] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--dir", help="Folder of collections. \\[default: LABS_SCENARIOS, else the packaged ones]", file_okay=False
+        ),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Data folder of the server whose reward model to use; LABS_DATA.", file_okay=False),
     ] = None,
 ) -> None:
-    """Score a data set into a file; rewards equal the server's with every engine."""
+    """Score a data set into a file; rewards equal the server's with every engine.
+
+    Rows of JSON: {"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}. The
+    agent is the assistant. Give --collection and --scenario, or collection_slug and scenario_slug in each row. More in
+    docs/offline.md.
+    """
     from reward_server.jobs.evaluation.results import holds_results
     from reward_server.jobs.scoring.output import check_out
     from reward_server.jobs.scoring.run import journal_of, score_into
