@@ -237,12 +237,14 @@ def in_background(
 
 
 def main(arguments: list[str]) -> int:
-    """`labs test …` checks the checkout, `labs learner …` is the learner, all else is the server's CLI."""
+    """`labs test …` and `labs audit` check the checkout, `labs learner …` is the learner, all else the server's CLI."""
     if arguments[:1] == ["test"]:
         if arguments[1:] in (["--help"], ["-h"]):
             print(TEST_HELP)
             return 0
         return run_tests(prepare(dev=True), arguments[1:])
+    if arguments[:1] == ["audit"]:
+        os.execv(sys.executable, [sys.executable, "-I", "-S", str(ROOT / "deploy" / "audit.py"), *arguments[1:]])
     python = prepare(dev=False)
     module = "reward_server.cli.start"
     if arguments[:1] == ["learner"]:

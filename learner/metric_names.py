@@ -74,3 +74,17 @@ METRICS: Mapping[str, tuple[str, str]] = {
 def units() -> dict[str, str]:
     """Name to unit."""
     return {name: unit for name, (unit, _) in METRICS.items() if unit}
+
+
+_FAMILIES = {"score/": "score/DIMENSION", "ends/": "ends/REASON", "reward/": "reward/COLLECTION/SCENARIO"}
+
+
+def described(name: str) -> tuple[str, str]:
+    """Unit and words of a figure; of a family the words and which member it is, of an unknown figure its name."""
+    if name in METRICS:
+        return METRICS[name]
+    start = next((start for start in _FAMILIES if name.startswith(start)), None)
+    if start is None:
+        return "", name
+    unit, words = METRICS[_FAMILIES[start]]
+    return unit, f"{words}: {name.removeprefix(start)}"

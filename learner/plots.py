@@ -10,8 +10,9 @@ Records = Sequence[Mapping[str, Any]]
 Series = tuple[str, str, str]
 """Kind of record, name of the figure, label."""
 
+REWARD = "reward"
 PANELS: tuple[tuple[str, tuple[Series, ...]], ...] = (
-    ("reward", (("train", "reward/mean", "training"), ("eval", "reward/mean", "held out"))),
+    (REWARD, (("train", "reward/mean", "training"), ("eval", "reward/mean", "held out"))),
     ("KL to the initial weights (nats per token)", (("train", "update/kl_reference", ""),)),
     ("entropy (nats per token)", (("train", "update/entropy", ""),)),
     ("clip share", (("train", "update/clip_share", ""),)),
@@ -54,6 +55,8 @@ def panels(records: Records) -> str:
     figure, axes = pyplot.subplots(rows, COLUMNS, figsize=(10, 2.9 * rows), constrained_layout=True, squeeze=False)
     places = list(axes.flat)
     for place, (title, found) in zip(places, drawn, strict=False):
+        if title == REWARD and (level := _untrained(records)) is not None:
+            place.axhline(level, color="gray", linestyle="--", linewidth=1, label="before training")
         for label, points in found:
             place.plot(*zip(*points, strict=True), marker="o" if len(points) < 30 else None, markersize=3, label=label)
         _finish(place, title, legend=any(label for label, _ in found))
@@ -68,6 +71,12 @@ def panels(records: Records) -> str:
         figure.savefig(out, format="svg", metadata={"Date": None})
     pyplot.close(figure)
     return out.getvalue()[out.getvalue().index("<svg") :]
+
+
+def _untrained(records: Records) -> float | None:
+    """The held-out reward of the policy before its first update: what a curve has to rise above."""
+    found = (record.get("reward/mean") for record in records if record["kind"] == "eval" and record["step"] == 0)
+    return next(found, None)
 
 
 def _found(records: Records, series: Sequence[Series]) -> list[tuple[str, list[tuple[int, float]]]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from learner.metric_names import METRICS
+from learner.metric_names import described
 from learner.metrics import plot_curve, read_metrics
 from learner.plots import panels
 
@@ -74,14 +74,19 @@ def _table(records: Records) -> str:
         return "<p>No evaluation yet.</p>"
     first, last = found[0], found[-1]
     names = [name for name, value in last.items() if isinstance(value, int | float) and name not in ("step", "kind")]
-    rows = "".join(
-        f'<tr><td>{html.escape(name)}</td><td class="number">{_shown(first.get(name))}</td>'
-        f'<td class="number">{_shown(last[name])}</td><td>{html.escape(METRICS.get(name, ("", ""))[0])}</td></tr>'
-        for name in names
-    )
+    rows = "".join(_row(name, first.get(name), last[name]) for name in names)
     return (
         f"<h2>Held-out evaluation, before and after</h2><table><tr><th>figure</th><th>update {first['step']}</th>"
         f"<th>update {last['step']}</th><th>unit</th></tr>{rows}</table>"
+    )
+
+
+def _row(name: str, before: Any, after: Any) -> str:
+    """A figure in words; its name in `metrics.jsonl` appears under the pointer."""
+    unit, words = described(name)
+    return (
+        f'<tr><td title="{html.escape(name)}">{html.escape(words)}</td><td class="number">{_shown(before)}</td>'
+        f'<td class="number">{_shown(after)}</td><td>{html.escape(unit)}</td></tr>'
     )
 
 

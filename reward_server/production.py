@@ -17,7 +17,7 @@ from reward_server.program import as_called
 from reward_server.settings import Settings
 from reward_server.store.engine import sqlite_file
 
-PROC_CGROUP = Path("/proc/self/cgroup")
+PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
 _NO_LIMIT_BYTES = 1 << 60
 """What the first kind of control groups says where there is none is larger."""
@@ -32,7 +32,12 @@ def require_strong(settings: Settings, *, keyless: bool) -> None:
 
 
 def weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
-    """All that is too weak for strangers, with what to do about each."""
+    """All that is too weak for strangers in a server that this process is, with what to do about each."""
+    return [*settings_weaknesses(settings, keyless=keyless), *process_weaknesses()]
+
+
+def settings_weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
+    """What does not depend on the process."""
     found: list[str] = []
     if keyless:
         found.append(as_called("no API key exists, so calls need none: ./labs keys create NAME --lab LAB"))
@@ -47,9 +52,15 @@ def weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
     if settings.llm_provider != "none" and settings.llm_daily_tokens is None and settings.llm_daily_usd is None:
         found.append("labs may spend any money on the language model: LABS_LLM_DAILY_USD or LABS_LLM_DAILY_TOKENS")
     found += [f"{path} can be read by others: chmod {wanted} {path}" for path, wanted in readable_by_others(settings)]
-    if memory_limit_bytes() is None:
+    return found
+
+
+def process_weaknesses(pid: int | None = None) -> list[str]:
+    """What is too weak in this process, or in the one with that id."""
+    found: list[str] = []
+    if memory_limit_bytes(pid) is None:
         found.append("the process has no memory limit: set one in its container or service, or with ulimit -v")
-    if os.geteuid() == 0:
+    if (os.geteuid() if pid is None else (PROC / str(pid)).stat().st_uid) == 0:
         found.append("it runs as root: give it a user of its own")
     return found
 
@@ -65,10 +76,12 @@ def readable_by_others(settings: Settings) -> Iterator[tuple[Path, str]]:
             yield path, wanted
 
 
-def memory_limit_bytes(proc: Path = PROC_CGROUP, groups: Path = CGROUPS) -> int | None:
-    """The least memory that something allows this process; None if nothing does."""
-    limits = [limit for limit in _group_limits(proc, groups) if limit < _NO_LIMIT_BYTES]
-    address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
+def memory_limit_bytes(pid: int | None = None, proc: Path = PROC, groups: Path = CGROUPS) -> int | None:
+    """The least memory that something allows this process, or the one with that id; None if nothing does."""
+    membership = proc / ("self" if pid is None else str(pid)) / "cgroup"
+    limits = [limit for limit in _group_limits(membership, groups) if limit < _NO_LIMIT_BYTES]
+    what = resource.RLIMIT_AS
+    address_space, _ = resource.getrlimit(what) if pid is None else resource.prlimit(pid, what)
     if address_space != resource.RLIM_INFINITY:
         limits.append(address_space)
     return min(limits, default=None)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from personas.case import Background
+from personas.case import Background, PersonaCase
 from personas.lint import lint_case
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
@@ -22,7 +22,7 @@ from scenarios.rules import Loc, Remark, all_remarks, final_tools
 from scenarios.schema import CollectionFile, ScenarioFile
 from scenarios.spelling import counted, meant
 from scenarios.turns import SUFFIX as TURNS
-from scenarios.turns import load_turns, unknown_names
+from scenarios.turns import LabelledTurn, load_turns, names_of, unknown_names
 from scenarios.yamlfile import Document, Finding, ScenarioError, load
 
 COLLECTIONS = Path(__file__).parent / "collections"
@@ -108,10 +108,18 @@ def _beside(path: Path, file: ScenarioFile, collection: CollectionFile) -> list[
         labelled = load_turns(turns)
     except ValueError as error:
         return [*findings, Finding(_name(turns), 1, f"{error}: correct the line")]
-    for turn in labelled:
-        for name in unknown_names(file.private.persona, turn):
-            findings.append(Finding(_name(turns), turn.number, f"the case has no `{name}`: correct the label"))
-    return findings
+    return [*findings, *_wrong_labels(_name(turns), file.private.persona, labelled)]
+
+
+def _wrong_labels(name: str, case: PersonaCase, labelled: Sequence[LabelledTurn]) -> list[Finding]:
+    """Labels that the case does not have; one finding for all if none fits, as in turns of another scenario."""
+    unknown = [(turn, label) for turn in labelled for label in unknown_names(case, turn)]
+    if unknown and {label for _, label in unknown} == {label for turn in labelled for label in names_of(turn)}:
+        told = (
+            "no label here names anything in the case: label turns of your own, or remove the file until you have some"
+        )
+        return [Finding(name, unknown[0][0].number, told)]
+    return [Finding(name, turn.number, f"the case has no `{label}`: correct the label") for turn, label in unknown]
 
 
 def load_scenario(path: Path, collection: CollectionFile) -> tuple[ScenarioFile, Document] | list[Finding]:

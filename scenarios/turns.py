@@ -98,6 +98,11 @@ def _check(row: Mapping[str, Any]) -> None:
         raise ValueError(f"unknown kind `{row['kind']}`")
 
 
+def names_of(turn: LabelledTurn) -> set[str]:
+    """All facts, denials and commitments that the labels of a turn name."""
+    return {*turn.asks, *turn.told, *turn.commits, *([] if turn.near is None else [turn.near])}
+
+
 def unknown_names(persona: PersonaCase, turn: LabelledTurn) -> list[str]:
     """Names in a turn's labels that the case does not have, in order."""
     topics = {*(fact.id for fact in persona.facts), *(denial.id for denial in persona.denials)}

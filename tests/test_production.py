@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
+import resource
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reward_server import production
+from reward_server.cli import kept
 from reward_server.errors import ConfigurationError
-from reward_server.production import memory_limit_bytes, require_strong, weaknesses
+from reward_server.production import memory_limit_bytes, process_weaknesses, require_strong, weaknesses
 from reward_server.settings import Settings
+from reward_server.store.occupancy import occupant, occupied
 
+LIMIT_BYTES = 987_654_144
 STRONG = {"production": True, "metrics_access": "operator", "hosts": "labs.example.com"}
 
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder as a server makes it, for a process that is limited and is nobody special."""
-    monkeypatch.setattr(production, "memory_limit_bytes", lambda: 1 << 32)
+    monkeypatch.setattr(production, "memory_limit_bytes", lambda pid: 1 << 32)
     monkeypatch.setattr(os, "geteuid", lambda: 10001)
     folder = tmp_path / "data"
     folder.mkdir(mode=0o700)
@@ -55,7 +61,7 @@ def test_what_others_can_read_is_named_with_the_command(data: Path, name: str) -
 
 
 def test_all_are_listed_at_once_and_only_in_production(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(production, "memory_limit_bytes", lambda: None)
+    monkeypatch.setattr(production, "memory_limit_bytes", lambda pid: None)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     data.chmod(0o755)
     weak = {"data": data, "hosts": "*", "metrics_access": "open", "log_level": "debug"}
@@ -83,8 +89,46 @@ def test_all_are_listed_at_once_and_only_in_production(data: Path, monkeypatch: 
     ids=["none", "container", "slice above", "first kind", "first kind, none", "unknown"],
 )
 def test_memory_limits_are_found(tmp_path: Path, lines: str, files: dict[str, str], limit: int | None) -> None:
-    (tmp_path / "cgroup").write_text(lines)
+    for process in ("self", "7"):
+        (tmp_path / process).mkdir()
+        (tmp_path / process / "cgroup").write_text(lines)
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert memory_limit_bytes(tmp_path / "cgroup", tmp_path) == limit
+    assert memory_limit_bytes(None, tmp_path, tmp_path) == limit
+
+
+@pytest.fixture
+def limited() -> Iterator[int]:
+    """The id of a process with a limit of its own."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        resource.prlimit(process.pid, resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
+        yield process.pid
+        process.kill()
+
+
+def test_the_limits_of_another_process_are_its_own(limited: int) -> None:
+    assert memory_limit_bytes(limited) == LIMIT_BYTES
+    assert memory_limit_bytes() != LIMIT_BYTES
+    assert not any("memory limit" in each for each in process_weaknesses(limited))
+
+
+def test_the_doctor_judges_the_process_of_the_server_that_runs(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(data=data, llm_provider="none", **STRONG)
+    limits: dict[int | None, int | None] = {None: None, os.getpid(): 1 << 32}
+    monkeypatch.setattr(production, "memory_limit_bytes", limits.__getitem__)
+    monkeypatch.setattr(kept, "_count_keys", lambda settings: 1)
+    without = kept.security(settings)
+    assert without.is_advice
+    assert "no memory limit" in str(without.mend)
+    owner = os.stat("/proc/self").st_uid
+    with occupied(settings.database):
+        assert occupant(settings.database) == os.getpid()
+        found = kept.security(settings)
+        assert "no memory limit" not in str(found.mend)
+        assert (found.mend is None) is (owner != 0)
+        limits[os.getpid()] = None
+        weak = kept.security(settings)
+        assert "no memory limit" in str(weak.mend)
+        assert not weak.is_advice
+    assert occupant(settings.database) is None

@@ -16,7 +16,7 @@ from reward_server.errors import HistoryMismatch, NothingToScore, TurnInProgress
 from reward_server.scoring.weight import MESSAGE
 from reward_server.store.agent_records import AgentRow
 from scenarios.library import Catalog
-from trainer_client.wire import AgentItem, CreateEpisodeRequest, EpisodeConfig, TurnRequest
+from trainer_client.wire import AgentItem, CreateEpisodeRequest, EpisodeConfig, TurnRequest, normalised_length
 
 
 @dataclass(frozen=True)
@@ -79,5 +79,5 @@ def _played(episode: dict[str, Any]) -> Played:
         scoring_version=episode["scoring_version"],
         turns=episode["turn"],
         terminal_reason=episode["terminal_reason"],
-        characters=sum(MESSAGE + len(message["content"]) for message in episode["messages"]),
+        characters=sum(MESSAGE + normalised_length(message["content"]) for message in episode["messages"]),
     )

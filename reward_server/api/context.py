@@ -28,12 +28,12 @@ from reward_server.clock import Clock
 from reward_server.coordination.actor import Actor
 from reward_server.coordination.audit import AuditLog
 from reward_server.coordination.compute_budget import ComputeBudget
+from reward_server.coordination.connections import OpenConnections
 from reward_server.coordination.fair_threads import work_for
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
 from reward_server.coordination.places import LabPlaces
 from reward_server.coordination.storage import StorageQuota
-from reward_server.coordination.streams import LabStreams
 from reward_server.coordination.tenants import Tenants
 from reward_server.coordination.usage import UsageMeter
 from reward_server.episodes.batches import EpisodeBatches
@@ -92,7 +92,7 @@ class Services:
     traces: Traces
     readiness: Readiness
     places: LabPlaces
-    streams: LabStreams
+    connections: OpenConnections
     compute: ComputeBudget
     usage: UsageMeter
     storage: StorageQuota

@@ -50,7 +50,7 @@ class EventStream(StreamingResponse):
 
     def __init__(self, request: Request, lab: Lab, look: Look) -> None:
         super().__init__(_events(request, look), headers=LIVE, media_type=MEDIA)
-        self._held = services_of(request).streams.held(lab.lab_id)
+        self._held = services_of(request).connections.streams.held(lab.lab_id)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""

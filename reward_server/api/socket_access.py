@@ -28,10 +28,11 @@ NO_LONGER_ADMITTED = 1008
 log = get_logger(__name__)
 
 
-async def knock(websocket: WebSocket, services: Services, scope: Scope) -> None:
-    """Raise unless the key may open the socket."""
+async def knock(websocket: WebSocket, services: Services, scope: Scope) -> Lab:
+    """The lab of a key that may open the socket; raises for any other."""
     lab = await services.gatekeeper.identify(key_of(websocket), address_of(websocket))
     lab.require(scope)
+    return lab
 
 
 async def turn_away(websocket: WebSocket, error: LabsError) -> None:

@@ -22,12 +22,12 @@ from reward_server.assembly.ground import Given, Ground
 from reward_server.assembly.scoring import Scoring, wording_of
 from reward_server.background import Workers, file_limits, job_kinds, workers_of
 from reward_server.coordination.compute_budget import ComputeBudget
+from reward_server.coordination.connections import OpenConnections
 from reward_server.coordination.events import DATA_DELETED
 from reward_server.coordination.fair_threads import lab_at_work
 from reward_server.coordination.places import LabPlaces
 from reward_server.coordination.redis_link import RedisLink
 from reward_server.coordination.storage import StorageQuota
-from reward_server.coordination.streams import LabStreams
 from reward_server.episodes.batches import EpisodeBatches
 from reward_server.episodes.scores import TurnScorer
 from reward_server.episodes.stage import Stage
@@ -128,7 +128,7 @@ async def services_of(
         metrics=metrics,
         traces=given.traces,
         places=LabPlaces(settings.max_concurrency, ground.shared.leases),
-        streams=LabStreams(),
+        connections=OpenConnections(),
         compute=ComputeBudget(ground.shared.minutes, ground.usage),
         usage=ground.usage,
         storage=StorageQuota(store, settings.learned_of),

@@ -33,12 +33,17 @@ FORMAT_NAMES = (
 
 def evaluate(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="JSONL, JSON or CSV, also gzipped.", exists=True)],
-    collection: Annotated[str | None, typer.Option(help="Collection of rows that name none.")] = None,
+    collection: Annotated[
+        str | None, typer.Option(help="Collection of rows that name none; `labs scenarios list` has them.")
+    ] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
     format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {FORMAT_NAMES}.")] = "auto",
-    agent_role: Annotated[str, typer.Option(help="Role of the agent in `messages`: assistant or user.")] = "assistant",
+    agent_role: Annotated[
+        str, typer.Option(help="Who the agent is in `messages`: assistant or user. A row's own agent_role comes first.")
+    ] = "assistant",
     agent_speaker: Annotated[
-        list[str] | None, typer.Option(help="Name of the agent, if rows name speakers; may be repeated.")
+        list[str] | None,
+        typer.Option(help="What rows call the agent, if they have other roles or names; may be repeated."),
     ] = None,
     persona_answers: Annotated[
         bool,
@@ -47,13 +52,23 @@ def evaluate(
     out: Annotated[Path, typer.Option(help="Folder for results and report.", file_okay=False)] = Path("evaluation"),
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this number of rows.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
-    root: Annotated[Path | None, typer.Option("--dir", help="Folder of collections.", file_okay=False)] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--dir", help="Folder of collections. \\[default: LABS_SCENARIOS, else the packaged ones]", file_okay=False
+        ),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Data folder of the server whose reward model to use; LABS_DATA.", file_okay=False),
     ] = None,
 ) -> None:
-    """Score a file of conversations and write results.jsonl, summary.json, report.md and plots."""
+    """Score a file of conversations and write results.jsonl, summary.json, report.md and plots.
+
+    Rows of JSON: {"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}. The
+    agent is the assistant. Give --collection and --scenario, or collection_slug and scenario_slug in each row. More in
+    docs/offline.md.
+    """
     from reward_server.jobs.evaluation.results import holds_results
     from reward_server.settings import load_settings
 

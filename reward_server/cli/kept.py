@@ -56,17 +56,32 @@ def keys(settings: Settings) -> Finding:
 
 def security(settings: Settings) -> Finding:
     """Who may read what the server keeps; for production all that is too weak."""
-    from reward_server.production import readable_by_others, weaknesses
+    from reward_server.production import readable_by_others
 
     if settings.production:
-        keyless = not (_has_database(settings) and _count_keys(settings))
-        if weak := weaknesses(settings, keyless=keyless):
-            return Finding("security", f"{counted(len(weak), 'setting')} too weak for production", "; ".join(weak))
-        return Finding("security", "ready for production")
+        return _for_production(settings)
     open_ = [f"chmod {mode} {path}" for path, mode in readable_by_others(settings)]
     if open_:
         return Finding("security", "other users can read the server's files", " && ".join(open_), is_advice=True)
     return Finding("security", "only the server's user can read the server's files")
+
+
+def _for_production(settings: Settings) -> Finding:
+    """All that is too weak in the settings and in the server that runs; if none does, this process stands for it."""
+    from reward_server.production import process_weaknesses, settings_weaknesses
+    from reward_server.store.occupancy import occupant
+
+    keyless = not (_has_database(settings) and _count_keys(settings))
+    weak, pid = settings_weaknesses(settings, keyless=keyless), occupant(settings.database)
+    of_process = process_weaknesses(pid)
+    if pid is not None:
+        weak += of_process
+    if weak:
+        return Finding("security", f"{counted(len(weak), 'setting')} too weak for production", "; ".join(weak))
+    if of_process:
+        mend = f"found no running server; one started from here would be refused: {'; '.join(of_process)}"
+        return Finding("security", "the settings are ready for production", mend, is_advice=True)
+    return Finding("security", "ready for production")
 
 
 async def _check_pepper(settings: Settings, pepper: bytes) -> None:

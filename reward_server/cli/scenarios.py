@@ -62,10 +62,14 @@ def new(name: Annotated[str, typer.Argument(metavar="COLLECTION/SLUG")], root: R
     from scenarios.template import begin
 
     try:
-        for path in begin(name, root):
-            typer.echo(f"wrote {path}")
+        written = begin(name, root)
     except ValueError as error:
         raise LabsError(str(error)) from None
+    for path in written:
+        typer.echo(f"wrote {path}")
+    scenario = name.rpartition("/")[2]
+    typer.echo(f"This is a working example about a bicycle: make {scenario}.yaml your own.")
+    typer.echo("Remove the other files of the scenario until you write your own: they fit the example alone.")
     typer.echo(f"next: {_check_command(name, root)}")
 
 

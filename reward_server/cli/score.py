@@ -30,26 +30,41 @@ def score(
             help="A Parquet, JSONL, JSON or CSV file, a folder of Parquet files or of a saved data set, or hf:NAME.",
         ),
     ],
-    collection: Annotated[str | None, typer.Option(help="Collection of rows that name none.")] = None,
+    collection: Annotated[
+        str | None, typer.Option(help="Collection of rows that name none; `labs scenarios list` has them.")
+    ] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
     out: Annotated[Path, typer.Option(help="Results file: .jsonl or .parquet.", dir_okay=False)] = Path("scores.jsonl"),
     engine: Annotated[str, typer.Option(help="local: this process; ray: workers on Ray (extra `ray`).")] = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Workers on Ray. \\[default: processors]")] = None,
     split: Annotated[str, typer.Option(help="Split of a data set.")] = "train",
     format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {FORMAT_NAMES}.")] = "auto",
-    agent_role: Annotated[str, typer.Option(help="Role of the agent in `messages`: assistant or user.")] = "assistant",
+    agent_role: Annotated[
+        str, typer.Option(help="Who the agent is in `messages`: assistant or user. A row's own agent_role comes first.")
+    ] = "assistant",
     agent_speaker: Annotated[
-        list[str] | None, typer.Option(help="Name of the agent, if rows name speakers; may be repeated.")
+        list[str] | None,
+        typer.Option(help="What rows call the agent, if they have other roles or names; may be repeated."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after this number of rows.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
-    root: Annotated[Path | None, typer.Option("--dir", help="Folder of collections.", file_okay=False)] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            "--dir", help="Folder of collections. \\[default: LABS_SCENARIOS, else the packaged ones]", file_okay=False
+        ),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Data folder of the server whose reward model to use; LABS_DATA.", file_okay=False),
     ] = None,
 ) -> None:
-    """Score a data set into a file; rewards equal the server's with every engine."""
+    """Score a data set into a file; rewards equal the server's with every engine.
+
+    Rows of JSON: {"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}. The
+    agent is the assistant. Give --collection and --scenario, or collection_slug and scenario_slug in each row. More in
+    docs/offline.md.
+    """
     from reward_server.jobs.evaluation.results import holds_results
     from reward_server.jobs.scoring.output import check_out
     from reward_server.jobs.scoring.run import journal_of, score_into
@@ -87,9 +102,13 @@ def _engine(name: str, setup: Setup, workers: int | None) -> Engine:
 
 
 def _say(console: Console, summary: Summary, out: Path) -> None:
+    from reward_server.jobs.evaluation.report import ALL_EQUAL
+
     mean = f", mean reward {summary.rewards / summary.scored:.3f}" if summary.scored else ""
     lines = [f"{summary.scored} conversations scored, {summary.failed} not{mean}: {out}"]
+    lines += [ALL_EQUAL] if summary.all_equal else []
     lines += [f"  not scored: {count} × {code}" for code, count in sorted(summary.errors.items())]
+    lines += [f"    {error}" for error in summary.first_errors]
     lines += [
         f"  worker {name}: {did.conversations} in {did.seconds:.1f} s, {did.per_second:.1f} a second"
         for name, did in sorted(summary.workers.items())

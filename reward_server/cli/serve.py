@@ -23,6 +23,7 @@ import typer
 from reward_server.cli.running import labs_at, url_of
 from reward_server.errors import ConfigurationError
 from reward_server.settings import Settings, load_settings
+from scenarios.spelling import counted
 
 if TYPE_CHECKING:
     from reward_server.api.context import Services
@@ -164,11 +165,20 @@ def banner(settings: Settings, port: int, services: Services) -> str:
     body = f'{{"collection_slug": "{collection}", "scenario_slug": "{scenario}"}}'
     lines = [
         f"Labs is ready at {url}   (API {url}/api/v1, docs {url}/docs, data {settings.data})",
+        *_own_scenarios(settings, services.catalog),
         development if open_access else "Calls need an API key.",
         "Try it:",
         f"  curl -s {url}/api/v1/episodes{auth} -H 'Content-Type: application/json' -d '{body}'",
     ]
     return "\n".join(lines)
+
+
+def _own_scenarios(settings: Settings, catalog: Catalog) -> list[str]:
+    """Which scenarios are served if they are not the packaged ones: who sets a folder may expect both."""
+    if settings.scenarios is None:
+        return []
+    count = counted(len(catalog.collections), "collection")
+    return [f"Scenarios: {count} in {settings.scenarios} (LABS_SCENARIOS), and none of the packaged ones."]
 
 
 def example(catalog: Catalog) -> tuple[str, str]:

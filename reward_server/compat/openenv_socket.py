@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,20 +48,22 @@ log = get_logger(__name__)
 @router.websocket("/ws")
 async def openenv_session(websocket: WebSocket) -> None:
     """Serve one session."""
-    try:
-        services = services_of(websocket)
-        await knock(websocket, services, Scope.TRAIN)
-    except LabsError as error:
-        await turn_away(websocket, error)
-        return
-    await websocket.accept()
-    services.metrics.sockets_open.inc()
-    try:
-        await _Session(websocket, services).serve()
-    finally:
-        services.metrics.sockets_open.dec()
-        with suppress(RuntimeError, WebSocketDisconnect):
-            await websocket.close(1000)
+    with ExitStack() as held:
+        try:
+            services = services_of(websocket)
+            lab = await knock(websocket, services, Scope.TRAIN)
+            held.enter_context(services.connections.sessions.held(lab.lab_id))
+        except LabsError as error:
+            await turn_away(websocket, error)
+            return
+        await websocket.accept()
+        services.metrics.sockets_open.inc()
+        try:
+            await _Session(websocket, services).serve()
+        finally:
+            services.metrics.sockets_open.dec()
+            with suppress(RuntimeError, WebSocketDisconnect):
+                await websocket.close(1000)
 
 
 @dataclass

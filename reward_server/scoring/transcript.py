@@ -8,7 +8,7 @@ Tool calls are checked here; a call that does not fit is kept as invalid, becaus
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
@@ -95,7 +95,7 @@ class Transcript:
             turns[-1].agent.append(message.content)
             turns[-1].uses.extend(check_calls(message.tool_calls or (), tools))
         if not turns:
-            raise NothingToScore
+            raise NothingToScore(_nobody(agent_role, {message.role for message in messages}))
         return cls(_joined(opening), tuple(draft.finished() for draft in turns))
 
     def exchanges(self) -> tuple[Exchange, ...]:
@@ -126,6 +126,14 @@ class _Draft:
 
 def _joined(parts: Sequence[str]) -> str | None:
     return "\n".join(parts) if parts else None
+
+
+def _nobody(agent_role: Role, roles: Collection[str]) -> str:
+    """What to do about messages of which none is the agent's."""
+    found = f"the roles are {', '.join(sorted(roles))}" if roles else "there are no messages"
+    said = f"The conversation has no message by the agent, whose role is `{agent_role}`: {found}."
+    other = next(iter(PARTIES.intersection(roles) - {agent_role}), None)
+    return said + (f" If the agent is the `{other}`, set `agent_role` to `{other}`." if other else "")
 
 
 # --- tool calls -----------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""How much there is to read in messages: what a request costs, known before any of it is read."""
+"""How much there is to read in messages: what a request costs, known before any of it is read.
+
+Characters are counted as they are read, in NFKC: some become many.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pydantic_core import to_json
 
 from reward_server.errors import FieldProblem, InvalidRequest, TooMuchText
 from reward_server.scoring.transcript import PARTIES, Spoken
+from trainer_client.wire import normalised_length
 
 MAX_TRANSCRIPT_CHARACTERS = 250_000
 MAX_TURN_CHARACTERS = 40_000
@@ -24,7 +28,7 @@ HEAVY = 20_000
 
 def weight(message: Spoken) -> int:
     """The characters of a message, its tool calls included."""
-    return MESSAGE + len(message.content) + _inputs(message)
+    return MESSAGE + normalised_length(message.content) + _inputs(message)
 
 
 def weight_of(messages: Sequence[Spoken]) -> int:
@@ -33,7 +37,7 @@ def weight_of(messages: Sequence[Spoken]) -> int:
     speaker = ""
     for index, message in enumerate(messages):
         if message.role in PARTIES:
-            turn = len(message.content) + (turn if message.role == speaker else 0)
+            turn = normalised_length(message.content) + (turn if message.role == speaker else 0)
             speaker = message.role
         if turn > MAX_TURN_CHARACTERS:
             raise TooMuchText(
@@ -59,4 +63,7 @@ def weight_of_all(conversations: Iterable[Sequence[Spoken]]) -> int:
 
 
 def _inputs(message: Spoken) -> int:
-    return len(to_json([call.input for call in message.tool_calls])) if message.tool_calls else 0
+    if not message.tool_calls:
+        return 0
+    written = to_json([call.input for call in message.tool_calls])
+    return len(written) if written.isascii() else max(len(written), normalised_length(written.decode()))

@@ -149,8 +149,9 @@ class Episodes:
     async def ids(
         self, lab_id: str, most: int, *, collections: Sequence[str] | None = None, scenario: str | None = None
     ) -> list[str]:
-        """Ids of the lab's episodes in these collections (None: in all) that have turns, the oldest first."""
-        rows = select(_EPISODE.c.episode_id).where(_EPISODE.c.lab_id == lab_id, _EPISODE.c.turn > 0)
+        """Ids of the lab's episodes in these collections (None: in all) that have scored turns, the oldest first."""
+        scored = _EPISODE.c.turn > 0, _EPISODE.c.score_turns.is_(True)
+        rows = select(_EPISODE.c.episode_id).where(_EPISODE.c.lab_id == lab_id, *scored)
         if collections is not None:
             rows = rows.where(_EPISODE.c.collection.in_(collections))
         if scenario is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -56,6 +57,8 @@ class FileRow:
     digest: str
     is_complete: bool
     created_at: datetime
+    collections: Sequence[str] | None = None
+    """What the key that uploaded it might use; None: all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,23 @@ def occupied(url: str) -> Iterator[None]:
         os.close(held)
 
 
+def occupant(url: str) -> int | None:
+    """The process of the server that has the database; None if none has it, or if that cannot be seen.
+
+    Looks at what the process has open: a lock, taken to find out, could be in the way of a server that starts.
+    """
+    database = sqlite_file(url)
+    if database is None:
+        return None
+    lock = _lock_of(database)
+    try:
+        pid = int(lock.read_text())
+        held = any(lock.samefile(each) for each in Path(f"/proc/{pid}/fd").iterdir() if each.exists())
+    except (OSError, ValueError):
+        return None
+    return pid if held else None
+
+
 @asynccontextmanager
 async def succeeding(url: str) -> AsyncIterator[None]:
     """Wait until no server has the database, and hold it from then on; of several that wait one gets it."""
@@ -61,9 +78,13 @@ async def succeeding(url: str) -> AsyncIterator[None]:
 def _opened(database: Path) -> int:
     try:
         database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.open(database.with_name(database.name + ".server"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return os.open(_lock_of(database), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise unwritable(database, error) from error
+
+
+def _lock_of(database: Path) -> Path:
+    return database.with_name(database.name + ".server")
 
 
 def _took(held: int) -> bool:

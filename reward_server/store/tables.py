@@ -357,6 +357,7 @@ class File(Row, table=True):
     digest: str = Field(max_length=64)
     is_complete: bool
     created_at: datetime = _moment()
+    collections: list[str] | None = _json(nullable=True)
 
 
 class FileChunk(Row, table=True):
@@ -471,6 +472,7 @@ class TrainingRun(Row, table=True):
     name: str | None = Field(max_length=100)
     config: dict[str, Any] = _json()
     client_metadata: dict[str, Any] | None = _json(nullable=True)
+    collections: list[str] | None = _json(nullable=True)
     step: int
     steps: int
     reward: float | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -35,6 +36,8 @@ class TrainingRunRow:
     config: JsonObject = field(repr=False)
     """As it was given: its paths are not those of the server."""
     client_metadata: JsonObject | None = field(repr=False)
+    collections: Sequence[str] | None = None
+    """What the key that started it might use; None: all."""
     step: int = 0
     """Updates that are done."""
     steps: int

@@ -42,7 +42,7 @@ class TrainingRuns:
         return None if found is None else _run(found)
 
     async def page(
-        self, lab_id: str, limit: int, *, after: PageEnd | None = None, status: RunStatus | None = None
+        self, lab_id: str, limit: int, after: PageEnd | None = None, *, status: RunStatus | None = None
     ) -> list[TrainingRunRow]:
         """The lab's runs, newest first, all or those that stand so."""
         created, own = _RUN.c.created_at, _RUN.c.training_run_id

@@ -6,11 +6,11 @@ else may when that moment comes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 
 from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
@@ -97,10 +97,20 @@ class Webhooks:
         due = across_labs(select(_DELIVERY.c.message_id).where(pending, _DELIVERY.c.next_at <= now).limit(1))
         return await self._session.run(lambda connection: connection.execute(due).first() is not None)
 
-    async def claim(self, now: datetime, lease_until: datetime, limit: int) -> list[tuple[WebhookRow, DeliveryRow]]:
-        """Due messages of all labs, which nobody else gets before `lease_until`; each counts as tried."""
+    async def claim(
+        self, now: datetime, lease_until: datetime, limit: int, *, but: Collection[str] = ()
+    ) -> list[tuple[WebhookRow, DeliveryRow]]:
+        """Due messages, one of each lab at most, which nobody else gets before `lease_until`; each counts as tried.
+
+        `but`: ids of labs and webhooks whose messages stay where they are.
+        """
         pending = _DELIVERY.c.state == DeliveryState.PENDING.value
-        due = select(_DELIVERY).where(pending, _DELIVERY.c.next_at <= now).order_by(_DELIVERY.c.next_at).limit(limit)
+        others = _DELIVERY.c.lab_id.not_in(but), _DELIVERY.c.webhook_id.not_in(but)
+        order = _DELIVERY.c.next_at, _DELIVERY.c.message_id
+        place = func.row_number().over(partition_by=_DELIVERY.c.lab_id, order_by=order)
+        placed = select(_DELIVERY, place.label("place")).where(pending, _DELIVERY.c.next_at <= now, *others).subquery()
+        first = [placed.c[column.name] for column in _DELIVERY.c]
+        due = select(*first).where(placed.c.place == 1).order_by(placed.c.next_at).limit(limit)
 
         def work(connection: Connection) -> list[tuple[WebhookRow, DeliveryRow]]:
             found: list[tuple[WebhookRow, DeliveryRow]] = []

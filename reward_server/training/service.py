@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from reward_server.access import collection_for, scenario_for
+from reward_server.access import collection_for, page_for_key, require_all_of, scenario_for
 from reward_server.clock import Clock, to_iso
 from reward_server.coordination.idempotency import Body, Idempotency, Keep
 from reward_server.coordination.lab import Lab
@@ -82,19 +82,26 @@ class TrainingRunService:
         return document(await self.find(lab, run_id))
 
     async def find(self, lab: Lab, run_id: str) -> TrainingRunRow:
-        """The lab's run; `TrainingRunNotFound`."""
+        """The lab's run.
+
+        Raises:
+            TrainingRunNotFound: the lab has none of that id.
+            Forbidden: the key that started it may use collections that this one may not.
+        """
         row = None
         if is_id(run_id, IdPrefix.TRAINING_RUN):
             async with self._store.reading() as unit:
                 row = await unit.training_runs.get(lab.lab_id, run_id)
         if row is None:
             raise TrainingRunNotFound
+        require_all_of(lab, row.collections, "training run")
         return row
 
     async def page(self, lab: Lab, limit: int, after: PageEnd | None, status: RunStatus | None) -> list[TrainingRunRow]:
-        """The lab's runs, newest first."""
+        """The lab's runs that `find` finds, newest first."""
         async with self._store.reading() as unit:
-            return await unit.training_runs.page(lab.lab_id, limit, after=after, status=status)
+            page = partial(unit.training_runs.page, lab.lab_id, status=status)
+            return await page_for_key(lab, limit, after, page, lambda row: PageEnd(row.created_at, row.training_run_id))
 
     async def metrics(self, lab: Lab, run_id: str, after: MetricPlace, limit: int) -> list[MetricRow]:
         """Records of a run beyond a place."""
@@ -124,7 +131,7 @@ class TrainingRunService:
             if await unit.training_runs.move(lab.lab_id, run_id, (RunStatus.STOPPED, RunStatus.FAILED), again):
                 await self._require_few(unit, lab, besides=1)
                 await unit.jobs.forget(lab.lab_id, run_id)
-                await unit.jobs.add(self._job(lab, run_id, config.file_of(row.config)))
+                await unit.jobs.add(self._job(lab, row))
         self._wake()
         return await self.get(lab, run_id)
 
@@ -160,6 +167,7 @@ class TrainingRunService:
             name=request.name,
             config=request.config,
             client_metadata=request.metadata,
+            collections=lab.collections,
             steps=resolved["run"]["updates"],
             created_at=now,
         )
@@ -167,7 +175,7 @@ class TrainingRunService:
         async with self._store.transaction() as unit:
             await self._require_few(unit, lab)
             await unit.training_runs.add(row)
-            await unit.jobs.add(self._job(lab, row.training_run_id, config.file_of(row.config)))
+            await unit.jobs.add(self._job(lab, row))
             await keep(unit, body)
         self._wake()
         return body
@@ -193,17 +201,17 @@ class TrainingRunService:
             told = f"This lab has {MOST_OPEN} unfinished training runs; wait for one, or stop one."
             raise TooManyAtOnce(told, retry_after_s=60)
 
-    def _job(self, lab: Lab, run_id: str, file_id: str | None) -> JobRow:
-        """The work of a run: one item, which is all of it."""
+    def _job(self, lab: Lab, row: TrainingRunRow) -> JobRow:
+        """The work of a run: one item, which is all of it, with the collections of the key that started it."""
         return JobRow(
-            job_id=run_id,
+            job_id=row.training_run_id,
             lab_id=lab.lab_id,
             key_id=lab.key_id,
             type=TRAIN_POLICY,
             status=JobStatus.QUEUED,
-            file_id=file_id or "",
+            file_id=config.file_of(row.config) or "",
             params={},
-            collections=lab.collections,
+            collections=None if row.collections is None else tuple(row.collections),
             full_scores=False,
             scopes=tuple(scope.value for scope in in_order(lab.scopes)),
             total=1,

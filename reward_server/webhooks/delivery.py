@@ -2,11 +2,16 @@
 
 Everything is in the database, so a restart loses nothing, and of several servers one sends each message. A receiver may
 get a message twice (a server that is killed after sending cannot say so): it tells by `webhook-id`.
+
+A receiver may take `ATTEMPT_S` for every message. So messages go out as places become free, none waits for the slowest
+of those before it, and a lab and a webhook have few of the places.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 
@@ -24,7 +29,9 @@ PAUSES = tuple(timedelta(seconds=s) for s in (5, 300, 1800, 7200, 18_000, 36_000
 """After the first attempt that failed, the second, and so on; after one more it is given up."""
 ATTEMPTS = len(PAUSES) + 1
 LEASE = timedelta(seconds=4 * ATTEMPT_S)
-AT_ONCE = 16
+AT_ONCE = 32
+AT_ONCE_OF_A_LAB = 8
+AT_ONCE_OF_A_WEBHOOK = 4
 LOOKS_EVERY_S = 2.0
 KEPT = timedelta(days=30)
 
@@ -44,26 +51,41 @@ class Deliverer:
     async def run(self) -> None:
         """Send what is due until cancelled."""
         while True:
-            try:
-                sent = await self.send_due()
-            except StoreUnavailable:
-                log.warning("webhooks_not_looked_up")
-                sent = 0
-            if sent < AT_ONCE:
-                await asyncio.sleep(LOOKS_EVERY_S)
+            await self.send_due()
+            await asyncio.sleep(LOOKS_EVERY_S)
 
     async def send_due(self) -> int:
-        """Send what is due now, as much as is sent at once; how many messages that were."""
-        now = self._clock.now()
-        async with self._store.reading() as unit:
-            if not await unit.webhooks.any_due(now):
-                return 0
-        async with self._store.transaction() as unit:
-            claimed = await unit.webhooks.claim(now, now + LEASE, AT_ONCE)
+        """Send what is due, and what becomes due meanwhile, until nothing is; how many messages that were."""
+        sent = 0
+        sending: dict[asyncio.Task[None], WebhookRow] = {}
         async with asyncio.TaskGroup() as group:
-            for hook, row in claimed:
-                group.create_task(self._deliver(hook, row))
-        return len(claimed)
+            while True:
+                claimed = await self._claim(sending.values())
+                sending |= {group.create_task(self._deliver(hook, row)): hook for hook, row in claimed}
+                sent += len(claimed)
+                if claimed:
+                    continue
+                if not sending:
+                    return sent
+                over, _ = await asyncio.wait(sending, timeout=LOOKS_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+                for task in over:
+                    del sending[task]
+
+    async def _claim(self, sending: Collection[WebhookRow]) -> list[tuple[WebhookRow, DeliveryRow]]:
+        """What may go out besides what is on its way."""
+        labs, hooks = Counter(hook.lab_id for hook in sending), Counter(hook.webhook_id for hook in sending)
+        full = [name for name, count in labs.items() if count >= AT_ONCE_OF_A_LAB]
+        full += [name for name, count in hooks.items() if count >= AT_ONCE_OF_A_WEBHOOK]
+        now = self._clock.now()
+        try:
+            async with self._store.reading() as unit:
+                if len(sending) >= AT_ONCE or not await unit.webhooks.any_due(now):
+                    return []
+            async with self._store.transaction() as unit:
+                return await unit.webhooks.claim(now, now + LEASE, AT_ONCE - len(sending), but=full)
+        except StoreUnavailable:
+            log.warning("webhooks_not_looked_up")
+            return []
 
     async def _deliver(self, hook: WebhookRow, row: DeliveryRow) -> None:
         now = self._clock.now()
@@ -85,10 +107,14 @@ class Deliverer:
             status=outcome.status,
             error=outcome.error,
         )
-        async with self._store.transaction() as unit:
-            await unit.webhooks.settle(settled)
-            if outcome.status == GONE:
-                await unit.webhooks.disable(hook.webhook_id, now)
+        try:
+            async with self._store.transaction() as unit:
+                await unit.webhooks.settle(settled)
+                if outcome.status == GONE:
+                    await unit.webhooks.disable(hook.webhook_id, now)
+        except StoreUnavailable:
+            # It is sent once more when its lease is over, and the others go on.
+            log.warning("webhook_not_settled", message_id=row.message_id)
 
 
 def after(row: DeliveryRow, outcome: Outcome, clock: Clock) -> DeliveryRow:

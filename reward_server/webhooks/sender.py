@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -35,6 +36,7 @@ class Sender:
         self._names = names
         # What the environment says of proxies would send the name elsewhere.
         self._http = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout_s)
+        self._timeout_s = timeout_s
 
     async def close(self) -> None:
         """Close the pool."""
@@ -52,12 +54,16 @@ class Sender:
         # The certificate is checked against the name, though the connection goes to the address.
         extensions = {"sni_hostname": target.url.host}
         try:
-            async with self._http.stream(
-                "POST", target.pinned, content=body.encode(), headers=sent, extensions=extensions
-            ) as response:
+            # The client's own timeouts begin anew with every byte.
+            async with (
+                asyncio.timeout(self._timeout_s),
+                self._http.stream(
+                    "POST", target.pinned, content=body.encode(), headers=sent, extensions=extensions
+                ) as response,
+            ):
                 redirected = "redirect" if response.is_redirect else None
                 return Outcome(response.status_code, redirected)
-        except httpx2.TimeoutException:
+        except (TimeoutError, httpx2.TimeoutException):
             return Outcome(error="timeout")
         except httpx2.HTTPError:
             return Outcome(error="unreachable")

@@ -45,7 +45,8 @@ def begin(name: str, root: Path | None = None) -> list[Path]:
 
 def _template(file: str, collection: str, scenario: str) -> str:
     text = (files("scenarios.template") / file).read_text(encoding="utf-8")
-    return text.replace("my-collection", collection).replace("my-scenario", scenario)
+    title = collection.replace("-", " ").capitalize()
+    return text.replace("my-collection", collection).replace("My collection", title).replace("my-scenario", scenario)
 
 
 def _own_topics(text: str, card: Path) -> str:

@@ -115,6 +115,7 @@ def test_new_begins_a_scenario_that_lint_accepts(tmp_path: Path) -> None:
     code, output = run("new", "tool-library/late-drill", "--dir", tmp_path)
     assert code == 0
     assert "labs scenarios check tool-library/late-drill" in output
+    assert "make late-drill.yaml your own" in output
     assert run("list", "--dir", tmp_path)[0] == 0
 
 

@@ -75,6 +75,15 @@ def test_the_numbers_are_those_of_evaluate(work: Path) -> None:
 
 
 @pytest.mark.usefixtures("shared_encoder")
+def test_rows_without_the_agents_role_are_named_with_what_to_set(work: Path) -> None:
+    rows = [{"messages": [{"role": "user", "content": "Hi."}]}, TALKS[0], TALKS[0]]
+    (work / "roles.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    output = run(work, "roles.jsonl", "--out", str(work / "scores.jsonl"))
+    assert "row 1: bad_row: no message by the agent, only by `user` (say who the agent is: --agent-role" in output
+    assert "Every conversation got the same reward" in output
+
+
+@pytest.mark.usefixtures("shared_encoder")
 def test_parquet_saved_data_sets_and_folders_give_the_same(work: Path) -> None:
     from datasets import Dataset
 

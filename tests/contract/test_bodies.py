@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -261,6 +262,17 @@ async def test_a_conversation_that_is_too_long_is_413_and_in_a_batch_an_item(lab
     results = (await labs.ok("POST", "/batch/evaluate", {"items": items}))["results"]
     assert [each["status"] for each in results] == ["error", "success"]
     assert results[0]["code"] == "too_much_text"
+
+
+async def test_characters_that_become_many_are_counted_as_they_are_read(labs: Client) -> None:
+    async def evaluate(each: int, turns: int) -> Any:
+        said = [{"role": "assistant", "content": "\ufdfa" * each}, {"role": "user", "content": "y"}]
+        return await labs.call("POST", "/evaluate", {**WHERE, "messages": said * turns})
+
+    [problem] = assert_error(await evaluate(10_000, 1), 400, "invalid_request")["errors"]
+    assert problem["msg"] == "Must have at most 20,000 characters in Unicode's form NFKC, this has 180,000."
+    assert (await evaluate(1_000, 2)).status_code == 200
+    assert_error(await evaluate(1_000, 14), 413, "too_much_text")
 
 
 async def test_a_plan_bounds_what_is_read_in_a_minute(house: House) -> None:

@@ -191,6 +191,7 @@ async def test_episodes_can_be_scored_again(labs: Client) -> None:
     episode = await labs.create()
     turn = await labs.say(episode, "Good morning. How did it happen?")
     await labs.create()  # without a turn there is nothing to score
+    await labs.say(await labs.ok("POST", "/episodes", {**WHERE, "score_turns": False}), "Good morning.")
     job = await labs.ok("POST", "/jobs", {"type": "rescore", "source": "episodes"})
     assert (await over(labs, job))["counts"]["total"] == 1
     [line] = await results(labs, job)
@@ -275,6 +276,15 @@ async def test_what_is_no_file_of_lines_is_refused_and_leaves_nothing(
 ) -> None:
     response = await labs.call("POST", "/files", content=content, headers=headers)
     assert_error(response, status, code)
+    assert (await labs.ok("GET", "/files"))["data"] == []
+
+
+@pytest.mark.parametrize("ended", [True, False])
+async def test_a_line_that_is_too_long_is_named(labs: Client, ended: bool) -> None:
+    content = b"{}\n\n{}\n" + b"x" * 4_000_001 + b"\n" * ended
+    response = await labs.call("POST", "/files", content=content)
+    assert_error(response, 400, "invalid_request")
+    assert response.json()["message"] == "Line 4 is too long: a line may have 4,000,000 bytes."
     assert (await labs.ok("GET", "/files"))["data"] == []
 
 

@@ -1,4 +1,4 @@
-"""A lab's keys share its jobs, but each sees of them only what it may see elsewhere."""
+"""A lab's keys share its jobs and files, but each sees of them only what it may see elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.contract.house import COLLECTION, OTHER, WHERE, Client, House, assert_error
-from tests.contract.test_jobs import TALK, over, results, submit
+from tests.contract.test_jobs import TALK, over, results, submit, upload
 
 FULL_SCORES_ONLY = {"score_breakdown", "capped_by"}
 CALLS = (
@@ -82,3 +82,27 @@ async def test_rescoring_a_source_takes_the_collections_of_the_key(keys: Keys, s
     assert [line["collection_slug"] for line in await results(keys.bikes, job)] == [COLLECTION]
     job = await keys.plain.ok("POST", "/jobs", {"type": "rescore", "source": source})
     assert (await over(keys.plain, job))["counts"]["done"] == 2
+
+
+async def test_a_file_of_a_key_with_more_collections_is_forbidden(keys: Keys) -> None:
+    file = await upload(keys.plain, {**WHERE, "messages": TALK})
+    for method in ("GET", "DELETE"):
+        assert_error(await keys.bikes.call(method, f"/files/{file['file_id']}"), 403, "forbidden")
+    job = {"type": "evaluate", "file_id": file["file_id"]}
+    assert_error(await keys.bikes.call("POST", "/jobs", job), 403, "forbidden")
+    await over(keys.plain, await keys.plain.ok("POST", "/jobs", job))
+    await keys.full.ok("DELETE", f"/files/{file['file_id']}")
+
+
+async def test_a_restricted_key_has_its_own_files_and_lists_no_others(keys: Keys) -> None:
+    own = [(await upload(keys.bikes, {**WHERE, "messages": TALK}))["file_id"] for _ in range(2)]
+    others = [(await upload(keys.plain, {**WHERE, "messages": TALK}))["file_id"] for _ in range(3)]
+    first = await keys.bikes.ok("GET", "/files?limit=1")
+    second = await keys.bikes.ok("GET", f"/files?limit=1&cursor={first['next_cursor']}")
+    assert {each["file_id"] for page in (first, second) for each in page["data"]} == set(own)
+    assert "next_cursor" not in second
+    assert {each["file_id"] for each in (await keys.plain.ok("GET", "/files"))["data"]} == {*own, *others}
+    job = await keys.bikes.ok("POST", "/jobs", {"type": "evaluate", "file_id": own[0]})
+    assert (await over(keys.bikes, job))["counts"]["done"] == 1
+    for file_id in own:
+        await keys.bikes.ok("DELETE", f"/files/{file_id}")

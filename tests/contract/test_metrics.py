@@ -99,6 +99,17 @@ async def test_while_no_key_exists_everybody_is_an_operator_and_the_first_key_en
         assert "LABS_METRICS_ACCESS" not in banner(services.settings, 1, services)
 
 
+async def test_the_first_lines_of_a_server_say_whose_scenarios_it_serves(
+    data: Path, matcher: Matcher, library: Library, tmp_path: Path
+) -> None:
+    async with running_house(data, matcher, library, scenarios=tmp_path) as house:
+        services = house.app.state.services
+        own = banner(services.settings, 1, services)
+    packaged = banner(services.settings.model_copy(update={"scenarios": None}), 1, services)
+    assert f"in {tmp_path} (LABS_SCENARIOS), and none of the packaged ones." in own
+    assert "LABS_SCENARIOS" not in packaged
+
+
 @pytest.mark.parametrize(
     ("settings", "needs_key"),
     [

@@ -96,7 +96,7 @@ async def test_a_socket_is_told_why_and_closed(house: House, path: str, operatio
 async def test_a_lab_follows_so_many_streams_and_another_lab_its_own(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(house.app.state.services.streams, "_most", 2)
+    monkeypatch.setattr(house.app.state.services.connections.streams, "_most", 2)
     key, other = await house.key(), await house.key("rival")
     house.end_development_mode()
     path = f"/training-runs/{await stored(house)}/events"
@@ -113,8 +113,61 @@ async def test_a_lab_follows_so_many_streams_and_another_lab_its_own(
             assert await anext(again) == "event: progress"
 
 
+@pytest.mark.parametrize(
+    ("path", "kind", "operation"),
+    [
+        ("/episodes/ws", "sockets", {"op": "create", **WHERE}),
+        ("/compat/openenv/ws", "sessions", {"type": "reset", "data": {**WHERE, "seed": 7}}),
+    ],
+)
+async def test_a_lab_has_so_many_sockets_and_another_lab_its_own(
+    house: House, monkeypatch: pytest.MonkeyPatch, path: str, kind: str, operation: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(getattr(house.app.state.services.connections, kind), "_most", 2)
+    key, other = await house.key(), await house.key("rival")
+    house.end_development_mode()
+
+    def opened(port: int, key: str) -> websockets.connect:
+        headers = {"Authorization": f"Bearer {key}"}
+        return websockets.connect(f"ws://127.0.0.1:{port}/api/v1{path}", additional_headers=headers)
+
+    async with asyncio.timeout(WAIT_S), listening(house) as port, opened(port, key):
+        async with opened(port, key):
+            with pytest.raises(websockets.InvalidStatus) as refused:
+                await opened(port, key)
+            assert refused.value.response.status_code == 429
+            told = json.loads(refused.value.response.body)
+            assert told["data"]["code"] == "too_many_at_once"
+            assert "2 open" in told["message"]
+            async with opened(port, other) as theirs:
+                await theirs.send(json.dumps(operation))
+                assert "error" not in json.loads(await theirs.recv()).get("type", "")
+        while sum(getattr(house.app.state.services.connections, kind)._open.values()) > 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        async with opened(port, key) as again:
+            await again.send(json.dumps(operation))
+            assert "error" not in json.loads(await again.recv()).get("type", "")
+
+
+async def test_an_operation_that_is_refused_is_not_read_but_for_its_ref(house: House) -> None:
+    key = await house.key(rate_per_minute=1)
+    house.end_development_mode()
+    broken = '{"ref": "big", "op": "turn", "messages": ["' + "x" * 100_000
+    async with (
+        listening(house) as port,
+        websockets.connect(
+            f"ws://127.0.0.1:{port}/api/v1/episodes/ws", additional_headers={"Authorization": f"Bearer {key}"}
+        ) as socket,
+        asyncio.timeout(WAIT_S),
+    ):
+        for status in (400, 429):
+            await socket.send(broken)
+            refused = json.loads(await socket.recv())
+            assert (refused["ref"], refused["status"]) == ("big", status)
+
+
 async def free(house: House) -> None:
     """The server notices that a client left when it looks next."""
     async with asyncio.timeout(WAIT_S):
-        while house.app.state.services.streams._open:  # noqa: ASYNC110 (the server has no event for this)
+        while house.app.state.services.connections.streams._open:  # noqa: ASYNC110 (the server has no event for this)
             await asyncio.sleep(0.05)

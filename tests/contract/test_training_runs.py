@@ -354,3 +354,42 @@ async def test_a_run_whose_workers_were_all_lost_is_failed_and_can_be_resumed(ho
         again = await unit.job_items.claim(Hold("again", now + timedelta(seconds=15), 1), [TRAIN_POLICY], now)
     assert again.claim is not None
     assert again.claim.attempts == {0: 1}
+
+
+async def test_a_run_of_a_key_with_more_collections_is_forbidden_and_not_listed(
+    house: House, operator: Client, unchecked: list[str]
+) -> None:
+    run = await started(operator)
+    assert run["training_run_id"]
+    async with house.client(await house.key("acme", collections=(WHERE["collection_slug"],), **ALL)) as bikes:
+        own = await started(bikes)
+        path = f"/training-runs/{run['training_run_id']}"
+        for method, rest in (
+            ("GET", ""),
+            ("GET", "/metrics"),
+            ("GET", "/events"),
+            ("POST", "/stop"),
+            ("POST", "/resume"),
+            ("DELETE", ""),
+        ):
+            assert_error(await bikes.call(method, path + rest), 403, "forbidden")
+        assert (await operator.ok("GET", path))["status"] == "queued"
+        assert [each["training_run_id"] for each in (await bikes.ok("GET", "/training-runs"))["data"]] == [
+            own["training_run_id"]
+        ]
+        assert len((await operator.ok("GET", "/training-runs"))["data"]) == 2
+
+
+async def test_a_run_keeps_the_collections_of_its_key_whoever_resumes_it(
+    house: House, operator: Client, unchecked: list[str]
+) -> None:
+    bikes = (WHERE["collection_slug"],)
+    async with house.client(await house.key("acme", collections=bikes, **ALL)) as client:
+        run_id = (await started(client))["training_run_id"]
+        await client.ok("POST", f"/training-runs/{run_id}/stop")
+        await operator.ok("POST", f"/training-runs/{run_id}/resume")
+        assert (await client.ok("GET", f"/training-runs/{run_id}"))["status"] == "queued"
+    async with house.store.reading() as unit:
+        job = await unit.jobs.get("acme", run_id)
+    assert job is not None
+    assert tuple(job.collections or ()) == bikes

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +16,14 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from personas.matcher import Matcher
 from reward_server.coordination.pepper import load_pepper
-from reward_server.webhooks.delivery import ATTEMPTS, PAUSES, Deliverer
+from reward_server.webhooks.delivery import (
+    AT_ONCE,
+    AT_ONCE_OF_A_LAB,
+    AT_ONCE_OF_A_WEBHOOK,
+    ATTEMPTS,
+    PAUSES,
+    Deliverer,
+)
 from reward_server.webhooks.names import Names
 from reward_server.webhooks.sender import Sender
 from scenarios.library import Library
@@ -31,6 +39,14 @@ class Receiver:
     port: int = 0
     status: str = "204 No Content"
     got: list[tuple[dict[str, str], str]] = field(default_factory=list)
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
+    """Once it is set; until then what came waits for its answer."""
+    waiting: int = 0
+    drips: bool = False
+    """One byte of its answer after another, without end."""
+
+    def __post_init__(self) -> None:
+        self.answers.set()
 
     @property
     def url(self) -> str:
@@ -42,19 +58,45 @@ class Receiver:
         originals = {line.split(": ", 1)[0].lower(): line.split(": ", 1)[1] for line in head.splitlines()[1:] if line}
         body = (await reader.readexactly(int(headers["content-length"]))).decode()
         self.got.append((originals, body))
+        self.waiting += 1
+        await self.answers.wait()
+        self.waiting -= 1
+        if self.drips:
+            writer.write(b"HTTP/1.1 200 OK\r\nX-Endless: ")
+            with suppress(ConnectionError):
+                while not reader.at_eof():
+                    writer.write(b"x")
+                    await writer.drain()
+                    await asyncio.sleep(0.01)
+            return writer.close()
         writer.write(f"HTTP/1.1 {self.status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
         await writer.drain()
-        writer.close()
+        return writer.close()
 
 
-@pytest.fixture
-async def receiver() -> AsyncIterator[Receiver]:
+@asynccontextmanager
+async def receiving() -> AsyncIterator[Receiver]:
     made = Receiver()
     server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
     made.port = server.sockets[0].getsockname()[1]
     yield made
+    made.answers.set()
     server.close()
     await server.wait_closed()
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as made:
+        yield made
+
+
+@pytest.fixture
+async def slow() -> AsyncIterator[Receiver]:
+    """A receiver that has not answered yet."""
+    async with receiving() as made:
+        made.answers.clear()
+        yield made
 
 
 @pytest.fixture
@@ -169,6 +211,58 @@ async def test_of_two_servers_one_sends_and_what_a_killed_one_took_is_sent_later
     assert await deliverer.send_due() == 0
     inner.clock.advance(timedelta(minutes=1))
     assert await deliverer.send_due() == 1
+
+
+async def until(happens: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not happens():  # noqa: ASYNC110 (a receiver tells nobody)
+            await asyncio.sleep(0.01)
+
+
+async def test_a_slow_receiver_holds_up_nobody_else(
+    inner: House, lab: Client, receiver: Receiver, slow: Receiver, deliverer: Deliverer
+) -> None:
+    late = await add(lab, slow.url)
+    for _ in range(2 * AT_ONCE):
+        await lab.ok("POST", f"/webhooks/{late['webhook_id']}/test")
+    sending = asyncio.create_task(deliverer.send_due())
+    await until(lambda: slow.waiting == AT_ONCE_OF_A_WEBHOOK)
+    hook = await add(lab, receiver.url)
+    for count in range(1, 4):
+        await lab.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
+        await until(lambda count=count: len(receiver.got) == count)
+    assert slow.waiting == AT_ONCE_OF_A_WEBHOOK
+    slow.answers.set()
+    assert await sending == 2 * AT_ONCE + 3
+    assert {each["state"] for each in await messages(lab, late)} == {"delivered"}
+
+
+async def test_a_lab_has_few_of_the_places(inner: House, slow: Receiver, deliverer: Deliverer) -> None:
+    keys = {name: await inner.key(name) for name in ("many", "one")}
+    inner.end_development_mode()
+    async with inner.client(keys["many"]) as many, inner.client(keys["one"]) as one:
+        for _ in range(10):
+            hook = await add(many, slow.url)
+            for _ in range(2):
+                await many.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
+        sending = asyncio.create_task(deliverer.send_due())
+        await until(lambda: slow.waiting == AT_ONCE_OF_A_LAB)
+        hook = await add(one, slow.url)
+        await one.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
+        await until(lambda: slow.waiting == AT_ONCE_OF_A_LAB + 1)
+    slow.answers.set()
+    assert await sending == 21
+
+
+async def test_an_answer_that_never_ends_is_a_timeout(inner: House, lab: Client, receiver: Receiver) -> None:
+    receiver.drips = True
+    hook = await add(lab, receiver.url)
+    await lab.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
+    sender = Sender(private=True, names=Names(), timeout_s=0.5)
+    pepper = load_pepper(inner.settings.data)
+    assert await Deliverer(inner.store, sender, pepper, inner.clock, inner.metrics).send_due() == 1
+    await sender.close()
+    assert (await messages(lab, hook))[0]["last_error"] == "timeout"
 
 
 async def test_the_secret_is_shown_once_and_is_not_in_the_database(

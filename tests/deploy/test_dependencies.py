@@ -1,8 +1,8 @@
 """The audit of what we depend on, as far as it can be made without a network.
 
 Every package that ours and its extras need is there in the version that `constraints.txt` names, fits what asks for it,
-and has a licence under which the whole may be passed on. Known weaknesses are `pip-audit`'s business, which asks a
-service on the internet.
+and has a licence under which the whole may be passed on. Known vulnerabilities are the business of `./labs audit`,
+which asks a service on the internet.
 """
 
 from __future__ import annotations

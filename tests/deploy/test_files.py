@@ -107,6 +107,14 @@ def test_compose_is_whole() -> None:
     assert wanted == {"PYTHON_IMAGE", "LABS_HOSTS", "POSTGRES_PASSWORD", "LABS_PEPPER", "GRAFANA_PASSWORD"}
 
 
+def test_every_image_of_compose_has_a_version() -> None:
+    """Of an image that others publish `latest` is another one every week."""
+    images = [service["image"] for service in COMPOSE["services"].values()]
+    published = [image for image in images if not image.endswith(":local")]
+    assert published
+    assert [image for image in published if not re.search(r":v?\d[\w.]*\}?$", image)] == []
+
+
 def test_the_learner_of_compose_starts_a_run_that_exists_and_keeps_it() -> None:
     learner = COMPOSE["services"]["learner"]
     assert learner["profiles"] == ["learner"]

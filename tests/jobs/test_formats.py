@@ -41,6 +41,8 @@ ROWS: dict[str, Any] = {
     "transcript": {"transcript": "Customer: Hello.\nAgent: Hi, what is wrong?\nCustomer: A noise."},
 }
 
+CUSTOMER_AND_AGENT = [{"role": "customer", "content": "Hello."}, {"role": "agent", "content": "Hello."}]
+
 
 def conversations(row: Any, name: str = "auto", speakers: Speakers = ANYONE) -> list[list[tuple[str, str]]]:
     return [[(m["role"], m["content"]) for m in talk.messages] for talk in convert(row, name, speakers)]
@@ -99,6 +101,24 @@ def test_the_agent_can_be_the_user() -> None:
     assert [role for role, _ in found] == ["assistant", "user", "assistant"]
 
 
+def test_a_row_says_itself_who_the_agent_is() -> None:
+    (found,) = conversations(ROWS["openai"] | {"agent_role": "user"})
+    assert [role for role, _ in found] == ["assistant", "user", "assistant"]
+    (found,) = conversations(ROWS["openai"] | {"agent_role": "assistant"}, speakers=Speakers(("user",)))
+    assert [role for role, _ in found] == ["user", "assistant", "user"]
+
+
+def test_the_agents_role_may_be_any_that_the_caller_names() -> None:
+    (found,) = conversations({"messages": CUSTOMER_AND_AGENT}, speakers=Speakers(("agent",)))
+    assert [role for role, _ in found] == ["user", "assistant"]
+
+
+def test_messages_of_neither_party_are_left_out() -> None:
+    silent = [{"role": role, "content": "x"} for role in ("system", "developer", "tool", "function")]
+    (found,) = conversations({"messages": [*silent, *ROWS["openai"]["messages"]]})
+    assert found == conversations(ROWS["openai"])[0]
+
+
 def test_the_agents_name_can_be_given() -> None:
     (found,) = conversations(ROWS["casino"], speakers=Speakers(("mturk_agent_2",)))
     assert [role for role, _ in found] == ["assistant", "user", "assistant"]
@@ -124,7 +144,11 @@ def test_a_line_without_a_speaker_goes_on_with_the_one_before() -> None:
         ({"messages": "Hello."}, "auto", "must be a list"),
         ({"messages": [{"content": "Hello."}]}, "auto", "needs a role"),
         ({"messages": [{"role": "assistant", "content": 7}]}, "auto", "must be text"),
-        ({"messages": [{"role": "user", "content": "Hello."}]}, "auto", "no message by the agent"),
+        ({"messages": [{"role": "user", "content": "Hello."}]}, "auto", "no message by the agent, only by `user`"),
+        ({"messages": [{"role": "system", "content": "Hello."}]}, "auto", "no message by the agent, only by nobody"),
+        ({"messages": CUSTOMER_AND_AGENT}, "auto", "neither assistant nor user: role `customer`, `agent`"),
+        ({"agent_role": "agent", "messages": CUSTOMER_AND_AGENT}, "auto", "`agent_role` must be assistant or user"),
+        ({"conversations": [{"from": "human", "value": "Hello."}]}, "auto", "only by `human`"),
         ({"messages": [{"role": "assistant", "content": "", "tool_calls": ["x"]}]}, "auto", "must be an object"),
         (
             {"messages": [{"role": "assistant", "content": "", "tool_calls": [BROKEN_CALL]}]},

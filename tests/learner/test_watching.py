@@ -51,6 +51,19 @@ def test_the_report_is_one_file_with_curves_and_dialogues(folder: Path) -> None:
     assert (folder / "curve.png").exists()
 
 
+def test_figures_have_words_and_the_reward_has_the_level_before_training(tmp_path: Path) -> None:
+    figures = {"reward/mean": 0.2, "reward/standard_error": 0.1, "score/D1_Care": 0.5, "mine/own": 1.0}
+    records = [{"kind": "eval", "step": step, **figures} for step in (0, 10)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    page = write_report(tmp_path).read_text()
+    for words in ("mean reward of the episodes", "mean of one dimension of the reward: D1_Care", "mine/own"):
+        assert f">{words}</td>" in page
+    assert '<td title="reward/mean">' in page
+    assert "before training" in page
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(records[1]) + "\n")
+    assert "before training" not in write_report(tmp_path).read_text()
+
+
 def test_what_was_said_is_shown_and_not_run(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"kind": "eval", "step": 0, "reward/mean": 0.2}\n')
     (tmp_path / "samples").mkdir()

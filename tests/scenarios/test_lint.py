@@ -247,6 +247,17 @@ def test_files_beside_a_scenario_are_linted_with_it(collections: Path, change: C
     assert "line 1: unknown kind `odd`" in "\n".join(messages(collections))
 
 
+def test_labelled_turns_of_another_scenario_are_one_finding(collections: Path) -> None:
+    turns = collections / "my-collection" / "my-scenario.turns.jsonl"
+    turns.write_text(
+        '{"turn": "Which room is it?", "asks": ["room"], "commits": [], "kind": "specific"}\n'
+        '{"turn": "You can move today.", "asks": [], "commits": ["move"], "kind": "commit"}\n'
+    )
+    (found,) = messages(collections)
+    assert "turns.jsonl:1: no label here names anything in the case" in found
+    assert "remove the file until you have some" in found
+
+
 @pytest.mark.parametrize(
     ("old", "new", "word"),
     [

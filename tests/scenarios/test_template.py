@@ -19,6 +19,13 @@ def test_a_new_scenario_brings_its_collection_and_passes(tmp_path: Path) -> None
         "squeaky-brake.background.yaml",
         "squeaky-brake.turns.jsonl",
     ]
+    assert '  name: "Bike shop" ' in written[0].read_text()
+    assert lint([tmp_path]) == (1, [])
+
+
+def test_the_scenario_alone_is_enough_to_pass(tmp_path: Path) -> None:
+    for beside in begin("bike-shop/squeaky-brake", tmp_path)[2:]:
+        beside.unlink()
     assert lint([tmp_path]) == (1, [])
 
 

@@ -59,6 +59,16 @@ def test_without_an_agent_message_there_is_nothing_to_score(pairs: list[tuple[st
         read(*pairs)
 
 
+def test_without_an_agent_message_the_error_names_the_roles_and_what_to_set() -> None:
+    with pytest.raises(NothingToScore) as caught:
+        read(("system", "x"), ("user", "hi"), ("user", "there"))
+    assert "the roles are system, user" in caught.value.message
+    assert "set `agent_role` to `user`" in caught.value.message
+    with pytest.raises(NothingToScore) as caught:
+        read(("system", "x"))
+    assert "set `agent_role`" not in caught.value.message
+
+
 def test_an_unknown_role_is_refused_and_its_place_named() -> None:
     with pytest.raises(InvalidRequest) as caught:
         read(("user", "hi"), ("narrator", "once"))

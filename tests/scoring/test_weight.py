@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from unicodedata import normalize
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from personas.reading.plain import plain
 from reward_server.errors import InvalidRequest, TooMuchText
 from reward_server.scoring.weight import (
     MAX_REQUEST_CHARACTERS,
@@ -14,7 +20,7 @@ from reward_server.scoring.weight import (
     weight_of,
     weight_of_all,
 )
-from trainer_client.wire import Message
+from trainer_client.wire import Message, normalised_length
 
 
 def talk(turns: int, characters: int) -> list[Message]:
@@ -56,3 +62,48 @@ def test_the_inputs_of_a_message_are_bounded() -> None:
     calls = [{"name": "n", "input": {"a": "b" * 15_000}}] * 3
     with pytest.raises(InvalidRequest):
         weight_of([Message.model_validate({"role": "assistant", "content": "", "tool_calls": calls})])
+
+
+LIGATURE = "\ufdfa"
+"""18 characters in NFKC."""
+GROWING = [each for each in map(chr, range(0x80, 0xD800)) if len(normalize("NFKC", each)) > 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain",
+        "caf\u00e9",
+        "\u4f60\u597d\uff0c\u4e16\u754c",
+        "\ud55c\uad6d\uc5b4",
+        "\u201cquoted\u201d",
+        "e\u0301",
+        "\U0001f600",
+    ],
+)
+def test_ordinary_text_has_its_own_length(text: str) -> None:
+    assert normalised_length(text) == len(text)
+
+
+@given(st.text(st.sampled_from("ab \n\u0301\u0323\u4f60") | st.sampled_from(GROWING)))
+def test_what_grows_counts_as_it_is_read(text: str) -> None:
+    assert normalised_length(text) == sum(len(normalize("NFKC", each)) for each in text)
+    assert len(plain(text)) <= normalised_length(text)
+
+
+def test_what_grows_is_charged_and_limited_as_it_is_read() -> None:
+    said = Message(role="assistant", content=LIGATURE * 1_000)
+    assert weight(said) == 18_000 + MESSAGE
+    assert weight_of([said, Message(role="user", content="y")] * 13)
+    with pytest.raises(TooMuchText):
+        weight_of([said, Message(role="user", content="y")] * 14)
+    with pytest.raises(TooMuchText):
+        weight_of([said] * 3)
+
+
+def test_what_grows_in_the_input_of_a_tool_counts_as_it_is_read() -> None:
+    called = {"role": "assistant", "content": "", "tool_calls": [{"name": "n", "input": {"a": LIGATURE * 1_000}}]}
+    assert weight(Message.model_validate(called)) == len('[{"a":""}]') + 18_000 + MESSAGE
+    called["tool_calls"][0]["input"] = {"a": LIGATURE * 2_000}
+    with pytest.raises(ValidationError):
+        Message.model_validate(called)

@@ -116,6 +116,7 @@ from trainer_client.wire.labs import (
     UsageDay,
     UsageResponse,
 )
+from trainer_client.wire.normalised import MAX_NORMALISED_CHARACTERS, normalised_length
 from trainer_client.wire.preferences import (
     AgreementFigure,
     AgreementResponse,
@@ -191,6 +192,7 @@ __all__ = [
     "MAX_COMPOSITE_PARTS",
     "MAX_CONTENT_CHARACTERS",
     "MAX_GROUP_MEMBERS",
+    "MAX_NORMALISED_CHARACTERS",
     "MAX_NORMALIZATION_WINDOWS",
     "MAX_OBJECT_CHARACTERS",
     "MAX_TURNS",
@@ -339,4 +341,5 @@ __all__ = [
     "Window",
     "WindowSpec",
     "Winner",
+    "normalised_length",
 ]

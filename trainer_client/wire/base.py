@@ -21,9 +21,11 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
+from trainer_client.wire.normalised import MAX_NORMALISED_CHARACTERS, normalised_length
+
 MAX_CONTENT_CHARACTERS = 10_000
 MAX_OBJECT_CHARACTERS = 20_000
-"""Of a tool call's input: characters of its keys and texts, and one for each value."""
+"""Of a tool call's input: characters of its keys and texts as they are read (NFKC), and one for each value."""
 MAX_BATCH_ITEMS = 100
 MAX_GROUP_MEMBERS = 64
 MAX_TURNS = 50
@@ -48,12 +50,12 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
         item = pending.pop()
         size += 1
         if isinstance(item, dict):
-            size += sum(map(len, item))
+            size += sum(map(normalised_length, item))
             pending.extend(item.values())
         elif isinstance(item, list | tuple):
             pending.extend(item)
         elif isinstance(item, str):
-            size += len(item)
+            size += normalised_length(item)
         elif isinstance(item, float) and not math.isfinite(item):
             raise ValueError("numbers must be finite")
         elif isinstance(item, int) and not -(2**63) <= item < 2**63:
@@ -159,6 +161,15 @@ class Message(BaseModel):
         if isinstance(value, list):
             raise ValueError("must be text, or a list of text parts and nothing else")  # noqa: TRY004 (pydantic's own)
         return value
+
+    @field_validator("content")
+    @classmethod
+    def _short_also_as_it_is_read(cls, content: str) -> str:
+        """What NFKC makes of it costs as much as text that is sent so long."""
+        if (length := normalised_length(content)) > MAX_NORMALISED_CHARACTERS:
+            limit = f"at most {MAX_NORMALISED_CHARACTERS:,} characters in Unicode's form NFKC"
+            raise ValueError(f"must have {limit}, this has {length:,}")
+        return content
 
 
 def _is_text_part(part: object) -> bool:

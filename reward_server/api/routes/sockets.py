@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from fastapi import WebSocket
 from pydantic_core import from_json, to_json
 from starlette.websockets import WebSocketDisconnect
 
-from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
+from reward_server.api.body import CONVERSATION, LARGE_BYTES, off_the_loop, read_json, validate
 from reward_server.api.context import API_PREFIX, Body, Services, services_of, within
 from reward_server.api.errors import error_response
 from reward_server.api.router import Router
@@ -49,20 +49,22 @@ log = get_logger(__name__)
 @router.websocket("/episodes/ws")
 async def play_episodes(websocket: WebSocket) -> None:
     """Serve one socket."""
-    try:
-        services = services_of(websocket)
-        await knock(websocket, services, Scope.TRAIN)
-    except LabsError as error:
-        await turn_away(websocket, error)
-        return
-    await websocket.accept()
-    socket = _Socket(websocket, services)
-    services.metrics.sockets_open.inc()
-    try:
-        await socket.serve()
-    finally:
-        services.metrics.sockets_open.dec()
-        await socket.end()
+    with ExitStack() as held:
+        try:
+            services = services_of(websocket)
+            lab = await knock(websocket, services, Scope.TRAIN)
+            held.enter_context(services.connections.sockets.held(lab.lab_id))
+        except LabsError as error:
+            await turn_away(websocket, error)
+            return
+        await websocket.accept()
+        socket = _Socket(websocket, services)
+        services.metrics.sockets_open.inc()
+        try:
+            await socket.serve()
+        finally:
+            services.metrics.sockets_open.dec()
+            await socket.end()
 
 
 @dataclass
@@ -149,14 +151,14 @@ class _Socket:
 
     async def _replied(self, data: bytes, noted: _Noted) -> Body:
         try:
-            content = await off_the_loop(_operation, data, CONVERSATION)
-            noted.ref = content.pop("ref", None)
-            reply = {**await self._within_limits(content, noted), "request_id": noted.request_id}
+            reply = {**await self._within_limits(data, noted), "request_id": noted.request_id}
             if "episode_id" in reply:
                 noted.trace["episode"] = reply["episode_id"]
             noted.status = 200
         except LabsError as error:
             noted.trace["code"] = error.code
+            if noted.ref is None:
+                noted.ref = _ref_of(data)
             reply = _refusal(noted.request_id, error)
             noted.status = reply["status"]
         except Exception as error:  # noqa: BLE001 (the boundary of a request)
@@ -166,10 +168,12 @@ class _Socket:
             noted.status = reply["status"]
         return reply
 
-    async def _within_limits(self, content: dict[str, Any], noted: _Noted) -> Body:
-        """The answer to one operation, under the limits that its HTTP call has."""
+    async def _within_limits(self, data: bytes, noted: _Noted) -> Body:
+        """The answer to one operation, under the limits that its HTTP call has: what they refuse is not read."""
         async with admitted(self.websocket, self.services, noted.trace) as caller:
             caller.lab.require(Scope.TRAIN)
+            content = await off_the_loop(_operation, data, CONVERSATION)
+            noted.ref = content.pop("ref", None)
             op = content.pop("op", None)
             if op not in OPS:
                 raise InvalidRequest(errors=[FieldProblem(("op",), f"Must be one of {', '.join(OPS)}.")])
@@ -217,9 +221,24 @@ def _operation(data: bytes) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InvalidRequest("An operation is a JSON object.")
     ref = content.get("ref")
-    if ref is not None and not (isinstance(ref, str) and len(ref) <= MAX_REF_CHARACTERS) and type(ref) is not int:
+    if ref is not None and not _is_ref(ref):
         raise InvalidRequest(errors=[FieldProblem(("ref",), "Must be a number, or text of 256 characters at most.")])
     return content
+
+
+def _is_ref(value: object) -> bool:
+    return type(value) is int or (isinstance(value, str) and len(value) <= MAX_REF_CHARACTERS)
+
+
+def _ref_of(data: bytes) -> Any:
+    """The ref of an operation that was refused, if it is in the beginning: more of it is not worth reading."""
+    beginning = data[:LARGE_BYTES].decode(errors="ignore")
+    try:
+        content = from_json(beginning, allow_partial=True)
+    except ValueError:
+        return None
+    ref = content.get("ref") if isinstance(content, dict) else None
+    return ref if _is_ref(ref) and "\x00" not in str(ref) else None
 
 
 def _refusal(request_id: str, error: LabsError) -> Body:

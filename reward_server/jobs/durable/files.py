@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from reward_server.access import page_for_key, require_all_of
 from reward_server.clock import Clock, to_iso
 from reward_server.coordination.idempotency import Body
 from reward_server.coordination.lab import Lab
@@ -41,6 +43,8 @@ class _Cutter:
     lines: int = 0
     size: int = 0
     digest: hashlib._Hash = field(default_factory=hashlib.sha256)
+    _read: int = 0
+    """Lines, the empty ones included, as an editor counts them."""
     _rest: bytes = b""
     _pending: list[bytes] = field(default_factory=list)
     _pending_bytes: int = 0
@@ -54,9 +58,10 @@ class _Cutter:
             raise StorageExhausted("The files of this lab take all the room it has; delete some: DELETE /files/{id}.")
         self.digest.update(data)
         *whole, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > MAX_LINE_BYTES:
-            raise InvalidRequest(f"A line may have {MAX_LINE_BYTES // 1_000_000} MB.")
-        return [chunk for line in whole for chunk in self._add(line)]
+        chunks = [chunk for line in whole for chunk in self._add(line)]
+        # The end of a line that is too long is not waited for.
+        self._require_short(self._rest)
+        return chunks
 
     def end(self) -> list[Chunk]:
         """What is left."""
@@ -65,12 +70,17 @@ class _Cutter:
             raise InvalidRequest("The file has no lines.")
         return [*found, *self._cut()]
 
+    def _require_short(self, line: bytes) -> None:
+        """Of the line that comes next, or of its beginning."""
+        if len(line) > MAX_LINE_BYTES:
+            raise InvalidRequest(f"Line {self._read + 1:,} is too long: a line may have {MAX_LINE_BYTES:,} bytes.")
+
     def _add(self, line: bytes) -> list[Chunk]:
         line = line.strip()
+        self._require_short(line)
+        self._read += 1
         if not line:
             return []
-        if len(line) > MAX_LINE_BYTES:
-            raise InvalidRequest(f"A line may have {MAX_LINE_BYTES // 1_000_000} MB.")
         self.lines += 1
         if self.lines > self.limits.lines:
             raise InvalidRequest(f"A file may have {self.limits.lines:,} lines.")
@@ -109,6 +119,7 @@ class FileService:
             digest="",
             is_complete=False,
             created_at=self._clock.now(),
+            collections=lab.collections,
         )
         async with self._store.transaction() as unit:
             taken = await unit.files.stored_bytes(lab.lab_id)
@@ -133,19 +144,26 @@ class FileService:
         return document(await self.find(lab, file_id))
 
     async def find(self, lab: Lab, file_id: str) -> FileRow:
-        """The lab's file; `FileNotFound`."""
+        """The lab's file.
+
+        Raises:
+            FileNotFound: the lab has none of that id.
+            Forbidden: the key that uploaded it may use collections that this one may not.
+        """
         row = None
         if is_id(file_id, IdPrefix.FILE):
             async with self._store.reading() as unit:
                 row = await unit.files.get(lab.lab_id, file_id)
         if row is None:
             raise FileNotFound
+        require_all_of(lab, row.collections, "file")
         return row
 
     async def page(self, lab: Lab, limit: int, after: PageEnd | None) -> list[FileRow]:
-        """The lab's files, newest first."""
+        """The lab's files that `find` finds, newest first."""
         async with self._store.reading() as unit:
-            return await unit.files.page(lab.lab_id, limit, after)
+            page = partial(unit.files.page, lab.lab_id)
+            return await page_for_key(lab, limit, after, page, lambda row: PageEnd(row.created_at, row.file_id))
 
     async def delete(self, lab: Lab, file_id: str) -> Body:
         """Forget a file; results of jobs that read it stay."""

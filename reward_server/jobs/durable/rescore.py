@@ -26,7 +26,7 @@ from reward_server.store.job_records import ItemOutcome
 from reward_server.store.records import EvaluationRow, JsonObject
 from reward_server.store.store import Store
 from scenarios.library import Catalog
-from trainer_client.wire import Message, RewardConfig, Role
+from trainer_client.wire import Message, RewardConfig, Role, normalised_length
 
 MOST = 100_000
 SOURCE = "Say what to score again: `source` (episodes or evaluations), items, or a file."
@@ -133,7 +133,7 @@ class RescoreItems:
         last = turns[-1]
         log = machine.log_of(row, turns)
         score = await self._turns.score(row, log, None)
-        work.read(sum(MESSAGE + len(line.content) for line in log))
+        work.read(sum(MESSAGE + normalised_length(line.content) for line in log))
         where = {"episode_id": episode_id, **_where(row.collection, row.scenario)}
         before = _reward(last.reward, last.scores, last.answer.get("scoring_version", ""))
         return _Pair(where, before, _reward(score.reward, dict(score.scores or {}), score.scoring_version))

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from pydantic_core import to_json
 
-from reward_server.access import scored_for_key
+from reward_server.access import page_for_key, require_all_of, scored_for_key
 from reward_server.clock import Clock, next_midnight, to_iso
 from reward_server.coordination.idempotency import Body, Idempotency, Keep
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import in_order
-from reward_server.errors import Conflict, FieldProblem, Forbidden, InvalidRequest, JobNotFound, TooManyAtOnce
+from reward_server.errors import Conflict, FieldProblem, InvalidRequest, JobNotFound, TooManyAtOnce
 from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.jobs.durable.files import FileService
 from reward_server.jobs.durable.kinds import Collector, Kind
@@ -114,21 +115,14 @@ class JobService:
                 row = await unit.jobs.get(lab.lab_id, job_id)
         if row is None:
             raise JobNotFound
-        if not lab.may_use_all(row.collections):
-            raise Forbidden("This API key has no access to all collections that this job may use.")
+        require_all_of(lab, row.collections, "job")
         return row
 
     async def page(self, lab: Lab, limit: int, after: PageEnd | None) -> list[JobRow]:
         """The lab's jobs that `find` finds, newest first."""
-        shown: list[JobRow] = []
         async with self._store.reading() as unit:
-            while len(shown) < limit:
-                rows = await unit.jobs.page(lab.lab_id, limit, after)
-                shown += [row for row in rows if lab.may_use_all(row.collections)]
-                if len(rows) < limit:
-                    break
-                after = PageEnd(rows[-1].created_at, rows[-1].job_id)
-        return shown[:limit]
+            page = partial(unit.jobs.page, lab.lab_id)
+            return await page_for_key(lab, limit, after, page, lambda row: PageEnd(row.created_at, row.job_id))
 
     async def cancel(self, lab: Lab, job_id: str) -> Body:
         """Stop a job: nothing is recorded any more. One that is over stays as it is."""

@@ -13,11 +13,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from reward_server.scoring.transcript import IGNORED_ROLES
+
 Message = dict[str, Any]
 
 
 class BadRow(Exception):  # noqa: N818  (the outcome of a row, not an accident)
     """A row that holds no conversation of the format; the message says why and quotes nothing."""
+
+
+class NoAgent(BadRow):
+    """Nobody in the row is known to be the agent, or a role is unknown; the message names the roles found."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,8 @@ class Conversation:
 
     part: str
     messages: tuple[Message, ...]
+    speakers: tuple[str, ...] = ()
+    """The roles or names that the row has for those who speak, each once, in the order of their first words."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,7 @@ def convert(row: Any, name: str, speakers: Speakers = ANYONE) -> Iterator[Conver
         raise BadRow(f"not a row of format {chosen}: {type(error).__name__} at {_safe(error)}") from None
     for conversation in conversations:
         if not any(message["role"] == "assistant" for message in conversation.messages):
-            raise BadRow("no message by the agent")
+            raise NoAgent(f"no message by the agent, only by {_named(conversation.speakers) or 'nobody'}")
         yield conversation
 
 
@@ -75,28 +83,48 @@ def _safe(error: Exception) -> str:
     return repr(error.args[0]) if isinstance(error, KeyError) and len(str(error)) < 40 else "its structure"
 
 
+def _named(speakers: Sequence[str]) -> str:
+    """A few names in quotes: enough to see what the row calls its speakers, and no more of it."""
+    return ", ".join(f"`{name[:_NAME]}`" for name in speakers[:_NAMES]) + (", …" if len(speakers) > _NAMES else "")
+
+
+_NAME, _NAMES = 30, 5
+
+
 # --- chat messages --------------------------------------------------------------------------------
+
+_CHAT_ROLES = ("assistant", "user")
+_SILENT_ROLES = IGNORED_ROLES | {"function"}
+"""Of neither party; `function` is the old name of `tool` in OpenAI's messages."""
 
 
 def _openai(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
-    agent = {"assistant": "assistant", "user": "user"}
-    if speakers.agent == ("user",):
-        agent = {"assistant": "user", "user": "assistant"}
-    yield Conversation("", tuple(_chat(row["messages"], agent, keep_tools=True)))
+    own = row.get("agent_role")
+    if own is not None and own not in _CHAT_ROLES:
+        raise BadRow("`agent_role` must be assistant or user")
+    yield _chat(row["messages"], Speakers((own,)) if own else speakers, keep_tools=True)
 
 
-def _chat(messages: Any, roles: Mapping[str, str], keep_tools: bool) -> Iterator[Message]:
+def _chat(messages: Any, speakers: Speakers, keep_tools: bool) -> Conversation:
     if not isinstance(messages, list):
         raise BadRow("`messages` must be a list")
+    found: list[Message] = []
+    roles: dict[str, None] = {}
     for message in messages:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise BadRow("a message needs a role")
-        role = roles.get(message["role"])
+        if message["role"] in _SILENT_ROLES:
+            continue
+        roles[message["role"]] = None
+        role = speakers.role(message["role"], ("assistant",))
         calls = [_call(call) for call in message.get("tool_calls") or ()] if keep_tools else []
         text = _text(message.get("content"))
-        if role is None or not (text or calls or keep_tools):
-            continue
-        yield {"role": role, "content": text, "tool_calls": calls} if calls else {"role": role, "content": text}
+        if text or calls or keep_tools:
+            found.append({"role": role, "content": text} | ({"tool_calls": calls} if calls else {}))
+    unknown = [role for role in roles if role not in _CHAT_ROLES]
+    if unknown and not speakers.agent:
+        raise NoAgent(f"neither assistant nor user: role {_named(unknown)}")
+    return Conversation("", tuple(found), tuple(roles))
 
 
 def _text(content: Any) -> str:
@@ -133,18 +161,16 @@ def _sharegpt(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversati
 
 def _tau_bench(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
     del speakers
-    roles = {"assistant": "assistant", "user": "user"}
-    yield Conversation("", tuple(_chat(row["traj"], roles, keep_tools=False)))
+    yield _chat(row["traj"], ANYONE, keep_tools=False)
 
 
 # --- named speakers -------------------------------------------------------------------------------
 
 
 def _spoken(part: str, pairs: Iterable[tuple[str, str]], speakers: Speakers, default: Sequence[str]) -> Conversation:
-    messages = [
-        {"role": speakers.role(speaker, default), "content": text.strip()} for speaker, text in pairs if text.strip()
-    ]
-    return Conversation(part, tuple(messages))
+    spoken = [(speaker, text.strip()) for speaker, text in pairs if text.strip()]
+    messages = [{"role": speakers.role(speaker, default), "content": text} for speaker, text in spoken]
+    return Conversation(part, tuple(messages), tuple(dict.fromkeys(speaker for speaker, _ in spoken)))
 
 
 _HH_TURN = re.compile(r"\n\n(Human|Assistant): ?")

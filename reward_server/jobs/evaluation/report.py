@@ -16,9 +16,10 @@ from reward_server.jobs.evaluation.results import Result
 
 HISTOGRAM = "reward_histogram.png"
 DIMENSIONS = "dimensions.png"
-_ALL_EQUAL = (
+ALL_EQUAL = (
     "Every conversation got the same reward, so this run tells nothing apart. A scenario pays for drawing out what its "
-    "own persona knows; conversations held with somebody else do not contain that, however good they are."
+    "own persona knows; conversations held with somebody else do not contain that, however good they are. Check the "
+    "roles as well: if the agent's messages have the role `user`, set --agent-role user."
 )
 FIRST_ERRORS = 10
 _QUANTILES = {"p10": 0.10, "p50": 0.50, "p90": 0.90}
@@ -35,9 +36,7 @@ def summarise(results: Iterable[Result], source: str, scoring_version: str) -> d
         "conversations": len(everything),
         "scored": len(scored),
         "errors": dict(Counter(map(_why, failed)).most_common()),
-        "first_errors": [
-            f"row {result['row']}: {_why(result)}: {result.get('message') or result['code']}" for result in failed
-        ][:FIRST_ERRORS],
+        "first_errors": [error_line(result) for result in failed[:FIRST_ERRORS]],
         "rewards": _figures([result["reward"] for result in scored]),
         "turns": _figures([result["turns"] for result in scored]),
         "flags": dict(Counter(flag for result in scored for flag in result["flags"]).most_common()),
@@ -45,11 +44,16 @@ def summarise(results: Iterable[Result], source: str, scoring_version: str) -> d
         "scenarios": _by_scenario(scored),
     }
     if len(scored) > 1 and summary["rewards"]["std"] == 0:
-        summary["warning"] = _ALL_EQUAL
+        summary["warning"] = ALL_EQUAL
     pairs = _pairs(scored)
     if pairs:
         summary["pairs"] = pairs
     return summary
+
+
+def error_line(result: Result) -> str:
+    """What went wrong with a row, on one line."""
+    return f"row {result['row']}: {_why(result)}: {result.get('message') or result['code']}"
 
 
 def _why(result: Result) -> str:

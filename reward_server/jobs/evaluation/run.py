@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from reward_server.errors import InvalidRequest, JudgeFailed, LabsError
-from reward_server.jobs.evaluation.formats import ANYONE, BadRow, Conversation, Speakers, convert
+from reward_server.jobs.evaluation.formats import ANYONE, BadRow, Conversation, NoAgent, Speakers, convert
 from reward_server.jobs.evaluation.recast import Recast
 from reward_server.jobs.evaluation.results import Result, ResultsFile, result_key
 from reward_server.jobs.evaluation.rows import Row
@@ -22,6 +22,8 @@ from reward_server.scoring.scorer import Scorer, ScoreRequest
 from trainer_client.wire import Message
 
 BATCH = 48
+
+_SAY_WHO = "say who the agent is: --agent-role or --agent-speaker"
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,10 @@ class RowScoring:
     def _read(self, row: Row) -> list[Conversation]:
         if row.problem:
             raise BadRow(row.problem)
-        return list(convert(row.data, self._task.format, self._task.speakers))
+        try:
+            return list(convert(row.data, self._task.format, self._task.speakers))
+        except NoAgent as error:
+            raise BadRow(f"{error} ({_SAY_WHO})") from None
 
     def _scenario(self, data: Any) -> tuple[str | None, str | None]:
         """The scenario of a row: its own, or the one of the command."""

@@ -27,7 +27,7 @@ from statistics import median
 from typing import Any, Literal, get_args
 
 from reward_server.errors import InvalidRequest, LabsError
-from reward_server.jobs.evaluation.formats import BadRow, Speakers, convert
+from reward_server.jobs.evaluation.formats import BadRow, NoAgent, Speakers, convert
 from reward_server.jobs.evaluation.rows import Row, read_rows
 from reward_server.jobs.reward_model.judged_sets import (
     ANNOTATED,
@@ -288,7 +288,10 @@ def _silent_or_not(messages: Any, data: Fields) -> Conversation:
     if not isinstance(scenario, str):
         raise BadRow("`scenario` must be a text")
     speakers = Speakers(("user",) if role == "user" else ())
-    [found] = convert({"messages": _list(messages, "messages", needed=True)}, "openai", speakers)
+    try:
+        [found] = convert({"messages": _list(messages, "messages", needed=True)}, "openai", speakers)
+    except NoAgent as error:
+        raise BadRow(f"{error} (set `agent_role`: assistant or user)") from None
     return conversation_from(found.messages, "assistant", scenario)
 
 

@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reward_server.jobs.evaluation.report import error_line
 from reward_server.jobs.evaluation.results import RESULTS, Result, ResultsFile
 from reward_server.jobs.evaluation.rows import Row
 from reward_server.jobs.scoring.output import check_out, write
 from reward_server.jobs.scoring.workers import Engine
+
+TOLD_ERRORS = 3
 
 
 @dataclass
@@ -37,7 +40,11 @@ class Summary:
     scored: int = 0
     failed: int = 0
     rewards: float = 0.0
+    lowest: float = 1.0
+    highest: float = 0.0
     errors: dict[str, int] = field(default_factory=dict)
+    first_errors: list[str] = field(default_factory=list)
+    """A line for each of the first few."""
     workers: dict[str, Throughput] = field(default_factory=dict)
 
     def count(self, result: Result) -> None:
@@ -45,9 +52,17 @@ class Summary:
         if result["status"] == "success":
             self.scored += 1
             self.rewards += result["reward"]
+            self.lowest, self.highest = min(self.lowest, result["reward"]), max(self.highest, result["reward"])
         else:
             self.failed += 1
             self.errors[result["code"]] = self.errors.get(result["code"], 0) + 1
+            if len(self.first_errors) < TOLD_ERRORS:
+                self.first_errors.append(error_line(result))
+
+    @property
+    def all_equal(self) -> bool:
+        """Several conversations were scored, and all have the same reward."""
+        return self.scored > 1 and self.lowest == self.highest
 
 
 def journal_of(out: Path) -> Path:
