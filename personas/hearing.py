@@ -406,11 +406,11 @@ def _without_substitutes(
 ) -> Iterator[Candidate]:
     """The topics that a sentence asks about, without those that the persona would only tell for another.
 
-    What it holds back, it evades: to speak of something that is less likely meant would be no answer.
+    What takes more trust, it evades: to speak of something that is less likely meant would be no answer.
     """
     for each in topics:
         first = case.by_id[topics[0].id]
-        told = first.tier is Tier.UNKNOWN or gate_open(first, state, rapport, reserve)
+        told = first.tier is not Tier.RAPPORT or gate_open(first, state, rapport, reserve)
         if told or each is topics[0] or each.confidence >= BY_NAME:
             yield each
 
