@@ -14,7 +14,7 @@ from reward_server.store.columns import dump_json
     "value",
     [
         {"b": 1, "a": [0.1, -0.0, 1e-7, 1e22, 10**30, None, True]},
-        {"text": "naïve 😀 \u2028 \x00 \x7f \"quoted\" \\"},
+        {"text": 'naïve 😀 \u2028 \x00 \x7f "quoted" \\'},
         "half a pair: \ud83d",
         "NaN and Infinity, in prose",
     ],
