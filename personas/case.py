@@ -24,7 +24,9 @@ Needs = tuple[Identifier | tuple[Identifier, ...], ...]
 
 def all_hold(needs: Needs, known: Container[str]) -> bool:
     """Whether what is known meets the needs."""
-    return all(any(one in known for one in ((need,) if isinstance(need, str) else need)) for need in needs)
+    return not needs or all(
+        need in known if isinstance(need, str) else any(one in known for one in need) for need in needs
+    )
 
 
 def named_in(needs: Needs) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from reward_server.api import docs, errors
 from reward_server.api.boundary import RequestBoundary
 from reward_server.api.context import Services
 from reward_server.api.edge import KnownHosts
+from reward_server.api.middleware import NO_TELEMETRY, App
 from reward_server.api.routes import (
     agents,
     batches,
@@ -92,7 +93,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
     prices = Prices(settings.llm_usd_per_mtok_in or 0.0, settings.llm_usd_per_mtok_out or 0.0)
     metrics = Metrics(by_scenario=settings.metrics_need_a_key, prices=prices)
     traces = ports.traces or traces_to(settings.otlp_endpoint)
-    app = FastAPI(
+    app = App(
         title="Labs API",
         version=__version__,
         openapi_url=None,
@@ -100,6 +101,7 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan(settings, ports, metrics, traces),
+        telemetry=NO_TELEMETRY,
     )
     errors.install(app)
     for module in (*ROUTES, *DOORS, docs):

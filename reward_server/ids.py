@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 import secrets
 from enum import StrEnum
@@ -15,6 +16,11 @@ from enum import StrEnum
 _LENGTH = 24
 _CHARACTERS = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 """One for each value of a byte; each of the 32 stands for as many values as the others."""
+_MADE_AT_ONCE = 128
+_ready: list[str] = []
+"""Tokens that nobody has been given yet."""
+# Two processes must not give out the same ones.
+os.register_at_fork(after_in_child=_ready.clear)
 
 
 class IdPrefix(StrEnum):
@@ -52,9 +58,23 @@ def random_token(length: int = _LENGTH) -> str:
     return secrets.token_bytes(length).translate(_CHARACTERS).decode("ascii")
 
 
+def new_token() -> str:
+    """24 unguessable characters of base 32, for what is named anew in each request.
+
+    Made many at a time: to ask the system for random bytes lets other threads in, and waits for them.
+    """
+    try:
+        return _ready.pop()
+    except IndexError:
+        made = random_token(_LENGTH * _MADE_AT_ONCE)
+        first, *others = (made[start : start + _LENGTH] for start in range(0, len(made), _LENGTH))
+        _ready.extend(others)
+        return first
+
+
 def new_id(prefix: IdPrefix) -> str:
     """A fresh identifier, such as `ep_k3v…`."""
-    return f"{prefix}_{random_token()}"
+    return f"{prefix}_{new_token()}"
 
 
 def derived_id(prefix: IdPrefix, *parts: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -33,6 +34,21 @@ def test_each_of_32_characters_is_as_likely_as_the_others() -> None:
     assert len(ids._CHARACTERS) == 256
     assert set(Counter(ids._CHARACTERS).values()) == {8}
     assert set(ids.random_token(4096)) == set("abcdefghijklmnopqrstuvwxyz234567")
+
+
+def test_a_forked_process_gives_out_other_tokens() -> None:
+    ids.new_token()  # others lie ready now
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, ids.new_token().encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = os.read(reading, 100).decode()
+    for end in (reading, writing):
+        os.close(end)
+    assert len(theirs) == 24
+    assert theirs not in {ids.new_token() for _ in range(ids._MADE_AT_ONCE)}
 
 
 @pytest.mark.parametrize(

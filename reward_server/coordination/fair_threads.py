@@ -215,7 +215,8 @@ class FairThreads(Executor):
             work.goes_on.set()
             return True
         work.began_s = work.turn_s
-        worker = self._idle.popleft() if self._idle else _Worker(self, f"{self._name}-{next(self._numbers)}")
+        # The one that worked last: what it needs is still in the processor's cache.
+        worker = self._idle.pop() if self._idle else _Worker(self, f"{self._name}-{next(self._numbers)}")
         worker.take(work)
         return True
 

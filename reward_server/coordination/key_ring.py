@@ -66,7 +66,8 @@ class KeyRing:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._pepper = pepper
+        # Prepared once, and copied: `hmac.digest` reads the pepper anew and lets other threads in, in each request.
+        self._peppered = hmac.new(pepper, digestmod="sha256")
         self._monotonic = monotonic
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._looking: dict[str, asyncio.Event] = {}
@@ -234,7 +235,9 @@ class KeyRing:
         return self._digest("labs/pepper").hex()[:32]
 
     def _digest(self, text: str) -> bytes:
-        return hmac.digest(self._pepper, text.encode(), "sha256")
+        salted = self._peppered.copy()
+        salted.update(text.encode())
+        return salted.digest()
 
 
 def _require_same(known: str, ours: str) -> None:

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from reward_server.coordination.redis_link import PREFIX, Lost, RedisLink
@@ -56,7 +56,8 @@ class Lease:
     """A place under each of these names."""
 
     names: tuple[str, ...]
-    token: str = field(default_factory=lambda: secrets.token_hex(8))
+    token: str = ""
+    """Names the holder in Redis."""
 
 
 class Leases(Protocol):
@@ -103,9 +104,10 @@ class RedisLeases:
 
     async def take(self, limits: Mapping[str, int]) -> Lease | None:
         """As above."""
-        lease = await self._local.take(limits)
-        if lease is None or not lease.names:
-            return lease
+        local = await self._local.take(limits)
+        if local is None or not local.names:
+            return local
+        lease = replace(local, token=secrets.token_hex(8))
         # Before Redis is asked: a lease that it does not hear of now is told to it when it is back.
         self._living[lease.token] = lease
         values = (_lease_ms(), lease.token, *(str(most) for most in limits.values()))

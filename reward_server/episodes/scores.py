@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reward_server.episodes.history import Line
@@ -10,7 +10,7 @@ from reward_server.episodes.machine import agent_role
 from reward_server.errors import LabsError
 from reward_server.scoring.breakdown import breakdown
 from reward_server.scoring.config import read_config, without_calibration
-from reward_server.scoring.metering import MeteredScorer
+from reward_server.scoring.metering import MeteredBegun, MeteredScorer, ReadNow
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import ScoreRequest
 from reward_server.store.records import EpisodeRow
@@ -51,6 +51,26 @@ class TurnScorer:
     async def score(self, episode: EpisodeRow, log: Sequence[Line], given: RewardConfig | None) -> TurnScore:
         """The reward of the log; a judge's failure is raised. A turn's own config wins over the episode's."""
         [outcome] = await self.score_all([(episode, log, given)])
+        if isinstance(outcome, LabsError):
+            raise outcome
+        return outcome
+
+    def begin(self, episode: EpisodeRow, given: RewardConfig | None) -> Callable[[Sequence[Line]], MeteredBegun] | None:
+        """What a scoring thread that knows the log calls to begin scoring it, for `finish`; None where nothing is."""
+        if not episode.score_turns:
+            return None
+        begin, config = self._scorer.begin(), without_calibration(read_config(given or episode.reward_config))
+        role = agent_role(episode.observation_role)
+
+        def begun(log: Sequence[Line]) -> MeteredBegun:
+            messages = list(map(_spoken, log))
+            return begin(ReadNow(episode.collection, episode.scenario, messages, role, config, episode.lab_id))
+
+        return begun
+
+    async def finish(self, begun: MeteredBegun) -> TurnScore:
+        """The reward of a log that was begun with; a judge's failure is raised."""
+        outcome = _shown(await self._scorer.finish(begun))
         if isinstance(outcome, LabsError):
             raise outcome
         return outcome

@@ -8,7 +8,6 @@ the one scoring path: an episode's reward is what `/evaluate` gives its transcri
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,7 +36,7 @@ from reward_server.errors import (
     LabsError,
     TurnInProgress,
 )
-from reward_server.ids import IdPrefix, is_id, new_episode_id
+from reward_server.ids import IdPrefix, is_id, new_episode_id, new_token
 from reward_server.scoring.tool_results import tool_results
 from reward_server.scoring.transcript import IGNORED_ROLES, PARTIES, valid_tool_ids
 from reward_server.store.records import EpisodeRow, EpisodeStatus, PageEnd, TurnRow
@@ -182,7 +181,7 @@ class EpisodeService:
         messages = lines_of(request.messages)
         # A lone message that is sent again is a new turn, so it never joins another one.
         positioned = len(without_preamble(messages)) > 1
-        ticket = fingerprint(content()) if positioned else secrets.token_hex(16)
+        ticket = fingerprint(content()) if positioned else new_token()
         try:
             with self._in_flight.enter(f"{lab.lab_id}/{episode_id}", ticket) as entry:
                 if not entry.is_owner:
@@ -249,9 +248,19 @@ class EpisodeService:
 
     async def _play_new(self, lab: Lab, loaded: Loaded, new: NewTurn, request: TurnRequest, keep: Keep) -> Body:
         episode, message = loaded.row, new.message
-        reply = await self._stage.reply(self._said(lab, loaded, message))
-        log = machine.log_with(episode, loaded.turns, message, reply.text)
-        score = await self._scorer.score(episode, log, request.reward_config)
+        begin = self._scorer.begin(episode, request.reward_config)
+
+        def log_with(reply: Reply) -> list[Line]:
+            return machine.log_with(episode, loaded.turns, message, reply.text)
+
+        # One hand-over to the threads for both: each costs as much as the persona's answer to a known text.
+        reply, begun = await self._stage.reply(
+            self._said(lab, loaded, message), lambda reply: None if begin is None else begin(log_with(reply))
+        )
+        if begun is None:
+            score = await self._scorer.score(episode, log_with(reply), request.reward_config)
+        else:
+            score = await self._scorer.finish(begun)
         after, body = self._answered(lab, loaded, message, reply, score, terminate=request.terminate)
         row = turn_row(after, message, reply.text, score, body)
         await self._store.append_turn(after, row, lambda unit: keep(unit, body))

@@ -82,12 +82,21 @@ class Stage:
         simulator = self._simulator(collection, scenario, persona)
         return await self._play(partial(simulator.open, seed))
 
-    async def reply(self, said: Said) -> Reply:
-        """The persona's answer; `PersonaFailed` where there is none."""
-        [reply] = await self.replies([said])
-        if isinstance(reply, LabsError):
-            raise reply
-        return reply
+    async def reply(self, said: Said, then: Callable[[Reply], T]) -> tuple[Reply, T | None]:
+        """The persona's answer, and what `then` makes of it in the same job of a thread.
+
+        That is None where answers may be put into other words afterwards, and where `then` raised something: whoever
+        does the same by itself meets it there.
+
+        Raises:
+            PersonaFailed: there is no answer.
+        """
+        if self._wording is None:
+            return await self._play(partial(_reply_and, self._act(said), then))
+        worded = await self._worded(self._wording, said, await self._play(self._act(said)))
+        if isinstance(worded, LabsError):
+            raise worded
+        return worded, None
 
     async def replies(self, all_said: Sequence[Said]) -> list[Reply | LabsError]:
         """The answers in as many episodes; each fails alone.
@@ -141,6 +150,15 @@ class Stage:
             return await asyncio.get_running_loop().run_in_executor(self._threads, act)
         except Exception as error:  # noqa: BLE001 (a provider boundary)
             raise _failed(error) from None
+
+
+def _reply_and(act: Callable[[], Reply], then: Callable[[Reply], T]) -> tuple[Reply, T | None]:
+    """In a thread."""
+    reply = act()
+    try:
+        return reply, then(reply)
+    except Exception:  # noqa: BLE001 (raised again where it belongs)
+        return reply, None
 
 
 def _each_alone(acts: Sequence[Callable[[], Reply]]) -> list[Reply | Exception]:

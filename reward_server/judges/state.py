@@ -155,9 +155,9 @@ def _fitting_calls(valid: Sequence[_Call], check: ToolCheck) -> list[_Call]:
 
 def _calls(case: Case) -> Iterator[_Call]:
     for number, turn in enumerate(case.transcript.turns, start=1):
-        known = _known_before(case, number)
-        for use in turn.uses:
-            yield _Call(number, use, known)
+        if turn.uses:
+            known = _known_before(case, number)
+            yield from (_Call(number, use, known) for use in turn.uses)
 
 
 def _known_before(case: Case, turn: int) -> frozenset[str]:

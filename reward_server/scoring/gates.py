@@ -210,6 +210,7 @@ def _comes_to_nothing(transcript: Transcript, record: Record) -> bool:
     return False
 
 
+@remembered(8192, longest=10_000)
 def _bare(text: str) -> str:
     """Its words alone, as a reader sees them."""
     return normal(plain(text))

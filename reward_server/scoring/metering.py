@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from reward_server.errors import JudgeFailed
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
 from reward_server.scoring.transcript import Spoken, Transcript
 from reward_server.scoring.weight import HEAVY, weight
 from reward_server.telemetry.metrics import Metrics
 from scenarios.library import Vault
 from trainer_client.wire import Role
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNow:
+    """A conversation whose reading is part of a job of a scoring thread, and how it is to be scored."""
+
+    collection: str
+    scenario: str
+    messages: Sequence[Spoken]
+    agent_role: Role
+    config: RewardConfig
+    lab_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeteredBegun:
+    """What was begun with, and the seconds that went into it."""
+
+    begun: Begun
+    seconds: float
 
 
 class MeteredScorer:
@@ -52,6 +74,30 @@ class MeteredScorer:
         """One outcome per request, in order."""
         with self._metrics.scoring_seconds.time():
             outcomes = await self._scorer.score(requests)
+        self._count(requests, outcomes)
+        return outcomes
+
+    def begin(self) -> Callable[[ReadNow], MeteredBegun]:
+        """What a job of a scoring thread calls to read a conversation and to begin scoring it; `finish` ends that."""
+        begun = self._scorer.begin()
+
+        def begin(given: ReadNow) -> MeteredBegun:
+            started = time.perf_counter()
+            transcript = self._scorer.read(given.collection, given.scenario, given.messages, given.agent_role)
+            request = ScoreRequest(given.collection, given.scenario, transcript, given.config, given.lab_id)
+            return MeteredBegun(begun([request]), time.perf_counter() - started)
+
+        return begin
+
+    async def finish(self, begun: MeteredBegun) -> Scored | Unscored:
+        """The outcome."""
+        started = time.perf_counter()
+        outcomes = await self._scorer.finish(begun.begun)
+        self._metrics.scoring_seconds.observe(begun.seconds + time.perf_counter() - started)
+        self._count(begun.begun.requests, outcomes)
+        return outcomes[0]
+
+    def _count(self, requests: Sequence[ScoreRequest], outcomes: Sequence[Scored | Unscored]) -> None:
         for request, outcome in zip(requests, outcomes, strict=True):
             if isinstance(outcome, Unscored):
                 self._metrics.unscored.labels(outcome.code).inc()
@@ -61,7 +107,6 @@ class MeteredScorer:
             self._metrics.rewarded(request.collection, request.scenario, outcome.reward, outcome.scoring_version)
             if outcome.abstained:
                 self._count_abstentions(request, outcome.abstained)
-        return outcomes
 
     def _count_abstentions(self, request: ScoreRequest, abstained: Sequence[str]) -> None:
         rubric = self._vault.open(request.collection, request.scenario).secrets.rubric

@@ -87,13 +87,11 @@ def or_raise(outcome: Scored | Unscored) -> Scored:
 
 def moments_of(rubric: Rubric, verdicts: Mapping[str, Verdict]) -> dict[str, Moments]:
     """Per dimension the turns that the verdicts cite."""
-    moments: dict[str, Moments] = {}
-    for dimension in rubric.dimensions:
-        gained: set[int] = set()
-        lost: set[int] = set()
-        for criterion in rubric.criteria:
-            if criterion.dimension == dimension.name and criterion.id in verdicts:
-                cited = {e.turn for e in verdicts[criterion.id].evidence if e.role == "agent"}
-                (gained if criterion.points > 0 else lost).update(cited)
-        moments[dimension.name] = Moments(tuple(sorted(gained)), tuple(sorted(lost)))
-    return moments
+    gained: dict[str, set[int]] = {dimension.name: set() for dimension in rubric.dimensions}
+    lost: dict[str, set[int]] = {dimension.name: set() for dimension in rubric.dimensions}
+    for criterion in rubric.criteria:
+        verdict = verdicts.get(criterion.id)
+        if verdict is not None and verdict.evidence and criterion.dimension in gained:
+            cited = (e.turn for e in verdict.evidence if e.role == "agent")
+            (gained if criterion.points > 0 else lost)[criterion.dimension].update(cited)
+    return {name: Moments(tuple(sorted(gained[name])), tuple(sorted(lost[name]))) for name in gained}

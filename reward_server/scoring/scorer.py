@@ -9,10 +9,11 @@ A call is scored with the conversation judges of its beginning; what is activate
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import structlog
@@ -117,6 +118,15 @@ class _Done:
     outcomes: list[_Open | Scored | Unscored]
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Begun:
+    """Requests that a scoring thread has begun with: computed already, or the texts that have to be embedded first."""
+
+    requests: Sequence[ScoreRequest]
+    _panelists: Panelists
+    _found: list[str] | _Done
+
+
 def _nobody() -> Judges:
     return {}
 
@@ -182,19 +192,38 @@ class Scorer:
         panelists = self._present()
 
         async def compute(part: Sequence[ScoreRequest]) -> list[_Open | Scored | Unscored]:
-            if self._prefetching is not None:
-                async with turnstile:
-                    begun = await loop.run_in_executor(self._threads, self._begin, self._prefetching, part, panelists)
-                if isinstance(begun, _Done):
-                    return begun.outcomes
-                # Awaited, so that the texts of all callers share batches and no scoring thread waits for them.
-                await self._prefetching.prefetched(begun)
             async with turnstile:
-                return await loop.run_in_executor(self._threads, self._compute, part, panelists)
+                begun = await loop.run_in_executor(self._threads, self._begun, panelists, part)
+            return await self._computed(begun, turnstile)
 
+        if len(requests) <= TRANSCRIPTS_PER_JOB:
+            return await self._finish(await compute(requests), panelists)
         starts = range(0, len(requests), TRANSCRIPTS_PER_JOB)
         parts = await asyncio.gather(*(compute(requests[start : start + TRANSCRIPTS_PER_JOB]) for start in starts))
         return await self._finish([outcome for part in parts for outcome in part], panelists)
+
+    def begin(self) -> Callable[[Sequence[ScoreRequest]], Begun]:
+        """What a job of a scoring thread calls to begin with requests of its own making, which `finish` then ends.
+
+        It saves a hand-over to the threads. As with `score`, the conversation judges are those of this moment.
+        """
+        return partial(self._begun, self._present())
+
+    async def finish(self, begun: Begun) -> list[Scored | Unscored]:
+        """One outcome per request that was begun with, in order: what `score` gives it."""
+        outcomes = await self._computed(begun, asyncio.Semaphore(JOBS_PER_CALL))
+        return await self._finish(outcomes, begun._panelists)
+
+    async def _computed(self, begun: Begun, turnstile: asyncio.Semaphore) -> list[_Open | Scored | Unscored]:
+        if isinstance(begun._found, _Done):
+            return begun._found.outcomes
+        if self._prefetching is not None:
+            # Awaited, so that the texts of all callers share batches and no scoring thread waits for them.
+            await self._prefetching.prefetched(begun._found)
+        async with turnstile:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, self._compute, begun.requests, begun._panelists
+            )
 
     async def read_ahead(self, requests: Sequence[ScoreRequest]) -> None:
         """Have the texts that are new to the reader embedded together, before anybody reads them."""
@@ -233,9 +262,11 @@ class Scorer:
 
     # --- in a scoring thread ----------------------------------------------------------------------
 
-    def _begin(self, reader: Prefetching, requests: Sequence[ScoreRequest], panelists: Panelists) -> list[str] | _Done:
-        """The texts that have to be embedded first; where there are none, it is done at once."""
-        return self._fresh_texts(reader, requests, panelists) or _Done(self._compute(requests, panelists))
+    def _begun(self, panelists: Panelists, requests: Sequence[ScoreRequest]) -> Begun:
+        """With the texts that have to be embedded first; where there are none, it is done at once."""
+        reader = self._prefetching
+        fresh = [] if reader is None else self._fresh_texts(reader, requests, panelists)
+        return Begun(requests, panelists, fresh or _Done(self._compute(requests, panelists)))
 
     def _compute(self, requests: Sequence[ScoreRequest], panelists: Panelists) -> list[_Open | Scored | Unscored]:
         return [self._attempt(request, panelists) for request in requests]

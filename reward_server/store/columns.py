@@ -10,8 +10,12 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_json
 from sqlalchemy import JSON, DateTime, Dialect
 from sqlalchemy.types import TypeDecorator
+
+_SUSPICIOUS = ("NaN", "Infinity")
+"""What a text has to hold to hold a number that is no JSON. Prose may hold it, too."""
 
 JSON_COLUMN = JSON(none_as_null=True)
 
@@ -38,5 +42,17 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 def dump_json(value: Any) -> str:
-    """The one way JSON is written: compact, ASCII, key order kept, so one value always gives one text."""
+    """The one way JSON is written: compact, ASCII, key order kept, so one value always gives one text.
+
+    pydantic's writer takes half the time of Python's, and for small values a tenth. Python's takes what pydantic's
+    refuses (a lone half of a surrogate pair), and refuses what is no JSON (`ValueError` for NaN and infinities).
+    """
+    try:
+        text = to_json(value, ensure_ascii=True).decode()
+    except PydanticSerializationError:
+        return _written_by_python(value)
+    return _written_by_python(value) if any(sign in text for sign in _SUSPICIOUS) else text
+
+
+def _written_by_python(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -35,7 +35,7 @@ from reward_server.engine import Guests, build_scorer, load_reader
 from reward_server.errors import LabsError
 from reward_server.llm.base import LanguageModel
 from reward_server.scoring.scored import Scored, Unscored
-from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
 from reward_server.settings import Settings
 from reward_server.store.records import BookingRow, Spend
 from reward_server.store.store import Store
@@ -126,8 +126,15 @@ class HeldScorer:
         return getattr(self._scorer, name)
 
     async def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Unscored]:
+        return self._looked_at(requests, await self._scorer.score(requests))
+
+    async def finish(self, begun: Begun) -> list[Scored | Unscored]:
+        return self._looked_at(begun.requests, await self._scorer.finish(begun))
+
+    def _looked_at(
+        self, requests: Sequence[ScoreRequest], outcomes: Sequence[Scored | Unscored]
+    ) -> list[Scored | Unscored]:
         self._house.scored.append(len(requests))
-        outcomes = await self._scorer.score(requests)
         failures = [self._house.failure(request) for request in requests]
         return [Unscored(f) if f else o for f, o in zip(failures, outcomes, strict=True)]
 

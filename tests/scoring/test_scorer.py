@@ -330,6 +330,19 @@ async def test_known_texts_are_scored_in_one_trip_and_new_ones_are_embedded_befo
     assert rewards[0] == rewards[1] == rewards[2]
 
 
+async def test_what_another_job_began_with_is_scored_as_by_itself() -> None:
+    with CountingPool(2) as pool:
+        reader = EarlyReader()
+        scorer = Scorer(a_library(), WordMatcher(), a_panel(), pool, reader=reader)
+        requests = [a_request(*GOOD), a_request(*GOOD[:2])]
+        fresh = await scorer.finish(scorer.begin()(requests))
+        assert (pool.trips, len(reader.prefetches)) == (1, 1)
+        known = await scorer.finish(scorer.begin()(requests))
+        assert (pool.trips, len(reader.prefetches)) == (1, 1)
+        alone = await scorer.score(requests)
+    assert fresh == known == alone
+
+
 class ToneJudge:
     """Is asked about tone: fails where the agent says please, abstains where it says nothing, else agrees."""
 
