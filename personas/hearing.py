@@ -43,13 +43,17 @@ One that is asked for clearly (`BY_NAME`) gives way only to one that is likely i
 MADE = 0.25
 LIKELY_MADE = 0.05
 """Enough for the likeliest commitment of a sentence that proposes something and consoles nobody."""
-SURELY_MADE = 0.5
-"""The persona answers a commitment that is as likely as this."""
+LIKELIER_MADE = 0.5
+"""More likely made than not: what follows in the turn may be about it."""
+SURELY_MADE = 0.8
+"""The persona answers a commitment that is as likely as this. Below, its answer was as often wrong as right in play."""
 CLEARLY_MADE = 0.7
-"""Beside an answer, or another promise that the sentence may make, only so likely a promise gets an answer, too."""
+"""Enough for one that the persona came for."""
 BINDING = 0.993
 """A commitment that costs the agent has to be this clear, and asserted."""
 TOPICS_A_SENTENCE = 2
+INSTEAD = 0.6
+"""So close to the likeliest topic of a sentence, another may be told where the likeliest is not."""
 QUESTIONS_A_TURN = 3
 """More sentences that ask about something else each are an interrogation."""
 LEGIBLE = 0.5
@@ -88,7 +92,7 @@ def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Read
     asked: dict[str, Asked] = {}
     restated = {s.text for s in spoken if s.does(Act.RECAP, Act.CHECK)}
     for sentence, topics in found:
-        for each in topics:
+        for each in _without_substitutes(case, topics, state, rapport, reserve):
             if each.id not in asked:
                 topic = case.by_id[each.id]
                 again = each.confidence >= BY_NAME and sentence.text not in restated and topic.id in state.said
@@ -163,7 +167,7 @@ def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tu
         yield sentence, topics
         if sentence.does(Act.PROPOSE):
             task = next((each for each in sentence.topics[:1] if each.confidence >= INVITED), task)
-            offered = offered or any(each.confidence >= SURELY_MADE for each in sentence.commitments[:1])
+            offered = offered or any(each.confidence >= LIKELIER_MADE for each in sentence.commitments[:1])
 
 
 def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -> Iterator[Candidate]:
@@ -182,13 +186,13 @@ def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -
     likely = [each for each in sentence.topics if each.confidence >= min(least, ALSO_ASKED)]
     if not likely or likely[0].confidence < least:
         return
-    enough = ASKED if likely[0].confidence >= BY_NAME else TOLD_ALREADY
+    enough = max(ASKED if likely[0].confidence >= BY_NAME else TOLD_ALREADY, INSTEAD * likely[0].confidence)
     fresh = [each for each in sentence.topics if each.id not in state.said and each.confidence >= enough]
     if least == INVITED and all(each.id in state.said for each in likely):
         # "Would you tell me about it?" behind something that was told invites to go on.
         return
-    if fresh and any(each.id in state.said for each in likely):
-        likely = fresh
+    if likely[0].id in state.said or (fresh and any(each.id in state.said for each in likely)):
+        likely = fresh or [each for each in likely if each.id in state.said]
     yield from likely[:TOPICS_A_SENTENCE]
 
 
@@ -201,7 +205,8 @@ def _meant(sentence: Sentence, topics: list[Candidate], state: PersonaState) -> 
     """What a sentence asks about; one that asks again about what the persona did not understand is taken to mean it."""
     if topics or not sentence.does(Act.ASK, Act.INVITE) or sentence.does(Act.RUDE):
         return topics
-    return [each for each in sentence.topics if each.id in state.wondered and each.confidence >= UNSURE][:1]
+    least = max(UNSURE, INSTEAD * max((each.confidence for each in sentence.topics), default=0.0))
+    return [each for each in sentence.topics if each.id in state.wondered and each.confidence >= least][:1]
 
 
 def _wondered(spoken: Sequence[Sentence]) -> tuple[str, ...]:
@@ -313,6 +318,7 @@ def _between(sentence: Sentence, topics: list[Candidate]) -> tuple[str, str] | N
 
 def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence]) -> Iterator[Heard]:
     by_id = {commitment.id: commitment for commitment in case.commitments}
+    came_for = frozenset[str]().union(*case.goals)
     best: dict[str, tuple[Candidate, Sentence]] = {}
     for sentence in spoken:
         for number, each in enumerate(sentence.commitments):
@@ -324,14 +330,8 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
     for name, (each, sentence) in best.items():
         early = not all_hold(by_id[name].after, state.said)
         binding = _binds(by_id[name], each, sentence)
-        sure = each.confidence >= SURELY_MADE and not _is_rivalled(each, sentence)
+        sure = each.confidence >= (CLEARLY_MADE if name in came_for else SURELY_MADE)
         yield Heard(name, sentence.text, early, binding, sure=sure, confidence=each.confidence)
-
-
-def _is_rivalled(found: Candidate, sentence: Sentence) -> bool:
-    """Whether the sentence may as well say something else: an answer to what was not said would be a wrong one."""
-    rivals = (each.confidence for each in sentence.commitments if each.id != found.id)
-    return found.confidence < CLEARLY_MADE and 2 * max(rivals, default=0.0) >= found.confidence
 
 
 def _haggling(case: CompiledCase, spoken: Iterable[Sentence], heard: Iterable[Heard]) -> str | None:
@@ -339,7 +339,7 @@ def _haggling(case: CompiledCase, spoken: Iterable[Sentence], heard: Iterable[He
     bounded = {each.id: each for each in case.commitments if each.amount is not None}
     made = {each.quote for each in heard if each.commitment_id in bounded}
     for sentence in spoken:
-        surely = any(each.id in bounded and each.confidence >= SURELY_MADE for each in sentence.commitments)
+        surely = any(each.id in bounded and each.confidence >= LIKELIER_MADE for each in sentence.commitments)
         if surely and sentence.text not in made and amounts(sentence.text):
             return sentence.text
     return None
@@ -399,6 +399,20 @@ def gate_open(topic: CompiledTopic, state: PersonaState, rapport: float, reserve
         and state.turn + 1 > topic.gate.after_turn
         and all_hold(topic.gate.requires, state.said)
     )
+
+
+def _without_substitutes(
+    case: CompiledCase, topics: Sequence[Candidate], state: PersonaState, rapport: float, reserve: float
+) -> Iterator[Candidate]:
+    """The topics that a sentence asks about, without those that the persona would only tell for another.
+
+    What takes more trust, it evades: to speak of something that is less likely meant would be no answer.
+    """
+    for each in topics:
+        first = case.by_id[topics[0].id]
+        told = first.tier is not Tier.RAPPORT or gate_open(first, state, rapport, reserve)
+        if told or each is topics[0] or each.confidence >= BY_NAME:
+            yield each
 
 
 def _rapport(state: PersonaState, empathy: str | None, *, rude: bool, interrogation: bool) -> float:

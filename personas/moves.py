@@ -17,7 +17,6 @@ from personas.heard import NO_QUESTION, AgentTurn, Asked, Hearing
 from personas.hearing import ASKED, BY_NAME, ONCE_MORE, UNSURE
 from personas.move import COMPLIANT, REACTIONS, TELLING, Kind, Move
 from personas.reactions import (
-    NAMED,
     asks_back,
     closing_of,
     comes_first,
@@ -139,24 +138,13 @@ def _answers(
     moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
     moves += recalled[: max(limit - len(moves), 0 if moves else 1)]
     if hearing.unsure is not None and not hearing.answered and not aside.recalled:
-        one, other = hearing.unsure
-        # Of two things it has told, it says the likelier one again: that answers a recap as well as a question.
-        told = one in state.said and other in state.said and _is_likely(hearing, one)
-        return (
-            Move(Kind.AGAIN, one, nth=state.worded.get(one, 1), plain=True)
-            if told
-            else asks_back(case, temperament, state, hearing.rapport, one, other),
-        )
+        return (asks_back(case, temperament, state, hearing.rapport, *hearing.unsure),)
     if moves:
         return tuple(_once(_late(state, hearing, moves)))
     stray = _stumped_by(hearing)
     if stray is None:
         return ()
     return (Move(Kind.EITHER if is_choice(stray) else Kind.UNKNOWN),)
-
-
-def _is_likely(hearing: Hearing, topic_id: str) -> bool:
-    return any(c.id == topic_id and c.confidence >= NAMED for s in hearing.vague for c in s.topics)
 
 
 def _recalls(state: PersonaState, found: Recalled) -> Move:

@@ -8,13 +8,14 @@ from personas.amounts import amounts
 from personas.case import named_in
 from personas.compiled import CompiledCase
 from personas.heard import NO_QUESTION, AgentTurn, Heard, Hearing
-from personas.hearing import CLEARLY_MADE, LIKELY_MADE, UNSURE, gate_open, is_question
+from personas.hearing import LIKELY_MADE, UNSURE, gate_open, is_question
 from personas.move import FACTUAL, Kind, Move, disclosed
 from personas.reading.acts import Act, Sentence, Stance
 from personas.reading.features import is_elliptic
 from personas.state import PersonaState
 from personas.temperament import Temperament
-from personas.voice import digest_of, mishears
+from personas.voice import digest_of
+from personas.wording import content_stems
 
 BEYOND_DOUBT = 0.9
 """So clear a promise is answered, whatever else its sentence may promise."""
@@ -65,21 +66,17 @@ def _to_promises(
     """What it has to say to each promise, if anything: a reply that was not given before, or else a nod."""
     by_id = {commitment.id: commitment for commitment in case.commitments}
     telling = disclosed(answers)
-    likeliest = max((heard.confidence for heard in hearing.answered), default=0.0)
-    # What was not answered before comes first: a figure in a proposal that repeats the rest of it.
-    for heard in sorted(
-        hearing.answered, key=lambda heard: (state.heard.get(heard.commitment_id, 0), -heard.confidence)
-    ):
+    came_for = frozenset[str]().union(*case.goals)
+
+    def order(heard: Heard) -> tuple[int, bool, float]:
+        # What was not answered before comes first: a figure in a proposal that repeats the rest of it.
+        return state.heard.get(heard.commitment_id, 0), heard.commitment_id not in came_for, -heard.confidence
+
+    for heard in sorted(hearing.answered, key=order):
         commitment = by_id[heard.commitment_id]
         if _is_doubtful(case, hearing, heard):
             continue
         kind, lines = (Kind.REPLY_EARLY, commitment.reply_early) if heard.early else (Kind.REPLY, commitment.reply)
-        if heard.confidence < CLEARLY_MADE and (
-            # Beside something clearer, a wrong answer would be worse than none. And if every answer takes up words
-            # that were not said, the promise was hardly made.
-            answers or heard.confidence < likeliest or all(mishears(line, turn.text) for line in lines)
-        ):
-            continue
         if heard.early and (haggles or not set(telling).isdisjoint(named_in(commitment.after))):
             # The figure is what it has to answer. Or it was asked in the same breath: nobody can say that it was not.
             continue
@@ -154,14 +151,19 @@ def left_open(case: CompiledCase, temperament: Temperament, state: PersonaState,
     It asks back where the question may be about something in the case.
     """
     last = hearing.reading.readable[-1:]
-    if last and last[0] in hearing.strays and not is_elliptic(last[0].text):
-        own = not last[0].does(*NO_QUESTION) and not last[0].commitments
-        return (Move(Kind.EITHER if is_choice(last[0]) else Kind.UNKNOWN),) if own else ()
-    if not last or last[0] not in hearing.vague or last[0].text in {asked.question for asked in hearing.asked}:
+    if not last or last[0].text in {asked.question for asked in hearing.asked}:
         return ()
-    # Behind a reaction, "What exactly do you mean?" would be about the reaction.
-    asked = _vaguely_asked(case, temperament, state, hearing)
-    return tuple(m for m in asked if m.kind is Kind.ASKS_BACK and m.about)
+    if last[0] in hearing.vague:
+        # Behind a reaction, "What exactly do you mean?" would be about the reaction.
+        asked = _vaguely_asked(case, temperament, state, hearing)
+        named = tuple(m for m in asked if m.kind is Kind.ASKS_BACK and m.about)
+        if named:
+            return named
+    # "How does that sound?" is about the offer that the persona reacts to.
+    own = not is_elliptic(last[0].text) and not last[0].does(*NO_QUESTION) and not last[0].commitments
+    if not own or last[0] not in (*hearing.vague, *hearing.strays):
+        return ()
+    return (Move(Kind.EITHER if is_choice(last[0]) else Kind.UNKNOWN),)
 
 
 def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
@@ -200,15 +202,16 @@ def closing_of(
         return None
     answering = FACTUAL | {Kind.REPLY, Kind.AGREES, Kind.HESITATES, Kind.EITHER}
     lets_go = {entry.id for entry in case.asides.values() if entry.ends}
+    parting = any(move.about in lets_go for move in body)
+    asking = (*hearing.vague, *hearing.strays)
     busy = (
         any(move.kind in answering and move.about not in lets_go for move in body)
         or hearing.checks_in
         or hearing.empathy is not None
         or hearing.reading.any(Act.PROCESS)
         or hearing.rude
-        # "Is there anything else?" lets it go; a question of some length, or about the case, waits for an answer.
-        or any(not is_elliptic(s.text) for s in (*hearing.vague, *hearing.strays))
-        or any(s.topics[0].confidence >= UNSURE and not s.does(Act.INVITE) for s in hearing.vague)
+        # "Is there anything else?" lets it go; a question with a matter of its own waits for an answer.
+        or (not parting and any(content_stems(s.text) and not s.does(Act.INVITE) for s in asking))
     )
     return None if busy else Kind.FAREWELL
 

@@ -87,11 +87,19 @@ def test_a_bare_question_behind_an_offer_is_not_about_what_was_said_before() -> 
 
 
 def test_what_is_clearly_asked_for_again_gives_way_only_to_something_likely() -> None:
-    for fresh, told in ((0.28, ()), (0.5, ("tablets",))):
+    for fresh, told in ((0.5, ()), (0.6, ("tablets",))):
         again = line("What was that noise again?", Act.ASK, asks={"noise": 0.9, "tablets": fresh})
         play = Play(reader=Script(again))
         play.say(NOISE)
         assert play.say(again.text).disclosed == told
+
+
+def test_what_is_less_likely_asked_for_is_not_told_instead_of_what_is_held_back() -> None:
+    for second, told in ((0.7, ()), (0.85, ("noise",))):
+        question = line("Did it crack, or had you had a drink?", Act.ASK, asks={"drinking": 0.9, "noise": second})
+        play = Play(reader=Script(question))
+        play.say("Hello there.")
+        assert play.say(question.text).disclosed == told
 
 
 def test_who_asks_again_about_what_was_not_understood_is_taken_to_mean_it() -> None:

@@ -8,7 +8,7 @@ from personas.case import Amount, Commitment, Ending, Fact
 from personas.compiled import CompiledCase
 from personas.library import load_temperaments
 from personas.reading.acts import Act, Stance
-from tests.personas.cast import CASE, SCAN, Play, Script, compiled, line
+from tests.personas.cast import CASE, SCAN, TOOL_REPLIES, Play, Script, compiled, line
 
 PLAIN = load_temperaments()["plainspoken"].phrases
 NOISE = "What about the popping noise?"
@@ -95,14 +95,21 @@ def test_an_answer_that_echoes_what_nobody_said_gives_way_to_another() -> None:
     assert any(echo in text for text in heard)
 
 
-def test_beside_an_answer_only_a_likely_promise_is_answered() -> None:
-    weak = line("Stop the tablets for now, perhaps.", Act.PROPOSE, stance=Stance.ASSERTED, makes={"stop_tablets": 0.6})
-    play = Play(case=case_with(), reader=Script(weak))
+@pytest.mark.parametrize(
+    ("wanted", "confidence", "answered"), [(True, 0.75, True), (True, 0.65, False), (False, 0.75, False)]
+)
+def test_only_a_likely_promise_is_answered(wanted: bool, confidence: float, answered: bool) -> None:
+    scan, stop = CASE.commitments
+    goals = (("scan", "referral"), ("stop_tablets",)) if wanted else (("scan", "referral"),)
+    commitments = (scan, stop.model_copy(update={"reply": (LONG_REPLY,)}))
+    ending = Ending(goals=goals, farewell=CASE.ending.farewell)
+    case = compiled(CASE.model_copy(update={"commitments": commitments, "ending": ending}))
+    text = "Stop the tablets for now, perhaps."
+    play = Play(
+        case=case, reader=Script(line(text, Act.PROPOSE, stance=Stance.ASSERTED, makes={"stop_tablets": confidence}))
+    )
     play.say("Hello there.")
-    assert LONG_REPLY not in play.say(f"{NOISE} {weak.text}").text
-    alone = Play(case=case_with(), reader=Script(weak))
-    alone.say("Hello there.")
-    assert LONG_REPLY in alone.say(weak.text).text
+    assert (LONG_REPLY in play.say(text).text) is answered
 
 
 def test_of_two_promises_the_one_that_was_not_answered_yet_is() -> None:
@@ -117,19 +124,6 @@ def test_of_two_promises_the_one_that_was_not_answered_yet_is() -> None:
     answers = next(commitment.reply for commitment in CASE.commitments if commitment.id == "scan")
     text = play.say(both.text).text
     assert any(each in text for each in answers)
-
-
-def test_a_doubtful_promise_whose_answers_all_echo_what_was_not_said_gets_none() -> None:
-    scan, stop = CASE.commitments
-    case = compiled(CASE.model_copy(update={"commitments": (scan, stop.model_copy(update={"reply": (LONG_REPLY,)}))}))
-    vague, plain = (
-        line(text, Act.PROPOSE, stance=Stance.ASSERTED, makes={stop.id: p})
-        for text, p in (("We will do all that is needed.", 0.6), ("We will do what has to be done.", 0.9))
-    )
-    for sentence, answered in ((vague, False), (plain, True)):
-        play = Play(case=case, reader=Script(sentence))
-        play.say("Hello there.")
-        assert (LONG_REPLY in play.say(sentence.text).text) is answered
 
 
 def test_a_promise_without_an_answer_of_its_own_gets_a_plain_one() -> None:
@@ -178,19 +172,6 @@ def test_every_other_wording_of_a_fact_comes_before_one_is_told_again() -> None:
         told = [each for text in heard for each in says if each.lower() in text]
         assert len(told) == len(set(told))
         assert set(spoken) <= set(told)
-
-
-def test_a_promise_that_may_as_well_be_another_gets_no_answer() -> None:
-    for rival, answered in ((0.4, False), (0.1, True)):
-        torn = line(
-            "Stop them, and leave it all be.",
-            Act.PROPOSE,
-            stance=Stance.ASSERTED,
-            makes={"stop_tablets": 0.6, "scan": rival},
-        )
-        play = Play(case=case_with(), reader=Script(torn))
-        play.say("Hello there.")
-        assert (LONG_REPLY in play.say(torn.text).text) is answered
 
 
 def test_a_full_question_is_not_answered_with_a_goodbye() -> None:
@@ -301,6 +282,20 @@ def test_a_promise_is_not_answered_alone_if_the_persona_can_name_what_is_asked(
     reply = play.say(f"{STOP} {vague.text}").text
     assert reply.startswith(LONG_REPLY)
     assert (reply != LONG_REPLY) is asks_back
+
+
+@pytest.mark.parametrize("tools", [(), ("referral",)])
+def test_a_question_beside_an_offer_or_a_tool_call_is_not_passed_over(tools: tuple[str, ...]) -> None:
+    own = line("Which of the nurses measured your blood pressure?", Act.ASK, asks={"noise": 0.2})
+    about_the_offer = line("How is that?", Act.ASK, asks={"noise": 0.2})
+    for question, answered in ((own, True), (about_the_offer, False)):
+        play = Play(reader=Script(question))
+        play.say("Hello there.")
+        said = question.text if tools else f"{STOP} {question.text}"
+        reaction = TOOL_REPLIES["referral"][0] if tools else CASE.commitments[1].reply[0]
+        reply = play.say(said, *tools).text
+        assert reply.startswith(reaction)
+        assert any(reply.endswith(each) for each in CASE.unknown) is answered
 
 
 def test_sympathy_brings_out_what_was_held_back_unless_another_question_waits_for_its_answer() -> None:
