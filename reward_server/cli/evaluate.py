@@ -34,7 +34,7 @@ FORMAT_NAMES = (
 def evaluate(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="JSONL, JSON or CSV, also gzipped.", exists=True)],
     collection: Annotated[
-        str | None, typer.Option(help="Collection of rows that name none; `labs scenarios list` has them.")
+        str | None, typer.Option(help="Collection of rows that name none; `./labs scenarios list` has them.")
     ] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
     format_name: Annotated[str, typer.Option("--format", help=f"Format of the rows: {FORMAT_NAMES}.")] = "auto",

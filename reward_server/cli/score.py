@@ -31,7 +31,7 @@ def score(
         ),
     ],
     collection: Annotated[
-        str | None, typer.Option(help="Collection of rows that name none; `labs scenarios list` has them.")
+        str | None, typer.Option(help="Collection of rows that name none; `./labs scenarios list` has them.")
     ] = None,
     scenario: Annotated[str | None, typer.Option(help="Scenario of rows that name none.")] = None,
     out: Annotated[Path, typer.Option(help="Results file: .jsonl or .parquet.", dir_okay=False)] = Path("scores.jsonl"),
