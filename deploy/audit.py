@@ -79,7 +79,7 @@ def pins(text: str) -> list[Pin]:
         fits = re.fullmatch(r"([A-Za-z0-9._-]+)==([^\s;]+)(\s*;.*)?", wanted)
         if fits is None:
             fail(f"constraints.txt, line {number}: expected NAME==VERSION")
-        found.append(Pin(re.sub(r"[-_.]+", "-", fits[1]).lower(), fits[2]))
+        found.append(Pin(_normal(fits[1]), fits[2]))
     return found
 
 
@@ -157,14 +157,23 @@ def _described(service: str, pin: Pin, id_: str) -> Finding | None:
         return None
     summary = str(advisory.get("summary") or advisory.get("details") or "").strip().partition("\n")[0]
     names = {id_, *map(str, advisory.get("aliases") or [])}
-    return Finding(pin, id_, names, summary, _fixed(advisory, pin))
+    try:
+        fixed = _fixed(advisory, pin)
+    except (AttributeError, KeyError, TypeError):
+        fixed = []
+    return Finding(pin, id_, names, summary, fixed)
+
+
+def _normal(name: str) -> str:
+    """The name of a package as the pins have it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _fixed(advisory: dict[str, Any], pin: Pin) -> list[str]:
     """The versions of this package without it, in the order of the advisory."""
     fixed: dict[str, None] = {}
     for affected in advisory.get("affected") or []:
-        if affected.get("package", {}).get("name", "").lower() == pin.name:
+        if _normal(affected.get("package", {}).get("name", "")) == pin.name:
             kinds = [each for each in affected.get("ranges") or [] if each.get("type") == "ECOSYSTEM"]
             events = [event for each in kinds for event in each.get("events") or []]
             fixed |= {str(event["fixed"]): None for event in events if "fixed" in event}

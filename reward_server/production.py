@@ -56,7 +56,11 @@ def settings_weaknesses(settings: Settings, *, keyless: bool) -> list[str]:
 
 
 def process_weaknesses(pid: int | None = None) -> list[str]:
-    """What is too weak in this process, or in the one with that id."""
+    """What is too weak in this process, or in the one with that id.
+
+    Raises:
+        OSError: there is no such process, or it is somebody else's.
+    """
     found: list[str] = []
     if memory_limit_bytes(pid) is None:
         found.append("the process has no memory limit: set one in its container or service, or with ulimit -v")

@@ -41,8 +41,10 @@ def test_a_forked_process_gives_out_other_tokens() -> None:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(writing, ids.new_token().encode())
-        os._exit(0)
+        try:
+            os.write(writing, ids.new_token().encode())
+        finally:
+            os._exit(0)
     os.waitpid(child, 0)
     theirs = os.read(reading, 100).decode()
     for end in (reading, writing):

@@ -73,7 +73,11 @@ def _for_production(settings: Settings) -> Finding:
 
     keyless = not (_has_database(settings) and _count_keys(settings))
     weak, pid = settings_weaknesses(settings, keyless=keyless), occupant(settings.database)
-    of_process = process_weaknesses(pid)
+    try:
+        of_process = process_weaknesses(pid)
+    except OSError:
+        # It has ended since, or it is somebody else's.
+        pid, of_process = None, process_weaknesses()
     if pid is not None:
         weak += of_process
     if weak:

@@ -36,17 +36,18 @@ def weight_of(messages: Sequence[Spoken]) -> int:
     total = turn = 0
     speaker = ""
     for index, message in enumerate(messages):
+        content, inputs = normalised_length(message.content), _inputs(message)
         if message.role in PARTIES:
-            turn = normalised_length(message.content) + (turn if message.role == speaker else 0)
+            turn = content + (turn if message.role == speaker else 0)
             speaker = message.role
         if turn > MAX_TURN_CHARACTERS:
             raise TooMuchText(
                 f"Consecutive messages of one party may have {MAX_TURN_CHARACTERS} characters together, and no more."
             )
-        if _inputs(message) > MAX_MESSAGE_INPUTS:
+        if inputs > MAX_MESSAGE_INPUTS:
             told = f"The inputs of a message may have {MAX_MESSAGE_INPUTS} characters together."
             raise InvalidRequest(errors=[FieldProblem(("messages", index, "tool_calls"), told)])
-        total += weight(message)
+        total += MESSAGE + content + inputs
     if total > MAX_TRANSCRIPT_CHARACTERS:
         raise TooMuchText(f"A conversation may have {MAX_TRANSCRIPT_CHARACTERS} characters; this one has more.")
     return total

@@ -44,6 +44,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 def dump_json(value: Any) -> str:
     """The one way JSON is written: compact, ASCII, key order kept, so one value always gives one text.
 
+    The value is plain JSON: numbers, texts, lists, and objects with texts for keys.
     pydantic's writer takes half the time of Python's, and for small values a tenth. Python's takes what pydantic's
     refuses (a lone half of a surrogate pair), and refuses what is no JSON (`ValueError` for NaN and infinities).
     """

@@ -91,11 +91,12 @@ class Webhooks:
 
         return await self._session.run(work)
 
-    async def any_due(self, now: datetime) -> bool:
-        """Whether there is a message to send; looking takes no writer's place."""
+    async def any_due(self, now: datetime, *, but: Collection[str] = ()) -> bool:
+        """Whether there is a message to send; looking takes no writer's place. `but` is that of `claim`."""
         pending = _DELIVERY.c.state == DeliveryState.PENDING.value
-        due = across_labs(select(_DELIVERY.c.message_id).where(pending, _DELIVERY.c.next_at <= now).limit(1))
-        return await self._session.run(lambda connection: connection.execute(due).first() is not None)
+        others = _DELIVERY.c.lab_id.not_in(but), _DELIVERY.c.webhook_id.not_in(but)
+        due = select(_DELIVERY.c.message_id).where(pending, _DELIVERY.c.next_at <= now, *others).limit(1)
+        return await self._session.run(lambda connection: connection.execute(across_labs(due)).first() is not None)
 
     async def claim(
         self, now: datetime, lease_until: datetime, limit: int, *, but: Collection[str] = ()

@@ -57,7 +57,7 @@ class ScoringMetrics:
         )
         self.scoring_seconds = Histogram(
             "labs_scoring_seconds",
-            "Time of all judges for one request, a batch being one.",
+            "Time of all judges for one request, a batch being one; for a single turn without the wait for a thread.",
             buckets=LATENCY_BUCKETS_S,
             registry=registry,
         )

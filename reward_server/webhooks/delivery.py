@@ -79,7 +79,7 @@ class Deliverer:
         now = self._clock.now()
         try:
             async with self._store.reading() as unit:
-                if len(sending) >= AT_ONCE or not await unit.webhooks.any_due(now):
+                if len(sending) >= AT_ONCE or not await unit.webhooks.any_due(now, but=full):
                     return []
             async with self._store.transaction() as unit:
                 return await unit.webhooks.claim(now, now + LEASE, AT_ONCE - len(sending), but=full)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import httpx2
 
-from reward_server.webhooks.addresses import RefusedAddress, Unresolved, resolve
+from reward_server.webhooks.addresses import LIMITS, RefusedAddress, Unresolved, resolve
 from reward_server.webhooks.names import Names
 
 ATTEMPT_S = 15.0
@@ -29,13 +29,13 @@ class Outcome:
 
 
 class Sender:
-    """Keeps a pool of connections; close it."""
+    """Sends over connections of its own; close it."""
 
     def __init__(self, *, private: bool, names: Names, timeout_s: float = ATTEMPT_S) -> None:
         self._private = private
         self._names = names
         # What the environment says of proxies would send the name elsewhere.
-        self._http = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout_s)
+        self._http = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=timeout_s, limits=LIMITS)
         self._timeout_s = timeout_s
 
     async def close(self) -> None:
