@@ -133,6 +133,11 @@ class CompiledCase:
         return "<CompiledCase: private>"
 
     @property
+    def came_for(self) -> frozenset[str]:
+        """All commitments and tools that its goals name."""
+        return frozenset[str]().union(*self.goals)
+
+    @property
     def common_background(self) -> tuple[CompiledTopic, ...]:
         """What of its background any persona of its kind has."""
         own = {entry.id for entry in self.own_background}

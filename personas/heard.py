@@ -52,7 +52,7 @@ class Heard:
     binding: bool
     """Clear enough to cost the agent something: asserted, to the persona, as its own."""
     sure: bool = True
-    """More likely made than not. Credit is given in doubt; an answer to what was not said would be a wrong one."""
+    """Likely enough to be answered. Credit is given in doubt; an answer to what was not said would be a wrong one."""
     confidence: float = 1.0
 
 

@@ -318,7 +318,6 @@ def _between(sentence: Sentence, topics: list[Candidate]) -> tuple[str, str] | N
 
 def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence]) -> Iterator[Heard]:
     by_id = {commitment.id: commitment for commitment in case.commitments}
-    came_for = frozenset[str]().union(*case.goals)
     best: dict[str, tuple[Candidate, Sentence]] = {}
     for sentence in spoken:
         for number, each in enumerate(sentence.commitments):
@@ -330,7 +329,7 @@ def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sente
     for name, (each, sentence) in best.items():
         early = not all_hold(by_id[name].after, state.said)
         binding = _binds(by_id[name], each, sentence)
-        sure = each.confidence >= (CLEARLY_MADE if name in came_for else SURELY_MADE)
+        sure = each.confidence >= (CLEARLY_MADE if name in case.came_for else SURELY_MADE)
         yield Heard(name, sentence.text, early, binding, sure=sure, confidence=each.confidence)
 
 
@@ -408,11 +407,11 @@ def _without_substitutes(
 
     What takes more trust, it evades: to speak of something that is less likely meant would be no answer.
     """
-    for each in topics:
-        first = case.by_id[topics[0].id]
-        told = first.tier is not Tier.RAPPORT or gate_open(first, state, rapport, reserve)
-        if told or each is topics[0] or each.confidence >= BY_NAME:
-            yield each
+    if not topics:
+        return
+    first = case.by_id[topics[0].id]
+    told = first.tier is not Tier.RAPPORT or gate_open(first, state, rapport, reserve)
+    yield from (each for each in topics if told or each is topics[0] or each.confidence >= BY_NAME)
 
 
 def _rapport(state: PersonaState, empathy: str | None, *, rude: bool, interrogation: bool) -> float:

@@ -66,11 +66,10 @@ def _to_promises(
     """What it has to say to each promise, if anything: a reply that was not given before, or else a nod."""
     by_id = {commitment.id: commitment for commitment in case.commitments}
     telling = disclosed(answers)
-    came_for = frozenset[str]().union(*case.goals)
 
     def order(heard: Heard) -> tuple[int, bool, float]:
         # What was not answered before comes first: a figure in a proposal that repeats the rest of it.
-        return state.heard.get(heard.commitment_id, 0), heard.commitment_id not in came_for, -heard.confidence
+        return state.heard.get(heard.commitment_id, 0), heard.commitment_id not in case.came_for, -heard.confidence
 
     for heard in sorted(hearing.answered, key=order):
         commitment = by_id[heard.commitment_id]
@@ -93,10 +92,9 @@ def _to_promises(
 
 def _is_doubtful(case: CompiledCase, hearing: Hearing, heard: Heard) -> bool:
     """Whether the sentence may as well promise what the persona came for: the answer to this would be the wrong one."""
-    goals = frozenset[str]().union(*case.goals)
-    if heard.commitment_id in goals or heard.confidence >= BEYOND_DOUBT:
+    if heard.commitment_id in case.came_for or heard.confidence >= BEYOND_DOUBT:
         return False
-    rivals = (c.confidence for s in hearing.saying(heard.quote) for c in s.commitments if c.id in goals)
+    rivals = (c.confidence for s in hearing.saying(heard.quote) for c in s.commitments if c.id in case.came_for)
     return 2 * max(rivals, default=0.0) >= heard.confidence
 
 
