@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -177,10 +178,12 @@ def test_without_a_usable_answer_nothing_fails_and_nothing_is_called_clean(
     assert audit(checkout, osv.url) == (0, [told], "")
 
 
-def test_a_service_that_is_not_there_fails_nothing(checkout: Path, osv: Osv) -> None:
-    url = osv.url
-    osv.server_close()
-    assert audit(checkout, url).lines == [f"labs: dependencies NOT audited: {url} cannot be asked (Connection refused)"]
+def test_a_service_that_is_not_there_fails_nothing(checkout: Path) -> None:
+    with socket.socket() as taken:  # bound and not listening: refuses, and no other process gets the port
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        lines = audit(checkout, url).lines
+    assert lines == [f"labs: dependencies NOT audited: {url} cannot be asked (Connection refused)"]
 
 
 @pytest.mark.parametrize(
