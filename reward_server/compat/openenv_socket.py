@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,10 @@ from pydantic_core import to_json
 from starlette.websockets import WebSocketDisconnect
 
 from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
-from reward_server.api.context import Body, Services, services_of
+from reward_server.api.context import Body, Services
 from reward_server.api.errors import status_of
 from reward_server.api.router import Router
-from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, admitted, knock, leave_trace, turn_away
+from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, accepted, admitted, leave_trace
 from reward_server.compat.openenv import PATH, AgentTurn, Reset, begun, stepped
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import (
@@ -48,20 +48,12 @@ log = get_logger(__name__)
 @router.websocket("/ws")
 async def openenv_session(websocket: WebSocket) -> None:
     """Serve one session."""
-    with ExitStack() as held:
-        try:
-            services = services_of(websocket)
-            lab = await knock(websocket, services, Scope.TRAIN)
-            held.enter_context(services.connections.sessions.held(lab.lab_id))
-        except LabsError as error:
-            await turn_away(websocket, error)
+    async with accepted(websocket, Scope.TRAIN, lambda connections: connections.sessions) as services:
+        if services is None:
             return
-        await websocket.accept()
-        services.metrics.sockets_open.inc()
         try:
             await _Session(websocket, services).serve()
         finally:
-            services.metrics.sockets_open.dec()
             with suppress(RuntimeError, WebSocketDisconnect):
                 await websocket.close(1000)
 
