@@ -5,27 +5,15 @@ Unknown collections and scenarios are not found, known ones may be out of bounds
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Iterator, Sequence
 
 from reward_server.coordination.idempotency import Body
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import CollectionNotFound, Forbidden, ScenarioNotFound
-from reward_server.store.records import PageEnd
 from scenarios.library import Catalog, PublicCollection, PublicScenario
 from scenarios.spelling import meant
 
-
-class Made(Protocol):
-    """What a key has made, and the other keys of its lab share."""
-
-    @property
-    def collections(self) -> Sequence[str] | None:
-        """What that key might use; None: all there are."""
-
-
-M = TypeVar("M", bound=Made)
 FULL_SCORES_ONLY = frozenset({"score_breakdown", "capped_by"})
 """Fields of answers for keys with full score access."""
 EVALUATORS_ONLY = frozenset({"persona_slug", "seed"})
@@ -68,24 +56,6 @@ def require_all_of(lab: Lab, collections: Sequence[str] | None, what: str) -> No
     """Refuse what was made by a key with more collections (`Forbidden`): it may hold what this key may not see."""
     if not lab.may_use_all(collections):
         raise Forbidden(f"This API key has no access to all collections that this {what} may use.")
-
-
-async def page_for_key(
-    lab: Lab,
-    limit: int,
-    after: PageEnd | None,
-    page: Callable[[int, PageEnd | None], Awaitable[Sequence[M]]],
-    end: Callable[[M], PageEnd],
-) -> list[M]:
-    """The first rows of a list that `require_all_of` lets the key have; `page` reads so many after an end."""
-    shown: list[M] = []
-    while len(shown) < limit:
-        rows = await page(limit, after)
-        shown += [row for row in rows if lab.may_use_all(row.collections)]
-        if len(rows) < limit:
-            break
-        after = end(rows[-1])
-    return shown[:limit]
 
 
 def for_key(lab: Lab, body: Body) -> Body:

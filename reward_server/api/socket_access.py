@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi import WebSocket
 
-from reward_server.api.context import Services, address_of
+from reward_server.api.context import Services, address_of, services_of
 from reward_server.api.credentials import key_of
 from reward_server.api.errors import error_response
+from reward_server.coordination.connections import LabConnections, OpenConnections
 from reward_server.coordination.fair_threads import work_for
 from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
 from reward_server.coordination.scopes import Scope
@@ -28,19 +29,38 @@ NO_LONGER_ADMITTED = 1008
 log = get_logger(__name__)
 
 
-async def knock(websocket: WebSocket, services: Services, scope: Scope) -> Lab:
-    """The lab of a key that may open the socket; raises for any other."""
-    lab = await services.gatekeeper.identify(key_of(websocket), address_of(websocket))
-    lab.require(scope)
-    return lab
+@asynccontextmanager
+async def accepted(
+    websocket: WebSocket, scope: Scope, kind: Callable[[OpenConnections], LabConnections]
+) -> AsyncIterator[Services | None]:
+    """Accept the socket of a key that has the scope, count it as open, and hold a place of that kind for its lab.
+
+    Yields None if the key may not open it, or if all places of the lab are taken. The handshake is then refused with
+    the response of an HTTP call.
+    """
+    with ExitStack() as held:
+        services = await _let_in(websocket, scope, kind, held)
+        if services is not None:
+            await websocket.accept()
+            held.enter_context(services.metrics.sockets_open.track_inprogress())
+        yield services
 
 
-async def turn_away(websocket: WebSocket, error: LabsError) -> None:
-    """Answer the handshake as HTTP would."""
-    request_id = new_request_id()
-    response = error_response(request_id, error)
-    response.headers["X-Request-ID"] = request_id
-    await websocket.send_denial_response(response)
+async def _let_in(
+    websocket: WebSocket, scope: Scope, kind: Callable[[OpenConnections], LabConnections], held: ExitStack
+) -> Services | None:
+    try:
+        services = services_of(websocket)
+        lab = await services.gatekeeper.identify(key_of(websocket), address_of(websocket))
+        lab.require(scope)
+        held.enter_context(kind(services.connections).held(lab.lab_id))
+    except LabsError as error:
+        request_id = new_request_id()
+        response = error_response(request_id, error)
+        response.headers["X-Request-ID"] = request_id
+        await websocket.send_denial_response(response)
+        return None
+    return services
 
 
 @dataclass

@@ -1,13 +1,14 @@
 """The socket of OpenEnv: one is one session with one episode at a time, whose messages are answered in order.
 
-A step that could not be scored is an error, which leaves the session as it was: the step may be sent again.
+A step that could not be scored is an error, which leaves the session as it was: the step may be sent again. A message
+counts as a request, under the same limits; one that they refuse is not read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +17,10 @@ from pydantic_core import to_json
 from starlette.websockets import WebSocketDisconnect
 
 from reward_server.api.body import CONVERSATION, off_the_loop, read_json, validate
-from reward_server.api.context import Body, Services, services_of
+from reward_server.api.context import Body, Services
 from reward_server.api.errors import status_of
 from reward_server.api.router import Router
-from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, admitted, knock, leave_trace, turn_away
+from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, Operator, accepted, admitted, leave_trace
 from reward_server.compat.openenv import PATH, AgentTurn, Reset, begun, stepped
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import (
@@ -40,7 +41,10 @@ SOCKET_PATH = f"{PATH}/ws"
 IDLE_S = 3600.0
 """A policy may think for long between two steps."""
 WRITE_S = 20.0
-KINDS = ("reset", "step", "state", "close")
+CLOSE = "close"
+KINDS = ("reset", "step", "state", CLOSE)
+CLOSE_BYTES = 256
+"""A message of this size costs less to read than to admit; the `close` of a client is far shorter."""
 
 log = get_logger(__name__)
 
@@ -48,20 +52,12 @@ log = get_logger(__name__)
 @router.websocket("/ws")
 async def openenv_session(websocket: WebSocket) -> None:
     """Serve one session."""
-    with ExitStack() as held:
-        try:
-            services = services_of(websocket)
-            lab = await knock(websocket, services, Scope.TRAIN)
-            held.enter_context(services.connections.sessions.held(lab.lab_id))
-        except LabsError as error:
-            await turn_away(websocket, error)
+    async with accepted(websocket, Scope.TRAIN, lambda connections: connections.sessions) as services:
+        if services is None:
             return
-        await websocket.accept()
-        services.metrics.sockets_open.inc()
         try:
             await _Session(websocket, services).serve()
         finally:
-            services.metrics.sockets_open.dec()
             with suppress(RuntimeError, WebSocketDisconnect):
                 await websocket.close(1000)
 
@@ -100,11 +96,18 @@ class _Session:
         kind, status, started = "unknown", 200, time.perf_counter()
         self.websocket.scope["state"][BUSY] = 1
         try:
-            content = await off_the_loop(_message, data, CONVERSATION)
-            kind = content["type"]
-            if kind == "close":
+            # A session may end whatever its key may still do: a client may wait for that.
+            if _is_close(data):
+                kind = CLOSE
                 return None
-            return {"type": "state" if kind == "state" else "observation", "data": await self._done(content, trace)}
+            async with admitted(self.websocket, self.services, trace) as caller:
+                caller.lab.require(Scope.TRAIN)
+                content = await off_the_loop(_message, data, CONVERSATION)
+                kind = content["type"]
+                if kind == CLOSE:
+                    return None
+                answer = await self._done(caller, kind, content.get("data", {}))
+                return {"type": "state" if kind == "state" else "observation", "data": answer}
         except LabsError as error:
             trace["code"], status = error.code, status_of(error)
             return _refusal(error)
@@ -126,21 +129,29 @@ class _Session:
                 trace=trace,
             )
 
-    async def _done(self, content: dict[str, Any], trace: dict[str, Any]) -> Body:
-        async with admitted(self.websocket, self.services, trace) as caller:
-            caller.lab.require(Scope.TRAIN)
-            kind, data = content["type"], content.get("data", {})
-            await caller.enter(stores=kind != "state")
-            if kind == "state":
-                return {"episode_id": self.episode, "step_count": self.steps}
-            if kind == "reset":
-                self.episode, answer = await begun(self.services, caller.lab, validate(Reset, data))
-                self.steps = 0
-                return answer
-            if self.episode is None:
-                raise InvalidRequest("There is no episode yet: send a reset first.")
-            self.steps, answer = await stepped(self.services, caller.lab, self.episode, validate(AgentTurn, data))
+    async def _done(self, caller: Operator, kind: str, data: Any) -> Body:
+        await caller.enter(stores=kind != "state")
+        if kind == "state":
+            return {"episode_id": self.episode, "step_count": self.steps}
+        if kind == "reset":
+            self.episode, answer = await begun(self.services, caller.lab, validate(Reset, data))
+            self.steps = 0
             return answer
+        if self.episode is None:
+            raise InvalidRequest("There is no episode yet: send a reset first.")
+        self.steps, answer = await stepped(self.services, caller.lab, self.episode, validate(AgentTurn, data))
+        return answer
+
+
+def _is_close(data: bytes) -> bool:
+    """Whether a message is one that its sender needs no permission for."""
+    if len(data) > CLOSE_BYTES:
+        return False
+    try:
+        kind: str = _message(data)["type"]
+    except InvalidRequest:
+        return False
+    return kind == CLOSE
 
 
 def _message(data: bytes) -> dict[str, Any]:

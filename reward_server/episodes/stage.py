@@ -157,7 +157,9 @@ def _reply_and(act: Callable[[], Reply], then: Callable[[Reply], T]) -> tuple[Re
     reply = act()
     try:
         return reply, then(reply)
-    except Exception:  # noqa: BLE001 (raised again where it belongs)
+    except Exception as error:  # noqa: BLE001 (raised again where it belongs)
+        # If it is not raised again, nobody else says that turns take longer than they have to.
+        log.warning("score_not_begun", error=type(error).__name__)
         return reply, None
 
 

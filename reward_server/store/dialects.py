@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Table, text
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 Upsert: TypeAlias = "postgresql.Insert | sqlite.Insert"
 
 _LOCK = text("SELECT pg_advisory_xact_lock(:number)")
+
+
+class json_texts(FunctionElement[str]):  # noqa: N801 (a function of SQL)
+    """The entries of a JSON list of texts, as rows with the column `value`; none if the list is NULL."""
+
+    inherit_cache = True
+
+
+@compiles(json_texts)
+def _of_postgresql(element: json_texts, compiler: Any, **options: Any) -> str:
+    return f"json_array_elements_text({compiler.process(element.clauses, **options)})"
+
+
+@compiles(json_texts, "sqlite")
+def _of_sqlite(element: json_texts, compiler: Any, **options: Any) -> str:
+    return f"json_each({compiler.process(element.clauses, **options)})"
 
 
 def upsert(connection: Connection, table: Table) -> Upsert:

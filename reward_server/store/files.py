@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from reward_server.store.isolation import across_labs
 from reward_server.store.job_records import OPEN, Chunk, FileRow
 from reward_server.store.mapping import values_of
-from reward_server.store.pages import is_after
+from reward_server.store.pages import is_after, made_with
 from reward_server.store.records import PageEnd
 from reward_server.store.session import Session
 from reward_server.store.tables import File, FileChunk, Job, table_of
@@ -90,11 +90,18 @@ class Files:
 
         return await self._session.run(work)
 
-    async def page(self, lab_id: str, limit: int, after: PageEnd | None = None) -> list[FileRow]:
-        """The lab's files, newest first."""
+    async def page(
+        self, lab_id: str, limit: int, after: PageEnd | None = None, *, collections: Sequence[str] | None = None
+    ) -> list[FileRow]:
+        """The lab's files, newest first.
+
+        `collections`: only those that were made with no other collections; None: all.
+        """
         rows = select(_FILE).where(_FILE.c.lab_id == lab_id, _FILE.c.is_complete.is_(True))
         if after is not None:
             rows = rows.where(is_after(_FILE.c.created_at, _FILE.c.file_id, after))
+        if collections is not None:
+            rows = rows.where(made_with(_FILE.c.collections, collections))
         rows = rows.order_by(_FILE.c.created_at.desc(), _FILE.c.file_id.desc()).limit(limit)
         return await self._session.run(
             lambda connection: [FileRow(**found) for found in connection.execute(rows).mappings()]

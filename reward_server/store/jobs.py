@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, in
 from reward_server.store.isolation import across_labs
 from reward_server.store.job_records import FINISHED, OPEN, TRAIN_POLICY, ItemState, JobRow, JobStatus
 from reward_server.store.mapping import values_of
-from reward_server.store.pages import is_after
+from reward_server.store.pages import is_after, made_with
 from reward_server.store.records import JsonObject, PageEnd
 from reward_server.store.session import Session
 from reward_server.store.tables import Job, JobItem, table_of
@@ -69,11 +69,18 @@ class Jobs:
 
         return await self._session.run(work)
 
-    async def page(self, lab_id: str, limit: int, after: PageEnd | None = None) -> list[JobRow]:
-        """The lab's jobs, newest first, but for those that are training runs."""
+    async def page(
+        self, lab_id: str, limit: int, after: PageEnd | None = None, *, collections: Sequence[str] | None = None
+    ) -> list[JobRow]:
+        """The lab's jobs, newest first, but for those that are training runs.
+
+        `collections`: only those that were made with no other collections; None: all.
+        """
         rows = select(_JOB).where(_JOB.c.lab_id == lab_id, _JOB.c.type != TRAIN_POLICY)
         if after is not None:
             rows = rows.where(is_after(_JOB.c.created_at, _JOB.c.job_id, after))
+        if collections is not None:
+            rows = rows.where(made_with(_JOB.c.collections, collections))
         rows = rows.order_by(_JOB.c.created_at.desc(), _JOB.c.job_id.desc()).limit(limit)
         return await self._session.run(
             lambda connection: [job_of(found) for found in connection.execute(rows).mappings()]

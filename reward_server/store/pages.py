@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, Select, Table, and_, or_, select
+from sqlalchemy import ColumnElement, RowMapping, Select, Table, and_, null, or_, select
 
+from reward_server.store.dialects import json_texts
 from reward_server.store.isolation import across_labs
 from reward_server.store.records import PageEnd
 from reward_server.store.session import Session
@@ -38,6 +39,12 @@ def newest(
 def is_after(created: ColumnElement[Any], own: ColumnElement[Any], end: PageEnd) -> ColumnElement[bool]:
     """Whether a row comes on a later page."""
     return or_(created < end.created_at, and_(created == end.created_at, own < end.id))
+
+
+def made_with(collections: ColumnElement[Any], allowed: Sequence[str]) -> ColumnElement[bool]:
+    """Whether a column of JSON lists names no other collections than these. NULL stands for all there are."""
+    named = json_texts(collections).table_valued("value").c.value
+    return and_(collections.is_not(null()), ~select(named).where(named.not_in(allowed)).exists())
 
 
 async def everything(session: Session, table: Table, id_column: str, lab_id: str | None) -> list[RowMapping]:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, RowMapping, and_, delete, func, insert, or_, 
 from reward_server.store.dialects import upsert
 from reward_server.store.isolation import across_labs
 from reward_server.store.mapping import values_of
-from reward_server.store.pages import is_after
+from reward_server.store.pages import is_after, made_with
 from reward_server.store.records import PageEnd
 from reward_server.store.session import Session
 from reward_server.store.tables import TrainingMetric, TrainingRun, table_of
@@ -42,15 +42,26 @@ class TrainingRuns:
         return None if found is None else _run(found)
 
     async def page(
-        self, lab_id: str, limit: int, after: PageEnd | None = None, *, status: RunStatus | None = None
+        self,
+        lab_id: str,
+        limit: int,
+        after: PageEnd | None = None,
+        *,
+        status: RunStatus | None = None,
+        collections: Sequence[str] | None = None,
     ) -> list[TrainingRunRow]:
-        """The lab's runs, newest first, all or those that stand so."""
+        """The lab's runs, newest first, all or those that stand so.
+
+        `collections`: only those that were made with no other collections; None: all.
+        """
         created, own = _RUN.c.created_at, _RUN.c.training_run_id
         rows = select(_RUN).where(_RUN.c.lab_id == lab_id).order_by(created.desc(), own.desc()).limit(limit)
         if after is not None:
             rows = rows.where(is_after(created, own, after))
         if status is not None:
             rows = rows.where(_RUN.c.status == status)
+        if collections is not None:
+            rows = rows.where(made_with(_RUN.c.collections, collections))
         return await self._session.run(lambda connection: [_run(row) for row in connection.execute(rows).mappings()])
 
     async def count(self, lab_id: str, statuses: Sequence[RunStatus]) -> int:

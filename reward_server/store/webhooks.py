@@ -7,6 +7,7 @@ else may when that moment comes.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +22,7 @@ from reward_server.store.tables import Webhook, WebhookDelivery, table_of
 
 _HOOK = table_of(Webhook)
 _DELIVERY = table_of(WebhookDelivery)
+_PENDING = _DELIVERY.c.state == DeliveryState.PENDING.value
 
 
 class Webhooks:
@@ -91,40 +93,44 @@ class Webhooks:
 
         return await self._session.run(work)
 
-    async def any_due(self, now: datetime, *, but: Collection[str] = ()) -> bool:
-        """Whether there is a message to send; looking takes no writer's place. `but` is that of `claim`."""
-        pending = _DELIVERY.c.state == DeliveryState.PENDING.value
-        others = _DELIVERY.c.lab_id.not_in(but), _DELIVERY.c.webhook_id.not_in(but)
-        due = select(_DELIVERY.c.message_id).where(pending, _DELIVERY.c.next_at <= now, *others).limit(1)
-        return await self._session.run(lambda connection: connection.execute(across_labs(due)).first() is not None)
+    async def due(self, now: datetime, limit: int, *, but: Collection[str] = ()) -> list[DeliveryRow]:
+        """Messages to send, one of each lab at most, the longest due first; for `claim`.
 
-    async def claim(
-        self, now: datetime, lease_until: datetime, limit: int, *, but: Collection[str] = ()
-    ) -> list[tuple[WebhookRow, DeliveryRow]]:
-        """Due messages, one of each lab at most, which nobody else gets before `lease_until`; each counts as tried.
+        It looks through all messages that are due, so ask it of a reader, which no write waits for.
 
-        `but`: ids of labs and webhooks whose messages stay where they are.
+        `but`: ids of labs and webhooks whose messages are left out.
         """
-        pending = _DELIVERY.c.state == DeliveryState.PENDING.value
         others = _DELIVERY.c.lab_id.not_in(but), _DELIVERY.c.webhook_id.not_in(but)
         order = _DELIVERY.c.next_at, _DELIVERY.c.message_id
-        place = func.row_number().over(partition_by=_DELIVERY.c.lab_id, order_by=order)
-        placed = select(_DELIVERY, place.label("place")).where(pending, _DELIVERY.c.next_at <= now, *others).subquery()
-        first = [placed.c[column.name] for column in _DELIVERY.c]
-        due = select(*first).where(placed.c.place == 1).order_by(placed.c.next_at).limit(limit)
+        place = func.row_number().over(partition_by=_DELIVERY.c.lab_id, order_by=order).label("place")
+        # Without the bodies, of which only the first are needed, there is far less to sort.
+        placed = select(_DELIVERY.c.message_id, place).where(_PENDING, _DELIVERY.c.next_at <= now, *others).subquery()
+        first = select(_DELIVERY).join(placed, placed.c.message_id == _DELIVERY.c.message_id)
+        due = across_labs(first.where(placed.c.place == 1).order_by(*order).limit(limit))
+        return await self._session.run(
+            lambda connection: [_delivery(row) for row in connection.execute(due).mappings()]
+        )
+
+    async def claim(self, rows: Sequence[DeliveryRow], lease_until: datetime) -> list[tuple[WebhookRow, DeliveryRow]]:
+        """Take messages that are `due`: nobody else gets them before `lease_until`, and each counts as tried.
+
+        Returns those that are taken, with their webhooks. A message that was claimed, settled, made due again or
+        deleted since it was read is left as it is.
+        """
+
+        hooks = across_labs(select(_HOOK).where(_HOOK.c.webhook_id.in_({row.webhook_id for row in rows})))
 
         def work(connection: Connection) -> list[tuple[WebhookRow, DeliveryRow]]:
-            found: list[tuple[WebhookRow, DeliveryRow]] = []
-            for row in connection.execute(across_labs(due)).mappings().all():
-                # Where somebody else was faster it is no longer as it was read.
-                mine = _DELIVERY.c.message_id == row["message_id"], _DELIVERY.c.attempts == row["attempts"], pending
-                taken = update(_DELIVERY).where(*mine).values(attempts=row["attempts"] + 1, next_at=lease_until)
+            claimed: list[DeliveryRow] = []
+            for row in rows:
+                mine = _DELIVERY.c.message_id == row.message_id, _DELIVERY.c.attempts == row.attempts
+                as_it_was = *mine, _PENDING, _DELIVERY.c.next_at == row.next_at
+                after = replace(row, attempts=row.attempts + 1, next_at=lease_until)
+                taken = update(_DELIVERY).where(*as_it_was).values(attempts=after.attempts, next_at=after.next_at)
                 if connection.execute(across_labs(taken)).rowcount == 1:
-                    hook = select(_HOOK).where(_HOOK.c.webhook_id == row["webhook_id"])
-                    owner = connection.execute(across_labs(hook)).mappings().one()
-                    claimed = {**row, "attempts": row["attempts"] + 1, "next_at": lease_until}
-                    found.append((_hook(owner), _delivery(claimed)))
-            return found
+                    claimed.append(after)
+            owners = {hook["webhook_id"]: _hook(hook) for hook in connection.execute(hooks).mappings()}
+            return [(owners[row.webhook_id], row) for row in claimed]
 
         return await self._session.run(work)
 

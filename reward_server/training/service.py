@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from reward_server.access import collection_for, page_for_key, require_all_of, scenario_for
+from reward_server.access import collection_for, require_all_of, scenario_for
 from reward_server.clock import Clock, to_iso
 from reward_server.coordination.idempotency import Body, Idempotency, Keep
 from reward_server.coordination.lab import Lab
@@ -100,8 +100,8 @@ class TrainingRunService:
     async def page(self, lab: Lab, limit: int, after: PageEnd | None, status: RunStatus | None) -> list[TrainingRunRow]:
         """The lab's runs that `find` finds, newest first."""
         async with self._store.reading() as unit:
-            page = partial(unit.training_runs.page, lab.lab_id, status=status)
-            return await page_for_key(lab, limit, after, page, lambda row: PageEnd(row.created_at, row.training_run_id))
+            collections = lab.collections
+            return await unit.training_runs.page(lab.lab_id, limit, after, status=status, collections=collections)
 
     async def metrics(self, lab: Lab, run_id: str, after: MetricPlace, limit: int) -> list[MetricRow]:
         """Records of a run beyond a place."""

@@ -76,13 +76,13 @@ class Deliverer:
         labs, hooks = Counter(hook.lab_id for hook in sending), Counter(hook.webhook_id for hook in sending)
         full = [name for name, count in labs.items() if count >= AT_ONCE_OF_A_LAB]
         full += [name for name, count in hooks.items() if count >= AT_ONCE_OF_A_WEBHOOK]
+        if len(sending) >= AT_ONCE:
+            return []
         now = self._clock.now()
         try:
-            async with self._store.reading() as unit:
-                if len(sending) >= AT_ONCE or not await unit.webhooks.any_due(now, but=full):
-                    return []
-            async with self._store.transaction() as unit:
-                return await unit.webhooks.claim(now, now + LEASE, AT_ONCE - len(sending), but=full)
+            # Looking through a long backlog takes a while, and turns wait for whoever writes: so a reader looks.
+            due = await self._store.read(lambda unit: unit.webhooks.due(now, AT_ONCE - len(sending), but=full))
+            return await self._store.write(lambda unit: unit.webhooks.claim(due, now + LEASE)) if due else []
         except StoreUnavailable:
             log.warning("webhooks_not_looked_up")
             return []

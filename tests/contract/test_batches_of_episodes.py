@@ -141,7 +141,8 @@ async def test_an_item_that_fails_fails_alone(labs: Client, house: House) -> Non
         ),
         (
             {"messages": [agent("\ufdfa" * 2_000)]},
-            "messages.0.content: Must have at most 20,000 characters in Unicode's form NFKC, this has 36,000.",
+            "messages.0.content: Must have at most 20,000 characters in Unicode's form NFKC, this has 36,000: "
+            "use fewer ligatures and signs, or less text.",
         ),
         ({"messages": []}, "messages: Must have at least 1 entry."),
         ({"messages": [agent("Hello?")], "stream": True}, "stream: Is not a known field."),

@@ -270,7 +270,10 @@ async def test_characters_that_become_many_are_counted_as_they_are_read(labs: Cl
         return await labs.call("POST", "/evaluate", {**WHERE, "messages": said * turns})
 
     [problem] = assert_error(await evaluate(10_000, 1), 400, "invalid_request")["errors"]
-    assert problem["msg"] == "Must have at most 20,000 characters in Unicode's form NFKC, this has 180,000."
+    assert problem["msg"] == (
+        "Must have at most 20,000 characters in Unicode's form NFKC, this has 180,000: "
+        "use fewer ligatures and signs, or less text."
+    )
     assert (await evaluate(1_000, 2)).status_code == 200
     assert_error(await evaluate(1_000, 14), 413, "too_much_text")
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import websockets
 
 from reward_server.errors import JudgeFailed
-from tests.contract.house import WHERE, Client, House, Json, assert_error
+from tests.contract.house import WAIT_S, WHERE, Client, House, Json, assert_error
 from tests.contract.test_over_a_socket import listening
 from tests.contract.test_secrecy import leaks
 
@@ -68,6 +70,30 @@ async def test_a_step_that_was_not_scored_is_an_error_and_may_be_sent_again(hous
         again = await played.ask("step", {"message": ASKS[0]})
         assert again["data"]["done"] is True
         assert again["data"]["reward"] is not None
+
+
+async def test_a_message_that_is_refused_is_not_read(house: House) -> None:
+    key = await house.key(rate_per_minute=1)
+    house.end_development_mode()
+    broken = '{"type": "step", "data": {"message": "' + "x" * 100_000
+    async with session(house, additional_headers={"Authorization": f"Bearer {key}"}) as played, asyncio.timeout(WAIT_S):
+        for code in ("INVALID_JSON", "CAPACITY_REACHED"):
+            await played.socket.send(broken)
+            assert json.loads(await played.socket.recv())["data"]["code"] == code
+
+
+@pytest.mark.parametrize("revoked", [False, True])
+async def test_a_close_ends_the_session_of_a_key_that_may_send_nothing_more(house: House, revoked: bool) -> None:
+    key = await house.key(rate_per_minute=1)
+    house.end_development_mode()
+    async with session(house, additional_headers={"Authorization": f"Bearer {key}"}) as played, asyncio.timeout(WAIT_S):
+        assert (await played.ask("state"))["type"] == "state"
+        assert (await played.ask("state"))["data"]["code"] == "CAPACITY_REACHED"
+        if revoked:
+            await house.app.state.services.keys.revoke(key.split("_")[1])
+        await played.socket.send(json.dumps({"type": "close"}))
+        with pytest.raises(websockets.ConnectionClosedOK):
+            await played.socket.recv()
 
 
 async def test_it_says_that_it_is_well_and_what_it_is(labs: Client) -> None:

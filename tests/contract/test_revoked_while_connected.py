@@ -143,6 +143,7 @@ async def test_a_lab_has_so_many_sockets_and_another_lab_its_own(
             told = json.loads(refused.value.response.body)
             assert told["data"]["code"] == "too_many_at_once"
             assert "2 open" in told["message"]
+            assert open_sockets(house) == 2
             async with opened(port, other) as theirs:
                 await theirs.send(json.dumps(operation))
                 assert _is_an_observation(json.loads(await theirs.recv()))
@@ -151,6 +152,8 @@ async def test_a_lab_has_so_many_sockets_and_another_lab_its_own(
         async with opened(port, key) as again:
             await again.send(json.dumps(operation))
             assert _is_an_observation(json.loads(await again.recv()))
+            assert open_sockets(house) == 2
+    assert open_sockets(house) == 0
 
 
 async def test_an_operation_that_is_refused_is_not_read_but_for_its_ref(house: House) -> None:
@@ -175,6 +178,10 @@ async def free(house: House) -> None:
     async with asyncio.timeout(WAIT_S):
         while house.app.state.services.connections.streams._open:  # noqa: ASYNC110 (the server has no event for this)
             await asyncio.sleep(0.05)
+
+
+def open_sockets(house: House) -> float | None:
+    return house.metrics.registry.get_sample_value("labs_sockets_open")
 
 
 def _is_an_observation(answer: dict[str, Any]) -> bool:

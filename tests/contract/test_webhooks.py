@@ -206,8 +206,8 @@ async def test_of_two_servers_one_sends_and_what_a_killed_one_took_is_sent_later
     assert len(receiver.got) == 5
     await lab.ok("POST", f"/webhooks/{hook['webhook_id']}/test")
     now = inner.clock.now()
-    async with inner.store.transaction() as unit:
-        assert len(await unit.webhooks.claim(now, now + timedelta(minutes=1), 10)) == 1
+    due = await inner.store.read(lambda unit: unit.webhooks.due(now, 10))
+    assert len(await inner.store.write(lambda unit: unit.webhooks.claim(due, now + timedelta(minutes=1)))) == 1
     assert await deliverer.send_due() == 0
     inner.clock.advance(timedelta(minutes=1))
     assert await deliverer.send_due() == 1

@@ -6,9 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reward_server.ids import new_comparison_id, new_episode_id, new_evaluation_id
+from reward_server.ids import IdPrefix, new_comparison_id, new_episode_id, new_evaluation_id, new_id
 from reward_server.store.records import (
     ComparisonRow,
+    DeliveryRow,
+    DeliveryState,
     EpisodeRow,
     EpisodeStatus,
     EvaluationRow,
@@ -16,6 +18,7 @@ from reward_server.store.records import (
     KeyRow,
     StoredAnswer,
     TurnRow,
+    WebhookRow,
 )
 
 NOW = datetime(2026, 11, 21, 9, 30, 15, 123456, tzinfo=UTC)
@@ -128,6 +131,35 @@ def a_key(**changes: Any) -> KeyRow:
         rate_per_minute=None,
         collections=None,
         full_scores=False,
+        created_at=NOW,
+    )
+    return replace(row, **changes)
+
+
+def a_webhook(**changes: Any) -> WebhookRow:
+    row = WebhookRow(
+        webhook_id=new_id(IdPrefix.WEBHOOK),
+        lab_id="acme",
+        url="https://example.com/events",
+        events=("job.finished",),
+        description=None,
+        created_at=NOW,
+    )
+    return replace(row, **changes)
+
+
+def a_delivery(hook: WebhookRow, **changes: Any) -> DeliveryRow:
+    row = DeliveryRow(
+        message_id=new_id(IdPrefix.MESSAGE),
+        webhook_id=hook.webhook_id,
+        lab_id=hook.lab_id,
+        event="job.finished",
+        body="{}",
+        state=DeliveryState.PENDING,
+        attempts=0,
+        next_at=NOW,
+        last_status=None,
+        last_error=None,
         created_at=NOW,
     )
     return replace(row, **changes)

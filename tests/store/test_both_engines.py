@@ -13,9 +13,32 @@ from reward_server.coordination.actor import COMMAND_LINE
 from reward_server.errors import Conflict, StoreUnavailable, TurnInProgress
 from reward_server.store import pages
 from reward_server.store.migrate import check, downgrade, migrate
-from reward_server.store.records import BookingRow, Ceiling, LabRow, Limits, PageEnd, Spend, Stats, UsageRow
+from reward_server.store.records import (
+    BookingRow,
+    Ceiling,
+    DeliveryRow,
+    DeliveryState,
+    LabRow,
+    Limits,
+    PageEnd,
+    Spend,
+    Stats,
+    UsageRow,
+    WebhookRow,
+)
 from reward_server.store.store import Store, UnitOfWork
-from tests.store.builders import NOW, a_comparison, a_key, a_turn, after_a_turn, an_answer, an_episode, an_evaluation
+from tests.store.builders import (
+    NOW,
+    a_comparison,
+    a_delivery,
+    a_key,
+    a_turn,
+    a_webhook,
+    after_a_turn,
+    an_answer,
+    an_episode,
+    an_evaluation,
+)
 
 ODD = {"z": 1, "a": [None, "ü\u2028", 0.1, 1e-17], "deep": {"b": 1, "a": 2}}
 """Order of keys, precision and characters that a database might change."""
@@ -261,3 +284,34 @@ async def test_more_rows_than_one_statement_reads_come_once_each_in_order(
     async with store.reading() as work:
         assert await work.evaluations.of("acme") == sorted(rows, key=lambda row: (row.created_at, row.evaluation_id))
         assert len(await work.evaluations.of()) == 13
+
+
+async def test_a_message_is_claimed_as_it_was_read_or_not_at_all(store: Store) -> None:
+    hook, other = a_webhook(), a_webhook(lab_id="rival")
+    waiting = [a_delivery(hook, next_at=NOW + timedelta(seconds=second)) for second in (3, 2, 1)]
+    theirs, later = a_delivery(other, next_at=NOW), a_delivery(other, next_at=NOW + timedelta(days=1))
+    async with store.transaction() as work:
+        await work.webhooks.add(hook)
+        await work.webhooks.add(other)
+        await work.webhooks.queue([*waiting, theirs, later])
+    now, lease = NOW + timedelta(minutes=1), NOW + timedelta(minutes=2)
+
+    async def due(limit: int = 10, *but: str) -> list[DeliveryRow]:
+        return await store.read(lambda work: work.webhooks.due(now, limit, but=but))
+
+    async def claim(*rows: DeliveryRow) -> list[tuple[WebhookRow, DeliveryRow]]:
+        return await store.write(lambda work: work.webhooks.claim(rows, lease))
+
+    assert await due() == [theirs, waiting[2]]
+    assert await due(1) == [theirs]
+    assert await due(10, "rival") == await due(10, other.webhook_id) == [waiting[2]]
+    taken = replace(theirs, attempts=1, next_at=lease), replace(waiting[2], attempts=1, next_at=lease)
+    assert await claim(theirs, waiting[2]) == [(other, taken[0]), (hook, taken[1])]
+    assert await claim(theirs, waiting[2]) == []
+    assert await due() == [waiting[1]]
+    async with store.transaction() as work:
+        await work.webhooks.settle(replace(waiting[1], state=DeliveryState.DELIVERED))
+        await work.webhooks.settle(replace(waiting[0], next_at=now))
+        await work.webhooks.delete("rival", other.webhook_id)
+    assert await claim(theirs, *waiting) == []
+    assert await due() == [replace(waiting[0], next_at=now)]

@@ -76,6 +76,24 @@ async def test_pages_have_the_newest_first_and_may_be_of_one_status(store: Store
     assert (first, rest) == ([runs[2], over], [runs[0]])
 
 
+async def test_a_page_for_some_collections_has_what_was_made_with_no_others(store: Store) -> None:
+    made = [None, [], ["a"], ["b"], ["a", "b"], ["b", "it's"], ["a"]]
+    runs = [a_run(collections=each, created_at=NOW + timedelta(seconds=n)) for n, each in enumerate(made)]
+    await added(store, *runs, a_run(lab_id="rival", collections=["a"]))
+
+    async def page(limit: int, *collections: str, after: PageEnd | None = None) -> list[int]:
+        async with store.reading() as unit:
+            found = await unit.training_runs.page("acme", limit, after, collections=collections)
+        return [runs.index(run) for run in found]
+
+    assert await page(9, "a") == [6, 2, 1]
+    assert await page(9, "a", "b") == [6, 4, 3, 2, 1]
+    assert await page(9, "b", "it's") == [5, 3, 1]
+    assert await page(9) == [1]
+    assert await page(1, "a") == [6]
+    assert await page(1, "a", after=PageEnd(runs[6].created_at, runs[6].training_run_id)) == [2]
+
+
 async def test_a_run_moves_only_from_where_it_should_stand(store: Store) -> None:
     run = a_run()
     await added(store, run)

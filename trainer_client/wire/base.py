@@ -168,7 +168,7 @@ class Message(BaseModel):
         """What NFKC makes of it costs as much as text that is sent so long."""
         if (length := normalised_length(content)) > MAX_NORMALISED_CHARACTERS:
             limit = f"at most {MAX_NORMALISED_CHARACTERS:,} characters in Unicode's form NFKC"
-            raise ValueError(f"must have {limit}, this has {length:,}")
+            raise ValueError(f"must have {limit}, this has {length:,}: use fewer ligatures and signs, or less text")
         return content
 
 

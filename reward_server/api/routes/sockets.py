@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,10 +19,10 @@ from pydantic_core import from_json, to_json
 from starlette.websockets import WebSocketDisconnect
 
 from reward_server.api.body import CONVERSATION, LARGE_BYTES, off_the_loop, read_json, validate
-from reward_server.api.context import API_PREFIX, Body, Services, services_of, within
+from reward_server.api.context import API_PREFIX, Body, Services, within
 from reward_server.api.errors import error_response
 from reward_server.api.router import Router
-from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, admitted, knock, leave_trace, turn_away
+from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, accepted, admitted, leave_trace
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError, Unauthenticated
@@ -49,21 +49,13 @@ log = get_logger(__name__)
 @router.websocket("/episodes/ws")
 async def play_episodes(websocket: WebSocket) -> None:
     """Serve one socket."""
-    with ExitStack() as held:
-        try:
-            services = services_of(websocket)
-            lab = await knock(websocket, services, Scope.TRAIN)
-            held.enter_context(services.connections.sockets.held(lab.lab_id))
-        except LabsError as error:
-            await turn_away(websocket, error)
+    async with accepted(websocket, Scope.TRAIN, lambda connections: connections.sockets) as services:
+        if services is None:
             return
-        await websocket.accept()
         socket = _Socket(websocket, services)
-        services.metrics.sockets_open.inc()
         try:
             await socket.serve()
         finally:
-            services.metrics.sockets_open.dec()
             await socket.end()
 
 

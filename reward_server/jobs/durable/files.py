@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
 
-from reward_server.access import page_for_key, require_all_of
+from reward_server.access import require_all_of
 from reward_server.clock import Clock, to_iso
 from reward_server.coordination.idempotency import Body
 from reward_server.coordination.lab import Lab
@@ -162,8 +161,7 @@ class FileService:
     async def page(self, lab: Lab, limit: int, after: PageEnd | None) -> list[FileRow]:
         """The lab's files that `find` finds, newest first."""
         async with self._store.reading() as unit:
-            page = partial(unit.files.page, lab.lab_id)
-            return await page_for_key(lab, limit, after, page, lambda row: PageEnd(row.created_at, row.file_id))
+            return await unit.files.page(lab.lab_id, limit, after, collections=lab.collections)
 
     async def delete(self, lab: Lab, file_id: str) -> Body:
         """Forget a file; results of jobs that read it stay."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
 from pydantic_core import to_json
 
-from reward_server.access import page_for_key, require_all_of, scored_for_key
+from reward_server.access import require_all_of, scored_for_key
 from reward_server.clock import Clock, next_midnight, to_iso
 from reward_server.coordination.idempotency import Body, Idempotency, Keep
 from reward_server.coordination.lab import Lab
@@ -121,8 +120,7 @@ class JobService:
     async def page(self, lab: Lab, limit: int, after: PageEnd | None) -> list[JobRow]:
         """The lab's jobs that `find` finds, newest first."""
         async with self._store.reading() as unit:
-            page = partial(unit.jobs.page, lab.lab_id)
-            return await page_for_key(lab, limit, after, page, lambda row: PageEnd(row.created_at, row.job_id))
+            return await unit.jobs.page(lab.lab_id, limit, after, collections=lab.collections)
 
     async def cancel(self, lab: Lab, job_id: str) -> Body:
         """Stop a job: nothing is recorded any more. One that is over stays as it is."""
