@@ -28,6 +28,8 @@ from scenarios.template import begin
 from scenarios.turns import LabelledTurn
 from tests.jobs.conftest import COLLECTION, SCENARIO
 
+ENDINGS = ("rubric.yaml", "agents.yaml", "background.yaml")
+
 
 def examiner(engine: OfflineEngine, library: Library, root: Path) -> Examiner:
     return Examiner(
@@ -53,7 +55,7 @@ def changed(
 ) -> Iterator[tuple[Examiner, SealedScenario]]:
     """An examiner for the template with some text replaced."""
     begin(f"{COLLECTION}/{SCENARIO}", folder)
-    files = [folder / COLLECTION / f"{SCENARIO}.{ending}" for ending in ("rubric.yaml", "agents.yaml")]
+    files = [folder / COLLECTION / f"{SCENARIO}.{ending}" for ending in ENDINGS]
     for old, new in changes:
         path = next(path for path in files if old in path.read_text())
         path.write_text(path.read_text().replace(old, new))
@@ -205,7 +207,7 @@ def test_understanding_is_measured_on_turns_kept_aside_and_foreign_questions(
 
 def test_a_background_that_is_taken_for_a_fact_is_told_to_the_author(tmp_path: Path, engine: OfflineEngine) -> None:
     odd = ("May I take down a phone number?", "So how old are those brake pads by now?")
-    with changed(tmp_path, engine, odd, file=f"{SCENARIO}.background.yaml"):
+    with changed(tmp_path, engine, odd):
         library = load_library(tmp_path)
         heard = understanding(library, library.vault.open(COLLECTION, SCENARIO), [], engine.reader)
     assert f"stands in the background as `reach_me`, heard as `pads_age`: {odd[1]}" in heard.misses
