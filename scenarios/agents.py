@@ -1,7 +1,8 @@
 """Natural agents of a scenario: `<slug>.agents.yaml` beside its file.
 
 Three scripts, written by people who saw the public card and the opening, but neither the asks nor the rubric. They
-show what rewards ordinary agents get; `labs scenarios check` plays them.
+show what rewards ordinary agents get; `labs scenarios check` plays them. The author's own script, the oracle, may stand
+in the same file: it is a part of the scenario, and `scenarios.whole` puts it there.
 """
 
 from __future__ import annotations
@@ -10,22 +11,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scenarios.rules import Remark, call_problem
-from scenarios.schema import NaturalAgents, ScenarioCard
-from scenarios.yamlfile import Finding, ScenarioError, load
+from scenarios.schema import AgentsFile, NaturalAgents, ScenarioCard
+from scenarios.yamlfile import Finding, ScenarioError, read_document, validated
 
 SUFFIX = ".agents.yaml"
 SCRIPTS = ("excellent", "ok", "poor")
 
 
 def load_agents(path: Path, card: ScenarioCard, name: str | None = None) -> NaturalAgents | None:
-    """The agents of a file; None if there is no such file.
+    """The natural agents of a file; None if there is no such file, or only an oracle in it.
 
     Raises:
         ScenarioError: a script does not fit the scenario; names file and line.
     """
     if not path.is_file():
         return None
-    agents, document = load(path, NaturalAgents, name or path.name)
+    document = read_document(path, name or path.name)
+    if isinstance(document.data, dict) and set(document.data) == {"oracle"}:
+        return None
+    file = validated(document, AgentsFile)
+    agents = NaturalAgents(excellent=file.excellent, ok=file.ok, poor=file.poor)
     findings: list[Finding] = [document.finding(each.loc, each.message) for each in _remarks(agents, card)]
     if findings:
         raise ScenarioError(findings)

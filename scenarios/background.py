@@ -20,7 +20,9 @@ from personas.case import Background, Denial, Fact, PersonaCase, PrivateModel, T
 from personas.compiled import merged_topics
 from personas.wording import grams, normal
 from scenarios.rules import Remark
-from scenarios.yamlfile import Finding, ScenarioError, load
+from scenarios.schema import ScenarioSecrets
+from scenarios.whole import with_groups
+from scenarios.yamlfile import Finding, ScenarioError, load, read_document, validated
 
 SUFFIX = ".background.yaml"
 OF_COLLECTION = "collection.background.yaml"
@@ -34,13 +36,13 @@ class BackgroundFile(PrivateModel):
 
 
 def load_background(
-    path: Path, case: PersonaCase, topics: Mapping[str, Topic], name: str | None = None
+    path: Path, secrets: ScenarioSecrets, topics: Mapping[str, Topic], name: str | None = None
 ) -> tuple[Background, ...]:
     """The entries of a file; none if there is no such file.
 
     Args:
         path: the file.
-        case: the persona's.
+        secrets: the private half of its scenario.
         topics: those of its collection.
         name: what messages call the file.
 
@@ -49,9 +51,11 @@ def load_background(
     """
     if not path.is_file():
         return ()
-    file, document = load(path, BackgroundFile, name or path.name)
+    document = read_document(path, name or path.name)
+    document.data = with_groups(document.data, BackgroundFile, secrets.fact_groups)
+    file = validated(document, BackgroundFile)
     findings: list[Finding] = [
-        document.finding(each.loc, each.message) for each in _remarks(file.background, case, topics)
+        document.finding(each.loc, each.message) for each in _remarks(file.background, secrets.persona, topics)
     ]
     if findings:
         raise ScenarioError(findings)

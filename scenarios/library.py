@@ -2,7 +2,8 @@
 
 The catalog holds cards and dimension names and can be shown to anyone. The vault opens sealed
 scenarios: case, rubric, exam. A library is immutable; `digest` is a hash over the contents of all its
-files, so that two servers with the same digest score alike. Broken files are refused, not skipped.
+files, so that two servers with the same digest score alike. Names for what is written once (criteria of a collection,
+groups of facts) are written out before: the digest is over what they stand for. Broken files are refused, not skipped.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
 from scenarios.background import SUFFIX as BACKGROUND
 from scenarios.background import fitting, load_background
-from scenarios.lint import COLLECTIONS, LoadedCollection, is_scenario, load_collection
+from scenarios.lint import COLLECTIONS, LoadedCollection, load_collection
 from scenarios.schema import CollectionCard, NaturalAgents, ScenarioCard, ScenarioFile, ScenarioSecrets
 from scenarios.turns import SUFFIX as TURNS
 from scenarios.turns import LabelledTurn, examples_of, load_turns
-from scenarios.yamlfile import Finding, ScenarioError, load
+from scenarios.whole import without_shorthand
+from scenarios.yamlfile import Finding, ScenarioError
 
 
 @dataclass(frozen=True)
@@ -153,20 +155,6 @@ def _wanted(root: Path, only: Iterable[str] | None) -> dict[str, list[str] | Non
     return wanted
 
 
-def oracle_lines(root: Path | None = None) -> dict[str, tuple[str, ...]]:
-    """What the oracles of all readable scenarios say, by scenario name; broken files are left out."""
-    lines: dict[str, tuple[str, ...]] = {}
-    for path in sorted((root or COLLECTIONS).glob("*/*.yaml")):
-        if not is_scenario(path):
-            continue
-        try:
-            file, _ = load(path, ScenarioFile)
-        except ScenarioError:
-            continue
-        lines[f"{path.parent.name}/{path.stem}"] = tuple(step.say for step in file.private.exam.oracle)
-    return lines
-
-
 def natural_agents(library: Library, root: Path | None = None) -> dict[str, NaturalAgents]:
     """The natural agents of the scenarios that have some, by scenario name."""
     found: dict[str, NaturalAgents] = {}
@@ -190,15 +178,16 @@ def _assemble(root: Path, collections: Mapping[str, LoadedCollection], *, turns:
     sealed: dict[tuple[str, str], SealedScenario] = {}
     contents: dict[str, Any] = {}
     for slug, loaded in sorted(collections.items()):
-        contents[slug] = loaded.document.data
+        contents[slug] = {key: value for key, value in loaded.document.data.items() if key != "criteria"}
         cards: dict[str, PublicScenario] = {}
         for name, (file, document) in sorted(loaded.scenarios.items()):
             examples = examples_of(load_turns(root / slug / f"{name}{TURNS}")) if turns else Examples()
             persona, topics = file.private.persona, loaded.file.topics
-            background = load_background(root / slug / f"{name}{BACKGROUND}", persona, topics)
+            background = load_background(root / slug / f"{name}{BACKGROUND}", file.private, topics)
             common = fitting(loaded.background, background, persona, topics)
             asides = [entry.model_dump(mode="json") for entry in (*background, *common)]
-            contents[f"{slug}/{name}"] = [document.data, examples.topics, examples.commitments, asides]
+            data = without_shorthand(document.data)
+            contents[f"{slug}/{name}"] = [data, examples.topics, examples.commitments, asides]
             cards[name] = _public(file)
             sealed[slug, name] = _seal(slug, file, loaded, examples, background, common)
         public[slug] = PublicCollection(loaded.file.public, cards)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,8 @@ from scenarios.schema import CollectionFile, ScenarioFile
 from scenarios.spelling import counted, meant
 from scenarios.turns import SUFFIX as TURNS
 from scenarios.turns import LabelledTurn, load_turns, names_of, unknown_names
-from scenarios.yamlfile import Document, Finding, ScenarioError, load
+from scenarios.whole import RUBRIC, read_whole
+from scenarios.yamlfile import Document, Finding, ScenarioError, load, relative_name, validated
 
 COLLECTIONS = Path(__file__).parent / "collections"
 COLLECTION_FILE = "collection.yaml"
@@ -44,13 +46,13 @@ def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[Lo
     """Read a collection folder with its scenarios (all, or the slugs in `only`) and lint them."""
     findings: list[Finding] = []
     try:
-        file, document = load(folder / COLLECTION_FILE, CollectionFile, _name(folder / COLLECTION_FILE))
+        file, document = load(folder / COLLECTION_FILE, CollectionFile, relative_name(folder / COLLECTION_FILE))
     except ScenarioError as error:
         return None, list(error.findings)
     findings += [document.finding(r.loc, r.message) for r in _collection_remarks(file, folder)]
     common = folder / OF_COLLECTION
     try:
-        loaded = LoadedCollection(file, document, load_common(common, _name(common)))
+        loaded = LoadedCollection(file, document, load_common(common, relative_name(common)))
     except ScenarioError as error:
         return None, [*findings, *error.findings]
     wanted = None if only is None else set(only)
@@ -59,9 +61,9 @@ def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[Lo
         if wanted is not None and path.stem not in wanted:
             continue
         if path.suffix != ".yaml":
-            findings.append(Finding(_name(path), 1, "the file name must end in `.yaml`: rename it"))
+            findings.append(Finding(relative_name(path), 1, "the file name must end in `.yaml`: rename it"))
             continue
-        found = load_scenario(path, file)
+        found = load_scenario(path, loaded)
         if isinstance(found, list):
             findings += found
             continue
@@ -74,7 +76,7 @@ def load_collection(folder: Path, only: Iterable[str] | None = None) -> tuple[Lo
     there = {path.stem for path in paths}
     for slug in sorted((wanted or set()) - there):
         told = f"there is no such scenario: check the name.{meant(slug, there)}".removesuffix(".")
-        findings.append(Finding(_name(folder / f"{slug}.yaml"), 1, told))
+        findings.append(Finding(relative_name(folder / f"{slug}.yaml"), 1, told))
     return loaded, findings
 
 
@@ -84,12 +86,14 @@ def _waiting_in_vain(path: Path, loaded: LoadedCollection) -> Iterator[Finding]:
     held = {fact.id for case in cases for fact in case.facts} | {denial.id for case in cases for denial in case.denials}
     for name, entry in sorted(waits_for(loaded.background).items()):
         if name not in held:
-            yield Finding(_name(path), 1, f"no scenario has `{name}`, which `{entry}` waits for: correct the id")
+            yield Finding(
+                relative_name(path), 1, f"no scenario has `{name}`, which `{entry}` waits for: correct the id"
+            )
 
 
 def is_scenario(path: Path) -> bool:
     """Whether a YAML file of a collection folder is a scenario."""
-    return path.name != COLLECTION_FILE and not path.name.endswith((AGENTS, BACKGROUND))
+    return path.name != COLLECTION_FILE and not path.name.endswith((AGENTS, BACKGROUND, RUBRIC))
 
 
 def _beside(path: Path, file: ScenarioFile, collection: CollectionFile) -> list[Finding]:
@@ -97,18 +101,18 @@ def _beside(path: Path, file: ScenarioFile, collection: CollectionFile) -> list[
     agents, background, turns = (path.with_suffix(suffix) for suffix in (AGENTS, BACKGROUND, TURNS))
     findings: list[Finding] = []
     try:
-        load_agents(agents, file.public, _name(agents))
+        load_agents(agents, file.public, relative_name(agents))
     except ScenarioError as error:
         findings += error.findings
     try:
-        load_background(background, file.private.persona, collection.topics, _name(background))
+        load_background(background, file.private, collection.topics, relative_name(background))
     except ScenarioError as error:
         findings += error.findings
     try:
         labelled = load_turns(turns)
     except ValueError as error:
-        return [*findings, Finding(_name(turns), 1, f"{error}: correct the line")]
-    return [*findings, *_wrong_labels(_name(turns), file.private.persona, labelled)]
+        return [*findings, Finding(relative_name(turns), 1, f"{error}: correct the line")]
+    return [*findings, *_wrong_labels(relative_name(turns), file.private.persona, labelled)]
 
 
 def _wrong_labels(name: str, case: PersonaCase, labelled: Sequence[LabelledTurn]) -> list[Finding]:
@@ -122,28 +126,26 @@ def _wrong_labels(name: str, case: PersonaCase, labelled: Sequence[LabelledTurn]
     return [Finding(name, turn.number, f"the case has no `{label}`: correct the label") for turn, label in unknown]
 
 
-def load_scenario(path: Path, collection: CollectionFile) -> tuple[ScenarioFile, Document] | list[Finding]:
-    """Read and lint one scenario file; the findings if there are any."""
+def load_scenario(path: Path, collection: LoadedCollection) -> tuple[ScenarioFile, Document] | list[Finding]:
+    """Read and lint one scenario with its rubric and its oracle; the findings if there are any."""
     try:
-        file, document = load(path, ScenarioFile, _name(path))
+        document = read_whole(path, collection.document)
+        file = validated(document, ScenarioFile)
     except ScenarioError as error:
         return list(error.findings)
-    findings = [document.finding(remark.loc, remark.message) for remark in _scenario_remarks(file, collection, path)]
-    return sorted(set(findings), key=lambda f: f.line) or (file, document)
-
-
-def _name(path: Path) -> str:
-    """A path as messages show it: relative to the working directory when it lies inside."""
-    try:
-        return str(path.resolve().relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+    remarks = _scenario_remarks(file, collection.file, path)
+    findings = {document.finding(remark.loc, remark.message) for remark in remarks}
+    return sorted(findings, key=lambda f: (f.file, f.line)) or (file, document)
 
 
 def _collection_remarks(file: CollectionFile, folder: Path) -> list[Remark]:
     remarks: list[Remark] = []
     if file.public.slug != folder.resolve().name:
         remarks.append(Remark(("public", "slug"), "the slug must be the name of the folder: rename one of them"))
+    count = Counter(criterion.id for criterion in file.criteria)
+    for i, criterion in enumerate(file.criteria):
+        if count[criterion.id] > 1:
+            remarks.append(Remark(("criteria", i), f"the id `{criterion.id}` is used twice among criteria: rename one"))
     asks = {ask.casefold() for topic in file.topics.values() for ask in topic.asks}
     for i, question in enumerate(file.foreign):
         if question.casefold() in asks:
@@ -182,7 +184,7 @@ def lint(paths: Sequence[Path]) -> tuple[int, list[Finding]]:
 
 def _folders(path: Path) -> list[tuple[Path, list[str] | None]]:
     if path.is_file() or path.suffix in (".yaml", ".yml"):
-        only = [] if path.name == COLLECTION_FILE else [path.stem]
+        only = [] if path.name == COLLECTION_FILE else [path.name.partition(".")[0]]
         return [(path.parent, only)]
     if (path / COLLECTION_FILE).exists() or not path.is_dir():
         return [(path, None)]
@@ -193,7 +195,7 @@ def _folders(path: Path) -> list[tuple[Path, list[str] | None]]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command `python -m scenarios.lint`."""
     parser = argparse.ArgumentParser(prog="scenarios.lint", description="Lint collections and scenarios.")
-    parser.add_argument("paths", nargs="*", type=Path, help="scenario files or collection folders; default: all")
+    parser.add_argument("paths", nargs="*", type=Path, help="files of a scenario or collection folders; default: all")
     passed, findings = lint(parser.parse_args(arguments).paths)
     for finding in findings:
         print(finding)

@@ -17,6 +17,7 @@ from personas.case import Needs, Tier, named_in
 from personas.wording import normal
 from scenarios.patterns import pattern_problem
 from scenarios.schema import Check, CollectionFile, Criterion, Family, ScenarioFile, Tool, ToolCheck
+from scenarios.spelling import nearest
 
 Loc = tuple[str | int, ...]
 
@@ -48,6 +49,7 @@ class Names:
     unearnable: Mapping[str, str]
     commitments: frozenset[str]
     tools: Mapping[str, Tool]
+    groups: frozenset[str]
 
 
 def names_of(file: ScenarioFile) -> Names:
@@ -61,6 +63,7 @@ def names_of(file: ScenarioFile) -> Names:
         unearnable={f.id: f.tier.value for f in persona.facts if f.tier in (Tier.VOLUNTEERED, Tier.UNKNOWN)},
         commitments=frozenset(c.id for c in persona.commitments),
         tools={tool.id: tool for tool in file.public.tools},
+        groups=frozenset(file.private.fact_groups),
     )
 
 
@@ -69,6 +72,7 @@ def all_remarks(file: ScenarioFile, collection: CollectionFile) -> list[Remark]:
     names = names_of(file)
     return [
         *_unique_ids(file),
+        *_fact_groups(file, names),
         *_balance(file),
         *_references(file, names),
         *_paid_for(file),
@@ -99,6 +103,14 @@ def _unique_ids(file: ScenarioFile) -> Iterator[Remark]:
     yield from _repeated(names, "dimensions")
     secret = [(("private", "tools", i, "id"), t.id) for i, t in enumerate(file.private.tools)]
     yield from _repeated(secret, "private tools")
+
+
+def _fact_groups(file: ScenarioFile, names: Names) -> Iterator[Remark]:
+    for name, facts in file.private.fact_groups.items():
+        loc: Loc = ("private", "fact_groups", name)
+        if name in names.sayable or name in names.unearnable:
+            yield Remark(loc, f"the id `{name}` is also used by the persona: rename the group")
+        yield from _known(facts, names.sayable, "sayable fact or denial", loc)
 
 
 def _repeated(found: Sequence[tuple[Loc, str]], among: str) -> Iterator[Remark]:
@@ -179,7 +191,7 @@ def _fallbacks(file: ScenarioFile) -> Iterator[Remark]:
 
 def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
     for i, criterion in enumerate(file.private.rubric.criteria):
-        yield from _earnable(named_in(criterion.given), names, (*_CRITERIA, i, "given"))
+        yield from _earnable(named_in(criterion.given), names, (*_CRITERIA, i, "given"), names.groups)
     for loc, check in _checks(file):
         if check.elicited:
             yield from _earnable(check.elicited.facts, names, (*loc, "elicited", "facts"))
@@ -201,25 +213,32 @@ def _references(file: ScenarioFile, names: Names) -> Iterator[Remark]:
             yield from _tool_values(check.tool, names, here)
 
 
-def _earnable(ids: Iterable[str], names: Names, loc: Loc) -> Iterator[Remark]:
+def _earnable(ids: Iterable[str], names: Names, loc: Loc, groups: frozenset[str] = frozenset()) -> Iterator[Remark]:
     for name in ids:
         if name in names.unearnable:
             tier = names.unearnable[name]
             yield Remark(loc, f"`{name}` has tier `{tier}`, so no question can earn it: refer to an asked one")
         elif name not in names.earnable:
-            yield Remark(loc, f"there is no fact or denial `{name}`: correct the id")
+            yield Remark(loc, _unknown("fact or denial", name, names.earnable | groups))
 
 
 def _sayable(after: Needs, before: Needs, names: Names, loc: Loc) -> Iterator[Remark]:
     for key, needs in (("after", after), ("before", before)):
-        yield from _known(named_in(needs), names.sayable, "sayable fact or denial", (*loc, key))
+        yield from _known(named_in(needs), names.sayable, "sayable fact or denial", (*loc, key), names.groups)
 
 
-def _known(ids: Iterable[str], known: Iterable[str], what: str, loc: Loc) -> Iterator[Remark]:
+def _known(
+    ids: Iterable[str], known: Iterable[str], what: str, loc: Loc, groups: frozenset[str] = frozenset()
+) -> Iterator[Remark]:
     known = set(known)
     for name in ids:
         if name not in known:
-            yield Remark(loc, f"there is no {what} `{name}`: correct the id")
+            yield Remark(loc, _unknown(what, name, known | groups))
+
+
+def _unknown(what: str, name: str, meant: Iterable[str]) -> str:
+    close = nearest(name, meant)
+    return f"there is no {what} `{name}`: {f'did you mean `{close}`?' if close else 'correct the id'}"
 
 
 def _tool_values(check: ToolCheck, names: Names, loc: Loc) -> Iterator[Remark]:

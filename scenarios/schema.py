@@ -243,23 +243,34 @@ class Fallback(PrivateModel):
         return unsure
 
 
-class Criterion(PrivateModel):
-    """One line of the rubric."""
+class SharedCriterion(PrivateModel):
+    """What the scenarios of a collection have in common in a criterion, all of it or a part: a criterion of a scenario
+    with the same `id` takes over every key that it does not have itself."""
 
     id: Identifier
-    family: Family
-    dimension: DimensionName
-    points: float = Field(ge=-20.0, le=20.0)
+    family: Family | None = None
+    dimension: DimensionName | None = None
+    points: float | None = Field(default=None, ge=-20.0, le=20.0)
     """Positive: credit. Negative: a penalty when met. 0 only for failure metrics, which cap."""
     cap: float | None = Field(default=None, ge=0.0, le=0.6)
     """Failure metrics only: when met, the reward is at most this."""
     given: Needs = ()
     """Facts or denials that must have been elicited, else the criterion is not met; of a list, any one."""
-    about: Text
+    about: Text | None = None
     """What it means, for authors and operators; never sent."""
-    check: Check
+    check: Check | None = None
     fallback: tuple[Fallback, ...] = Field(default=(), max_length=3)
     """Who is asked where `check` is unsure, cheap first."""
+
+
+class Criterion(SharedCriterion):
+    """One line of the rubric."""
+
+    family: Family
+    dimension: DimensionName
+    points: float = Field(ge=-20.0, le=20.0)
+    about: Text
+    check: Check
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -285,7 +296,7 @@ class Dimension(PrivateModel):
 
 
 class Rubric(PrivateModel):
-    """How a conversation is scored."""
+    """How a conversation is scored: `private.rubric`, or the whole of `<slug>.rubric.yaml`."""
 
     dimensions: tuple[Dimension, ...] = Field(min_length=2, max_length=6)
     criteria: tuple[Criterion, ...] = Field(min_length=7, max_length=40)
@@ -336,20 +347,27 @@ class ScriptStep(PrivateModel):
 
 
 class Exam(PrivateModel):
-    """The author's script, which `labs scenarios check` plays beside the natural agents (`NaturalAgents`)."""
+    """The author's script, which `labs scenarios check` plays beside the natural agents (`NaturalAgents`):
+    `private.exam`, or `oracle` in `<slug>.agents.yaml`."""
 
     oracle: tuple[ScriptStep, ...] = Field(min_length=3, max_length=50)
     """Shows that the rubric can be met: reaches at least 0.85 with every temperament of the case."""
 
 
 class NaturalAgents(PrivateModel):
-    """`<slug>.agents.yaml`: agents whose lines were written without sight of the asks and the rubric."""
+    """Agents whose lines were written without sight of the asks and the rubric."""
 
     excellent: tuple[ScriptStep, ...] = Field(min_length=3, max_length=50)
     ok: tuple[ScriptStep, ...] = Field(min_length=1, max_length=50)
     """Does part of the work, in few words."""
     poor: tuple[ScriptStep, ...] = Field(min_length=1, max_length=50)
     """Polite, and no use: does not find out, or decides wrongly."""
+
+
+class AgentsFile(NaturalAgents):
+    """`<slug>.agents.yaml`: the natural agents, the oracle (`Exam`), or both."""
+
+    oracle: tuple[ScriptStep, ...] = ()
 
 
 class ToolSecrets(PrivateModel):
@@ -365,6 +383,9 @@ class ToolSecrets(PrivateModel):
 class ScenarioSecrets(PrivateModel):
     """The private half of a scenario."""
 
+    fact_groups: dict[Identifier, Annotated[tuple[Identifier, ...], Field(min_length=2)]] = Field(default_factory=dict)
+    """Names for lists of facts and denials of which any one will do: a need (`after`, `before`, `given`, `requires`)
+    may be such a name instead of the list."""
     persona: PersonaCase
     tools: tuple[ToolSecrets, ...] = ()
     rubric: Rubric
@@ -374,7 +395,7 @@ class ScenarioSecrets(PrivateModel):
 
 
 class ScenarioFile(PrivateModel):
-    """One scenario file: `scenarios/collections/<collection>/<slug>.yaml`."""
+    """One scenario: `scenarios/collections/<collection>/<slug>.yaml` with what `scenarios.whole` puts in."""
 
     schema_: Literal["labs.scenario/1"] = Field(alias="schema")
     version: int = Field(ge=1)
@@ -383,10 +404,11 @@ class ScenarioFile(PrivateModel):
 
 
 class CollectionFile(PrivateModel):
-    """`collection.yaml` of a collection folder: its card and the topics its scenarios share."""
+    """`collection.yaml` of a collection folder: its card, and the topics and criteria that its scenarios share."""
 
     schema_: Literal["labs.collection/1"] = Field(alias="schema")
     public: CollectionCard
     topics: dict[Identifier, Topic] = Field(default_factory=dict)
+    criteria: tuple[SharedCriterion, ...] = ()
     foreign: tuple[Line, ...] = Field(min_length=20)
     """Questions that belong to no topic here; `labs scenarios check` expects no disclosure."""

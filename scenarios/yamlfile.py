@@ -27,8 +27,16 @@ _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]{1,18}(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "~": None, "": None}
 _SHOWABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
-_Loc = tuple[str | int, ...]
+Loc = tuple[str | int, ...]
 _Model = TypeVar("_Model", bound=BaseModel)
+
+
+def relative_name(path: Path) -> str:
+    """A path as messages show it: relative to the working directory if it lies inside."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
 
 
 @dataclass(frozen=True)
@@ -57,17 +65,28 @@ class Document:
 
     file: str
     data: Any
-    lines: dict[_Loc, int] = field(default_factory=dict)
+    lines: dict[Loc, int] = field(default_factory=dict)
+    parts: dict[Loc, tuple[Document, Loc]] = field(default_factory=dict)
+    """What of the data was read from another file: where it is put -> the file and the place there."""
 
-    def line(self, loc: _Loc) -> int:
+    def line(self, loc: Loc) -> int:
         """The line of the node at `loc`, or of the nearest node above it."""
         while loc and loc not in self.lines:
             loc = loc[:-1]
         return self.lines.get(loc, 1)
 
-    def finding(self, loc: _Loc, message: str) -> Finding:
+    def origin(self, loc: Loc) -> tuple[Document, Loc]:
+        """The file that the node at `loc` was read from, and its place there."""
+        for depth in range(len(loc), -1, -1):
+            if loc[:depth] in self.parts:
+                part, at = self.parts[loc[:depth]]
+                return part, (*at, *loc[depth:])
+        return self, loc
+
+    def finding(self, loc: Loc, message: str) -> Finding:
         """A finding at the node `loc`."""
-        return Finding(self.file, self.line(loc), message)
+        document, at = self.origin(loc)
+        return Finding(document.file, document.line(at), message)
 
 
 def read_document(path: Path, name: str | None = None) -> Document:
@@ -99,10 +118,15 @@ def read_document(path: Path, name: str | None = None) -> Document:
 def load(path: Path, model: type[_Model], name: str | None = None) -> tuple[_Model, Document]:
     """Read one file as `model`; raises `ScenarioError` with every schema problem at once."""
     document = read_document(path, name)
+    return validated(document, model), document
+
+
+def validated(document: Document, model: type[_Model]) -> _Model:
+    """The data of a document as `model`; raises `ScenarioError` with every schema problem at once."""
     if not isinstance(document.data, dict):
         raise _refuse(document, 1, "the file must be a mapping: start with `schema: …`")
     try:
-        return model.model_validate(document.data), document
+        return model.model_validate(document.data)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True, include_input=False)
         raise ScenarioError([_explain(document, model, detail) for detail in details]) from None
@@ -134,7 +158,7 @@ class _Builder:
     def _refusal(self, event: Any, message: str) -> ScenarioError:
         return _refuse(self._document, _line(event), message)
 
-    def _node(self, event: Any, loc: _Loc) -> Any:
+    def _node(self, event: Any, loc: Loc) -> Any:
         self._check(event, loc)
         self._document.lines.setdefault(loc, _line(event))
         if isinstance(event, yaml.MappingStartEvent):
@@ -143,7 +167,7 @@ class _Builder:
             return self._sequence(loc)
         return _scalar(event)
 
-    def _check(self, event: Any, loc: _Loc) -> None:
+    def _check(self, event: Any, loc: Loc) -> None:
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             raise self._refusal(event, "anchors and aliases are not allowed: write the text out")
         if event.tag is not None:
@@ -154,7 +178,7 @@ class _Builder:
         if len(loc) > MAX_DEPTH:
             raise self._refusal(event, f"nested deeper than {MAX_DEPTH} levels: flatten it")
 
-    def _mapping(self, loc: _Loc) -> dict[str, Any]:
+    def _mapping(self, loc: Loc) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
@@ -164,13 +188,13 @@ class _Builder:
             if key == "<<" and not event.style:
                 raise self._refusal(event, "merge keys (`<<`) are not allowed: write the keys out")
             if key in mapping:
-                raise self._refusal(event, f"the key {_shown(key)} stands here twice: remove one")
+                raise self._refusal(event, f"the key {shown(key)} stands here twice: remove one")
             here = (*loc, key)
             self._document.lines[here] = _line(event)
             mapping[key] = self._node(next(self._events), here)
         return mapping
 
-    def _sequence(self, loc: _Loc) -> list[Any]:
+    def _sequence(self, loc: Loc) -> list[Any]:
         items: list[Any] = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
             items.append(self._node(event, (*loc, len(items))))
@@ -194,12 +218,12 @@ def _scalar(event: Any) -> Any:
     return text
 
 
-def _shown(key: str | int) -> str:
+def shown(key: str | int) -> str:
     """A key as a message may show it: a line of private text that became a key by accident is not shown."""
     return f"`{key}`" if _SHOWABLE.fullmatch(str(key)) else "(text)"
 
 
-def dotted(loc: _Loc) -> str:
+def dotted(loc: Loc) -> str:
     """A location as authors read it: `private.persona.facts[3].says`."""
     text = ""
     for part in loc:
@@ -211,18 +235,19 @@ def dotted(loc: _Loc) -> str:
 
 
 def _explain(document: Document, model: type[BaseModel], detail: Any) -> Finding:
-    loc: _Loc = tuple(detail["loc"])
+    loc: Loc = tuple(detail["loc"])
     kind, context = detail["type"], detail.get("ctx", {})
-    where = dotted(loc)
+    place = dotted(document.origin(loc)[1])
+    where = f"`{place}`" if place else "the file"
     if kind == "extra_forbidden":
-        return document.finding(loc, f"unknown key {_shown(loc[-1])}{_known_keys(model, loc)}")
+        return document.finding(loc, f"unknown key {shown(loc[-1])}{_known_keys(model, loc)}")
     if kind == "missing":
-        return document.finding(loc[:-1], f"`{where}` is missing: add it{_choices(_annotation(model, loc))}")
+        return document.finding(loc[:-1], f"{where} is missing: add it{_choices(_annotation(model, loc))}")
     message = _RULES.get(kind, "")
     if message:
-        return document.finding(loc, f"`{where}` {message.format(**context)}")
+        return document.finding(loc, f"{where} {message.format(**context)}")
     reason = detail["msg"].removeprefix("Value error, ")
-    return document.finding(loc, f"`{where}`: {reason[:1].lower()}{reason[1:]}")
+    return document.finding(loc, f"{where}: {reason[:1].lower()}{reason[1:]}")
 
 
 _RULES = {
@@ -247,7 +272,7 @@ _RULES = {
 }
 
 
-def _known_keys(model: type[BaseModel], loc: _Loc) -> str:
+def _known_keys(model: type[BaseModel], loc: Loc) -> str:
     target = _model_in(_annotation(model, loc[:-1]))
     if target is None:
         return ": remove it"
@@ -268,17 +293,17 @@ def _choices(annotation: Any) -> str:
     return f" ({' or '.join(filter(None, [', '.join(values[:-1]), values[-1]]))})"
 
 
-def _annotation(model: type[BaseModel], loc: _Loc) -> Any:
+def _annotation(model: type[BaseModel], loc: Loc) -> Any:
     """The annotation of what lies at a location; none if the schema does not know it."""
     owner: Any = model
     for part in loc:
         if owner is None:
             break
-        owner = _step(owner, part)
+        owner = annotation_below(owner, part)
     return owner
 
 
-def _step(owner: Any, part: str | int) -> Any:
+def annotation_below(owner: Any, part: str | int) -> Any:
     """The annotation one location part further down."""
     if isinstance(part, int):
         arguments = [a for a in get_args(owner) if a is not Ellipsis]

@@ -68,8 +68,11 @@ def new(name: Annotated[str, typer.Argument(metavar="COLLECTION/SLUG")], root: R
     for path in written:
         typer.echo(f"wrote {path}")
     scenario = name.rpartition("/")[2]
-    typer.echo(f"This is a working example about a bicycle: make {scenario}.yaml your own.")
-    typer.echo("Remove the other files of the scenario until you write your own: they fit the example alone.")
+    own = f"{scenario}.yaml, {scenario}.rubric.yaml and the oracle in {scenario}.agents.yaml"
+    typer.echo(f"This is a working example about a bicycle: make {own} your own.")
+    typer.echo(
+        "Remove the other agents and files of the scenario until you write your own: they fit the example alone."
+    )
     typer.echo(f"next: {_check_command(name, root)}")
 
 

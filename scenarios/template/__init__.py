@@ -36,7 +36,7 @@ def begin(name: str, root: Path | None = None) -> list[Path]:
         text = text.replace(command, f"{command} --dir {shlex.quote(str(root))}", 1)
     target.write_text(text, encoding="utf-8")
     written.append(target)
-    for beside in ("agents.yaml", "background.yaml", "turns.jsonl"):
+    for beside in ("rubric.yaml", "agents.yaml", "background.yaml", "turns.jsonl"):
         path = target.with_suffix(f".{beside}")
         path.write_text(_template(beside, collection, scenario), encoding="utf-8")
         written.append(path)

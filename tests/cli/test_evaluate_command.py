@@ -155,7 +155,7 @@ def test_a_file_in_which_nothing_can_be_scored_fails(work: Path) -> None:
 
 
 def test_broken_scenario_files_are_named(work: Path) -> None:
-    path = work / "collections" / "bike-shop" / "noise.yaml"
+    path = work / "collections" / "bike-shop" / "noise.rubric.yaml"
     path.write_text(path.read_text().replace("weight: 0.5}", "weight: 0.4}"))
-    with pytest.raises(ScenarioError, match=r"noise\.yaml:\d+: "):
+    with pytest.raises(ScenarioError, match=r"noise\.rubric\.yaml:\d+: "):
         run(work, *HERE)

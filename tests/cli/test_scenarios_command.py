@@ -53,10 +53,8 @@ def test_check_prints_json_on_demand(root: Path) -> None:
 
 @pytest.mark.slow
 def test_check_fails_a_scenario_that_does_not_hold(root: Path) -> None:
-    path = root / "bike-shop" / "noise.yaml"
-    path.write_text(
-        path.read_text().replace("points: 6", "points: 1").replace("- say: How old are the brake pads?", "- say: Hm.")
-    )
+    path = root / "bike-shop" / "noise.agents.yaml"
+    path.write_text(path.read_text().replace("- say: How old are the brake pads?", "- say: Hm.", 1))
     code, output = run("check", "--dir", root, *QUICK)
     assert code == 1
     assert "0 of 1 scenarios passed" in output
@@ -66,11 +64,11 @@ def test_check_fails_a_scenario_that_does_not_hold(root: Path) -> None:
 @pytest.mark.slow
 def test_check_reports_findings_by_line_and_goes_on_with_the_rest(root: Path) -> None:
     begin("bike-shop/other", root)
-    path = root / "bike-shop" / "noise.yaml"
+    path = root / "bike-shop" / "noise.rubric.yaml"
     path.write_text(path.read_text().replace("weight: 0.5}", "weight: 0.4}"))
     code, output = run("check", "--dir", root, *QUICK)
     assert code == 1
-    assert "noise.yaml:" in output
+    assert "noise.rubric.yaml:" in output
     assert "sum to 1" in output
     assert "1 of 1 scenarios passed" in output
     assert "1 finding in files that were left out" in output
@@ -115,7 +113,7 @@ def test_new_begins_a_scenario_that_lint_accepts(tmp_path: Path) -> None:
     code, output = run("new", "tool-library/late-drill", "--dir", tmp_path)
     assert code == 0
     assert "labs scenarios check tool-library/late-drill" in output
-    assert "make late-drill.yaml your own" in output
+    assert "make late-drill.yaml, late-drill.rubric.yaml and the oracle in late-drill.agents.yaml your own" in output
     assert run("list", "--dir", tmp_path)[0] == 0
 
 

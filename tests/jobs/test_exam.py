@@ -28,6 +28,8 @@ from scenarios.template import begin
 from scenarios.turns import LabelledTurn
 from tests.jobs.conftest import COLLECTION, SCENARIO
 
+ENDINGS = ("rubric.yaml", "agents.yaml", "background.yaml")
+
 
 def examiner(engine: OfflineEngine, library: Library, root: Path) -> Examiner:
     return Examiner(
@@ -49,16 +51,14 @@ def sealed(library: Library) -> SealedScenario:
 
 @contextmanager
 def changed(
-    folder: Path, engine: OfflineEngine, *changes: tuple[str, str], file: str = f"{SCENARIO}.yaml"
+    folder: Path, engine: OfflineEngine, *changes: tuple[str, str]
 ) -> Iterator[tuple[Examiner, SealedScenario]]:
     """An examiner for the template with some text replaced."""
     begin(f"{COLLECTION}/{SCENARIO}", folder)
-    path = folder / COLLECTION / file
-    text = path.read_text()
+    files = [folder / COLLECTION / f"{SCENARIO}.{ending}" for ending in ENDINGS]
     for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    path.write_text(text)
+        path = next(path for path in files if old in path.read_text())
+        path.write_text(path.read_text().replace(old, new))
     library = load_library(folder)
     with offline_engine(Settings(), library, engine.matcher, reader=engine.reader) as built:
         yield examiner(built, library, folder), library.vault.open(COLLECTION, SCENARIO)
@@ -123,7 +123,7 @@ async def test_a_natural_agent_outside_of_its_range_is_noted_with_what_held_it_d
     tmp_path: Path, engine: OfflineEngine
 ) -> None:
     rude = ("  - say: Hi. When does it make the noise?", "  - say: Hurry up, you're wasting my time. When is it?")
-    with changed(tmp_path, engine, rude, file=f"{SCENARIO}.agents.yaml") as (examine, sealed):
+    with changed(tmp_path, engine, rude) as (examine, sealed):
         exam = await examine.examine(sealed)
     assert exam.figures.mean("ok") <= 0.2
     (note,) = [note for note in exam.notes if "the ok agent" in note.text]
@@ -177,12 +177,13 @@ async def test_criteria_that_tell_nobody_apart_are_named(tmp_path: Path, engine:
 
 async def test_a_scenario_without_natural_agents_is_told_so(tmp_path: Path, engine: OfflineEngine) -> None:
     begin(f"{COLLECTION}/{SCENARIO}", tmp_path)
-    (tmp_path / COLLECTION / f"{SCENARIO}.agents.yaml").unlink()
+    agents_file = tmp_path / COLLECTION / f"{SCENARIO}.agents.yaml"
+    agents_file.write_text(agents_file.read_text().partition("excellent:")[0])
     library = load_library(tmp_path)
     with offline_engine(Settings(), library, engine.matcher, reader=engine.reader) as built:
         exam = await examiner(built, library, tmp_path).examine(library.vault.open(COLLECTION, SCENARIO))
     assert not exam.figures.has_natural
-    assert any("write my-scenario.agents.yaml" in note.text for note in exam.notes)
+    assert any("write excellent, ok and poor in my-scenario.agents.yaml" in note.text for note in exam.notes)
     assert "| - | - | - |" in markdown([exam], "sv_1")
 
 
@@ -206,7 +207,7 @@ def test_understanding_is_measured_on_turns_kept_aside_and_foreign_questions(
 
 def test_a_background_that_is_taken_for_a_fact_is_told_to_the_author(tmp_path: Path, engine: OfflineEngine) -> None:
     odd = ("May I take down a phone number?", "So how old are those brake pads by now?")
-    with changed(tmp_path, engine, odd, file=f"{SCENARIO}.background.yaml"):
+    with changed(tmp_path, engine, odd):
         library = load_library(tmp_path)
         heard = understanding(library, library.vault.open(COLLECTION, SCENARIO), [], engine.reader)
     assert f"stands in the background as `reach_me`, heard as `pads_age`: {odd[1]}" in heard.misses

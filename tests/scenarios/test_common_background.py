@@ -68,9 +68,9 @@ def test_an_entry_is_not_said_where_a_case_lacks_what_it_waits_for(folder: Path,
     name = background_of_all()[0].id
     entry = f"- id: {name}\n  asks: [Is it new?, How new is it?, Is that new?]\n  says: [Brand new.]\n"
     (folder / OF_COLLECTION).write_text(f"background:\n{entry}  {where.format('pads_age')}\n")
-    other = folder / "second.yaml"
-    text = (folder / "my-scenario.yaml").read_text().replace("slug: my-scenario", "slug: second")
-    other.write_text(text.replace("pads_age", "age_of_pads"))
+    for ending in ("yaml", "rubric.yaml", "agents.yaml"):
+        text = (folder / f"my-scenario.{ending}").read_text().replace("slug: my-scenario", "slug: second")
+        (folder / f"second.{ending}").write_text(text.replace("pads_age", "age_of_pads"))
     library = load_library(folder.parent)
     first, second = (library.vault.open(folder.name, slug).case for slug in ("my-scenario", "second"))
     assert first.background[name].says == ("Brand new.",)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from scenarios.library import Catalog, load_library, load_sound, oracle_lines
+from scenarios.library import Catalog, load_library, load_sound
 from scenarios.template import begin
 from scenarios.yamlfile import ScenarioError
 from tests.scenarios.conftest import Change
@@ -56,13 +56,12 @@ PRIVATE_PLACES = [
     (
         "- It only happens when I squeeze the front brake.",
         "- It only happens when I squeeze CANARY.",
-        "my-scenario.yaml",
     ),
-    ("- The hub of the front wheel is cracked.", "- The CANARY of the front wheel is cracked.", "my-scenario.yaml"),
-    ("about: Finds out that it is the front brake.", "about: CANARY brake.", "my-scenario.yaml"),
-    ("id: found_trigger", "id: canary_trigger", "my-scenario.yaml"),
-    ("see you later.\n", "see you CANARY.\n", "my-scenario.yaml"),
-    ("name: Robin Hale", "name: CANARY Hale", "my-scenario.yaml"),
+    ("- The hub of the front wheel is cracked.", "- The CANARY of the front wheel is cracked."),
+    ("about: Finds out that it is the front brake.", "about: CANARY brake."),
+    ("id: found_trigger", "id: canary_trigger"),
+    ("see you later.\n", "see you CANARY.\n"),
+    ("name: Robin Hale", "name: CANARY Hale"),
     ("- When did it start?", "- When did the CANARY start?", "collection.yaml"),
     ("- Do you like jazz?", "- Do you like CANARY?", "collection.yaml"),
 ]
@@ -124,11 +123,3 @@ def test_an_empty_folder_is_no_library(tmp_path: Path) -> None:
         load_library(tmp_path)
     with pytest.raises(ScenarioError, match="no collections"):
         load_library(tmp_path / "absent")
-
-
-def test_oracle_lines_are_read_from_sound_files_only(collections: Path, change: Change) -> None:
-    begin("my-collection/sound", collections)
-    change("family: discovery", "family: nonsense")
-    lines = oracle_lines(collections)
-    assert list(lines) == ["my-collection/sound"]
-    assert "How old are the brake pads?" in lines["my-collection/sound"]

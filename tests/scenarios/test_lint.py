@@ -23,21 +23,21 @@ BROKEN = [
     ("weight: 0.5}", "weight: 0.4}", "sum to 1"),
     ("family: decision_match", "family: rubrics", "no criterion of decision_match"),
     (
-        "dimension: D3_Resolution\n        points: 3",
-        "dimension: D4_Other\n        points: 3",
+        "dimension: D3_Resolution\n    points: 3",
+        "dimension: D4_Other\n    points: 3",
         "no dimension `D4_Other`",
     ),
-    ("        given: [[when_braking, pads_age]]", "", "`kind_words` pays for `conduct` alone"),
+    ("    given: [about_the_brake]", "", "`kind_words` pays for `conduct` alone"),
     ("given: [pads_age]", "given: [noise]", "tier `volunteered`"),
     ("given: [pads_age]", "given: [nothing_such]", "no fact or denial `nothing_such`"),
-    ("given: [[when_braking, pads_age]]", "given: [[when_braking, nothing_such]]", "no fact or denial `nothing_such`"),
+    ("given: [about_the_brake]", "given: [[when_braking, nothing_such]]", "no fact or denial `nothing_such`"),
     ("facts: [when_braking]}}", "facts: [cracked_hub]}}", "tier `unknown`"),
     ("any_of: [offer_inspection]", "any_of: [offer_nothing]", "no commitment `offer_nothing`"),
     ("after: [when_braking, pads_age]", "after: [when_braking, cracked_hub]", "no sayable fact"),
     ("id: found_causes", "id: found_trigger", "used twice among criteria"),
     ("name: D2_Care", "name: D1_Diagnosis", "used twice among dimensions"),
     ("floor: 0.4", "floor: 0.7", "`floor` must be below `full`"),
-    ("              - Worn brake pads make that noise, so we replace them.\n", "", "at least two different"),
+    ("          - Worn brake pads make that noise, so we replace them.\n", "", "at least two different"),
     ("- [offer_inspection]     #", "- [offer_rest]     #", "offer_rest"),
     ("requires: [[when_braking, since_rain]]", "requires: [pads_age]", "never open"),
     ("id: since_rain", "id: pads_age", "used twice"),
@@ -63,7 +63,7 @@ def test_a_broken_rule_is_found(collections: Path, change: Change, old: str, new
 def test_a_finding_stands_at_its_line(collections: Path, change: Change) -> None:
     path = change("given: [pads_age]", "given: [nothing_such]")
     line = next(i for i, text in enumerate(path.read_text().splitlines(), 1) if "nothing_such" in text)
-    assert f"my-scenario.yaml:{line}: " in messages(collections)[0]
+    assert f"my-scenario.rubric.yaml:{line}: " in messages(collections)[0]
 
 
 def test_a_case_problem_stands_at_the_line_of_the_persona_part(collections: Path, change: Change) -> None:
@@ -82,9 +82,7 @@ def test_findings_never_quote_what_the_persona_says(collections: Path, change: C
 
 
 def test_judged_points_may_not_carry_a_dimension(collections: Path, change: Change) -> None:
-    change(
-        "check: {elicited: {facts: [fell_off]}}", "given: [fell_off]\n        check: {judge: {question: Was it kind?}}"
-    )
+    change("check: {elicited: {facts: [fell_off]}}", "given: [fell_off]\n    check: {judge: {question: Was it kind?}}")
     assert any("need an LLM judge" in message for message in messages(collections))
 
 
@@ -106,7 +104,7 @@ FALLBACKS = [
 
 @pytest.mark.parametrize(("fallback", "word"), FALLBACKS, ids=[str(word) for _, word in FALLBACKS])
 def test_fallbacks_are_linted_as_checks_are(collections: Path, change: Change, fallback: str, word: str | None) -> None:
-    change("            floor: 0.4\n            full: 0.6\n", f"            floor: 0.4\n        fallback: {fallback}\n")
+    change("        floor: 0.4\n        full: 0.6\n", f"        floor: 0.4\n    fallback: {fallback}\n")
     found = messages(collections)
     assert found == [] if word is None else any(word in message for message in found), found
 
@@ -114,7 +112,7 @@ def test_fallbacks_are_linted_as_checks_are(collections: Path, change: Change, f
 def test_a_fallback_that_is_no_fact_pays_only_beside_facts(collections: Path, change: Change) -> None:
     change(
         "check: {elicited: {facts: [fell_off]}}",
-        "check: {elicited: {facts: [fell_off]}}\n        fallback: [{unsure: [0.2, 0.8], check: {length: {}}}]",
+        "check: {elicited: {facts: [fell_off]}}\n    fallback: [{unsure: [0.2, 0.8], check: {length: {}}}]",
     )
     assert any("pays for `length` alone" in message for message in messages(collections))
 
@@ -135,7 +133,7 @@ REWARDS = [
 def test_a_composite_reward_is_checked_when_it_is_read(
     collections: Path, change: Change, reward: str, word: str | None
 ) -> None:
-    change("\n  exam:", f"\n  reward: {reward}\n  exam:")
+    change("\nprivate:\n", f"\nprivate:\n  reward: {reward}\n")
     found = messages(collections)
     assert found == [] if word is None else any(word in message for message in found), found
 
@@ -156,7 +154,7 @@ TOOLS = """tools:
 def with_tools(change: Change, call: str) -> None:
     change("tools: []", TOOLS)
     step = "- say: I would like to take the bike in and inspect the front brake today."
-    change(step, f"{step}\n        tools: [{call}]")
+    change(step, f"{step}\n    tools: [{call}]")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +213,7 @@ def test_tools_that_cannot_work_are_refused(collections: Path, change: Change, o
 
 def test_a_final_tool_must_be_a_goal(collections: Path, change: Change) -> None:
     change("tools: []", TOOLS)
-    change("  # --- rubric:", "  tools:\n    - {id: ticket, final: true}\n\n  # --- rubric:")
+    change("\nprivate:\n", "\nprivate:\n  tools:\n    - {id: ticket, final: true}\n")
     assert any("name it in `ending.goals`" in message for message in messages(collections))
     change("- [offer_inspection]     #", "- [offer_inspection, ticket]     #")
     assert messages(collections) == []
@@ -318,8 +316,8 @@ def test_a_file_with_the_wrong_ending_is_not_overlooked(collections: Path) -> No
 
 
 def test_one_file_can_be_linted_alone(collections: Path, change: Change, capsys: pytest.CaptureFixture[str]) -> None:
-    path = change("given: [pads_age]", "given: [nothing_such]")
-    assert main([str(path)]) == 1
+    path = collections / "my-collection" / "my-scenario.yaml"
+    assert main([str(change("given: [pads_age]", "given: [nothing_such]"))]) == 1
     assert "0 scenarios passed, 1 finding\n" in capsys.readouterr().out
     assert main([str(path.parent / "absent.yaml")]) == 1
     assert "no such scenario: check the name\n" in capsys.readouterr().out

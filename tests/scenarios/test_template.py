@@ -15,6 +15,7 @@ def test_a_new_scenario_brings_its_collection_and_passes(tmp_path: Path) -> None
     assert [path.name for path in written] == [
         "collection.yaml",
         "squeaky-brake.yaml",
+        "squeaky-brake.rubric.yaml",
         "squeaky-brake.agents.yaml",
         "squeaky-brake.background.yaml",
         "squeaky-brake.turns.jsonl",
@@ -23,9 +24,11 @@ def test_a_new_scenario_brings_its_collection_and_passes(tmp_path: Path) -> None
     assert lint([tmp_path]) == (1, [])
 
 
-def test_the_scenario_alone_is_enough_to_pass(tmp_path: Path) -> None:
-    for beside in begin("bike-shop/squeaky-brake", tmp_path)[2:]:
-        beside.unlink()
+def test_the_scenario_its_rubric_and_its_oracle_are_enough_to_pass(tmp_path: Path) -> None:
+    agents, background, turns = begin("bike-shop/squeaky-brake", tmp_path)[3:]
+    background.unlink()
+    turns.unlink()
+    agents.write_text(agents.read_text().partition("excellent:")[0])
     assert lint([tmp_path]) == (1, [])
 
 
@@ -35,6 +38,7 @@ def test_a_second_scenario_leaves_the_collection_as_it_is(tmp_path: Path) -> Non
     before = card.read_text()
     assert [path.name for path in begin("bike-shop/flat-tyre", tmp_path)] == [
         "flat-tyre.yaml",
+        "flat-tyre.rubric.yaml",
         "flat-tyre.agents.yaml",
         "flat-tyre.background.yaml",
         "flat-tyre.turns.jsonl",

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from scenarios import yamlfile
 from scenarios.schema import CollectionFile, ScenarioFile
-from scenarios.yamlfile import ScenarioError, load, read_document
-
-TEMPLATE = Path(yamlfile.__file__).parent / "template"
+from scenarios.yamlfile import MAX_BYTES, MAX_NODES, ScenarioError, load, read_document
+from tests.scenarios.conftest import TEMPLATE, in_one_file
 
 
 def written(tmp_path: Path, text: str | bytes) -> Path:
@@ -63,11 +61,11 @@ def test_nesting_deep_enough_to_exhaust_a_parser_is_refused(tmp_path: Path) -> N
 
 
 def test_a_large_file_is_refused(tmp_path: Path) -> None:
-    assert "larger than" in refusal(tmp_path, "a: " + "x" * yamlfile.MAX_BYTES)
+    assert "larger than" in refusal(tmp_path, "a: " + "x" * MAX_BYTES)
 
 
 def test_many_nodes_are_refused(tmp_path: Path) -> None:
-    assert "nodes" in refusal(tmp_path, "a: [" + "1," * (yamlfile.MAX_NODES + 1) + "]")
+    assert "nodes" in refusal(tmp_path, "a: [" + "1," * (MAX_NODES + 1) + "]")
 
 
 def test_text_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
@@ -99,7 +97,7 @@ def test_nodes_know_their_lines(tmp_path: Path) -> None:
 
 
 def broken(tmp_path: Path, old: str, new: str) -> list[str]:
-    text = (TEMPLATE / "scenario.yaml").read_text()
+    text = in_one_file()
     assert text.count(old) >= 1
     with pytest.raises(ScenarioError) as caught:
         load(written(tmp_path, text.replace(old, new, 1)), ScenarioFile, "s.yaml")
@@ -107,7 +105,7 @@ def broken(tmp_path: Path, old: str, new: str) -> list[str]:
 
 
 def line_of(text: str) -> int:
-    lines = (TEMPLATE / "scenario.yaml").read_text().splitlines()
+    lines = in_one_file().splitlines()
     return next(i for i, line in enumerate(lines, 1) if text in line)
 
 
@@ -129,7 +127,7 @@ def test_a_missing_key_comes_with_the_values_that_it_may_have(tmp_path: Path) ->
 
 def test_weights_that_do_not_sum_to_one_are_refused_at_the_rubric(tmp_path: Path) -> None:
     (message,) = broken(tmp_path, "weight: 0.5}", "weight: 0.4}")
-    assert message.startswith(f"s.yaml:{line_of('dimensions:  ') - 1}: ")
+    assert message.startswith(f"s.yaml:{line_of('  rubric:')}: ")
     assert "sum to 1" in message
 
 
@@ -158,7 +156,7 @@ def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_templates_are_valid(tmp_path: Path) -> None:
-    scenario, _ = load(TEMPLATE / "scenario.yaml", ScenarioFile)
+    scenario, _ = load(written(tmp_path, in_one_file()), ScenarioFile)
     collection, _ = load(TEMPLATE / "collection.yaml", CollectionFile)
     assert scenario.public.slug == "my-scenario"
     assert collection.public.slug == "my-collection"

@@ -39,7 +39,8 @@ def _levels(found: Findings) -> Iterator[Note]:
     """Where a natural agent's mean reward lies outside of what is expected of it."""
     if not found.figures.has_natural:
         name = f"{found.scenario.card.slug}.agents.yaml"
-        yield Note(f"let somebody who has not seen the rubric write {name}: there are no natural agents")
+        wanted = f"write excellent, ok and poor in {name}"
+        yield Note(f"let somebody who has not seen the rubric {wanted}: there are no natural agents")
         return
     for agent, (low, high) in LEVELS.items():
         mean = found.figures.mean(agent)
