@@ -21,6 +21,7 @@ from benchmarks.report import Table, environment, write
 from benchmarks.synthetic import texts
 from reward_server.reward_models.attention import by_kernel, by_products
 from reward_server.reward_models.fast import MAX_TOKENS, FastEncoder, load_packaged_fast
+from reward_server.reward_models.int8 import INT8
 from reward_server.reward_models.minilm import MiniLmEncoder, packaged_folder, read_checkpoint
 from reward_server.reward_models.packed import Bf16Forward, prepacked
 from reward_server.reward_models.products import FULL_ROWS, Products
@@ -67,10 +68,13 @@ def natural(each: int) -> list[str]:
 
 
 def exact_ways() -> dict[str, MiniLmEncoder]:
-    """Torch's public functions, and what the encoder takes of its own accord."""
+    """Torch's public functions, what the encoder takes of its own accord, and what the reader takes."""
     checkpoint = read_checkpoint(packaged_folder())
-    found = {"public products": MiniLmEncoder(*checkpoint, ways=())}
-    return found | {"pre-packed products": MiniLmEncoder(*checkpoint)}
+    return {
+        "public products": MiniLmEncoder(*checkpoint, ways=[Products()]),
+        "pre-packed products": MiniLmEncoder(*checkpoint),
+        "int8, as the reader": MiniLmEncoder(*checkpoint, ways=INT8),
+    }
 
 
 def ways() -> dict[str, FastEncoder]:

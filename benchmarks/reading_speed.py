@@ -2,11 +2,11 @@
 
 Usage: python -m benchmarks.reading_speed [--base FOLDER] [--rounds 3] [--write]
 
-`--base` is a worktree of the other commit; without it, this commit runs alone. Each is one server process with one
-numeric thread. Agent lines are the labelled turns that come with the scenarios, each said once in a run; persona
-lines are answers of the case. Rounds are interleaved, and the median with the range is printed. CPU time is the
-server's, of all its threads. The last table is about fairness: turns of one key, alone and while another key
-has the longest transcripts scored again and again.
+`--base` is a worktree of the other commit; without it, this commit runs alone, in fp32 and with
+LABS_READER_PRECISION=int8. Each is one server process with one numeric thread. Agent lines are the labelled turns that
+come with the scenarios, each said once in a run; persona lines are answers of the case. Rounds are interleaved, and
+the median with the range is printed. CPU time is the server's, of all its threads. The last table is about fairness:
+turns of one key, alone and while another key has the longest transcripts scored again and again.
 """
 
 from __future__ import annotations
@@ -44,9 +44,13 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="also write benchmarks/results/reading_speed.md")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        servers = {"this commit": labs_server(Path(name))}
+        for each in ("fp32", "int8", "base"):
+            (Path(name) / each).mkdir()
+        servers = {
+            "this commit": labs_server(Path(name) / "fp32"),
+            "this commit, in int8": labs_server(Path(name) / "int8", LABS_READER_PRECISION="int8"),
+        }
         if arguments.base:
-            (Path(name) / "base").mkdir()
             servers["base"] = labs_server(Path(name) / "base", root=arguments.base)
         with running(*servers.values()):
             for server in servers.values():

@@ -84,7 +84,7 @@ def load_reader(
     """The local reader of agent turns; blocking."""
     from reward_server.reader.build import local_reader
 
-    return local_reader(settings.anchors, looked_up, batcher)
+    return local_reader(settings.anchors, looked_up, batcher, precision=settings.reader_precision)
 
 
 def reader_of(settings: Settings, local: LocalReader, model: LanguageModel | None, cache: VerdictCache) -> Reader:

@@ -72,6 +72,10 @@ class Settings(BaseSettings):
         default="local",
         description="Who reads agent turns: the packaged model, the LLM provider, or the provider where it is unsure.",
     )
+    reader_precision: Literal["fp32", "int8"] = Field(
+        default="fp32",
+        description="Numbers of the packaged reader; int8 is faster, but rewards may differ between processors.",
+    )
 
     llm_provider: Literal["none", "anthropic", "openai", "vllm"] = Field(
         default="none", description="Who is asked by LLM judges; `vllm` is any OpenAI-compatible URL."

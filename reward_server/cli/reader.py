@@ -67,7 +67,9 @@ def evaluate(
             raise InvalidRequest("no labelled turns: name files, or use scenarios with .turns.jsonl files")
         rows = after_opening(library, rows) if opened else rows
         raw = _existing(artefact).read_bytes() if artefact else None
-        found = predict(library, local_reader(load_settings().anchors, raw=raw), rows)
+        settings = load_settings()
+        reader = local_reader(settings.anchors, raw=raw, precision=settings.reader_precision)
+        found = predict(library, reader, rows)
     except ValueError as error:
         raise InvalidRequest(str(error)) from None
     if predictions:

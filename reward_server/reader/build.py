@@ -9,7 +9,7 @@ from personas.reading.fluency import ARTEFACT as FLUENCY
 from personas.reading.fluency import LAYERS, Fluency, fluency_of
 from personas.reading.heads import load_heads
 from personas.reading.reader import LocalReader
-from reward_server.reader.encoder import artefact_bytes, load_reader_encoder
+from reward_server.reader.encoder import ReaderPrecision, artefact_bytes, load_reader_encoder
 from reward_server.reward_models.anchor_shelf import AnchorShelf
 from reward_server.reward_models.encoder import EncoderMatcher
 from reward_server.reward_models.micro_batcher import MicroBatcher
@@ -23,6 +23,7 @@ def local_reader(
     looked_up: Callable[[int, int], None] | None = None,
     batcher: MicroBatcher | None = None,
     raw: bytes | None = None,
+    precision: ReaderPrecision = "fp32",
 ) -> LocalReader:
     """The reader of an artefact; blocking.
 
@@ -31,20 +32,24 @@ def local_reader(
         looked_up: is told of the hits and misses of the cache of conversation texts.
         batcher: whose threads encode; without one, the calling thread does.
         raw: the bytes of an artefact; by default the packaged one.
+        precision: the numbers of both encoders.
     """
     raw = raw or artefact_bytes()
-    encoder = load_reader_encoder(raw)
+    encoder = load_reader_encoder(raw, precision=precision)
     batched = None if batcher is None else batcher.over(encoder)
     kept = None if shelf is None else AnchorShelf(shelf)
     embedder = EncoderMatcher(encoder, looked_up=looked_up, shelf=kept, batched=batched)
-    return LocalReader(embedder, load_heads(raw), packaged_fluency(looked_up, batcher))
+    return LocalReader(embedder, load_heads(raw), packaged_fluency(looked_up, batcher, precision=precision))
 
 
 def packaged_fluency(
-    looked_up: Callable[[int, int], None] | None = None, batcher: MicroBatcher | None = None, raw: bytes | None = None
+    looked_up: Callable[[int, int], None] | None = None,
+    batcher: MicroBatcher | None = None,
+    raw: bytes | None = None,
+    precision: ReaderPrecision = "fp32",
 ) -> Fluency:
     """The packaged fluency model, or that of an artefact's bytes; blocking. See `local_reader`."""
     raw = raw or artefact_bytes(FLUENCY)
-    encoder = load_reader_encoder(raw, LAYERS)
+    encoder = load_reader_encoder(raw, LAYERS, precision)
     batched = None if batcher is None else batcher.over(encoder)
     return fluency_of(raw, EncoderMatcher(encoder, cache_size=FLUENCY_KEPT, looked_up=looked_up, batched=batched))

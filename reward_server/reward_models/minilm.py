@@ -37,9 +37,7 @@ _LENGTHS, _COMPANY = {2: 9, 3: 64, 12: 17, 23: 3, 70: 1}, {115: 13}
 FEW_ROWS, FEW_STEP, ROWS_STEP = 256, 4, 16
 """Rows are filled up to a multiple: every number of rows has kernels of its own, and below 4 they sum differently. Few
 rows, as of a turn, to a smaller one: eight rows of filler would be a fifth of its work."""
-SAME = 1e-4
-"""Two ways to multiply are the same if no number of a vector differs by more: they sum in different orders."""
-QUICKEST_FIRST = (PrepackedProducts(), PrepackedProducts(FULL_ROWS))
+QUICKEST_FIRST = (PrepackedProducts(), PrepackedProducts(FULL_ROWS), Products())
 _PROBE = [[101, 2023, 2003, 102], [101, *range(2000, 2060), 102]]
 LAYERS, HEADS, WIDTH = 6, 12, 384
 NORM_EPSILON = 1e-12
@@ -66,7 +64,7 @@ _MATRICES = ("qkv", "attended", "wide", "narrow")
 
 
 class MiniLmEncoder:
-    """Mean-pooled, unit-length sentence vectors in fp32; of a longer text the first `max_tokens` (2 to 512) count."""
+    """Mean-pooled, unit-length sentence vectors; of a longer text the first `max_tokens` (2 to 512) count."""
 
     def __init__(
         self,
@@ -86,7 +84,8 @@ class MiniLmEncoder:
             max_tokens: so many of a text are read.
             layers: so many of the checkpoint's are used, from the first.
             tone: whether the means of `TONE_LAYERS` follow each unit vector.
-            ways: to multiply; the first is taken that works and is exact, else torch's public functions.
+            ways: to multiply; the first is taken that works here, is near enough to torch's public functions and
+                exact, else the last, with one text at a time.
         """
         self._tone_layers = TONE_LAYERS if tone else ()
         self._version = version
@@ -157,18 +156,17 @@ class MiniLmEncoder:
 
     def _take_first(self, ways: Sequence[Products]) -> bool:
         use_one_thread()
-        public, layers = self._by, self._layers
+        layers = self._layers
         expected = self.forward(_PROBE)
         for self._by in ways:
             try:
                 self._layers = [_laid_out(layer, self._by) for layer in layers]
                 found = self.forward(_PROBE)
             except UNAVAILABLE:
-                break
-            if torch.allclose(found, expected, rtol=0, atol=SAME) and self._is_exact():
+                continue
+            if torch.allclose(found, expected, rtol=0, atol=self._by.error) and self._is_exact():
                 return True
-        self._by, self._layers = public, layers
-        return self._is_exact()
+        return False
 
     def _is_exact(self) -> bool:
         # Measured once for each way to multiply: other weights of the same shapes take the same kernels.

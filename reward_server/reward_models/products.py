@@ -25,6 +25,8 @@ class Products:
     """Products with a weight matrix, through public functions."""
 
     method = "bf16"
+    error = 1e-4
+    """In fp32, a number of a unit vector is at most so far from what the public functions give."""
 
     def __init__(self, least_rows: int = 0) -> None:
         """Args: least_rows: the product with the widest rows is filled up to so many, so that all are summed alike."""
