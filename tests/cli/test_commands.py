@@ -116,6 +116,8 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(labs: Labs, tmp_pat
     made = labs("keys", "create", "ci", "--lab", "acme", "--rate", "5", "--data", str(tmp_path))
     key = made.stdout.strip()
     assert key.startswith("lab_")
+    assert "from now on calls without a key are refused" in made.stderr
+    assert "the first key" not in labs("keys", "create", "more", "--lab", "acme", "--data", str(tmp_path)).stderr
     listed = labs("keys", "list", "--data", str(tmp_path))
     assert listed.stdout.startswith(f"id={key.split('_')[1]}  ")
     assert key not in listed.stdout + listed.stderr
