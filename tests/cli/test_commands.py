@@ -128,7 +128,8 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(labs: Labs, tmp_pat
 def test_a_restored_folder_is_named_in_the_command_that_starts_it(labs: Labs, tmp_path: Path) -> None:
     before, after, archive = tmp_path / "before", tmp_path / "after it", tmp_path / "labs.tar.gz"
     labs("keys", "create", "ci", "--lab", "acme", "--data", str(before))
-    assert labs("backup", str(archive), "--data", str(before)).returncode == 0
+    backed_up = labs("backup", str(archive), "--data", str(before)).stdout
+    assert "(episodes, keys, jobs), the pepper and 0 other files (reward models, calibrations); " in backed_up
     restored = labs("restore", str(archive), "--data", str(after))
     assert restored.stdout.endswith(f"labs serve --data '{after}'\n"), restored.stderr
     assert "lab=acme" in labs("keys", "list", "--data", str(after)).stdout
