@@ -222,7 +222,11 @@ def test_the_banner_is_printed_when_the_server_answers(tmp_path: Path) -> None:
     server = labs_server(tmp_path)
     server.start()
     server.stop()
+    (tmp_path / "data" / "cache" / "anchors").mkdir(parents=True, exist_ok=True)
+    server.start()
+    server.stop()
     said = (tmp_path / "labs.log").read_text()
+    assert said.count("This is the first start") == 1
     assert f"Labs is ready at {server.url}" in said
     assert f"curl -s {server.url}/api/v1/episodes" in said
     assert "Development mode" in said
