@@ -219,10 +219,10 @@ def test_doctor_says_what_to_do(labs: Labs, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_banner_is_printed_when_the_server_answers(tmp_path: Path) -> None:
-    server = labs_server(tmp_path)
+    server = labs_server(tmp_path, LABS_CACHE=str(tmp_path / "cache"))
     server.start()
     server.stop()
-    (tmp_path / "data" / "cache" / "anchors").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "cache" / "anchors").mkdir(parents=True, exist_ok=True)
     server.start()
     server.stop()
     said = (tmp_path / "labs.log").read_text()
