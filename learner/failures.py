@@ -9,7 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainer_client import LabsError
+from trainer_client import LabsError, Unauthenticated
+
+SET_A_KEY = "set LABS_API_KEY to one that it has (`./labs keys create` makes one)"
+"""What to do when the server wants a key or refuses this one."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class Failure:
     @classmethod
     def of(cls, error: LabsError) -> Failure:
         """What the client raised."""
+        if isinstance(error, Unauthenticated):
+            return cls(error.code, f"the server needs a key or refuses this one; {SET_A_KEY}")
         return cls(error.code, error.explanation)
 
 

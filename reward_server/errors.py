@@ -169,7 +169,7 @@ class EpisodeComplete(InvalidRequest):
 
 
 class Unauthenticated(ClientError):
-    """No key, or one that is malformed, unknown or revoked: the caller is not told which."""
+    """No key, or one that is malformed, unknown, expired or revoked: of a key the caller is not told which."""
 
     code = "unauthenticated"
     default_message = "A valid API key is required: Authorization: Bearer lab_…"

@@ -201,6 +201,7 @@ def _look(config: Config, url: str | None, say: Say) -> None:
 
 
 async def _look_at_server(config: Config, url: str | None, say: Say) -> None:
+    from learner.failures import SET_A_KEY
     from learner.patience import Patience
     from learner.stages import open_stages, reward_config
 
@@ -219,9 +220,7 @@ async def _look_at_server(config: Config, url: str | None, say: Say) -> None:
             raise ServerUnfitError(_unknown(wanted, await patience.ask(lambda _: client.catalog()))) from None
         except Unauthenticated:
             what = "does not know this key" if client.connection.api_key else "needs a key"
-            raise ServerUnfitError(
-                f"the server at {address} {what}; set LABS_API_KEY to one that it has (`./labs keys create` makes one)"
-            ) from None
+            raise ServerUnfitError(f"the server at {address} {what}; {SET_A_KEY}") from None
         except LabsError as error:
             if error.status is None:
                 raise ServerUnfitError(f"no server answers at {address}; start one with `./labs serve`") from None

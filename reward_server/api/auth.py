@@ -1,6 +1,7 @@
 """Who may come in: a key or a token on every call, or everybody while the server runs open on loopback.
 
-All failures of a key look the same. Revoked and unknown keys are told apart by nobody but the operator.
+All failures of a key look the same. Revoked and unknown keys are told apart by nobody but the operator; that a call
+brought no key at all, or a header that holds none, is told.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from reward_server.api.credentials import Credentials
 from reward_server.coordination.actor import Actor
 from reward_server.coordination.audit import AuditLog
 from reward_server.coordination.failed_keys import FailedKeys, LocalFailedKeys
@@ -19,7 +21,6 @@ from reward_server.coordination.rate_limiter import Decision, RateLimiter
 from reward_server.coordination.tokens import Tokens
 from reward_server.errors import Unauthenticated
 
-REFUSAL = "Invalid or missing API key"
 RECHECK_S = 1.0
 
 
@@ -61,12 +62,13 @@ class Gatekeeper:
         """Whether calls need no key (development mode)."""
         return self._open
 
-    async def identify(self, key: str | None, address: str = "") -> Lab:
+    async def identify(self, given: Credentials, address: str = "") -> Lab:
         """Who this is; `Unauthenticated` if the key is missing or no good. Counted against no limit.
 
         Raises:
             TooManyFailedKeys: many keys of this address were no good, and this one is not, either.
         """
+        key = given.key
         lab = await self._verified(key) if key else None
         if lab is not None:
             return lab
@@ -74,11 +76,11 @@ class Gatekeeper:
             return DEVELOPMENT_LAB
         if key and await self._failed.failed(address) and self._audit is not None:
             await self._audit.try_to_note(Actor("", "", address), "keys.refused", "too many invalid keys in a minute")
-        raise Unauthenticated(REFUSAL)
+        raise Unauthenticated(given.refusal)
 
-    async def admit(self, key: str | None, address: str = "") -> Admission:
+    async def admit(self, given: Credentials, address: str = "") -> Admission:
         """Who this is, counted against its limit; `Unauthenticated` if the key is missing or no good."""
-        lab = await self.identify(key, address)
+        lab = await self.identify(given, address)
         if lab.per_minute is None:
             return Admission(lab, None)
         return Admission(lab, await self._limiter.hit(lab.key_id, lab.per_minute))

@@ -18,7 +18,7 @@ from reward_server.agents.leaderboard import Leaderboard
 from reward_server.agents.service import AgentService
 from reward_server.api.auth import Gatekeeper
 from reward_server.api.body import FORM, Limit, off_the_loop, parse, read_body
-from reward_server.api.credentials import key_of
+from reward_server.api.credentials import credentials_of
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.edge import require_json
 from reward_server.api.errors import json_response
@@ -119,7 +119,7 @@ async def admit(request: Request) -> Lab:
     require_json(request)
     services = services_of(request)
     address = address_of(request)
-    admission = await services.gatekeeper.admit(key_of(request), address)
+    admission = await services.gatekeeper.admit(credentials_of(request), address)
     request.state.trace |= {"lab": admission.lab.lab_id, "key": admission.lab.key_id}
     work_for(admission.lab.lab_id)
     request.scope["state"][ADMITTED] = True
@@ -145,7 +145,7 @@ async def readmit(request: Request) -> Lab:
         Unauthenticated: the key was revoked, or has run out.
         ScopeMissing: it is for other calls now.
     """
-    lab = await services_of(request).gatekeeper.identify(key_of(request), address_of(request))
+    lab = await services_of(request).gatekeeper.identify(credentials_of(request), address_of(request))
     lab.require(*operation_of(request.scope["route"].endpoint).scopes)
     return lab
 

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import WebSocket
 
 from reward_server.api.context import Services, address_of, services_of
-from reward_server.api.credentials import key_of
+from reward_server.api.credentials import credentials_of
 from reward_server.api.errors import error_response
 from reward_server.coordination.connections import LabConnections, OpenConnections
 from reward_server.coordination.fair_threads import work_for
@@ -51,7 +51,7 @@ async def _let_in(
 ) -> Services | None:
     try:
         services = services_of(websocket)
-        lab = await services.gatekeeper.identify(key_of(websocket), address_of(websocket))
+        lab = await services.gatekeeper.identify(credentials_of(websocket), address_of(websocket))
         lab.require(scope)
         held.enter_context(kind(services.connections).held(lab.lab_id))
     except LabsError as error:
@@ -86,7 +86,7 @@ class Operator:
 async def admitted(websocket: WebSocket, services: Services, trace: dict[str, Any]) -> AsyncIterator[Operator]:
     """The lab of an operation, counted against its limit as a request is."""
     async with AsyncExitStack() as leaving:
-        admission = await services.gatekeeper.admit(key_of(websocket), address_of(websocket))
+        admission = await services.gatekeeper.admit(credentials_of(websocket), address_of(websocket))
         lab, decision = admission.lab, admission.decision
         trace |= {"lab": lab.lab_id, "key": lab.key_id}
         work_for(lab.lab_id)

@@ -13,6 +13,7 @@ from reward_server.cli.doctor import Data
 from reward_server.errors import ConfigurationError
 from reward_server.program import as_called
 from reward_server.settings import load_settings
+from scenarios.spelling import counted
 
 
 def backup(
@@ -29,7 +30,8 @@ def backup(
     if archive.exists():
         raise ConfigurationError(f"{archive} exists: choose another file")
     done = asyncio.run(back_up(load_settings({"data": data}), archive))
-    typer.echo(f"{archive}: {done.engine} at revision {done.revision}, {done.files} files, {done.size_bytes:,} bytes")
+    database = f"the {done.engine} database at revision {done.revision} (episodes, keys, jobs)"
+    typer.echo(f"{archive}: {database}, the pepper and {_others(done.files)}; {done.size_bytes:,} bytes")
     if done.runs_left_out:
         folder = load_settings({"data": data}).runs
         typer.echo(
@@ -53,4 +55,10 @@ def restore(
 
     done = asyncio.run(bring_back(load_settings({"data": data}), archive, force=force))
     start = as_called("./labs serve") + ("" if data is None else f" --data {shlex.quote(str(data))}")
-    typer.echo(f"{done.engine} as of {done.created_at}, {done.files} files. Start it: {start}")
+    database = f"the {done.engine} database as of {done.created_at}"
+    typer.echo(f"Restored {database}, the pepper and {_others(done.files)}. Start it: {start}")
+
+
+def _others(count: int) -> str:
+    """What there is besides the database."""
+    return f"{counted(count, 'other file')} (reward models, calibrations)"

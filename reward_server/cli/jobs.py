@@ -13,6 +13,7 @@ from rich.console import Console
 
 from reward_server.cli.progress import Report, shown
 from reward_server.errors import InvalidRequest, LabsError
+from reward_server.program import as_called
 
 if TYPE_CHECKING:
     from trainer_client.client import LabsClient
@@ -23,6 +24,7 @@ app = typer.Typer(help="Run jobs on a server, such as scoring files, and follow 
 Url = Annotated[str | None, typer.Option(help="URL of the server; LABS_URL. \\[default: http://127.0.0.1:8321]")]
 JobArgument = Annotated[str, typer.Argument(help="The job's id.")]
 
+SET_A_KEY = "set LABS_API_KEY to one that it has (`./labs keys create` makes one)"
 
 TRAINING, CALIBRATION = "train_reward_model", "calibrate"
 MADE = {TRAINING: "reward_model_id", CALIBRATION: "calibration_id"}
@@ -148,6 +150,9 @@ def connected(url: str | None) -> Iterator[LabsClient]:
     try:
         with LabsClient(url) as client:
             yield client
+    except errors.Unauthenticated as error:
+        what = "does not accept this API key" if client.connection.api_key else "needs an API key"
+        raise LabsError(f"the server at {error.host} {what}; {as_called(SET_A_KEY)}") from None
     except errors.LabsError as error:
         raise LabsError(str(error)) from None
 

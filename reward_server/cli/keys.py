@@ -32,6 +32,12 @@ app = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True
 ARGUMENTS = {"lab_id": "--lab", "name": "NAME", "rate_per_minute": "--rate"}
 """What the caller wrote, by what it is called further in."""
 
+FIRST = (
+    "This is the first key: from now on calls without a key are refused, also by a server that is running."
+    " What was made without a key belongs to lab 'development'; a key of that lab (--lab development) reads it."
+)
+"""Development mode ends with it."""
+
 Result = TypeVar("Result")
 Data = Annotated[Path | None, typer.Option(help="The server's data folder; LABS_DATA.", file_okay=False)]
 
@@ -65,9 +71,10 @@ def create(
     chosen = Plan.CUSTOM if rate is not None else plan or Plan.STANDARD
     _refuse_unknown(collection or [])
 
-    async def work(ring: KeyRing) -> NewKey:
+    async def work(ring: KeyRing) -> tuple[NewKey, bool]:
+        is_first = await ring.is_empty()
         try:
-            return await ring.create(
+            new = await ring.create(
                 lab,
                 name=name,
                 plan=chosen,
@@ -81,11 +88,14 @@ def create(
         except InvalidRequest as error:
             found = [f"{ARGUMENTS.get(str(each.loc[0]), each.loc[0])} {each.msg}" for each in error.errors]
             raise typer.BadParameter("; ".join(found) or error.message) from None
+        return new, is_first
 
-    made = _with_ring(data, work)
+    made, is_first = _with_ring(data, work)
     limit = rate or PLAN_RATES[chosen]
     typer.echo(f"Key {made.row.key_id} for lab {lab!r}, {limit} requests a minute. It is not shown again:", err=True)
     typer.echo(made.text)
+    if is_first:
+        typer.echo(FIRST, err=True)
 
 
 @app.command("list")

@@ -105,7 +105,8 @@ def _say(console: Console, summary: Summary, out: Path) -> None:
     from reward_server.jobs.evaluation.report import ALL_EQUAL
 
     mean = f", mean reward {summary.rewards / summary.scored:.3f}" if summary.scored else ""
-    lines = [f"{summary.scored} conversations scored, {summary.failed} not{mean}: {out}"]
+    where = f": {out}" if summary.scored else "; no file was written"
+    lines = [f"{summary.scored} conversations scored, {summary.failed} not{mean}{where}"]
     lines += [ALL_EQUAL] if summary.all_equal else []
     lines += [f"  not scored: {count} × {code}" for code, count in sorted(summary.errors.items())]
     lines += [f"    {error}" for error in summary.first_errors]

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 BACKLOG = 2048
 EXAMPLE = ("customer-support", "leaking-blender")
+FIRST_START = (
+    "This is the first start: the scenarios are encoded in the background, once. Until then, the first turn of each"
+    " takes some seconds."
+)
 
 
 def serve(
@@ -71,6 +75,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     from reward_server.cli.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
     from reward_server.cli.standby import Place, Relieved
 
+    is_first = not (standby or settings.anchors.exists())
     place = Place(settings, partial(bind, settings.host, settings.port))
     async with AsyncExitStack() as stack:
         if not standby:
@@ -115,7 +120,7 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
         while not server.started and not serving.done():  # noqa: ASYNC110 (uvicorn has no event for this)
             await asyncio.sleep(0.02)
         if server.started:
-            typer.echo(banner(settings, place.listener.getsockname()[1], app.state.services))
+            typer.echo(banner(settings, place.listener.getsockname()[1], app.state.services, is_first=is_first))
             sys.stdout.flush()  # whoever reads a pipe waits for these lines
         await serving
     return signals.first
@@ -153,8 +158,11 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def banner(settings: Settings, port: int, services: Services) -> str:
-    """What a new user needs: the URL, a line to paste that works, and whether a key is needed."""
+def banner(settings: Settings, port: int, services: Services, *, is_first: bool = False) -> str:
+    """What a new user needs: the URL, a line to paste that works, and whether a key is needed.
+
+    At the first start on a data folder, also why first turns take long; a standby has encoded everything before.
+    """
     url = url_of(settings.host, port)
     open_access = services.gatekeeper.open_access
     development = "Development mode: no API key exists, so calls need none."
@@ -167,6 +175,7 @@ def banner(settings: Settings, port: int, services: Services) -> str:
         f"Labs is ready at {url}   (API {url}/api/v1, docs {url}/docs, data {settings.data})",
         *_own_scenarios(settings, services.catalog),
         development if open_access else "Calls need an API key.",
+        *([FIRST_START] if is_first else []),
         "Try it:",
         f"  curl -s {url}/api/v1/episodes{auth} -H 'Content-Type: application/json' -d '{body}'",
     ]

@@ -38,7 +38,7 @@ from reward_server.errors import (
 )
 from reward_server.ids import IdPrefix, is_id, new_episode_id, new_token
 from reward_server.scoring.tool_results import tool_results
-from reward_server.scoring.transcript import IGNORED_ROLES, PARTIES, valid_tool_ids
+from reward_server.scoring.transcript import IGNORED_ROLES, PARTIES, UNKNOWN_ROLE, valid_tool_ids
 from reward_server.store.records import EpisodeRow, EpisodeStatus, PageEnd, TurnRow
 from reward_server.store.store import Store, UnitOfWork
 from reward_server.telemetry.metrics import Metrics
@@ -396,7 +396,7 @@ def check_roles(messages: Sequence[Message]) -> None:
     """Refuse roles that nobody has in an episode (`InvalidRequest`)."""
     for index, message in enumerate(messages):
         if message.role not in PARTIES | IGNORED_ROLES:
-            problem = FieldProblem(("messages", index, "role"), "The role must be assistant, user or system.")
+            problem = FieldProblem(("messages", index, "role"), UNKNOWN_ROLE)
             raise InvalidRequest(errors=[problem])
 
 

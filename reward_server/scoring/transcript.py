@@ -24,6 +24,7 @@ from trainer_client.wire import Role, ToolCall
 
 PARTIES = frozenset({"assistant", "user"})
 IGNORED_ROLES = frozenset({"system", "developer", "tool"})
+UNKNOWN_ROLE = "The role must be assistant, user, system, developer or tool."
 
 
 class Spoken(Protocol):
@@ -85,7 +86,7 @@ class Transcript:
             if message.role in IGNORED_ROLES:
                 continue
             if message.role not in PARTIES:
-                problem = FieldProblem(("messages", index, "role"), "The role must be assistant, user or system.")
+                problem = FieldProblem(("messages", index, "role"), UNKNOWN_ROLE)
                 raise InvalidRequest(errors=[problem])
             if message.role != agent_role:
                 (turns[-1].persona if turns else opening).append(message.content)

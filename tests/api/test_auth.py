@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reward_server.api.auth import RECHECK_S, REFUSAL, Gatekeeper
+from reward_server.api.auth import RECHECK_S, Gatekeeper
+from reward_server.api.credentials import NO_KEY, NOT_VALID, Credentials
 from reward_server.clock import ManualClock
 from reward_server.coordination.key_ring import KeyRing
 from reward_server.coordination.rate_limiter import RateLimiter
@@ -28,7 +29,7 @@ async def keys(tmp_path: Path) -> AsyncIterator[KeyRing]:
 async def test_an_open_gate_lets_everybody_in_as_one_lab(keys: KeyRing) -> None:
     gate = Gatekeeper(keys, RateLimiter(), open_access=True)
     for text in (None, "", "lab_dummy"):
-        admission = await gate.admit(text)
+        admission = await gate.admit(Credentials(text))
         assert (admission.lab.lab_id, admission.decision) == ("development", None)
 
 
@@ -36,13 +37,13 @@ async def test_a_closed_gate_lets_nobody_in_without_a_key(keys: KeyRing) -> None
     gate = Gatekeeper(keys, RateLimiter(), open_access=False)
     for text in (None, "", "lab_dummy"):
         with pytest.raises(Unauthenticated) as refusal:
-            await gate.admit(text)
-        assert refusal.value.message == REFUSAL
+            await gate.admit(Credentials(text))
+        assert refusal.value.message == (NOT_VALID if text else NO_KEY)
 
 
 async def test_a_key_counts_even_while_the_gate_is_open(keys: KeyRing) -> None:
     made = await keys.create("acme")
-    admission = await Gatekeeper(keys, RateLimiter(), open_access=True).admit(made.text)
+    admission = await Gatekeeper(keys, RateLimiter(), open_access=True).admit(Credentials(made.text))
     assert admission.lab.lab_id == "acme"
     assert admission.decision is not None
     assert admission.decision.limit == 60
@@ -54,10 +55,10 @@ async def test_the_first_key_closes_the_gate_for_good(keys: KeyRing) -> None:
     made = await keys.create("acme")
     now += RECHECK_S
     with pytest.raises(Unauthenticated):
-        await gate.admit(None)
+        await gate.admit(Credentials())
     assert not gate.open_access
-    assert (await gate.admit(made.text)).lab.lab_id == "acme"
+    assert (await gate.admit(Credentials(made.text))).lab.lab_id == "acme"
     await keys.revoke(made.row.key_id)
     now += RECHECK_S
     with pytest.raises(Unauthenticated):
-        await gate.admit(None)
+        await gate.admit(Credentials())

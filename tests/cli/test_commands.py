@@ -116,6 +116,8 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(labs: Labs, tmp_pat
     made = labs("keys", "create", "ci", "--lab", "acme", "--rate", "5", "--data", str(tmp_path))
     key = made.stdout.strip()
     assert key.startswith("lab_")
+    assert "from now on calls without a key are refused" in made.stderr
+    assert "the first key" not in labs("keys", "create", "more", "--lab", "acme", "--data", str(tmp_path)).stderr
     listed = labs("keys", "list", "--data", str(tmp_path))
     assert listed.stdout.startswith(f"id={key.split('_')[1]}  ")
     assert key not in listed.stdout + listed.stderr
@@ -126,7 +128,8 @@ def test_a_key_is_printed_once_and_listed_without_its_secret(labs: Labs, tmp_pat
 def test_a_restored_folder_is_named_in_the_command_that_starts_it(labs: Labs, tmp_path: Path) -> None:
     before, after, archive = tmp_path / "before", tmp_path / "after it", tmp_path / "labs.tar.gz"
     labs("keys", "create", "ci", "--lab", "acme", "--data", str(before))
-    assert labs("backup", str(archive), "--data", str(before)).returncode == 0
+    backed_up = labs("backup", str(archive), "--data", str(before)).stdout
+    assert "(episodes, keys, jobs), the pepper and 0 other files (reward models, calibrations); " in backed_up
     restored = labs("restore", str(archive), "--data", str(after))
     assert restored.stdout.endswith(f"labs serve --data '{after}'\n"), restored.stderr
     assert "lab=acme" in labs("keys", "list", "--data", str(after)).stdout
@@ -216,10 +219,14 @@ def test_doctor_says_what_to_do(labs: Labs, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_banner_is_printed_when_the_server_answers(tmp_path: Path) -> None:
-    server = labs_server(tmp_path)
+    server = labs_server(tmp_path, LABS_CACHE=str(tmp_path / "cache"))
+    server.start()
+    server.stop()
+    (tmp_path / "cache" / "anchors").mkdir(parents=True, exist_ok=True)
     server.start()
     server.stop()
     said = (tmp_path / "labs.log").read_text()
+    assert said.count("This is the first start") == 1
     assert f"Labs is ready at {server.url}" in said
     assert f"curl -s {server.url}/api/v1/episodes" in said
     assert "Development mode" in said

@@ -54,6 +54,14 @@ def test_a_file_is_scored_in_the_background_from_the_command_line(
     assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
 
 
+def test_without_a_good_key_it_says_what_to_set(server: ServerProcess, labs: Labs) -> None:
+    for key, what in (("", "needs an API key"), ("lab_wrong", "does not accept this API key")):
+        done = labs("jobs", "list", LABS_URL=server.url, LABS_API_KEY=key)
+        assert done.returncode == 1
+        host = server.url.removeprefix("http://")
+        assert done.stderr.startswith(f"labs: the server at {host} {what}; set LABS_API_KEY to one that it has")
+
+
 def test_a_failed_training_says_why(server: ServerProcess, file: Path, labs: Labs) -> None:
     env = {"LABS_URL": server.url, "LABS_API_KEY": server.keys["acme"]}
     done = labs("jobs", "submit", str(file), "--type", "train_reward_model", "--wait", **env)

@@ -75,6 +75,18 @@ def test_the_numbers_are_those_of_evaluate(work: Path) -> None:
 
 
 @pytest.mark.usefixtures("shared_encoder")
+@pytest.mark.parametrize("name", ["scores.jsonl", "scores.parquet"])
+def test_if_nothing_was_scored_the_corrected_command_has_nothing_in_its_way(work: Path, name: str) -> None:
+    out = work / name
+    with pytest.raises(LabsError, match="nothing was scored"):
+        run(work, "talks.jsonl", "--out", str(out), "--agent-speaker", "bot")
+    assert not out.exists()
+    assert not journal_of(out).exists()
+    assert "8 conversations scored, 1 not" in run(work, "talks.jsonl", "--out", str(out))
+    assert out.exists()
+
+
+@pytest.mark.usefixtures("shared_encoder")
 def test_rows_without_the_agents_role_are_named_with_what_to_set(work: Path) -> None:
     rows = [{"messages": [{"role": "user", "content": "Hi."}]}, TALKS[0], TALKS[0]]
     (work / "roles.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from personas.matcher import Matcher
+from reward_server.api.credentials import NO_KEY, NOT_A_KEY, NOT_VALID
 from reward_server.coordination.lab import Plan
 from reward_server.errors import JudgeFailed
 from scenarios.library import Library
@@ -99,44 +101,50 @@ async def test_development_mode_needs_no_key(labs: Client) -> None:
     assert (await labs.call("GET", "/catalog", headers={"Authorization": "Bearer lab_dummy"})).status_code == 200
 
 
-BAD_AUTHORIZATION = [
-    "",
-    "Bearer",
-    "Bearer ",
-    "Basic dXNlcjpwYXNz",
-    "Basic bGFicw==",
-    "Basic /w==",
-    "Basic no base64",
-    "Bearer lab_",
-    "Bearer nonsense",
-    "Bearer lab_aaaaaaaaaaaaaaaa_" + "a" * 40,
-    "Bearer lab_aaaaaaaaaaaaaaaa_" + "a" * 39,
-    "Bearer " + "x" * 5000,
-    "lab_aaaaaaaaaaaaaaaa_" + "a" * 40,
+REFUSALS = [
+    (None, NO_KEY),
+    ("", NOT_A_KEY),
+    ("Bearer", NOT_A_KEY),
+    ("Bearer ", NOT_A_KEY),
+    ("Basic bGFicw==", NOT_A_KEY),
+    ("Basic /w==", NOT_A_KEY),
+    ("Basic no base64", NOT_A_KEY),
+    ("lab_aaaaaaaaaaaaaaaa_" + "a" * 40, NOT_A_KEY),
+    ("Basic dXNlcjpwYXNz", NOT_VALID),
+    ("Bearer lab_", NOT_VALID),
+    ("Bearer nonsense", NOT_VALID),
+    ("Bearer lab_aaaaaaaaaaaaaaaa_" + "a" * 40, NOT_VALID),
+    ("Bearer lab_aaaaaaaaaaaaaaaa_" + "a" * 39, NOT_VALID),
+    ("Bearer " + "x" * 5000, NOT_VALID),
 ]
 
 
-@pytest.mark.parametrize("value", [None, *BAD_AUTHORIZATION])
-async def test_missing_malformed_and_unknown_keys_look_the_same(house: House, value: str | None) -> None:
+@pytest.mark.parametrize(("value", "told"), REFUSALS)
+async def test_a_refusal_says_what_was_sent_and_nothing_about_the_keys_there_are(
+    house: House, value: str | None, told: str
+) -> None:
     await house.key()
     house.end_development_mode()
     async with house.client() as client:
         headers = {} if value is None else {"Authorization": value}
         response = await client.call("GET", "/catalog", headers=headers)
         assert_error(response, 401, "unauthenticated")
-        assert response.json()["message"] == "Invalid or missing API key"
+        assert response.json()["message"] == told
         assert response.headers["www-authenticate"] == "Bearer"
         assert "x-ratelimit-limit" not in response.headers
 
 
-async def test_a_revoked_key_is_unknown(house: House) -> None:
-    made = await house.keys().create("acme")
-    await house.keys().revoke(made.row.key_id)
+async def test_revoked_and_expired_keys_are_unknown(house: House) -> None:
+    revoked = await house.keys().create("acme")
+    await house.keys().revoke(revoked.row.key_id)
+    expired = await house.keys().create("acme", expires_in=timedelta(days=1))
+    house.clock.advance(timedelta(days=2))
     house.end_development_mode()
-    async with house.client(made.text) as client:
-        response = await client.call("GET", "/catalog")
-        assert_error(response, 401, "unauthenticated")
-        assert response.json()["message"] == "Invalid or missing API key"
+    for made in (revoked, expired):
+        async with house.client(made.text) as client:
+            response = await client.call("GET", "/catalog")
+            assert_error(response, 401, "unauthenticated")
+            assert response.json()["message"] == NOT_VALID
 
 
 @pytest.mark.parametrize(("method", "path", "body"), EVERY_CALL)

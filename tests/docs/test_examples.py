@@ -75,7 +75,7 @@ def test_the_page_of_the_client_runs_as_one_program(server: ServerProcess, tmp_p
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_curl_lines_answer(page: str, server: ServerProcess, episode: str) -> None:
-    lines = [block for block in blocks(page, "sh") if "curl -s" in block]
+    lines = [block for block in blocks(page, "sh") if "curl -s" in block and "$KEY" not in block]
     assert lines
     for line in lines:
         command = line.replace("http://127.0.0.1:8321", server.url)
@@ -148,8 +148,8 @@ def test_the_page_of_training_runs_shows_what_is_given_and_its_program_trains(
 def test_the_quickstart_gives_the_answers_that_it_shows(server: ServerProcess) -> None:
     """Its commands one after the other, as somebody types them who follows the page."""
     page, environment, gates = "docs/quickstart.md", dict(os.environ), []
-    shown = {line: json.loads(answer) for line, answer in answered("sh", "json", page)}
-    for line in (block for block in blocks(page, "sh") if "curl -s" in block):
+    shown = {line: json.loads(answer) for line, answer in answered("sh", "json", page) if "$KEY" not in line}
+    for line in (block for block in blocks(page, "sh") if "curl -s" in block and "$KEY" not in block):
         command = line.replace("http://127.0.0.1:8321", server.url)
         done = subprocess.run(["sh", "-c", command], capture_output=True, env=environment, timeout=60, check=True)
         answer, wanted = json.loads(done.stdout), shown.pop(line, {})
@@ -159,9 +159,33 @@ def test_the_quickstart_gives_the_answers_that_it_shows(server: ServerProcess) -
     assert (shown, gates) == ({}, ["only_asks"])
 
 
+def only_asking() -> str:
+    """The command of the quickstart that the gate for agents that only ask limits."""
+    answers = answered("sh", "json", "docs/quickstart.md")
+    return next(line for line, answer in answers if "/evaluate " in line and "only_asks" in answer)
+
+
+def test_a_key_with_full_scores_reads_why_as_the_quickstart_says(tmp_path: Path) -> None:
+    own = labs_server(tmp_path)
+    own.start()
+    try:
+        [make] = [block.strip() for block in blocks("docs/quickstart.md", "sh") if "keys create" in block]
+        [(read, shown)] = [each for each in answered("sh", "json", "docs/quickstart.md") if "$KEY" in each[0]]
+        program = f"{sys.executable} -c 'from reward_server.cli.start import start; start()'"
+        make = make.replace("./labs", program).replace("--full-scores", f"--full-scores --data '{tmp_path / 'data'}'")
+        id_of = f"{sys.executable} -c 'import json, sys; print(json.load(sys.stdin)[\"evaluation_id\"])'"
+        script = f"EVALUATION=$({only_asking().strip()} | {id_of})\n{make}\n{read}"
+        script = script.replace("http://127.0.0.1:8321", own.url)
+        done = subprocess.run(["sh", "-c", script], capture_output=True, cwd=ROOT, timeout=120, check=True)
+    finally:
+        own.stop()
+    answer, wanted = json.loads(done.stdout), json.loads(shown)
+    assert {name: answer[name] for name in wanted} == wanted
+
+
 def test_a_sympathetic_sentence_lifts_the_gate_as_the_quickstart_says(server: ServerProcess) -> None:
     page = (ROOT / "docs/quickstart.md").read_text()
-    [block] = [line for line, answer in answered("sh", "json", "docs/quickstart.md") if "only_asks" in answer]
+    block = only_asking()
     kind = "I am sorry about the trouble. Did you notice any smoke or sparks?"
     assert f'`"{kind}"` the reward is 0.2689' in page.replace("\n", " ")
     body = json.loads(block.split("-d '")[1].rsplit("'", 1)[0])

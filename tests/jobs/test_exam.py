@@ -298,6 +298,18 @@ def test_a_policy_that_understands_nothing_is_noted_with_what_to_guard(sealed: S
     assert note.text.startswith("see what else it is paid for: the waffle policy got 0.30")
 
 
+def test_it_is_noted_if_nothing_measured_what_the_persona_understands(sealed: SealedScenario) -> None:
+    scripted = {ORACLE: (0.95,), **dict.fromkeys(BAD, (0.1,))}
+    unheard = dict.fromkeys(MEASURES, Share(0, 0))
+    for changes, is_told in (
+        ({"rewards": scripted, "understood": unheard}, True),
+        ({"rewards": scripted}, False),
+        ({"understood": unheard}, False),
+    ):
+        told = [note.text for note in notes(found(sealed, figures=figures(**changes)))]
+        assert any("was not measured" in text for text in told) == is_told
+
+
 def test_criteria_that_nobody_decides_are_one_note(sealed: SealedScenario) -> None:
     (note,) = notes(found(sealed, None))
     assert note.text.startswith("set up an LLM judge to decide `")

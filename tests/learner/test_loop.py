@@ -202,6 +202,13 @@ def test_if_every_episode_fails_the_run_stops_and_says_why(tmp_path: Path) -> No
         run(config(tmp_path, 1), tmp_path / "run", server)
 
 
+def test_a_key_that_stopped_working_is_named_with_the_variable_to_set(tmp_path: Path) -> None:
+    server = StageServer(turns=2)
+    server.faults = {number: refusal(401, "unauthenticated") for number in range(1, 100)}
+    with pytest.raises(loop.NoEpisodesError, match=r"unauthenticated \(.*set LABS_API_KEY"):
+        run(config(tmp_path, 1), tmp_path / "run", server)
+
+
 def test_a_kl_run_resumes_with_the_policy_it_began_with(tmp_path: Path) -> None:
     settings = {"algorithm": {"name": "grpo_kl", "overrides": {"beta": 0.5}}}
     whole = run(config(tmp_path, 4, **settings), tmp_path / "whole")

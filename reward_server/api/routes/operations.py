@@ -6,7 +6,7 @@ from fastapi import Request, Response
 from pydantic import BaseModel
 
 from reward_server.api.context import address_of, answer, services_of
-from reward_server.api.credentials import key_of
+from reward_server.api.credentials import credentials_of
 from reward_server.api.errors import envelope, json_response, status_of
 from reward_server.api.operation import Operation, operation
 from reward_server.api.readiness import OK, REDIS
@@ -59,7 +59,7 @@ async def metrics(request: Request) -> Response:
     services = services_of(request)
     if services.settings.metrics_need_a_key:
         # Not counted: whoever scrapes with a key would use up what its calls may.
-        lab = await services.gatekeeper.identify(key_of(request), address_of(request))
+        lab = await services.gatekeeper.identify(credentials_of(request), address_of(request))
         # What it counts tells how much a scenario asks.
         lab.require(Scope.OPERATE)
     return Response(services.metrics.render(), media_type=CONTENT_TYPE)

@@ -20,6 +20,7 @@ def notes(found: Findings) -> Iterator[Note]:
     """All of them, those about rewards first."""
     yield from _undecided(found)
     yield from _levels(found)
+    yield from _unmeasured(found)
     yield from _bad_agents(found)
     yield from _drawn_out(found)
     yield from _misheard(found)
@@ -82,6 +83,12 @@ def _drawn_out(found: Findings) -> Iterator[Note]:
     text = f"give {_named(ordered)} a `gate`, if “tell me everything” should not bring {them} out"
     lines = tuple(f"`{each.fact}` was told after “{each.words}”" for each in found.drawn_out)
     yield Note(f"{text}: probing did so {counted(len(lines), 'time')}", lines)
+
+
+def _unmeasured(found: Findings) -> Iterator[Note]:
+    """Oracle and bad policies say nothing of it: one has the author's words, the others understand nothing."""
+    if not found.figures.has_natural and not found.figures.understood["specific understood"].of:
+        yield Note("write labelled turns or natural agents: how much the persona understands was not measured")
 
 
 def _misheard(found: Findings) -> Iterator[Note]:

@@ -1,7 +1,7 @@
 """Scores a data set into a file, through either engine; goes on where it was interrupted.
 
 Results go to a journal beside the output, batch by batch. Rows that are in it are not handed to a worker again. When
-all are done the journal becomes the output.
+all are done the journal becomes the output; if none could be scored, there is no output and no journal.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def score_into(
             on_scored(count)
         for result in results.read():
             summary.count(result)
-    write(out, folder / RESULTS, _read(folder))
+    if summary.scored:
+        write(out, folder / RESULTS, _read(folder))
     shutil.rmtree(folder)
     return summary
 
