@@ -48,7 +48,7 @@ def main() -> None:
             (Path(name) / each).mkdir()
         servers = {
             "this commit": labs_server(Path(name) / "fp32"),
-            "this commit, in int8": labs_server(Path(name) / "int8", LABS_READER_PRECISION="int8"),
+            "in int8": labs_server(Path(name) / "int8", LABS_READER_PRECISION="int8"),
         }
         if arguments.base:
             servers["base"] = labs_server(Path(name) / "base", root=arguments.base)

@@ -25,7 +25,10 @@ __all__ = ["Aside", "Recalled", "aside_of", "may_recall"]
 LIKELY = 0.6
 """Enough where it is likelier than every topic. Below, it was as often wrong as right in blind play."""
 CERTAIN = 0.95
-"""Enough instead of a story that it is invited to tell."""
+"""Enough instead of a story that it is invited to tell, and for what any persona answers.
+
+In blind play none of eight answers of that kind was apt, all less likely than this; of 74 of a case's own, 64 were.
+"""
 SURE = 0.8
 """Enough beside a topic that is read as more likely among topics alone."""
 SURER = 0.1
@@ -91,8 +94,9 @@ def aside_of(
         topics |= {name: max(likely, topics.get(name, 0.0)) for name, likely in about.items()}
         asked = [each for each in hearing.asked if each.question == sentence.text]
         needed, rival = _needed(state, asked), max(about.values(), default=0.0)
-        brought = _likeliest(case, state, hearing, candidates)
-        found_now = next((each for each in brought if needed <= each[0].confidence > rival), None)
+        own, common = _likeliest(case, state, hearing, candidates)
+        brought = ((own, needed), (common, max(needed, CERTAIN)))
+        found_now = next((each for each, least in brought if each and least <= each[0].confidence > rival), None)
         if found_now is None or found_now[1].id in chosen:
             continue
         best, entry = found_now
@@ -101,17 +105,20 @@ def aside_of(
     return Aside(tuple(chosen.values()), topics)
 
 
+_Found = tuple[Candidate, CompiledTopic] | None
+
+
 def _likeliest(
     case: CompiledCase, state: PersonaState, hearing: Hearing, candidates: Iterable[Candidate]
-) -> list[tuple[Candidate, CompiledTopic]]:
-    """The likeliest entry that can be said now of the case's own background, then that of the common one."""
+) -> tuple[_Found, _Found]:
+    """The likeliest entry that can be said now of the case's own background, and of the common one."""
     own = {entry.id for entry in case.own_background}
     found: dict[bool, tuple[Candidate, CompiledTopic]] = {}
     for each in candidates:
         entry = _ready(case, state, hearing, each.id)
         if entry is not None:
             found.setdefault(each.id in own, (each, entry))
-    return [found[owned] for owned in (True, False) if owned in found]
+    return found.get(True), found.get(False)
 
 
 def _ready(case: CompiledCase, state: PersonaState, hearing: Hearing, name: str) -> CompiledTopic | None:

@@ -133,7 +133,8 @@ def _answers(
     answers = ((asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for)
     found = sorted(answers, key=partial(_urgency, case))
     recalled = [_recalls(state, each) for each in aside.recalled]
-    telling = [(asked, move) for asked, move in found if not _is_idle(asked, move)]
+    answered = {asked.question for asked, move in found if move.kind is Kind.TELL}
+    telling = [(asked, move) for asked, move in found if not _is_idle(asked, move, answered)]
     kept = telling[:limit] if telling or recalled else found[:1]
     moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
     moves += recalled[: max(limit - len(moves), 0 if moves else 1)]
@@ -158,13 +159,17 @@ def _urgency(case: CompiledCase, answer: tuple[Asked, Move]) -> tuple[bool, bool
     return asked.invited, asked.confidence < ASKED, move.kind is not Kind.TELL, denied, -asked.confidence
 
 
-def _is_idle(asked: Asked, move: Move) -> bool:
+def _is_idle(asked: Asked, move: Move, answered: Container[str]) -> bool:
     """Whether it would be beside the point where something else is answered, too.
 
-    That is what it knows no more about, and what was hardly asked for and is only repeated or put off.
+    That is what it knows no more about, what it puts off of a question that it answers (`answered`), and what was
+    hardly asked for and is only repeated or put off.
     """
+    puts_off = move.kind in {Kind.PARTIAL, Kind.WITHHELD}
     hardly = asked.confidence < BY_NAME and not asked.repeated
-    return move.kind is Kind.NO_MORE or (hardly and move.kind in {Kind.AGAIN, Kind.PARTIAL, Kind.WITHHELD})
+    if move.kind is Kind.AGAIN:
+        return hardly
+    return move.kind is Kind.NO_MORE or (puts_off and (hardly or asked.question in answered))
 
 
 def _is_guess(case: CompiledCase, hearing: Hearing, asked: Asked) -> bool:
@@ -204,10 +209,9 @@ def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: As
         times = state.asked.get(topic.id, 0)
         return Move(Kind.ANSWER if topic.answer and not times else Kind.UNKNOWN, topic.id)
     if not asked.open:
-        times = state.held_back.get(topic.id, 0)
         # A second time, what is private is refused, and what only comes later is put off again.
-        private = times > 0 and topic.tier is Tier.RAPPORT
-        return Move(Kind.PARTIAL if topic.partial and not private else Kind.WITHHELD, topic.id, nth=times)
+        private = topic.tier is Tier.RAPPORT and topic.id in state.held_back
+        return Move(Kind.PARTIAL if topic.partial and not private else Kind.WITHHELD, topic.id)
     if topic.id not in state.said:
         # Nothing is led in by a small word that is told in trust or in an hour of need.
         trusting = topic.tier is Tier.RAPPORT or hearing.rapport > 0 or hearing.reading.any(Act.EMPATHY)

@@ -106,7 +106,7 @@ class Voice:
         if move.kind is Kind.AGAIN:
             return self._again(topic, move)
         if move.kind is Kind.PARTIAL and topic.partial:
-            return self._repeated(topic.partial) if move.nth else topic.partial
+            return topic.partial
         if move.kind is Kind.ASKS_BACK:
             return self._asks_back(topic, self._case.by_id.get(move.other))
         return topic.answer if move.kind is Kind.ANSWER else None

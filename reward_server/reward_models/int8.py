@@ -29,6 +29,8 @@ class Int8Products(Products):
 
     method = "int8"
     error = 0.03
+    tokens_per_pack = 512
+    """Measured: a quarter faster than 2,048, for between two products the rows are read and written a dozen times."""
 
     def laid_out(self, pair: Pair) -> Pair:
         """The rounded weight, transposed, and per output its scale, its bias and the sum of its numbers.

@@ -27,6 +27,8 @@ class Products:
     method = "bf16"
     error = 1e-4
     """In fp32, a number of a unit vector is at most so far from what the public functions give."""
+    tokens_per_pack = 2048
+    """Measured: as fast as 8,192, and with AMX a tenth faster than 4,096: buffers stay in caches."""
 
     def __init__(self, least_rows: int = 0) -> None:
         """Args: least_rows: the product with the widest rows is filled up to so many, so that all are summed alike."""

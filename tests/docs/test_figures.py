@@ -148,18 +148,20 @@ def forward() -> Iterator[str]:
     yield f"it encodes labelled turns {exact_times():.2f} times as fast as torch's public functions"
 
 
-def exact_times() -> float:
-    return number(row("forward_ways_fp32", "180 labelled turns", "pre-packed products")["times as fast"])
+def exact_times(way: str = "pre-packed products") -> float:
+    return number(row("forward_ways_fp32", "180 labelled turns", way)["times as fast"])
 
 
 def fresh_turns() -> Iterator[str]:
-    batch, turn = (
-        1 / number(row("reading_speed", caption, "this commit")["CPU of base/this"])
-        for caption in ("/batch/evaluate", "POST /episodes")
-    )
+    def cpu(server: str) -> list[float]:
+        captions = ("/batch/evaluate", "POST /episodes")
+        return [1 / number(row("reading_speed", caption, server)["CPU of base/this"]) for caption in captions]
+
+    (batch, turn), (batch_int8, turn_int8) = cpu("this commit"), cpu("in int8")
     held = number(row("reading_speed", "A turn while", "this commit")["held up, p99"])
     met = batch <= 1 / 4 and turn <= 1 / 3 and held <= 100
     yield f"{batch:.2f} ×, {turn:.2f} ×; {held:.0f} ms by p99 {'' if met else '(not met)'}"
+    yield f"in int8 {batch_int8:.2f} ×, {turn_int8:.2f} ×; [reading_speed]"
 
 
 def starts() -> Iterator[str]:
@@ -195,7 +197,20 @@ def mixed_load() -> Iterator[str]:
 
 
 def exact_forward() -> Iterator[str]:
-    yield f"{exact_times():.2f} × with AMD; [forward_ways_fp32]"
+    yield f"{exact_times():.2f} × with AMD, in int8 {exact_times('int8'):.2f} ×; [forward_ways_fp32]"
+
+
+def precisions() -> Iterator[str]:
+    for way in ("fp32, with", "int8, with", "int8 instead"):
+        found = row("reader_precision", "2509 turns", way)
+        yield f"| {found['turns']} ({found['share']}) |"
+    for caption in ("held-out turns", "turns from outside"):
+        fp32, int8 = (row("reader_precision", caption, way) for way in ("fp32", "int8"))
+        columns = ("specific understood", "specific wrong")
+        right, wrong, right_fp32, wrong_fp32 = (
+            each[column].partition("%")[0] for each in (int8, fp32) for column in columns
+        )
+        yield f"{right} % of the specific questions and {wrong} % wrongly (fp32 {right_fp32} % and {wrong_fp32} %)"
 
 
 def beside(data: str, ours: str, name: str, theirs: str) -> str:
@@ -439,6 +454,7 @@ CLAIMS = {
     "http costs": ("docs/benchmarks.md", http_costs),
     "mixed load": ("docs/benchmarks.md", mixed_load),
     "exact forward pass": ("docs/benchmarks.md", exact_forward),
+    "precisions": ("docs/decisions/0015-int8-by-choice.md", precisions),
     "hh": ("docs/quality.md", hh),
     "LLMBar": ("docs/quality.md", llmbar),
     "sizes": ("docs/quality.md", sizes),
