@@ -164,6 +164,16 @@ def fresh_turns() -> Iterator[str]:
     yield f"in int8 {batch_int8:.2f} ×, {turn_int8:.2f} ×; [reading_speed]"
 
 
+def less_in_int8() -> Iterator[str]:
+    def share(caption: str, column: str) -> str:
+        int8, fp32 = (number(row("reading_speed", caption, server)[column]) for server in ("in int8", "this commit"))
+        return point(f"{int8 / fp32:.2f}")
+
+    batch = share("/batch/evaluate", "CPU ms/conversation")
+    yield f"of the CPU time, a single turn {share('POST /episodes', 'CPU ms/turn')}"
+    yield f"a batch of fresh conversations {batch}"
+
+
 def starts() -> Iterator[str]:
     warm = row("start", "from the start", "this commit", "warm")
     ready, cpu = number(warm["ready after s"]), number(warm["CPU s until ready"])
@@ -454,6 +464,7 @@ CLAIMS = {
     "http costs": ("docs/benchmarks.md", http_costs),
     "mixed load": ("docs/benchmarks.md", mixed_load),
     "exact forward pass": ("docs/benchmarks.md", exact_forward),
+    "less in int8": ("docs/reader.md", less_in_int8),
     "precisions": ("docs/decisions/0015-int8-by-choice.md", precisions),
     "hh": ("docs/quality.md", hh),
     "LLMBar": ("docs/quality.md", llmbar),
