@@ -4,8 +4,9 @@ Usage: python -m benchmarks.reader_precision [--turns FOLDER] [--write]
 
 The held-out turns of the package, and those of `--turns` (`<collection>__<scenario>.jsonl`), are read after the
 persona's opening, in four processes: in fp32 and in int8, with torch's kernels for this processor and with those for
-AVX2 (the environment variable ATEN_CPU_CAPABILITY). Understood differently is a turn with other questions, commitments
-or another "off topic". `--turns` are turns from outside, and are also measured as `benchmarks.reader` does.
+AVX2 (the environment variable ATEN_CPU_CAPABILITY; products of matrices stay those of this processor). Understood
+differently is a turn with other questions, commitments or another "off topic". `--turns` are turns from outside, and
+are also measured as `benchmarks.reader` does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lint of scenario files: schema, names of files and folders, persona rules and rubric rules.
 
-Run `python -m scenarios.lint [path …]` while writing; a path is a scenario file or a collection
+Run `python -m scenarios.lint [path …]` while writing; a path is a file of a scenario or a collection
 folder. Fast and offline: nothing is played here (that is the exam). Findings never quote values.
 """
 
@@ -184,7 +184,7 @@ def lint(paths: Sequence[Path]) -> tuple[int, list[Finding]]:
 
 def _folders(path: Path) -> list[tuple[Path, list[str] | None]]:
     if path.is_file() or path.suffix in (".yaml", ".yml"):
-        only = [] if path.name == COLLECTION_FILE else [path.name.partition(".")[0]]
+        only = [] if path.name in (COLLECTION_FILE, OF_COLLECTION) else [path.name.partition(".")[0]]
         return [(path.parent, only)]
     if (path / COLLECTION_FILE).exists() or not path.is_dir():
         return [(path, None)]

@@ -58,12 +58,21 @@ def with_groups(data: Any, model: type[BaseModel], groups: Mapping[str, Sequence
 
 def _written_out(node: Any, annotation: Any, groups: Mapping[str, Sequence[str]]) -> Any:
     if annotation == Needs and isinstance(node, list):
-        return [list(groups[need]) if isinstance(need, str) and need in groups else need for need in node]
+        return [_need(need, groups) for need in node]
     if isinstance(node, dict):
         return {key: _written_out(value, annotation_below(annotation, key), groups) for key, value in node.items()}
     if isinstance(node, list):
         return [_written_out(value, annotation_below(annotation, i), groups) for i, value in enumerate(node)]
     return node
+
+
+def _need(need: Any, groups: Mapping[str, Sequence[str]]) -> Any:
+    """A need with the facts of a group for its name, by itself or as one of several facts of which any is enough."""
+    if isinstance(need, str):
+        return list(groups[need]) if need in groups else need
+    if isinstance(need, list):
+        return [fact for name in need for fact in (groups.get(name, [name]) if isinstance(name, str) else [name])]
+    return need
 
 
 def _groups(private: Mapping[str, Any]) -> dict[str, list[str]]:

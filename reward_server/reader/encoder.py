@@ -18,10 +18,12 @@ from personas.reading.heads import ARTEFACT
 from reward_server.errors import EncoderUnavailable
 from reward_server.reward_models.int8 import INT8
 from reward_server.reward_models.minilm import LAYERS, Checkpoint, MiniLmEncoder, packaged_folder, read_checkpoint
+from reward_server.telemetry.logs import get_logger
 
 ReaderPrecision = Literal["fp32", "int8"]
 """Numbers of the reader: int8 is about twice as fast, but depends on the kind of processor (decision 15)."""
 PREFIX = "encoder.layer."
+log = get_logger(__name__)
 MAX_TOKENS = 160
 """A sentence of 400 characters, and the end of a line before it."""
 
@@ -52,7 +54,10 @@ def load_reader_encoder(raw: bytes, layers: int = LAYERS, precision: ReaderPreci
     """The encoder of an artefact: all layers for the reader, fewer for its fluency model."""
     weights, tokenizer, version = tuned(read_checkpoint(packaged_folder()), raw)
     if precision == "int8":
-        return MiniLmEncoder(weights, tokenizer, f"{version}/int8", MAX_TOKENS, layers=layers, ways=INT8)
+        encoder = MiniLmEncoder(weights, tokenizer, f"{version}/int8", MAX_TOKENS, layers=layers, ways=INT8)
+        if encoder.method != INT8[0].method:
+            log.warning("int8_is_not_native", advice="it is no faster here: leave LABS_READER_PRECISION out")
+        return encoder
     return MiniLmEncoder(weights, tokenizer, version, MAX_TOKENS, layers=layers)
 
 

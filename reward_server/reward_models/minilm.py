@@ -112,6 +112,11 @@ class MiniLmEncoder:
         return self._packs_are_exact
 
     @property
+    def method(self) -> str:
+        """The way it multiplies."""
+        return self._by.method
+
+    @property
     def batch_tokens(self) -> int:
         """A turn that comes meanwhile waits for them: a twelfth of a second on a core; more are hardly faster."""
         return BATCH_TOKENS

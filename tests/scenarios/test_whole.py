@@ -195,6 +195,13 @@ def test_a_group_stands_for_any_one_of_its_facts_wherever_facts_are_needed(colle
     assert [entry.after for entry in background if entry.id == "what_pads_cost"] == [(tuple(rain),)]
 
 
+def test_a_group_beside_a_fact_stands_for_any_one_of_them_all(collections: Path, change: Change) -> None:
+    change(NEED, "after: [[about_the_brake, since_rain]]")
+    criteria = secrets(load_library(collections))["rubric"]["criteria"]
+    (committed,) = [each["check"]["committed"] for each in criteria if each["id"] == "booked_knowingly"]
+    assert committed["after"] == [["when_braking", "pads_age", "since_rain"]]
+
+
 def test_a_name_in_the_options_of_a_plug_in_stays_as_it_is(collections: Path, change: Change) -> None:
     change("check: {conduct: {act: rude}}", "check: {plugin: {name: own, options: {after: [about_the_brake]}}}")
     criterion = secrets(load_library(collections))["rubric"]["criteria"][-1]
@@ -221,7 +228,7 @@ def test_a_wrong_name_or_group_is_found(collections: Path, change: Change, old: 
 # --- the packaged scenarios -----------------------------------------------------------------------
 
 
-def test_a_packaged_scenario_is_short_enough_to_be_read() -> None:
+def test_packaged_scenario_files_and_rubrics_are_short_enough_to_be_read() -> None:
     paths = [path for path in sorted(COLLECTIONS.glob("*/*.yaml")) if is_scenario(path)]
     assert len(paths) == 30
     files = [*paths, *(path.with_suffix(".rubric.yaml") for path in paths)]
