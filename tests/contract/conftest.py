@@ -7,6 +7,7 @@ import shutil
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from personas.matcher import Matcher
@@ -29,6 +30,19 @@ def no_delivery_leaves_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         return Outcome(error="unreachable") if "//8.8.8.8/" in url else await send(self, url, body, headers)
 
     monkeypatch.setattr(Sender, "send", sent)
+
+
+@pytest.fixture(autouse=True)
+def no_agent_is_asked_off_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for the address of an agent: a call that is cut off while it connects leaves its socket open."""
+    handle = httpx2.AsyncHTTPTransport.handle_async_request
+
+    async def handled(self: httpx2.AsyncHTTPTransport, request: httpx2.Request) -> httpx2.Response:
+        if request.url.host == "8.8.8.8":
+            raise httpx2.ConnectError("unreachable", request=request)
+        return await handle(self, request)
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", handled)
 
 
 @pytest.fixture(scope="session")
