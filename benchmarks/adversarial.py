@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from benchmarks.attacks import ATTACKS, FAMILIES, Attack
 from benchmarks.plays import Base, all_scenarios, bases, request_of
 from benchmarks.report import Table, environment, write
-from reward_server.engine import Guests, build_scorer, load_matcher, load_reader, reward_model_service
 from reward_server.scoring.config import RewardConfig, read_config
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import Scorer
+from reward_server.server.engine import Guests, build_scorer, load_matcher, load_reader, reward_model_service
 from reward_server.settings import load_settings
 from scenarios.library import load_library, natural_agents
 

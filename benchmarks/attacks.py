@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from benchmarks.plays import Json, Talk
-from personas.case import Denial, Fact
+from personas.case.schema import Denial, Fact
 from scenarios.library import SealedScenario
 
 Change = Callable[[Talk, SealedScenario], Talk]

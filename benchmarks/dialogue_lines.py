@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from personas.reading.sentences import sentences
+from personas.text.sentences import sentences
 
 LEARNED_FROM = ("casino", "mts_dialog", "hh_rlhf_harmless", "tau_bench")
 MEASURED_ON = ("mathdial", "mrbench")

@@ -20,12 +20,13 @@ from benchmarks.conversations import Conversation, fresh, played
 from benchmarks.report import Table, environment, write
 from personas.reading.heads import load_heads
 from personas.reading.reader import LocalReader
-from reward_server.engine import build_scorer
+from reward_server.encoders.encoder import EncoderMatcher
+from reward_server.encoders.loading import load_encoder
 from reward_server.reader.encoder import artefact_bytes, load_reader_encoder
-from reward_server.reward_models.encoder import EncoderMatcher, load_encoder
 from reward_server.scoring.scored import Scored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
-from reward_server.scoring.transcript import Transcript
+from reward_server.server.engine import build_scorer
+from reward_server.transcripts.transcript import Transcript
 from scenarios.library import Library, load_library
 from trainer_client.wire import Message
 

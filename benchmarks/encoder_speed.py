@@ -28,8 +28,8 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks.report import Table, environment, write
 from benchmarks.synthetic import head_scores, texts
-from reward_server.reward_models.fast import MAX_TOKENS, FastEncoder, load_packaged_fast
-from reward_server.reward_models.minilm import LAYERS, WIDTH, packaged_folder, read_checkpoint
+from reward_server.encoders.fast import MAX_TOKENS, FastEncoder, load_packaged_fast
+from reward_server.encoders.minilm import LAYERS, WIDTH, packaged_folder, read_checkpoint
 
 BATCH = 32
 ROWS = 4096

@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from benchmarks.encoder_speed import ratio
 from benchmarks.report import Table, environment, write
 from benchmarks.synthetic import texts
-from reward_server.reward_models.attention import by_kernel, by_products
-from reward_server.reward_models.fast import MAX_TOKENS, FastEncoder, load_packaged_fast
-from reward_server.reward_models.int8 import INT8
-from reward_server.reward_models.minilm import MiniLmEncoder, packaged_folder, read_checkpoint
-from reward_server.reward_models.packed import Bf16Forward, prepacked
-from reward_server.reward_models.products import FULL_ROWS, Products
+from reward_server.encoders.attention import by_kernel, by_products
+from reward_server.encoders.fast import MAX_TOKENS, FastEncoder, load_packaged_fast
+from reward_server.encoders.int8 import INT8
+from reward_server.encoders.minilm import MiniLmEncoder, packaged_folder, read_checkpoint
+from reward_server.encoders.packed import Bf16Forward, prepacked
+from reward_server.encoders.products import FULL_ROWS, Products
 from scenarios.library import labelled_turns, load_library
 
 ATTENTIONS = {"attention by products": by_products, "fused attention": by_kernel}

@@ -32,7 +32,7 @@ from benchmarks.fairness import LINES, WHERE, client
 from benchmarks.processes import ServerProcess, floor_server, free_port, labs_server, new_keys, running
 from benchmarks.report import Table, environment, write
 from benchmarks.throughput import STATE_AND_RULE
-from reward_server.engine import load_reader
+from reward_server.server.engine import load_reader
 from reward_server.settings import load_settings
 from scenarios.library import load_library
 

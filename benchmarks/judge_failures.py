@@ -28,9 +28,9 @@ import httpx2
 from benchmarks.attentive import attentive
 from benchmarks.report import Table, environment, write
 from benchmarks.scripted_provider import Asked, Fail, Mode, ScriptedProvider
-from personas.matcher import Matcher
-from reward_server.app import Ports, create_app
-from reward_server.engine import load_matcher, load_scenarios
+from personas.reading.matcher import Matcher
+from reward_server.server.app import Ports, create_app
+from reward_server.server.engine import load_matcher, load_scenarios
 from reward_server.settings import Settings, load_settings
 from scenarios.library import Library
 

@@ -29,22 +29,22 @@ from numpy.typing import NDArray
 
 from benchmarks.processes import labs_server, running
 from benchmarks.report import Table, environment, write
-from personas.library import load_temperaments
+from personas.case.library import load_temperaments
 from personas.reading.reader import Reader
 from reward_server.cli.training import stored_rows
-from reward_server.engine import load_reader, load_scenarios
-from reward_server.jobs.exam.play import play
+from reward_server.exam.play import play
+from reward_server.fitting.reward_model.emphasis import learned_emphasis
+from reward_server.fitting.reward_model.head_training import Fitted, Recipe, fit
+from reward_server.fitting.reward_model.metrics import Figure, Resamples, pairwise, pearson, r2, spearman
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.dataset import OVERALL, Dataset, Split, groups_of, hold_out
-from reward_server.reward_models.emphasis import learned_emphasis
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.featurisers import Featurisers
 from reward_server.reward_models.heads import Featuriser, Matrix
 from reward_server.reward_models.matrices import Examples
-from reward_server.reward_models.metrics import Figure, Resamples, pairwise, pearson, r2, spearman
 from reward_server.reward_models.plain_features import NAMES, PlainFeatures
 from reward_server.reward_models.recorded import conversation_from, scenario_text
-from reward_server.reward_models.training import Fitted, Recipe, fit
+from reward_server.server.engine import load_reader, load_scenarios
 from reward_server.settings import load_settings
 from scenarios.exam import ORACLE, agents, varied
 from scenarios.library import Library, natural_agents

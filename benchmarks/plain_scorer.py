@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.synthetic import head_scores
-from reward_server.reward_models.minilm import packaged_folder
+from reward_server.encoders.minilm import packaged_folder
 
 torch.set_num_threads(1)
 model = SentenceTransformer(str(packaged_folder()), device="cpu")

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from personas.heard import AgentTurn
-from personas.library import load_temperaments
+from personas.case.library import load_temperaments
+from personas.hearing.heard import AgentTurn
+from personas.play.simulator import Simulator
 from personas.reading.reader import Reader
-from personas.simulator import Simulator
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scorer import Scorer, ScoreRequest
-from reward_server.scoring.transcript import valid_tool_ids
+from reward_server.transcripts.transcript import valid_tool_ids
 from scenarios.library import Library, SealedScenario
 from scenarios.schema import NaturalAgents, ScriptStep
 from trainer_client.wire import Message, ToolCall

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import httpx2
 
+from reward_server.auth.key_ring import KeyRing
+from reward_server.auth.lab import Plan
+from reward_server.auth.pepper import load_pepper
 from reward_server.clock import SystemClock
-from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.lab import Plan
-from reward_server.coordination.pepper import load_pepper
 from reward_server.store.engine import sqlite_url
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store

@@ -15,20 +15,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.report import environment, write
-from personas.compiled import CompiledCase
-from personas.heard import AgentTurn
-from personas.hearing import hear
+from personas.case.compiled import CompiledCase
+from personas.hearing.hear import hear
+from personas.hearing.heard import AgentTurn
+from personas.hearing.state import PersonaState
 from personas.reading.acts import Reading
 from personas.reading.heads import load_heads
 from personas.reading.reader import LocalReader
-from personas.state import PersonaState
-from reward_server.engine import load_scenarios
+from reward_server.encoders.encoder import EncoderMatcher
+from reward_server.fitting.reader.dataset import Row, after_opening, packaged_acts, packaged_turns, turns_of_file
+from reward_server.fitting.reader.evaluate import Prediction, by_collection, predict, predicted_unseen, table
+from reward_server.fitting.reader.train import lesson_of, train
 from reward_server.reader.build import local_reader
-from reward_server.reader.dataset import Row, after_opening, packaged_acts, packaged_turns, turns_of_file
 from reward_server.reader.encoder import artefact_bytes, load_reader_encoder
-from reward_server.reader.evaluate import Prediction, by_collection, predict, predicted_unseen, table
-from reward_server.reader.train import lesson_of, train
-from reward_server.reward_models.encoder import EncoderMatcher
+from reward_server.server.engine import load_scenarios
 from scenarios.library import Library
 from scenarios.lint import COLLECTIONS
 

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import get_args
 
 from benchmarks.report import Table, environment, write
-from reward_server.engine import load_scenarios
+from reward_server.fitting.reader.dataset import Row, after_opening, packaged_turns, turns_of_file
+from reward_server.fitting.reader.evaluate import Prediction, measured, predict
 from reward_server.reader.build import local_reader
-from reward_server.reader.dataset import Row, after_opening, packaged_turns, turns_of_file
 from reward_server.reader.encoder import ReaderPrecision
-from reward_server.reader.evaluate import Prediction, measured, predict
+from reward_server.server.engine import load_scenarios
 from scenarios.lint import COLLECTIONS
 
 KERNELS = {"this processor's": {}, "AVX2": {"ATEN_CPU_CAPABILITY": "avx2"}}

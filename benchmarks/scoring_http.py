@@ -33,8 +33,8 @@ import httpx2
 from benchmarks.conversations import Conversation, fresh, played
 from benchmarks.processes import ServerProcess, labs_server, plain_scorer, running
 from benchmarks.report import Table, environment, write
-from reward_server.engine import load_reader
-from reward_server.reward_models.minilm import packaged_folder, read_checkpoint
+from reward_server.encoders.minilm import packaged_folder, read_checkpoint
+from reward_server.server.engine import load_reader
 from reward_server.settings import load_settings
 from scenarios.library import load_library
 

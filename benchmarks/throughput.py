@@ -24,7 +24,7 @@ import httpx2
 from benchmarks.conversations import Conversation, fresh, played
 from benchmarks.processes import ServerProcess, floor_server, labs_server, running
 from benchmarks.report import Table, environment, write
-from reward_server.engine import load_reader
+from reward_server.server.engine import load_reader
 from reward_server.settings import load_settings
 from scenarios.library import load_library
 

@@ -21,14 +21,14 @@ import numpy as np
 
 from benchmarks.report import Table, environment, write
 from benchmarks.synthetic import conversations
-from reward_server.jobs.reward_model.train import Task, Tools, Trained, Uncertainty, train
+from reward_server.encoders.loading import load_fast_encoder
+from reward_server.fitting.reward_model.head_training import Recipe
+from reward_server.fitting.reward_model.train import Task, Tools, Trained, Uncertainty, train
 from reward_server.reward_models.conversation import Conversation, Said
 from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled
-from reward_server.reward_models.encoder import load_fast_encoder
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.plain_features import PlainFeatures
-from reward_server.reward_models.training import Recipe
 
 METHODS: tuple[Uncertainty, ...] = ("bayesian", "ensemble")
 CONSIDERATE = (

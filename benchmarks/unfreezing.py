@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import Table, environment, write
-from reward_server.jobs.reward_model.read import Reading, read_dataset
-from reward_server.jobs.reward_model.train import Task, Tools, Trained, train
+from reward_server.fitting.reward_model.read import Reading, read_dataset
+from reward_server.fitting.reward_model.train import Task, Tools, Trained, train
 from reward_server.reward_models.dataset import Dataset
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reward_server.coordination.idempotency import Body
-from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.idempotency import Body
+from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
+from reward_server.auth.scopes import Scope
 from reward_server.errors import CollectionNotFound, Forbidden, ScenarioNotFound
 from scenarios.library import Catalog, PublicCollection, PublicScenario
 from scenarios.spelling import meant

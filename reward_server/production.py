@@ -71,7 +71,7 @@ def process_weaknesses(pid: int | None = None) -> list[str]:
 
 def readable_by_others(settings: Settings) -> Iterator[tuple[Path, str]]:
     """Folder and files that only the server's user should read, and the mode for each."""
-    from reward_server.coordination.pepper import FILE_NAME
+    from reward_server.auth.pepper import FILE_NAME
 
     database = sqlite_file(settings.database)
     files = [settings.data / FILE_NAME, *([database, Path(f"{database}-wal")] if database else [])]

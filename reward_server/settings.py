@@ -253,7 +253,7 @@ class Settings(BaseSettings):
     @field_validator("redis_url")
     @classmethod
     def _usable_redis(cls, url: SecretStr | None) -> SecretStr | None:
-        from reward_server.coordination.redis_link import check_redis_url
+        from reward_server.shared_state.redis_link import check_redis_url
 
         if url is not None:
             try:
@@ -389,7 +389,7 @@ class Settings(BaseSettings):
 
 def _of_lab(lab_id: str, *folders: Path) -> tuple[Path, ...]:
     """The lab's parts of folders."""
-    from reward_server.reward_models.ownership import of_lab
+    from reward_server.ownership import of_lab
 
     found = (of_lab(folder, lab_id) for folder in folders)
     return tuple(folder for folder in found if folder is not None)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from personas.case import Background, Denial, Fact, PersonaCase, PrivateModel, Tier, Topic, named_in
-from personas.compiled import merged_topics
-from personas.wording import grams, normal
+from personas.case.compiled import merged_topics
+from personas.case.schema import Background, Denial, Fact, PersonaCase, PrivateModel, Tier, Topic, named_in
+from personas.text.wording import grams, normal
 from scenarios.rules import Remark
 from scenarios.schema import ScenarioSecrets
 from scenarios.whole import with_groups

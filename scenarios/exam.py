@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from personas.case import Denial, Fact, PersonaCase, Topic
+from personas.case.schema import Denial, Fact, PersonaCase, Topic
 from scenarios.schema import NaturalAgents, ScenarioSecrets, ScriptStep
 
 ORACLE = "oracle"

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from personas.case import Background, Topic
-from personas.compiled import CompiledCase, Examples, compile_case
+from personas.case.compiled import CompiledCase, Examples, compile_case
+from personas.case.schema import Background, Topic
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
 from scenarios.background import SUFFIX as BACKGROUND

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from personas.case import Background, PersonaCase
-from personas.lint import lint_case
+from personas.case.lint import lint_case
+from personas.case.schema import Background, PersonaCase
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.agents import load_agents
 from scenarios.background import OF_COLLECTION, load_background, load_common, waits_for

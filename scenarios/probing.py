@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice, zip_longest
 
-from personas.case import PersonaCase, Tier
+from personas.case.schema import PersonaCase, Tier
 
 TURNS = 200
 

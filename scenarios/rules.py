@@ -13,8 +13,8 @@ from typing import Any
 
 import jsonschema
 
-from personas.case import Needs, Tier, named_in
-from personas.wording import normal
+from personas.case.schema import Needs, Tier, named_in
+from personas.text.wording import normal
 from scenarios.patterns import pattern_problem
 from scenarios.schema import Check, CollectionFile, Criterion, Family, ScenarioFile, Tool, ToolCheck
 from scenarios.spelling import nearest

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from personas.case import PersonaCase
-from personas.compiled import Examples
-from personas.reading.sentences import sentences
-from personas.wording import content_stems
+from personas.case.compiled import Examples
+from personas.case.schema import PersonaCase
+from personas.text.sentences import sentences
+from personas.text.wording import content_stems
 
 SUFFIX = ".turns.jsonl"
 KINDS = frozenset({"specific", "double", "open", "foreign", "social", "summary", "commit", "near_commit"})

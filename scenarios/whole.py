@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from personas.case import Needs
+from personas.case.schema import Needs
 from scenarios.agents import SUFFIX as AGENTS
 from scenarios.schema import ScenarioFile
 from scenarios.spelling import nearest

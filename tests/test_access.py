@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reward_server.access import for_key, scored_for_key
-from reward_server.coordination.lab import Lab
-from reward_server.coordination.scopes import EVERY, USUAL, Scope
+from reward_server.auth.lab import Lab
+from reward_server.auth.scopes import EVERY, USUAL, Scope
 
 ANSWER = {"reward": 0.5, "score_breakdown": [], "capped_by": ["scope"], "persona_slug": "plainspoken", "seed": 3}
 DRAWN = {"persona_slug", "seed"}

@@ -19,7 +19,7 @@ from benchmarks.quality import criteria, data, disclosure, instructions, plots, 
 from benchmarks.quality.asking import ask_about
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import RESULTS, environment, write
-from reward_server.reward_models.encoder import load_encoder, load_fast_encoder
+from reward_server.encoders.loading import load_encoder, load_fast_encoder
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.posterior import LinearPosterior
 from reward_server.settings import Settings, load_settings

@@ -21,8 +21,8 @@ from reward_server.llm.build import language_model
 from reward_server.llm.caller import Caller
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.reliability import Interval
-from reward_server.scoring.transcript import Transcript
 from reward_server.settings import Settings
+from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario, load_library
 from scenarios.schema import Check, Criterion, JudgeCheck, ScenarioCard
 from trainer_client.wire import Message

@@ -31,9 +31,9 @@ from benchmarks.report import Table, environment, write
 from reward_server.classifier.build import AT_ONCE, classifier_at
 from reward_server.classifier.chat import chat_of
 from reward_server.classifier.judge import Classifier, ClassifierJudge
+from reward_server.encoders.loading import load_encoder
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import Preferred
-from reward_server.reward_models.encoder import load_encoder
 from reward_server.reward_models.style import reply_of
 from reward_server.settings import load_settings
 

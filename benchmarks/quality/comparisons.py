@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.quality.data import Pair
 from benchmarks.quality.figures import Floats
 from benchmarks.quality.heads import cosines, log_lengths
-from personas.wording import tokens
+from personas.text.wording import tokens
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.wordings import COMMON, figures_in

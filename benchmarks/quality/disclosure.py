@@ -23,8 +23,8 @@ from benchmarks.quality import plots
 from benchmarks.quality.data import Interview
 from benchmarks.quality.figures import NOT_KNOWN, Floats, beaten, fold_of, share
 from benchmarks.report import Table
-from personas.wording import content_stems, tokens
-from reward_server.reward_models.encoder import TextEncoder
+from personas.text.wording import content_stems, tokens
+from reward_server.encoders.encoder import TextEncoder
 
 FIRST = 0.485
 """Raw cosine, on other parts of the set with 5.2 answers to choose from."""

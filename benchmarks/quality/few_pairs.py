@@ -29,16 +29,16 @@ from benchmarks.quality.preferences import Sides, sides
 from benchmarks.quality.two_levels import INNER, small_head, spread, with_sum
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import Table, environment, write
+from reward_server.encoders.loading import load_fast_encoder
+from reward_server.fitting.reward_model.emphasis import learned_emphasis
+from reward_server.fitting.reward_model.head_training import Recipe, fit
 from reward_server.reward_models import segments
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import OVERALL, Dataset, Preferred, hold_out
-from reward_server.reward_models.emphasis import learned_emphasis
-from reward_server.reward_models.encoder import load_fast_encoder
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.heads import Matrix
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.posterior import LinearPosterior
-from reward_server.reward_models.training import Recipe, fit
 from reward_server.reward_models.uncertainty import fit_preferences
 from reward_server.settings import load_settings
 

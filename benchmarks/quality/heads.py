@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.quality.figures import Floats, folds_of
+from reward_server.fitting.reward_model.emphasis import Evidence, factors, learned_emphasis
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.emphasis import Evidence, factors, learned_emphasis
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.posterior import LinearPosterior

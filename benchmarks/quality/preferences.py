@@ -14,8 +14,8 @@ from benchmarks.quality.data import Pair
 from benchmarks.quality.figures import NOT_KNOWN, Floats, Indices, beaten, folds_of, share, wins
 from benchmarks.quality.heads import cosines, preference_head, words
 from benchmarks.report import Table
-from reward_server.reward_models.calibration_data import JudgedPairs
-from reward_server.reward_models.calibration_fit import Judged, judged
+from reward_server.fitting.calibration.calibration_data import JudgedPairs
+from reward_server.fitting.calibration.calibration_fit import Judged, judged
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.posterior import LinearPosterior
 from reward_server.reward_models.reliability import Interval, calibration_error, risk_coverage

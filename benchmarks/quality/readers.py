@@ -36,10 +36,10 @@ from benchmarks.quality.token_vectors import TokenLikeness
 from benchmarks.quality.tuned_readers import STEPS, WAYS, tuned
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import Table, environment, write
-from reward_server.jobs.reward_model.unseen import systems_of
+from reward_server.encoders.loading import load_fast_encoder
+from reward_server.fitting.reward_model.unseen import systems_of
 from reward_server.reward_models.counterparts import counterparts
 from reward_server.reward_models.dataset import Dataset
-from reward_server.reward_models.encoder import load_fast_encoder
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.relations import weights_of
 from reward_server.reward_models.style import balanced

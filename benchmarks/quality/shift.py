@@ -24,16 +24,16 @@ from benchmarks.quality import data
 from benchmarks.quality.figures import Floats, Indices, fold_of
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import Table, environment, write
+from reward_server.encoders.loading import load_fast_encoder
+from reward_server.fitting.reward_model.emphasis import learned_emphasis
+from reward_server.fitting.reward_model.head_training import Recipe, fit
 from reward_server.reward_models.conversation import Conversation, Said
 from reward_server.reward_models.dataset import OVERALL
-from reward_server.reward_models.emphasis import learned_emphasis
-from reward_server.reward_models.encoder import load_fast_encoder
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.heads import Matrix
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.model import with_uncertainty
 from reward_server.reward_models.reliability import bootstrap, coverage, less_random, risk_coverage
-from reward_server.reward_models.training import Recipe, fit
 from reward_server.settings import load_settings
 
 RECIPE = Recipe(epochs=60, l2=(1.0, 10.0, 30.0))

@@ -27,18 +27,19 @@ from benchmarks.quality.figures import Floats, folds_of, share, wins
 from benchmarks.quality.styles import COLUMNS, NATURAL, SETS, pairs_of, some_of
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import Table, environment, write
-from reward_server.jobs.reward_model.selection import Beside, Kept, Selection, Wanted
-from reward_server.jobs.reward_model.style_choice import AUTO, balanced_parts
+from reward_server.encoders.encoder import TextEncoder, meaning_width
+from reward_server.encoders.loading import load_fast_encoder
+from reward_server.fitting.reward_model.head_training import Recipe
+from reward_server.fitting.reward_model.selection import Beside, Kept, Selection, Wanted
+from reward_server.fitting.reward_model.style_choice import AUTO, balanced_parts
 from reward_server.reward_models import segments
 from reward_server.reward_models.checkpoint import Checkpoint
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import Dataset, Preferred, Split, hold_out
-from reward_server.reward_models.encoder import TextEncoder, load_fast_encoder, meaning_width
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.style import dressed, reply_of, style_of, undressed, with_reply
 from reward_server.reward_models.style_sets import NEAREST, judged_pairs, request_of, requests_alike, style_sets
-from reward_server.reward_models.training import Recipe
 from reward_server.reward_models.word_baseline import WordLine
 from reward_server.settings import load_settings
 

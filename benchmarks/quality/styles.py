@@ -25,10 +25,10 @@ from benchmarks.quality.data import Pair
 from benchmarks.quality.figures import Floats, Indices, fold_of, folds_of, share, wins
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import Table, environment, write
+from reward_server.encoders.loading import load_fast_encoder
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.counterparts import counterparts
 from reward_server.reward_models.dataset import Dataset, Preferred
-from reward_server.reward_models.encoder import load_fast_encoder
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.heads import Matrix
 from reward_server.reward_models.style import balanced, reply_of

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks.quality.figures import Floats, Indices, folds_of
 from benchmarks.quality.heads import preference_head, preference_prior
-from reward_server.reward_models.emphasis import Evidence, factors
+from reward_server.fitting.reward_model.emphasis import Evidence, factors
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.posterior import LinearPosterior
 from reward_server.reward_models.uncertainty import fit_preferences

@@ -44,11 +44,12 @@ from benchmarks.quality.shipped import (
 from benchmarks.quality.styles import some_of
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import Table, environment, write
-from reward_server.jobs.evaluation.formats import ANYONE, BadRow, Message, Speakers, convert
-from reward_server.jobs.reward_model.style_choice import AUTO
+from reward_server.encoders.encoder import TextEncoder
+from reward_server.encoders.loading import load_fast_encoder
+from reward_server.fitting.reward_model.style_choice import AUTO
+from reward_server.offline.formats import ANYONE, BadRow, Message, Speakers, convert
 from reward_server.reward_models.conversation import Conversation, Said
 from reward_server.reward_models.dataset import Dataset, Preferred, hold_out
-from reward_server.reward_models.encoder import TextEncoder, load_fast_encoder
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.style import dressed, reply_of, undressed, with_reply

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from reward_server.reward_models.encoder import TextEncoder, Vectors, meaning_width
+from reward_server.encoders.encoder import TextEncoder, Vectors, meaning_width
 
 PART = 256
 """Texts encoded between two steps of the progress bar."""

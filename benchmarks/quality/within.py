@@ -26,7 +26,7 @@ from benchmarks.quality.figures import Floats, auc, auc_of, folds_of
 from benchmarks.quality.heads import criterion_scores
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.report import Table, environment, write
-from reward_server.reward_models.encoder import load_fast_encoder
+from reward_server.encoders.loading import load_fast_encoder
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.reliability import Interval, bootstrap
 from reward_server.settings import load_settings

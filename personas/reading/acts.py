@@ -1,7 +1,7 @@
 """The types of a reading: what the sentences of one agent turn do, and which topics and commitments they are about.
 
 A reading depends on the case, the persona's last line and the turn alone. What it is worth in a state of the
-conversation (gates, repetition, rapport) is the business of `personas.hearing`.
+conversation (gates, repetition, rapport) is the business of `personas.hearing.hear`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from personas.reading.embedder import Vectors
 from personas.reading.index import NEAREST, UNSEEN_IDF, CaseIndex, Stack
-from personas.wording import content_stems, stem_line, stems
+from personas.text.wording import content_stems, stem_line, stems
 
 Matrix = NDArray[np.float32]
 Wide = NDArray[np.float64]

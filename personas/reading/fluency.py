@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 
 from safetensors.numpy import load
 
-from personas.memory import Memory
 from personas.reading.embedder import Embedder
 from personas.reading.heads import Network, network_of, probabilities
-from personas.reading.sentences import sentences as split
+from personas.text.memory import Memory
+from personas.text.sentences import sentences as split
 
 ARTEFACT = "fluency.safetensors"
 HEAD = "fluency"

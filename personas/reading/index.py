@@ -11,10 +11,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from personas.case import Tier
-from personas.compiled import CompiledCase, CompiledTopic
+from personas.case.compiled import CompiledCase, CompiledTopic
+from personas.case.schema import Tier
 from personas.reading.embedder import Embedder, Vectors
-from personas.wording import content_stems, stem_line, stems
+from personas.text.wording import content_stems, stem_line, stems
 
 UNSEEN_IDF = 3.0
 """The weight of a word that no topic of the case has."""

@@ -14,17 +14,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from personas.breath import breathe
-from personas.compiled import CompiledCase
-from personas.memory import KEPT_CHARS, Memory
+from personas.case.compiled import CompiledCase
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.reading.embedder import Embedder, Vectors
 from personas.reading.features import Heard, Matrix, commitment_features, is_elliptic, topic_features
 from personas.reading.fluency import Fluency
 from personas.reading.heads import ACTS, STANCES, Heads
 from personas.reading.index import CaseIndex, index_of
-from personas.reading.sentences import clauses, sentences
-from personas.wording import content_stems
+from personas.text.memory import KEPT_CHARS, Memory
+from personas.text.sentences import clauses, sentences
+from personas.text.wording import content_stems
+from personas.text.yield_point import breathe
 
 __all__ = [
     "LocalReader",

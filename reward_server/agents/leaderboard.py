@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from reward_server.access import collection_for, scenario_for
 from reward_server.agents.interval import CONFIDENCE, Stratum, interval_of, mean_of
-from reward_server.coordination.idempotency import Body
-from reward_server.coordination.lab import Lab
+from reward_server.auth.idempotency import Body
+from reward_server.auth.lab import Lab
 from reward_server.episodes.scores import TurnScorer
 from reward_server.store.agent_records import AgentRow, StandingRow
 from reward_server.store.store import Store

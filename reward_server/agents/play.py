@@ -10,11 +10,11 @@ from typing import Any
 
 from reward_server.access import scenario_for
 from reward_server.agents.service import AgentService, said
-from reward_server.coordination.lab import Lab
+from reward_server.auth.lab import Lab
 from reward_server.episodes.service import EpisodeService
 from reward_server.errors import HistoryMismatch, NothingToScore, TurnInProgress, Unavailable
-from reward_server.scoring.weight import MESSAGE
 from reward_server.store.agent_records import AgentRow
+from reward_server.transcripts.weight import MESSAGE
 from scenarios.library import Catalog
 from trainer_client.wire import AgentItem, CreateEpisodeRequest, EpisodeConfig, TurnRequest, normalised_length
 

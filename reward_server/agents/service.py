@@ -8,9 +8,9 @@ from reward_server.access import scenario_for
 from reward_server.agents.endpoint import ALLOWING, AgentTurn, Endpoints, Place
 from reward_server.agents.sealing import Sealer, Unsealable
 from reward_server.agents.telling import system_prompt, told, tools_of
+from reward_server.auth.idempotency import Body, Idempotency, Keep
+from reward_server.auth.lab import Lab
 from reward_server.clock import Clock, to_iso
-from reward_server.coordination.idempotency import Body, Idempotency, Keep
-from reward_server.coordination.lab import Lab
 from reward_server.errors import AgentFailed, AgentNotFound, Conflict, FieldProblem, InvalidRequest
 from reward_server.ids import IdPrefix, is_id, new_id
 from reward_server.store.agent_records import AgentRow

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from reward_server.api.credentials import Credentials
-from reward_server.coordination.actor import Actor
-from reward_server.coordination.audit import AuditLog
-from reward_server.coordination.failed_keys import FailedKeys, LocalFailedKeys
-from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.key_uses import KeyUses
-from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
-from reward_server.coordination.rate_limiter import Decision, RateLimiter
-from reward_server.coordination.tokens import Tokens
+from reward_server.auth.actor import Actor
+from reward_server.auth.audit import AuditLog
+from reward_server.auth.failed_keys import FailedKeys, LocalFailedKeys
+from reward_server.auth.key_ring import KeyRing
+from reward_server.auth.key_uses import KeyUses
+from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
+from reward_server.auth.tokens import Tokens
 from reward_server.errors import Unauthenticated
+from reward_server.limits.rate_limiter import Decision, RateLimiter
 
 RECHECK_S = 1.0
 

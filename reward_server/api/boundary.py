@@ -24,10 +24,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from reward_server.api.context import ON_LEAVING
 from reward_server.api.errors import error_response
 from reward_server.api.pages import NOTHING, SECURITY_HEADERS
-from reward_server.coordination.rate_limiter import Decision
 from reward_server.errors import LabsError, Overloaded, StoreUnavailable
 from reward_server.ids import IdPrefix, is_id, new_request_id
-from reward_server.telemetry.logs import get_logger
+from reward_server.limits.rate_limiter import Decision
+from reward_server.logs.logger import get_logger
 from reward_server.telemetry.metrics import Metrics
 from reward_server.telemetry.traces import Traces
 

@@ -24,25 +24,25 @@ from reward_server.api.edge import require_json
 from reward_server.api.errors import json_response
 from reward_server.api.operation import operation_of
 from reward_server.api.readiness import Readiness
+from reward_server.auth.actor import Actor
+from reward_server.auth.audit import AuditLog
+from reward_server.auth.key_ring import KeyRing
+from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
+from reward_server.auth.tenants import Tenants
 from reward_server.clock import Clock
-from reward_server.coordination.actor import Actor
-from reward_server.coordination.audit import AuditLog
-from reward_server.coordination.compute_budget import ComputeBudget
-from reward_server.coordination.connections import OpenConnections
-from reward_server.coordination.fair_threads import work_for
-from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
-from reward_server.coordination.places import LabPlaces
-from reward_server.coordination.storage import StorageQuota
-from reward_server.coordination.tenants import Tenants
-from reward_server.coordination.usage import UsageMeter
 from reward_server.episodes.batches import EpisodeBatches
 from reward_server.errors import FieldProblem, InvalidRequest, NotReady, RateLimited, Unavailable
 from reward_server.evaluations.drift import DriftService
 from reward_server.evaluations.ranking import RankingService
 from reward_server.evaluations.service import EvaluationService
-from reward_server.jobs.durable.files import FileService
-from reward_server.jobs.durable.service import JobService
+from reward_server.jobs.files import FileService
+from reward_server.jobs.service import JobService
+from reward_server.limits.compute_budget import ComputeBudget
+from reward_server.limits.concurrency_limit import LabPlaces
+from reward_server.limits.connections import OpenConnections
+from reward_server.limits.fair_threads import work_for
+from reward_server.limits.storage import StorageQuota
+from reward_server.limits.usage import UsageMeter
 from reward_server.preferences.service import PreferenceService
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.reward_models.service import RewardModelService

@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from reward_server.api.context import readmit, services_of
-from reward_server.coordination.lab import Lab
+from reward_server.auth.lab import Lab
 from reward_server.errors import ClientError
 
 MEDIA = "text/event-stream"

@@ -1,6 +1,6 @@
 """Builds the OpenAPI 3.1 document from the routes and the wire types.
 
-    python -m reward_server.api.openapi > docs/openapi.json
+`python -m reward_server.server.openapi_document > docs/openapi.json` writes it to a file.
 
 Paths and parameters come from the framework; bodies, statuses, headers and security from what each
 route declares (`api.operation`). There is no 422: this server answers 400. A response never holds
@@ -10,7 +10,6 @@ null for an absent field, and the document says so.
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 from fastapi import FastAPI
@@ -21,7 +20,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from reward_server import __version__
 from reward_server.api.operation import SCHEME, Operation, operation_of
-from reward_server.coordination.scopes import ANY
+from reward_server.auth.scopes import ANY
 from trainer_client.wire import ErrorEnvelope
 
 _REF = "#/components/schemas/{model}"
@@ -212,10 +211,3 @@ def _event(body: dict[str, Any], operation: Operation) -> dict[str, Any]:
 def render(document: dict[str, Any]) -> str:
     """The document as it is committed: readable and stable."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-
-
-if __name__ == "__main__":
-    from reward_server.app import create_app
-    from reward_server.settings import Settings
-
-    sys.stdout.write(render(build(create_app(Settings()))))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from reward_server.coordination.scopes import ANY, Scope
+from reward_server.auth.scopes import ANY, Scope
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _ATTRIBUTE = "labs_operation"

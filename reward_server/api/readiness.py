@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from reward_server.coordination.redis_link import Lost, RedisLink
 from reward_server.errors import StoreUnavailable
+from reward_server.shared_state.redis_link import Lost, RedisLink
 from reward_server.store.store import Store
 from reward_server.telemetry.loop_lag import LoopLag
 

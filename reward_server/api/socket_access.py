@@ -12,13 +12,13 @@ from fastapi import WebSocket
 from reward_server.api.context import Services, address_of, services_of
 from reward_server.api.credentials import credentials_of
 from reward_server.api.errors import error_response
-from reward_server.coordination.connections import LabConnections, OpenConnections
-from reward_server.coordination.fair_threads import work_for
-from reward_server.coordination.lab import DEVELOPMENT_LAB, Lab
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.lab import DEVELOPMENT_LAB, Lab
+from reward_server.auth.scopes import Scope
 from reward_server.errors import LabsError, RateLimited, StoreUnavailable
 from reward_server.ids import new_request_id
-from reward_server.telemetry.logs import get_logger
+from reward_server.limits.connections import LabConnections, OpenConnections
+from reward_server.limits.fair_threads import work_for
+from reward_server.logs.logger import get_logger
 
 BUSY = "socket_operations"
 """In the state of a socket: how many operations are in work."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from reward_server.classifier.judge import Classifier, ClassifierJudge
 from reward_server.errors import ConfigurationError
 from reward_server.settings import Settings

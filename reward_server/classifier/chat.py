@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 
 from reward_server.errors import JudgeFailed
 from reward_server.reward_models.conversation import Conversation
-from reward_server.scoring.gates import has_markup
+from reward_server.transcripts.markup import has_markup
 
 
 class ChatMessage(TypedDict):

@@ -17,15 +17,15 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from personas.matcher import Matcher
-from personas.memory import Memory
+from personas.reading.matcher import Matcher
+from personas.text.memory import Memory
 from reward_server.classifier.chat import Chat, chat_of
 from reward_server.errors import JudgeFailed
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import CLASSIFIER, Estimate
 from reward_server.reward_models.earned import as_earned
 from reward_server.reward_models.recorded import conversation_of, scenario_text
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 
 REMEMBERED, REMEMBERED_BYTES = 8192, 16_000_000
 

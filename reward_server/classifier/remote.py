@@ -17,7 +17,7 @@ import httpx2
 
 from reward_server.classifier.chat import Chat, single
 from reward_server.errors import ConfigurationError, JudgeFailed
-from reward_server.telemetry.logs import get_logger
+from reward_server.logs.logger import get_logger
 
 PATHS = ("/classify", "/pooling")
 CONNECT_S = 5.0

@@ -25,7 +25,7 @@ def backup(
     The file contains the secret of the API keys and all conversations: keep it as safe as the server. Folders of
     training runs are not in it.
     """
-    from reward_server.jobs.backup.run import back_up
+    from reward_server.backup.run import back_up
 
     if archive.exists():
         raise ConfigurationError(f"{archive} exists: choose another file")
@@ -51,7 +51,7 @@ def restore(
 
     The next start migrates an older backup to the current schema.
     """
-    from reward_server.jobs.backup.run import restore as bring_back
+    from reward_server.backup.run import restore as bring_back
 
     done = asyncio.run(bring_back(load_settings({"data": data}), archive, force=force))
     start = as_called("./labs serve") + ("" if data is None else f" --data {shlex.quote(str(data))}")

@@ -19,8 +19,8 @@ from reward_server.program import as_called
 from scenarios.spelling import counted
 
 if TYPE_CHECKING:
-    from reward_server.jobs.calibration.read import Found
-    from reward_server.jobs.calibration.run import Kept
+    from reward_server.fitting.calibration.read import Found
+    from reward_server.fitting.calibration.run import Kept
     from reward_server.reward_models.calibration import Calibration, Error
     from reward_server.settings import Settings
 
@@ -94,9 +94,9 @@ def calibrate(
     "reward_b": 0.4, "winner": "a"}; or results.jsonl of an evaluation with --labels. More in docs/calibration.md.
     """
     from reward_server.clock import SystemClock
-    from reward_server.jobs.calibration.read import read
-    from reward_server.jobs.calibration.run import calibrate as run
-    from reward_server.jobs.calibration.run import owner_of
+    from reward_server.fitting.calibration.read import read
+    from reward_server.fitting.calibration.run import calibrate as run
+    from reward_server.fitting.calibration.run import owner_of
     from reward_server.settings import load_settings
 
     settings = load_settings({"data": data})
@@ -127,7 +127,7 @@ def calibrate(
 
 def _folder(settings: Settings, lab: str | None) -> Path:
     """Where the server looks for those that all labs share, or for a lab's own."""
-    from reward_server.reward_models.ownership import of_lab
+    from reward_server.ownership import of_lab
 
     found = settings.calibrations if lab is None else of_lab(settings.calibrations, lab)
     if found is None:
@@ -144,7 +144,7 @@ def _take_away(calibration_id: str, folder: Path) -> None:
 
 def _known(method: str | None) -> str:
     """The method, if there is such a one."""
-    from reward_server.reward_models.calibration_fit import MINIMUM, check_method
+    from reward_server.fitting.calibration.calibration_fit import MINIMUM, check_method
 
     if method is None:
         raise typer.BadParameter(f"give --method, one of {', '.join(MINIMUM)}")
@@ -251,10 +251,10 @@ async def _stored(settings: Settings, owner: str | None, method: str, lab: str |
     """
     import numpy as np
 
-    from reward_server.jobs.calibration.read import Found
+    from reward_server.fitting.calibration.calibration_data import LabelledRows
+    from reward_server.fitting.calibration.calibration_fit import MINIMUM, check_method
+    from reward_server.fitting.calibration.read import Found
     from reward_server.reward_models.calibration import DEFAULT_REWARD
-    from reward_server.reward_models.calibration_data import LabelledRows
-    from reward_server.reward_models.calibration_fit import MINIMUM, check_method
     from reward_server.store.migrate import migrate
     from reward_server.store.store import Store
 

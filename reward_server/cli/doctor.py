@@ -44,7 +44,7 @@ def doctor(
 
     The exit code is 1 if `serve` would not start, or would start with something broken.
     """
-    from reward_server.telemetry.logs import configure_logging
+    from reward_server.logs.logger import configure_logging
 
     known_settings = salvaged({"data": folder})
     # What is logged on the way is said in a finding.
@@ -109,13 +109,13 @@ def _settings(settings: Settings) -> Finding:
 
 
 def _encoder(settings: Settings) -> Finding:
-    from reward_server.reward_models.encoder import load_encoder
+    from reward_server.encoders.loading import load_encoder
 
     return Finding("encoder", load_encoder(settings.encoder).version)
 
 
 def _scenarios(settings: Settings) -> Finding:
-    from reward_server.engine import load_scenarios
+    from reward_server.server.engine import load_scenarios
 
     library = load_scenarios(settings.scenarios)
     collections = library.catalog.collections
@@ -141,8 +141,8 @@ def _classifier(settings: Settings) -> Finding:
 
 def _reward_model(settings: Settings) -> Finding:
     """What is active for all labs, and what for those that have a model of their own."""
-    from reward_server.engine import reward_model_service
     from reward_server.reward_models.registry import Registry
+    from reward_server.server.engine import reward_model_service
 
     shared, service = Registry(settings.reward_models), reward_model_service(settings)
     owned = {lab_id: model_id for lab_id, own in shared.of_labs().items() if (model_id := own.active_id())}
@@ -159,7 +159,7 @@ def _reward_model(settings: Settings) -> Finding:
 
 def _scoring(settings: Settings) -> Finding:
     """Everything that scores, built as a start builds it: no scenario lacks a judge."""
-    from reward_server.engine import present_version
+    from reward_server.server.engine import present_version
 
     return Finding("scoring", asyncio.run(present_version(settings)))
 
@@ -181,7 +181,7 @@ def _calibrations(settings: Settings) -> Finding:
 
 
 def _redis(settings: Settings) -> Finding:
-    from reward_server.coordination.redis_link import Lost, RedisLink
+    from reward_server.shared_state.redis_link import Lost, RedisLink
 
     if settings.redis_url is None:
         return Finding("redis", "none is set")

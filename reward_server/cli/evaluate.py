@@ -19,9 +19,9 @@ from reward_server.errors import InvalidRequest, LabsError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from reward_server.jobs.evaluation.rows import Row
-    from reward_server.jobs.evaluation.run import Evaluation, Task
     from reward_server.llm.caller import Caller
+    from reward_server.offline.rows import Row
+    from reward_server.offline.run import Evaluation, Task
     from reward_server.settings import Settings
     from scenarios.library import Library
 
@@ -69,7 +69,7 @@ def evaluate(
     agent is the assistant. Give --collection and --scenario, or collection_slug and scenario_slug in each row. More in
     docs/offline.md.
     """
-    from reward_server.jobs.evaluation.results import holds_results
+    from reward_server.offline.results import holds_results
     from reward_server.settings import load_settings
 
     task = task_of(collection, scenario, format_name, agent_role, agent_speaker)
@@ -100,8 +100,8 @@ def task_of(
     collection: str | None, scenario: str | None, format_name: str, agent_role: str, agent_speaker: list[str] | None
 ) -> Task:
     """How rows are read, from what the caller wrote."""
-    from reward_server.jobs.evaluation.formats import FORMATS, Speakers
-    from reward_server.jobs.evaluation.run import Task
+    from reward_server.offline.formats import FORMATS, Speakers
+    from reward_server.offline.run import Task
 
     if format_name != "auto" and format_name not in FORMATS:
         raise InvalidRequest(f"unknown format {format_name}: use one of auto, {', '.join(FORMATS)}")
@@ -114,8 +114,8 @@ def task_of(
 def library_of(root: Path | None, collection: str | None, scenario: str | None) -> Library:
     """The scenarios, among them the one that the caller named."""
     from reward_server.access import scenario_for
-    from reward_server.coordination.lab import DEVELOPMENT_LAB
-    from reward_server.engine import load_scenarios
+    from reward_server.auth.lab import DEVELOPMENT_LAB
+    from reward_server.server.engine import load_scenarios
 
     library = load_scenarios(root)
     if (collection is None) != (scenario is None):
@@ -136,14 +136,14 @@ def _run(
     persona_answers: bool,
     console: Console,
 ) -> dict[str, Any]:
-    from personas.library import load_temperaments
-    from reward_server.engine import offline_engine
-    from reward_server.jobs.evaluation.recast import Recast
-    from reward_server.jobs.evaluation.report import summarise, write_report
-    from reward_server.jobs.evaluation.results import ResultsFile
-    from reward_server.jobs.evaluation.rows import read_rows
-    from reward_server.jobs.evaluation.run import Evaluation
+    from personas.case.library import load_temperaments
     from reward_server.llm.build import language_model
+    from reward_server.offline.recast import Recast
+    from reward_server.offline.report import summarise, write_report
+    from reward_server.offline.results import ResultsFile
+    from reward_server.offline.rows import read_rows
+    from reward_server.offline.run import Evaluation
+    from reward_server.server.engine import offline_engine
 
     model = language_model(settings)
     with offline_engine(settings, library, model=model) as engine:

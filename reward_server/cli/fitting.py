@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 def refused(calibrations: Iterable[Calibration], settings: Settings) -> Mapping[str, str]:
     """Why, by id; those that fit are missing. `LabsError` where no server would start."""
-    from reward_server.engine import present
     from reward_server.errors import CalibrationMismatch
     from reward_server.evaluations.calibrated import Calibrator
     from reward_server.reward_models.calibration import CalibrationShelf
     from reward_server.reward_models.registry import Registry
+    from reward_server.server.engine import present
 
     Registry(settings.reward_models).active_id()  # a damaged note of it says nothing of what fits
     now = asyncio.run(present(settings))

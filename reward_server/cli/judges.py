@@ -17,8 +17,8 @@ from reward_server.cli.tables import name_columns, show, wide_console
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from reward_server.jobs.agreement.figures import Figures
-    from reward_server.jobs.agreement.read import Entry
+    from reward_server.fitting.agreement.figures import Figures
+    from reward_server.fitting.agreement.read import Entry
     from reward_server.settings import Settings
 
 app = typer.Typer(help="List judges, measure how far they agree, and show what they cost.", no_args_is_help=True)
@@ -31,9 +31,9 @@ Root = Annotated[Path | None, typer.Option("--dir", help="Folder of collections.
 @app.command("list")
 def list_judges(root: Root = None, data: Data = None) -> None:
     """Show the judges of this server: names, versions, what they decide, whether they report uncertainty."""
-    from reward_server.engine import load_scenarios, offline_engine
-    from reward_server.jobs.agreement.roster import PER_ANSWER, seats
+    from reward_server.fitting.agreement.roster import PER_ANSWER, seats
     from reward_server.llm.build import language_model
+    from reward_server.server.engine import load_scenarios, offline_engine
     from reward_server.settings import load_settings
 
     settings = load_settings({"data": data})
@@ -88,9 +88,9 @@ def agree(
     Rows of JSON: {"messages": ..., "label": 0.7}, or {"response_a": ..., "response_b": ..., "winner": "a"}, or
     scores made elsewhere, {"scores": {"judge": 0.6}, "label": 0.7}. More in docs/calibration.md.
     """
-    from reward_server.jobs.agreement.read import Reading, read
-    from reward_server.jobs.agreement.report import REPORT, markdown, refuse_written, write
-    from reward_server.jobs.agreement.run import of_scores
+    from reward_server.fitting.agreement.read import Reading, read
+    from reward_server.fitting.agreement.report import REPORT, markdown, refuse_written, write
+    from reward_server.fitting.agreement.run import of_scores
     from reward_server.settings import load_settings
 
     if not source.is_file():
@@ -119,13 +119,13 @@ async def _measure(
     attacked: int,
     console: Console,
 ) -> Figures:
-    from reward_server.engine import load_scenarios, offline_engine
-    from reward_server.jobs.agreement.roster import chosen, seats
-    from reward_server.jobs.agreement.run import PAIRWISE, Task, of_judges
-    from reward_server.jobs.agreement.scores import Judges, require_scenarios
+    from reward_server.fitting.agreement.roster import chosen, seats
+    from reward_server.fitting.agreement.run import PAIRWISE, Task, of_judges
+    from reward_server.fitting.agreement.scores import Judges, require_scenarios
     from reward_server.judges.pairwise import PairwiseJudge
     from reward_server.judges.verdict_cache import VerdictCache
     from reward_server.llm.build import language_model
+    from reward_server.server.engine import load_scenarios, offline_engine
 
     library = load_scenarios(root or settings.scenarios)
     require_scenarios([side for entry in entries for side in entry.sides], library.vault)

@@ -41,8 +41,8 @@ def database(settings: Settings) -> Finding:
 
 def keys(settings: Settings) -> Finding:
     """Whether a start would refuse for want of a key, or of the secret that keys are hashed with."""
-    from reward_server.assembly.callers import may_be_open
-    from reward_server.coordination.pepper import FILE_NAME, pepper_of
+    from reward_server.auth.pepper import FILE_NAME, pepper_of
+    from reward_server.server.callers import may_be_open
 
     pepper = settings.pepper is not None or (settings.data / FILE_NAME).exists()
     if pepper:
@@ -89,8 +89,8 @@ def _for_production(settings: Settings) -> Finding:
 
 
 async def _check_pepper(settings: Settings, pepper: bytes) -> None:
+    from reward_server.auth.key_ring import KeyRing
     from reward_server.clock import SystemClock
-    from reward_server.coordination.key_ring import KeyRing
     from reward_server.store.store import Store
 
     store = await Store.open(settings.database)

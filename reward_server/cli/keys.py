@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from reward_server.coordination.lab import PLAN_RATES, Plan
-from reward_server.coordination.scopes import USUAL, Scope
+from reward_server.auth.lab import PLAN_RATES, Plan
+from reward_server.auth.scopes import USUAL, Scope
 from reward_server.errors import InvalidRequest
 from reward_server.program import as_called
 from reward_server.settings import load_settings
 from scenarios.spelling import meant
 
 if TYPE_CHECKING:
-    from reward_server.coordination.key_ring import KeyRing, NewKey
+    from reward_server.auth.key_ring import KeyRing, NewKey
     from reward_server.store.records import KeyRow
     from reward_server.store.store import Store
 
@@ -152,7 +152,7 @@ def _refuse_unknown(collections: list[str]) -> None:
     """A misspelt collection would make a key that opens nothing."""
     if not collections:
         return
-    from reward_server.engine import load_scenarios
+    from reward_server.server.engine import load_scenarios
 
     known = set(load_scenarios(load_settings().scenarios).catalog.collections)
     for slug in collections:
@@ -165,9 +165,9 @@ def _with_ring(data: Path | None, work: Callable[[KeyRing], Awaitable[Result]]) 
     """Open the keys of the data folder for one piece of work."""
 
     async def with_keys(store: Store) -> Result:
+        from reward_server.auth.key_ring import KeyRing
+        from reward_server.auth.pepper import pepper_of
         from reward_server.clock import SystemClock
-        from reward_server.coordination.key_ring import KeyRing
-        from reward_server.coordination.pepper import pepper_of
 
         return await work(KeyRing(store, SystemClock(), pepper_of(load_settings({"data": data}))))
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from reward_server.jobs.reward_model.measure import Measured
+    from reward_server.fitting.reward_model.measure import Measured
     from reward_server.reward_models.dataset import Dataset
     from reward_server.reward_models.feature_shelf import FeatureShelf
     from reward_server.reward_models.featurisers import Featurisers
@@ -41,7 +41,7 @@ SkipBad = Annotated[
 
 def read(source: Path, scale: tuple[float, float], ties: Literal["drop", "half"], skip_bad: int = 0) -> Dataset:
     """Labelled conversations and preference pairs of a file."""
-    from reward_server.jobs.reward_model.read import Reading, read_dataset
+    from reward_server.fitting.reward_model.read import Reading, read_dataset
 
     return read_dataset(source, Reading(scale, ties, skip_bad))
 
@@ -73,7 +73,7 @@ def featurisers_of(settings: Settings, encoder: str | None = None) -> Featuriser
 
 def show_figures(console: Console, measured: Measured) -> None:
     """Print the table of a measurement in short."""
-    from reward_server.jobs.reward_model.report import IN_SHORT, figure_rows
+    from reward_server.fitting.reward_model.report import IN_SHORT, figure_rows
 
     head, *rows = figure_rows(measured, IN_SHORT)
     table = Table(*head, box=None, pad_edge=False)

@@ -14,7 +14,7 @@ from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from reward_server.reader.evaluate import Prediction
+    from reward_server.fitting.reader.evaluate import Prediction
 
 app = typer.Typer(
     help="Train and measure the reader, which decides what an agent turn asks for and promises.",
@@ -50,10 +50,10 @@ def evaluate(
 
     Example: labs reader evaluate turns/tutoring__half-a-cup.jsonl --predictions out.jsonl
     """
-    from reward_server.engine import load_scenarios
+    from reward_server.fitting.reader.dataset import after_opening, packaged_turns, turns_of_file
+    from reward_server.fitting.reader.evaluate import by_collection, predict, table
     from reward_server.reader.build import local_reader
-    from reward_server.reader.dataset import after_opening, packaged_turns, turns_of_file
-    from reward_server.reader.evaluate import by_collection, predict, table
+    from reward_server.server.engine import load_scenarios
     from reward_server.settings import load_settings
     from scenarios.lint import COLLECTIONS
 
@@ -106,11 +106,11 @@ def train(
     It takes about an hour on one core, or half an hour with --from and --epochs 3. To use the result, copy it over
     `personas/reading/model/reader.safetensors`.
     """
-    from reward_server.engine import load_scenarios
-    from reward_server.reader.dataset import packaged_acts, packaged_turns
-    from reward_server.reader.finetune import EPOCHS
-    from reward_server.reader.train import lesson_of
-    from reward_server.reader.train import train as trained
+    from reward_server.fitting.reader.dataset import packaged_acts, packaged_turns
+    from reward_server.fitting.reader.finetune import EPOCHS
+    from reward_server.fitting.reader.train import lesson_of
+    from reward_server.fitting.reader.train import train as trained
+    from reward_server.server.engine import load_scenarios
     from scenarios.lint import COLLECTIONS
 
     library = load_scenarios(scenarios)
@@ -131,7 +131,7 @@ def train(
     out.write_bytes(raw)
     typer.echo(f"wrote {out}, {len(raw) / 1e6:.1f} MB")
     if left_out:
-        from reward_server.reader.evaluate import by_collection, predicted_unseen, table
+        from reward_server.fitting.reader.evaluate import by_collection, predicted_unseen, table
 
         unseen = [row for row in rows if row.collection in left_out]
         typer.echo(table(by_collection(predicted_unseen(raw, unseen, scenarios))))
@@ -156,11 +156,11 @@ def fluency(
 
     It takes about an hour on one core. To use the result, copy it over `personas/reading/model/fluency.safetensors`.
     """
-    from reward_server.engine import load_scenarios
-    from reward_server.reader.dataset import packaged_acts, packaged_turns
-    from reward_server.reader.fluency import STEPS, train_fluency
-    from reward_server.reader.whole_sentences import packaged_sentences, sentences_of_file
-    from reward_server.reward_models.minilm import packaged_folder, read_checkpoint
+    from reward_server.encoders.minilm import packaged_folder, read_checkpoint
+    from reward_server.fitting.reader.dataset import packaged_acts, packaged_turns
+    from reward_server.fitting.reader.fluency import STEPS, train_fluency
+    from reward_server.fitting.reader.whole_sentences import packaged_sentences, sentences_of_file
+    from reward_server.server.engine import load_scenarios
     from scenarios.lint import COLLECTIONS
 
     library = load_scenarios(scenarios)

@@ -105,9 +105,9 @@ def evaluate(
     console = wide_console()
     with shown(console) as report:
         report("reading", 0, 1)
-        from reward_server.jobs.reward_model.evaluate import evaluate as measure
-        from reward_server.jobs.reward_model.evaluate import lacks, overlap_line, systems_line
-        from reward_server.jobs.reward_model.report import in_words, page, pictures, uncertainty_lines, write_folder
+        from reward_server.fitting.reward_model.evaluate import evaluate as measure
+        from reward_server.fitting.reward_model.evaluate import lacks, overlap_line, systems_line
+        from reward_server.fitting.reward_model.report import in_words, page, pictures, uncertainty_lines, write_folder
         from reward_server.reward_models.artefact import REPORT, refuse_taken
         from reward_server.reward_models.plain_features import PlainFeatures
         from reward_server.settings import load_settings

@@ -26,8 +26,8 @@ from reward_server.program import as_called
 from scenarios.spelling import counted
 
 if TYPE_CHECKING:
-    from reward_server.jobs.exam.report import ScenarioExam
-    from reward_server.jobs.exam.run import Examiner
+    from reward_server.exam.report import ScenarioExam
+    from reward_server.exam.run import Examiner
     from scenarios.library import Library, SealedScenario
 
 app = typer.Typer(help="Write, check and list scenarios.", no_args_is_help=True, pretty_exceptions_enable=False)
@@ -92,7 +92,7 @@ def check(
     ] = None,
 ) -> None:
     """Lint scenarios, then play natural agents and bad policies against them in the real simulator and scorer."""
-    from reward_server.jobs.exam.report import markdown
+    from reward_server.exam.report import markdown
 
     given, root = root, _root(root)
     library, findings = _lint(root, names or [])
@@ -139,10 +139,10 @@ def _lint(root: Path | None, names: Iterable[str]) -> tuple[Library, int]:
 @contextmanager
 def _examiner(library: Library, root: Path | None, seeds: int, probing: int) -> Iterator[tuple[Examiner, str]]:
     """An examiner on the server's own matcher and scorer, and the scoring version."""
-    from personas.library import load_temperaments
-    from reward_server.engine import offline_engine
-    from reward_server.jobs.exam.marks import Marker
-    from reward_server.jobs.exam.run import Examiner
+    from personas.case.library import load_temperaments
+    from reward_server.exam.marks import Marker
+    from reward_server.exam.run import Examiner
+    from reward_server.server.engine import offline_engine
     from reward_server.settings import load_settings
     from scenarios.library import labelled_turns, natural_agents
 
@@ -181,7 +181,7 @@ _LEGEND = (
 
 
 def _print(exams: list[ScenarioExam], console: Console, root: Path | None, *, details: bool) -> None:
-    from reward_server.jobs.exam.report import HEADINGS, row
+    from reward_server.exam.report import HEADINGS, row
 
     table = Table()
     name_columns(table, "scenario")

@@ -18,8 +18,8 @@ from reward_server.cli.tables import wide_console
 from reward_server.errors import InvalidRequest, LabsError
 
 if TYPE_CHECKING:
-    from reward_server.jobs.scoring.run import Summary
-    from reward_server.jobs.scoring.workers import Engine, Setup
+    from reward_server.offline.table_run import Summary
+    from reward_server.offline.workers import Engine, Setup
 
 
 def score(
@@ -65,11 +65,11 @@ def score(
     agent is the assistant. Give --collection and --scenario, or collection_slug and scenario_slug in each row. More in
     docs/offline.md.
     """
-    from reward_server.jobs.evaluation.results import holds_results
-    from reward_server.jobs.scoring.output import check_out
-    from reward_server.jobs.scoring.run import journal_of, score_into
-    from reward_server.jobs.scoring.sources import rows_of
-    from reward_server.jobs.scoring.workers import Setup
+    from reward_server.offline.output import check_out
+    from reward_server.offline.results import holds_results
+    from reward_server.offline.sources import rows_of
+    from reward_server.offline.table_run import journal_of, score_into
+    from reward_server.offline.workers import Setup
     from reward_server.settings import load_settings
 
     task = task_of(collection, scenario, format_name, agent_role, agent_speaker)
@@ -89,8 +89,8 @@ def score(
 
 
 def _engine(name: str, setup: Setup, workers: int | None) -> Engine:
-    from reward_server.jobs.scoring.on_ray import RayEngine
-    from reward_server.jobs.scoring.workers import LocalEngine
+    from reward_server.offline.on_ray import RayEngine
+    from reward_server.offline.workers import LocalEngine
 
     if name == "ray":
         return RayEngine(setup, workers or os.cpu_count() or 1)
@@ -102,7 +102,7 @@ def _engine(name: str, setup: Setup, workers: int | None) -> Engine:
 
 
 def _say(console: Console, summary: Summary, out: Path) -> None:
-    from reward_server.jobs.evaluation.report import ALL_EQUAL
+    from reward_server.offline.report import ALL_EQUAL
 
     mean = f", mean reward {summary.rewards / summary.scored:.3f}" if summary.scored else ""
     where = f": {out}" if summary.scored else "; no file was written"

@@ -27,7 +27,7 @@ from scenarios.spelling import counted
 
 if TYPE_CHECKING:
     from reward_server.api.context import Services
-    from reward_server.cli.standby import Place
+    from reward_server.server.standby import Place
     from scenarios.library import Catalog
 
 BACKLOG = 2048
@@ -67,13 +67,13 @@ async def _run(settings: Settings, *, standby: bool) -> int | None:
     """Bind, start everything, and serve until a signal; which one it was."""
     import uvicorn
 
-    from reward_server.app import Ports, create_app
-    from reward_server.cli.accepting import room_for, watch_accepting
-    from reward_server.cli.connections import Connections
-    from reward_server.cli.http_protocol import BoundedHttpProtocol
-    from reward_server.cli.signals import Signals
-    from reward_server.cli.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
-    from reward_server.cli.standby import Place, Relieved
+    from reward_server.server.accepting import room_for, watch_accepting
+    from reward_server.server.app import Ports, create_app
+    from reward_server.server.connections import Connections
+    from reward_server.server.http_protocol import BoundedHttpProtocol
+    from reward_server.server.signals import Signals
+    from reward_server.server.socket_protocol import MAX_MESSAGE_BYTES, PING_S, PONG_S
+    from reward_server.server.standby import Place, Relieved
 
     is_first = not (standby or settings.anchors.exists())
     place = Place(settings, partial(bind, settings.host, settings.port))

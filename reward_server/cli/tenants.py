@@ -13,7 +13,7 @@ from reward_server.cli.keys import with_store
 from reward_server.store.records import Limits
 
 if TYPE_CHECKING:
-    from reward_server.coordination.tenants import Tenants
+    from reward_server.auth.tenants import Tenants
     from reward_server.store.records import LabRow
     from reward_server.store.store import Store
 
@@ -97,8 +97,8 @@ def delete_data(
 
 
 def _tenants(store: Store, folders: Callable[[str], Sequence[Path]] = lambda _lab_id: ()) -> Tenants:
+    from reward_server.auth.tenants import Tenants
     from reward_server.clock import SystemClock
-    from reward_server.coordination.tenants import Tenants
 
     return Tenants(store, SystemClock(), folders=folders)
 

@@ -21,7 +21,7 @@ from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.program import as_called
 
 if TYPE_CHECKING:
-    from reward_server.jobs.reward_model.train import Task, Trained
+    from reward_server.fitting.reward_model.train import Task, Trained
     from reward_server.reward_models.conversation import Reads
     from reward_server.reward_models.dataset import Dataset
     from reward_server.settings import Settings
@@ -182,7 +182,7 @@ class Wanted:
 
     def _stored(self, settings: Settings) -> Dataset:
         """What the store holds, or held when the training began that is gone on with."""
-        from reward_server.jobs.reward_model.frozen_rows import frozen_rows
+        from reward_server.fitting.reward_model.frozen_rows import frozen_rows
 
         kept = frozen_rows(self.out, self._asked(settings)) if self.resume else None
         return kept if kept is not None else stored_rows(settings, self.lab, self.version, all_labs=self.all_labs)
@@ -198,10 +198,10 @@ class Wanted:
     def task(self, settings: Settings) -> Task:
         """The same in the terms of the job."""
         from reward_server.clock import SystemClock
-        from reward_server.jobs.reward_model.train import Task
+        from reward_server.fitting.reward_model.head_training import Recipe
+        from reward_server.fitting.reward_model.train import Task
         from reward_server.reward_models.bagging import MEMBERS
         from reward_server.reward_models.finetune import Tuning
-        from reward_server.reward_models.training import Recipe
 
         return Task(
             out=self.out,
@@ -226,7 +226,7 @@ class Wanted:
         )
 
     def _open_data(self) -> Dataset | None:
-        from reward_server.jobs.reward_model.read import Reading, read_folder
+        from reward_server.fitting.reward_model.read import Reading, read_folder
 
         return None if self.style_data is None else read_folder(self.style_data, Reading(ties=self.ties))
 
@@ -256,8 +256,8 @@ def run(wanted: Wanted, settings: Settings) -> Trained:
 
 def stored_rows(settings: Settings, lab: str | None, version: str | None, *, all_labs: bool) -> Dataset:
     """The server's own evaluations and comparisons, of one lab and one scoring version, as training data."""
-    from reward_server.engine import load_scenarios
-    from reward_server.jobs.reward_model.stored import composed_scenarios, read_stored, stored_dataset
+    from reward_server.fitting.reward_model.stored import composed_scenarios, read_stored, stored_dataset
+    from reward_server.server.engine import load_scenarios
     from reward_server.store.migrate import migrate
 
     library = load_scenarios(settings.scenarios)
@@ -272,10 +272,10 @@ def stored_rows(settings: Settings, lab: str | None, version: str | None, *, all
 
 def announce(trained: Trained, settings: Settings, out: Path, lab: str | None) -> None:
     """Say what came of a training; the model joins those of the lab whose rows it was made from, else those of all."""
-    from reward_server.jobs.reward_model.notes import cap_line
-    from reward_server.jobs.reward_model.report import in_words
-    from reward_server.jobs.reward_model.style_check import style_lines
-    from reward_server.jobs.reward_model.verdict import verdict_line
+    from reward_server.fitting.reward_model.notes import cap_line
+    from reward_server.fitting.reward_model.report import in_words
+    from reward_server.fitting.reward_model.style_check import style_lines
+    from reward_server.fitting.reward_model.verdict import verdict_line
     from reward_server.reward_models import artefact
     from reward_server.reward_models.fitness import unfit
 
@@ -301,7 +301,7 @@ def announce(trained: Trained, settings: Settings, out: Path, lab: str | None) -
 
 
 def _is_kept(out: Path) -> bool:
-    from reward_server.jobs.reward_model.interrupted import is_interrupted
+    from reward_server.fitting.reward_model.interrupted import is_interrupted
 
     return is_interrupted(out)
 
@@ -319,9 +319,9 @@ def _refuse_finished(out: Path) -> None:
 
 
 def _trained(dataset: Dataset, task: Task, settings: Settings, report: Report) -> Trained:
-    from reward_server.jobs.reward_model.interrupted import is_interrupted
-    from reward_server.jobs.reward_model.tools import tools_on
-    from reward_server.jobs.reward_model.train import train
+    from reward_server.fitting.reward_model.interrupted import is_interrupted
+    from reward_server.fitting.reward_model.tools import tools_on
+    from reward_server.fitting.reward_model.train import train
 
     if task.resume and not is_interrupted(task.out):
         typer.echo(f"labs: nothing to resume for {task.out}: training from the start", err=True)

@@ -39,8 +39,8 @@ def worker(
 
 async def _run(settings: Settings) -> int | None:
     """Work until a signal; which one it was."""
-    from reward_server.app import Ports, create_app
-    from reward_server.cli.signals import Signals
+    from reward_server.server.app import Ports, create_app
+    from reward_server.server.signals import Signals
 
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     app = create_app(settings, ports=Ports(serves=False))

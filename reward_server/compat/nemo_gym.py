@@ -16,13 +16,13 @@ from reward_server.api.body import CONVERSATION, FORM, validate
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as, services_of, within
 from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
+from reward_server.auth.lab import Lab
+from reward_server.auth.scopes import Scope
 from reward_server.compat import examples
 from reward_server.compat.scoring import scored
 from reward_server.compat.session import COOKIE, episode_of, remember
-from reward_server.coordination.lab import Lab
-from reward_server.coordination.scopes import Scope
 from reward_server.errors import FieldProblem, InvalidRequest
-from reward_server.scoring.weight import weight
+from reward_server.transcripts.weight import weight
 from trainer_client.wire import (
     MAX_CONTENT_CHARACTERS,
     CreateEpisodeRequest,

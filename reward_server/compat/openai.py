@@ -26,12 +26,12 @@ from reward_server.api.body import CONVERSATION, validate
 from reward_server.api.context import Body, Caller, answer, body_as, idempotency_key, services_of, within
 from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
+from reward_server.auth.lab import Lab
+from reward_server.auth.scopes import ANY, Scope
 from reward_server.compat import examples
 from reward_server.compat.scoring import scored
-from reward_server.coordination.lab import Lab
-from reward_server.coordination.scopes import ANY, Scope
 from reward_server.errors import FieldProblem, HistoryMismatch, InvalidRequest, NotFound
-from reward_server.scoring.weight import weight
+from reward_server.transcripts.weight import weight
 from trainer_client.wire import (
     CreateEpisodeRequest,
     EpisodeConfig,

@@ -21,8 +21,8 @@ from reward_server.api.context import Body, Services
 from reward_server.api.errors import status_of
 from reward_server.api.router import Router
 from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, Operator, accepted, admitted, leave_trace
+from reward_server.auth.scopes import Scope
 from reward_server.compat.openenv import PATH, AgentTurn, Reset, begun, stepped
-from reward_server.coordination.scopes import Scope
 from reward_server.errors import (
     ClientError,
     FieldProblem,
@@ -34,7 +34,7 @@ from reward_server.errors import (
     in_a_line,
 )
 from reward_server.ids import new_request_id
-from reward_server.telemetry.logs import get_logger
+from reward_server.logs.logger import get_logger
 
 router = Router(prefix=PATH)
 SOCKET_PATH = f"{PATH}/ws"

@@ -16,10 +16,10 @@ from reward_server.api.body import CONVERSATIONS
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, body_as
 from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
+from reward_server.auth.scopes import Scope
 from reward_server.compat import examples
 from reward_server.compat.scoring import all_scored
 from reward_server.compat.target import Label, reply_after, target_of, transcript
-from reward_server.coordination.scopes import Scope
 from reward_server.errors import FieldProblem, InvalidRequest
 from trainer_client.wire import MAX_BATCH_ITEMS, EvaluateRequest, RequestModel, ResponseModel, Reward
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 
-from reward_server.coordination.idempotency import Body
+from reward_server.auth.idempotency import Body
 from reward_server.errors import LabsError, TurnInProgress, Unavailable, in_a_line
-from reward_server.telemetry.logs import get_logger
+from reward_server.logs.logger import get_logger
 
 MEDIA = "text/event-stream"
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from reward_server.access import collection_for, scenario_for, visible_collections
-from reward_server.coordination.lab import Lab
+from reward_server.auth.lab import Lab
 from reward_server.errors import CollectionNotFound, FieldProblem, InvalidRequest
 from scenarios.library import Catalog
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from reward_server.api.body import validate
+from reward_server.auth.idempotency import Body
 from reward_server.compat.ors_wire import Call
-from reward_server.coordination.idempotency import Body
 from reward_server.errors import InvalidRequest, in_a_line
 from trainer_client.wire import MAX_CONTENT_CHARACTERS, Message, TurnRequest
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from fastapi import Request
 
 from reward_server.api.context import Body, idempotency_key, services_of, while_connected, within
-from reward_server.coordination.lab import Lab
+from reward_server.auth.lab import Lab
 from reward_server.errors import FieldProblem, InvalidRequest, JudgeFailed, ProviderFailed
-from reward_server.scoring.weight import weight_of, weight_of_all
+from reward_server.transcripts.weight import weight_of, weight_of_all
 from trainer_client.wire import BatchItem, EvaluateRequest
 
 _FAILED = {kind.code for kind in (ProviderFailed, JudgeFailed)}

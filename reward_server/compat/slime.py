@@ -17,10 +17,10 @@ from reward_server.api.context import API_PREFIX, Caller, body_as
 from reward_server.api.errors import json_response
 from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
+from reward_server.auth.scopes import Scope
 from reward_server.compat import examples
 from reward_server.compat.scoring import scored
 from reward_server.compat.target import Label, Target, target_of, transcript, without_special_tokens
-from reward_server.coordination.scopes import Scope
 from trainer_client.wire import EvaluateRequest, Message, RequestModel, ResponseModel, Reward
 
 router = Router(prefix=f"{API_PREFIX}/compat", tags=["doors"])

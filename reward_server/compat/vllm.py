@@ -17,11 +17,11 @@ from reward_server.api.body import CONVERSATIONS, read_json, validate
 from reward_server.api.context import Body, Caller, answer, body_as, services_of
 from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
+from reward_server.auth.lab import Lab
+from reward_server.auth.scopes import Scope
 from reward_server.compat import examples
 from reward_server.compat.openai import JUDGE
 from reward_server.compat.scoring import all_scored
-from reward_server.coordination.lab import Lab
-from reward_server.coordination.scopes import Scope
 from reward_server.errors import FieldProblem, InvalidRequest
 from trainer_client.wire import (
     MAX_BATCH_ITEMS,

@@ -15,11 +15,10 @@ from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
-from personas.simulator import Reply
+from personas.play.simulator import Reply
 from reward_server.access import for_key, scenario_for
-from reward_server.coordination.idempotency import Body, Keep, fingerprint
-from reward_server.coordination.in_flight import Entry
-from reward_server.coordination.lab import Lab
+from reward_server.auth.idempotency import Body, Keep, fingerprint
+from reward_server.auth.lab import Lab
 from reward_server.episodes import documents, machine
 from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
 from reward_server.episodes.in_play import Loaded
@@ -43,8 +42,9 @@ from reward_server.errors import (
     in_a_line,
 )
 from reward_server.ids import IdPrefix, is_id
+from reward_server.shared_state.in_flight import Entry
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
-from reward_server.store.store import UnitOfWork
+from reward_server.store.unit_of_work import UnitOfWork
 from trainer_client.wire import BatchEpisodesRequest, CreateEpisodeRequest, EpisodeConfig, TurnItem
 
 TWICE = "Is the episode of an earlier item; a batch takes one turn of each."

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from reward_server.auth.idempotency import Body
 from reward_server.clock import to_iso
-from reward_server.coordination.idempotency import Body
 from reward_server.episodes.history import Line
 from reward_server.episodes.machine import log_of
 from reward_server.episodes.scores import TurnScore
-from reward_server.scoring.tool_results import ToolResult
 from reward_server.store.records import EpisodeRow, TurnRow
+from reward_server.transcripts.tool_results import ToolResult
 from scenarios.schema import ScenarioCard
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from personas.memory import Memory
+from personas.text.memory import Memory
 from reward_server.store.records import EpisodeRow, EpisodeStatus, TurnRow
 
 MOST_EPISODES, MOST_BYTES = 4096, 32_000_000

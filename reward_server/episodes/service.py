@@ -13,14 +13,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from personas.heard import AgentTurn
-from personas.simulator import Reply
+from personas.hearing.heard import AgentTurn
+from personas.play.simulator import Reply
 from reward_server.access import collections_asked_for, for_key, scenario_for
+from reward_server.auth.idempotency import Body, Idempotency, Keep, fingerprint
+from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
-from reward_server.coordination.idempotency import Body, Idempotency, Keep, fingerprint
-from reward_server.coordination.in_flight import InFlightTurns
-from reward_server.coordination.lab import Lab
-from reward_server.coordination.locks import Busy, LocalLocks, Locks
 from reward_server.episodes import documents, machine
 from reward_server.episodes.history import AnsweredTurn, Line, NewTurn, align, without_preamble
 from reward_server.episodes.in_play import InPlay, Loaded
@@ -37,11 +35,14 @@ from reward_server.errors import (
     TurnInProgress,
 )
 from reward_server.ids import IdPrefix, is_id, new_episode_id, new_token
-from reward_server.scoring.tool_results import tool_results
-from reward_server.scoring.transcript import IGNORED_ROLES, PARTIES, UNKNOWN_ROLE, valid_tool_ids
+from reward_server.shared_state.in_flight import InFlightTurns
+from reward_server.shared_state.locks import Busy, LocalLocks, Locks
 from reward_server.store.records import EpisodeRow, EpisodeStatus, PageEnd, TurnRow
-from reward_server.store.store import Store, UnitOfWork
+from reward_server.store.store import Store
+from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.telemetry.metrics import Metrics
+from reward_server.transcripts.tool_results import tool_results
+from reward_server.transcripts.transcript import IGNORED_ROLES, PARTIES, UNKNOWN_ROLE, valid_tool_ids
 from scenarios.library import Catalog, PublicScenario
 from scenarios.schema import Tool
 from trainer_client.wire import MAX_TURNS, CreateEpisodeRequest, EpisodeConfig, Message, ToolCall, TurnRequest

@@ -14,18 +14,18 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
-from personas.heard import AgentTurn
-from personas.matcher import Matcher
-from personas.phrasing import Objection, Phrasing, adopt
+from personas.case.temperament import Temperament
+from personas.hearing.heard import AgentTurn
+from personas.hearing.state import PersonaState
+from personas.play.phrasing import Objection, Phrasing, adopt
+from personas.play.simulator import Opening, Reply, Simulator
+from personas.play.voice import draw
+from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader
-from personas.simulator import Opening, Reply, Simulator
-from personas.state import PersonaState
-from personas.temperament import Temperament
-from personas.voice import draw
 from reward_server.episodes.wording import Wording
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError, PersonaFailed
+from reward_server.logs.logger import get_logger
 from reward_server.store.records import EpisodeRow
-from reward_server.telemetry.logs import get_logger
 from scenarios.library import PublicScenario, Vault
 from scenarios.spelling import meant
 

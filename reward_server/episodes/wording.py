@@ -15,13 +15,13 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from personas.phrasing import Cue, Objection
+from personas.play.phrasing import Cue, Objection
 from reward_server.errors import BudgetExhausted, StoreUnavailable
 from reward_server.judges.prompt import data_line, user_text
 from reward_server.llm.base import MISTAKES, LanguageModel, LlmFailed, Question
-from reward_server.scoring.gates import has_markup
-from reward_server.telemetry.logs import get_logger
+from reward_server.logs.logger import get_logger
 from reward_server.telemetry.metrics import Metrics
+from reward_server.transcripts.markup import has_markup
 
 ASKED_AT_MOST = 3
 MAX_TOKENS = 1024

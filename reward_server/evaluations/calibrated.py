@@ -15,16 +15,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from reward_server.coordination.idempotency import Body
+from reward_server.auth.idempotency import Body
 from reward_server.errors import CalibrationMismatch, ConfigurationError, FieldProblem, InvalidRewardConfig
 from reward_server.judges.estimate import REWARD_MODEL
+from reward_server.logs.logger import get_logger
 from reward_server.reward_models.calibration import Calibration, CalibrationShelf
 from reward_server.scoring.compose import RUBRIC
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.lineage import Lineage
 from reward_server.scoring.scored import Scored
 from reward_server.scoring.version import rubric_version
-from reward_server.telemetry.logs import get_logger
 from trainer_client import wire
 
 log = get_logger(__name__)

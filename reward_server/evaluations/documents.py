@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from reward_server.auth.idempotency import Body
 from reward_server.clock import to_iso
-from reward_server.coordination.idempotency import Body
 from reward_server.errors import LabsError, in_a_line
 from reward_server.evaluations.windows import Standing, standings
 from reward_server.scoring.breakdown import breakdown

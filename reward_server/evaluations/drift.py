@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from statistics import pstdev
 
 from reward_server.access import collection_for, visible_collections
-from reward_server.coordination.idempotency import Body
-from reward_server.coordination.lab import Lab
+from reward_server.auth.idempotency import Body
+from reward_server.auth.lab import Lab
 from reward_server.store.store import Store
 from reward_server.telemetry.drift import BEFORE, ENOUGH_BEFORE, LATEST, in_deviations
 from scenarios.library import Catalog

@@ -10,8 +10,8 @@ import time
 from functools import partial
 
 from reward_server.access import scenario_for
-from reward_server.coordination.idempotency import Body, Idempotency, Keep
-from reward_server.coordination.lab import Lab
+from reward_server.auth.idempotency import Body, Idempotency, Keep
+from reward_server.auth.lab import Lab
 from reward_server.errors import FieldProblem, InvalidRequest
 from reward_server.scoring.config import read_config, without_calibration
 from reward_server.scoring.metering import MeteredScorer

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from reward_server.access import for_key, scenario_for
+from reward_server.auth.idempotency import Body, Idempotency, Keep
+from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
-from reward_server.coordination.idempotency import Body, Idempotency, Keep
-from reward_server.coordination.lab import Lab
 from reward_server.errors import EvaluationNotFound, FieldProblem, Forbidden, LabsError, NothingToScore
 from reward_server.evaluations import documents
 from reward_server.evaluations.calibrated import Calibrator
@@ -29,7 +29,8 @@ from reward_server.scoring.scored import Scored, Unscored, or_raise
 from reward_server.scoring.scorer import ScoreRequest
 from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.store.records import ComparisonRow, EvaluationRow, EvaluationSource
-from reward_server.store.store import Store, UnitOfWork
+from reward_server.store.store import Store
+from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.telemetry.metrics import Metrics
 from reward_server.webhooks.events import Event, announce
 from scenarios.library import Catalog

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
-from personas.reading.plain import plain
-from personas.reading.sentences import sentences
-from personas.replay import Record
+from personas.replay.replayer import Record
+from personas.text.plain import plain
+from personas.text.sentences import sentences
 from reward_server.errors import JudgeFailed, LabsError
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario
 from scenarios.schema import Criterion
 

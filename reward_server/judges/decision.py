@@ -19,7 +19,7 @@ from typing import Any
 
 from reward_server.judges.base import Evidence, Status, Verdict, occurs
 from reward_server.judges.reading import Answered
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from scenarios.schema import Criterion
 
 MOST_QUOTES = 3

@@ -20,7 +20,7 @@ from reward_server.judges.reading import JudgeAnswer
 from reward_server.judges.shown import as_shown
 from reward_server.judges.verdict_cache import key_of
 from reward_server.llm.base import FailureKind, Question
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from scenarios.schema import Criterion
 
 TOKENS_AROUND, TOKENS_A_QUESTION = 1024, 256

@@ -8,7 +8,7 @@ several turns are not compared.
 
 from __future__ import annotations
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from reward_server.judges.base import NOT_MET, Case, Finding, Verdict, cite, verdict
 from scenarios.schema import Criterion, SimilarCheck
 

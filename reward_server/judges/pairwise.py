@@ -24,7 +24,7 @@ from reward_server.judges.reading import PairAnswer, read_pair
 from reward_server.judges.shown import as_shown
 from reward_server.judges.verdict_cache import VerdictCache, key_of
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario
 from scenarios.schema import Criterion
 

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from personas.case import all_hold
+from personas.case.schema import all_hold
 from reward_server.errors import BudgetExhausted, LabsError
 from reward_server.judges.base import AskedJudge, Case, ComputedJudge, JudgeFailed, Outcome, Status, Verdict
 from reward_server.judges.cascade import OpenQuestion, at_step, better, check_at, route, settles

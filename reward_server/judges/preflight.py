@@ -11,8 +11,9 @@ from reward_server.errors import BodyTooLarge
 from reward_server.judges.base import MAX_QUOTE, Evidence, Status, Verdict
 from reward_server.judges.prompt import TOO_LONG
 from reward_server.judges.shown import MAX_SAID, size_of
-from reward_server.scoring.gates import has_markup, is_degenerate, tool_texts
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.emptiness import is_degenerate
+from reward_server.transcripts.markup import has_markup, tool_texts
+from reward_server.transcripts.transcript import Transcript
 from scenarios.schema import Criterion
 
 VERSION = "preflight/2"

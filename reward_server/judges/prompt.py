@@ -18,7 +18,7 @@ from typing import Any
 
 from reward_server.errors import BodyTooLarge
 from reward_server.llm.base import FailureKind
-from reward_server.scoring.transcript import Transcript, Turn
+from reward_server.transcripts.transcript import Transcript, Turn
 from scenarios.schema import ScenarioCard
 
 MAX_TRANSCRIPT = 400_000

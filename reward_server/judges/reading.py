@@ -14,10 +14,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from personas.wording import plain, tokens
+from personas.text.wording import plain, tokens
 from reward_server.judges.base import MAX_QUOTE, Evidence
 from reward_server.llm.base import FailureKind, LlmFailed
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 
 MAX_TEXT = 4_000
 """Characters of a reason or a quote beyond which an answer is not worth reading."""

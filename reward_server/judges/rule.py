@@ -7,8 +7,8 @@ tool without a word is not measured: there are no words in it that could be too 
 from __future__ import annotations
 
 from personas.reading.acts import Act
-from personas.reading.plain import plain
-from personas.replay import TurnRecord
+from personas.replay.replayer import TurnRecord
+from personas.text.plain import plain
 from reward_server.judges.base import NOT_MET, Case, Finding, Verdict, cite, verdict
 from scenarios.schema import Criterion, LengthCheck
 

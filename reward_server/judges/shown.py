@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from personas.compiled import CompiledCase
+from personas.case.compiled import CompiledCase
 from personas.reading.acts import Act
-from personas.reading.plain import plain
 from personas.reading.reader import Reader
-from personas.replay import turns_of
+from personas.replay.replayer import turns_of
+from personas.text.plain import plain
 from reward_server.errors import BodyTooLarge
 from reward_server.judges.prompt import MAX_TRANSCRIPT, TOO_LONG
-from reward_server.scoring.gates import tool_texts
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.markup import tool_texts
+from reward_server.transcripts.transcript import Transcript
 
 MAX_SAID = 2 * MAX_TRANSCRIPT
 """Characters of a conversation that is read at all."""

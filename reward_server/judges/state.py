@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from personas.case import Needs, all_hold
-from personas.heard import gist_of
-from personas.hearing import is_new
-from personas.reading.plain import plain
-from personas.replay import Disclosure, Made, TurnRecord
-from personas.wording import normal
+from personas.case.schema import Needs, all_hold
+from personas.hearing.hear import is_new
+from personas.hearing.heard import gist_of
+from personas.replay.replayer import Disclosure, Made, TurnRecord
+from personas.text.plain import plain
+from personas.text.wording import normal
 from reward_server.judges.base import NOT_MET, Case, Evidence, Finding, Verdict, cite, verdict
-from reward_server.scoring.transcript import ToolUse, leaves
+from reward_server.transcripts.transcript import ToolUse, leaves
 from scenarios.schema import CommittedCheck, ConductCheck, Criterion, ElicitedCheck, PaceCheck, ToolCheck
 
 MAX_EVIDENCE = 6

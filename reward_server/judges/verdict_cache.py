@@ -19,7 +19,7 @@ import structlog
 from reward_server.errors import LabsError, Unavailable
 from reward_server.judges.verdict_memory import VerdictMemory
 from reward_server.llm.single_flight import SingleFlight
-from reward_server.scoring.revisions import asking_digest
+from reward_server.transcripts.revisions import asking_digest
 
 log = structlog.get_logger(__name__)
 

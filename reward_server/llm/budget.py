@@ -22,8 +22,8 @@ from typing import Protocol
 from reward_server.clock import Clock, until_midnight_s
 from reward_server.errors import BudgetExhausted, BudgetTooSmall, StoreUnavailable
 from reward_server.llm.base import Question, Usage
+from reward_server.logs.logger import get_logger
 from reward_server.store.records import NO_CEILING, BookingRow, Ceiling, Spend
-from reward_server.telemetry.logs import get_logger
 
 BYTES_PER_TOKEN = 3
 """Of English, a token has about 4.5 bytes; of most other text no less than 3."""

@@ -33,7 +33,7 @@ from reward_server.llm.transport import (
     timeout_of,
     word_of,
 )
-from reward_server.telemetry.logs import get_logger
+from reward_server.logs.logger import get_logger
 
 DEFAULT_URL = "https://api.openai.com/v1"
 ALTERNATIVES = 20

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from reward_server.llm.base import FailureKind, LlmFailed
-from reward_server.telemetry.logs import get_logger
+from reward_server.logs.logger import get_logger
 
 CONNECT_S = 5.0
 MAX_ERROR_BYTES = 65_536

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reward_server.jobs.agreement.figures import of_people
-from reward_server.jobs.agreement.read import WINNERS, Entry, Side
+from reward_server.preferences.figures import WINNERS, of_people
 from reward_server.reward_models.reliability import Floats
 from reward_server.store.records import PreferenceRow
 
@@ -27,15 +26,16 @@ def agreement(rows: Sequence[PreferenceRow]) -> dict[str, Any]:
     if version is None:
         return found
     rewards = np.array([float(reward or 0.0) for row in used for reward in (row.reward_a, row.reward_b)])
-    figures = of_people([_entry(row) for row in used], rewards, _of_several(rows))
+    figures = of_people(
+        [WINNERS[row.winner] for row in used],
+        [row.comparison_id or row.preference_id for row in used],
+        rewards,
+        _of_several(rows),
+    )
     for figure in figures.values():
         if isinstance(figure, dict):
             figure.pop("is_constant", None)
     return found | {"scoring_version": version, **figures}
-
-
-def _entry(row: PreferenceRow) -> Entry:
-    return Entry((Side(), Side()), row.comparison_id or row.preference_id, None, WINNERS[row.winner])
 
 
 def _of_several(rows: Sequence[PreferenceRow]) -> Floats:

@@ -21,7 +21,8 @@ from reward_server.preferences.dialogue import NotAPair
 from reward_server.preferences.formats import Format, row_of
 from reward_server.preferences.pairs import Pair, Played, Source, couples, of_comparison, of_episodes, of_label
 from reward_server.store.records import ComparisonRow, FinishedEpisode, PageEnd, PreferenceRow
-from reward_server.store.store import Store, UnitOfWork
+from reward_server.store.store import Store
+from reward_server.store.unit_of_work import UnitOfWork
 
 VERSION = "1"
 """Of the lines and the manifest."""

@@ -9,9 +9,9 @@ from datetime import datetime
 from functools import partial
 
 from reward_server.access import collection_for, scenario_for
+from reward_server.auth.idempotency import Body, Idempotency, Keep
+from reward_server.auth.lab import Lab
 from reward_server.clock import Clock
-from reward_server.coordination.idempotency import Body, Idempotency, Keep
-from reward_server.coordination.lab import Lab
 from reward_server.errors import ComparisonNotFound
 from reward_server.ids import IdPrefix, is_id, new_preference_id
 from reward_server.preferences import documents
@@ -19,9 +19,9 @@ from reward_server.preferences.agreement import agreement
 from reward_server.preferences.export import Export, Query
 from reward_server.preferences.formats import Format
 from reward_server.preferences.pairs import Source
-from reward_server.scoring.transcript import Transcript
 from reward_server.store.records import ComparisonRow, PageEnd, PreferenceRow
 from reward_server.store.store import Store
+from reward_server.transcripts.transcript import Transcript
 from scenarios.library import Catalog
 from trainer_client.wire import Message, PreferenceRequest
 

@@ -9,10 +9,10 @@ from personas.reading.fluency import ARTEFACT as FLUENCY
 from personas.reading.fluency import LAYERS, Fluency, fluency_of
 from personas.reading.heads import load_heads
 from personas.reading.reader import LocalReader
+from reward_server.encoders.anchor_shelf import AnchorShelf
+from reward_server.encoders.encoder import EncoderMatcher
+from reward_server.encoders.micro_batcher import MicroBatcher
 from reward_server.reader.encoder import ReaderPrecision, artefact_bytes, load_reader_encoder
-from reward_server.reward_models.anchor_shelf import AnchorShelf
-from reward_server.reward_models.encoder import EncoderMatcher
-from reward_server.reward_models.micro_batcher import MicroBatcher
 
 FLUENCY_KEPT = 2_000
 """Sentences whose vectors the fluency model keeps, from prefetching until they are judged: the rest it remembers."""

@@ -15,10 +15,10 @@ from safetensors.torch import load
 from torch import Tensor
 
 from personas.reading.heads import ARTEFACT
+from reward_server.encoders.int8 import INT8
+from reward_server.encoders.minilm import LAYERS, Checkpoint, MiniLmEncoder, packaged_folder, read_checkpoint
 from reward_server.errors import EncoderUnavailable
-from reward_server.reward_models.int8 import INT8
-from reward_server.reward_models.minilm import LAYERS, Checkpoint, MiniLmEncoder, packaged_folder, read_checkpoint
-from reward_server.telemetry.logs import get_logger
+from reward_server.logs.logger import get_logger
 
 ReaderPrecision = Literal["fp32", "int8"]
 """Numbers of the reader: int8 is about twice as fast, but depends on the kind of processor (decision 15)."""

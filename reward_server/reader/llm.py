@@ -16,12 +16,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from personas.compiled import CompiledCase, CompiledTopic
-from personas.hearing import ASKED, LIKELY_MADE, MADE, UNSURE
-from personas.memory import Memory
+from personas.case.compiled import CompiledCase, CompiledTopic
+from personas.hearing.hear import ASKED, LIKELY_MADE, MADE, UNSURE
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
-from personas.reading.plain import plain
 from personas.reading.reader import LocalReader, Reader, Turn, readings_kept
+from personas.text.memory import Memory
+from personas.text.plain import plain
 from reward_server.judges.asking import ask_and_read, no_answer
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import Answer, FailureKind, LanguageModel, LlmFailed, Question

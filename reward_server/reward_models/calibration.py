@@ -28,9 +28,9 @@ from reward_server.errors import (
     InvalidRequest,
     JudgeFailed,
 )
-from reward_server.reward_models.ownership import of_lab
+from reward_server.logs.logger import get_logger
+from reward_server.ownership import of_lab
 from reward_server.reward_models.reliability import Floats
-from reward_server.telemetry.logs import get_logger
 from scenarios.spelling import OF_IDS, meant
 
 Method = Literal["temperature", "isotonic", "z_score", "min_max", "percentile"]

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from reward_server.encoders.encoder import TextEncoder
 from reward_server.reward_models.conversation import Conversation, Reads
 from reward_server.reward_models.dataset import Dataset, Preferred
-from reward_server.reward_models.encoder import TextEncoder
 from reward_server.reward_models.feature_rows import joined
 from reward_server.reward_models.heads import Matrix
 from reward_server.reward_models.matrices import Examples

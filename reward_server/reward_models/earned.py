@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from personas.matcher import Matcher
-from personas.reading.sentences import sentences
-from personas.telling import told
+from personas.reading.matcher import Matcher
+from personas.reading.telling import told
+from personas.text.sentences import sentences
 from reward_server.judges.base import Case
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 
 _NEVER = 1 << 30
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from reward_server.reward_models.anchor_shelf import AnchorShelf
+from reward_server.encoders.anchor_shelf import AnchorShelf
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.feature_rows import FeatureRows, RowFile, picked
 from reward_server.reward_models.heads import Matrix

@@ -20,11 +20,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from personas.memory import Memory
-from personas.wording import tokens
+from personas.text.memory import Memory
+from personas.text.wording import tokens
+from reward_server.encoders.encoder import AwaitableEncoder, TextEncoder, Vectors, bytes_of, meaning_width
 from reward_server.reward_models import misconduct, segments, wordings
 from reward_server.reward_models.conversation import Conversation, Reads
-from reward_server.reward_models.encoder import AwaitableEncoder, TextEncoder, Vectors, bytes_of, meaning_width
 from reward_server.reward_models.segments import Message
 from reward_server.reward_models.wordings import Heard
 

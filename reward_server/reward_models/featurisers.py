@@ -10,10 +10,11 @@ from collections.abc import Callable
 from functools import partial
 from threading import Lock
 
+from reward_server.encoders.encoder import Precision, TextEncoder, same_weights
+from reward_server.encoders.loading import load_fast_encoder
 from reward_server.errors import UnusableModel
 from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.conversation import Reads
-from reward_server.reward_models.encoder import Precision, TextEncoder, load_fast_encoder, same_weights
 from reward_server.reward_models.features import ConversationFeaturiser
 
 

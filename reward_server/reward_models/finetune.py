@@ -24,11 +24,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from reward_server.encoders.encoder import MODEL, PACKAGED, EncoderUnavailable, Precision, TextEncoder
 from reward_server.errors import UnusableModel
 from reward_server.reward_models import segments
 from reward_server.reward_models.conversation import Conversation, Reads
 from reward_server.reward_models.dataset import Dataset
-from reward_server.reward_models.encoder import MODEL, PACKAGED, EncoderUnavailable, Precision, TextEncoder
 from reward_server.reward_models.tuning_net import TuningNet, transformer_of
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def tuned_encoder(base: str, content: bytes, precision: Precision = "auto") -> T
 
 
 def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str, precision: Precision = "auto") -> TextEncoder:
-    from reward_server.reward_models.sentence_transformer import SentenceTransformerEncoder
+    from reward_server.encoders.sentence_transformer import SentenceTransformerEncoder
 
     model = load_base(base)
     transformer_of(model).load_state_dict(dict(tensors))
@@ -248,8 +248,8 @@ def _with_weights(base: str, tensors: Mapping[str, Tensor], version: str, precis
         # The same forward pass as the packaged weights have: much faster than one text at a time.
         from tokenizers import Tokenizer
 
-        from reward_server.reward_models.fast import fast_encoder
-        from reward_server.reward_models.minilm import Checkpoint
+        from reward_server.encoders.fast import fast_encoder
+        from reward_server.encoders.minilm import Checkpoint
 
         tokenizer = Tokenizer.from_file(str(base_folder(base)) + "/tokenizer.json")
         return fast_encoder(Checkpoint(dict(tensors), tokenizer, version), precision)
@@ -269,7 +269,7 @@ def load_base(base: str) -> SentenceTransformer:
         raise EncoderUnavailable(
             "fine-tuning needs sentence-transformers: install the extra labs-reward-server[encoders]"
         ) from error
-    from reward_server.reward_models.sentence_transformer import loaded
+    from reward_server.encoders.sentence_transformer import loaded
 
     try:
         model = loaded(str(base_folder(base)))

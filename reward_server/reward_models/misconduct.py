@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reward_server.reward_models.encoder import Vectors
+from reward_server.encoders.encoder import Vectors
 
 SAMPLES: tuple[str, ...] = (
     # rude

@@ -11,10 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from personas.memory import Memory
-from personas.wording import tokens
+from personas.text.memory import Memory
+from personas.text.wording import tokens
+from reward_server.encoders.encoder import TextEncoder, Vectors, bytes_of, meaning_width
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.encoder import TextEncoder, Vectors, bytes_of, meaning_width
 from reward_server.reward_models.heads import Matrix
 
 NAMES = ("length", "cosine", "persona words")

@@ -11,7 +11,7 @@ from typing import Any
 
 from reward_server.errors import InvalidRequest
 from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from scenarios.schema import ScenarioCard
 from trainer_client.wire import Message, Role
 

@@ -17,9 +17,9 @@ from functools import cached_property
 from pathlib import Path
 
 from reward_server.errors import RewardModelNotFound, UnusableModel
+from reward_server.ownership import labs_in, of_lab
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Artefact, Card
-from reward_server.reward_models.ownership import labs_in, of_lab
 from scenarios.spelling import OF_IDS, meant
 
 ACTIVE = "active.json"

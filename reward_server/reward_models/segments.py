@@ -6,7 +6,7 @@ word and without the phrases that any persona may say, so a turn that brings not
 words (`remarks`) can only cost, see `misconduct`, unless a model was trained to credit words, too.
 
 Elsewhere the other party's words are given, and the agent's are judged. Texts are in plain form
-(`personas.reading.plain`); sentences said before and markup of chat templates and verdicts are left out.
+(`personas.text.plain`); sentences said before and markup of chat templates and verdicts are left out.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from personas.library import load_temperaments
-from personas.memory import remembered
-from personas.reading.sentences import sentences as split
-from personas.wording import content_words, normal
+from personas.case.library import load_temperaments
+from personas.text.memory import remembered
+from personas.text.sentences import sentences as split
+from personas.text.wording import content_words, normal
 from reward_server.reward_models.conversation import Conversation, Party, Reads
-from reward_server.scoring.gates import has_markup
+from reward_server.transcripts.markup import has_markup
 
 VERSION = "segments/1"
 """Part of every feature version: changes whenever a message may be read differently."""

@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from reward_server.errors import Conflict, LabsError, RewardModelNotFound, ScopeMissing, UnusableModel
 from reward_server.judges.estimate import ConversationJudge
+from reward_server.logs.logger import get_logger
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Artefact, Card
 from reward_server.reward_models.fitness import unfit
 from reward_server.reward_models.registry import Registry
 from reward_server.reward_models.serving import ActiveRewardModel, Featurise
-from reward_server.telemetry.logs import get_logger
 from scenarios.spelling import OF_IDS, meant
 
 log = get_logger(__name__)

@@ -14,19 +14,19 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
+from reward_server.encoders.encoder import METHOD_MARK
 from reward_server.errors import JudgeFailed, LabsError
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge, Estimate
+from reward_server.logs.logger import get_logger
 from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.earned import as_earned
-from reward_server.reward_models.encoder import METHOD_MARK
 from reward_server.reward_models.heads import Featuriser
 from reward_server.reward_models.model import RewardModel, model_of
 from reward_server.reward_models.recorded import conversation_of, scenario_text
 from reward_server.reward_models.registry import Registry, Stamp
-from reward_server.telemetry.logs import get_logger
 
 EARNED = "earned"
 """In a version: facts that the agent did not earn are not read."""

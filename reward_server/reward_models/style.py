@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import minimize
 
-from personas.reading.sentences import sentences
+from personas.text.sentences import sentences
 from reward_server.reward_models.conversation import Conversation, Said
 from reward_server.reward_models.dataset import Preferred
 from reward_server.reward_models.heads import Exact

@@ -18,9 +18,9 @@ from hashlib import sha256
 
 import numpy as np
 
+from reward_server.encoders.encoder import TextEncoder, Vectors, meaning_width
 from reward_server.reward_models.conversation import Conversation, Reads
 from reward_server.reward_models.dataset import OVERALL, Dataset, Preferred
-from reward_server.reward_models.encoder import TextEncoder, Vectors, meaning_width
 from reward_server.reward_models.segments import by_answers
 from reward_server.reward_models.style import dressed, leans, reply_of, style_of, undressed, with_reply
 

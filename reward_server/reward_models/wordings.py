@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from personas.wording import tokens
+from personas.text.wording import tokens
 
 Row = NDArray[np.float32]
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from personas.memory import remembered
-from personas.reading.plain import plain
-from personas.reading.sentences import sentences
-from personas.wording import normal
+from personas.text.memory import remembered
+from personas.text.plain import plain
+from personas.text.sentences import sentences
+from personas.text.wording import normal
 from scenarios.schema import Family, Rubric
 
 LEAST_WORDS = 4

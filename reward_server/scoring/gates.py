@@ -12,19 +12,17 @@ tokens of chat templates, lines that pose as another speaker, keys of a JSON ver
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from personas.memory import remembered
 from personas.reading.acts import Act, Reading
-from personas.reading.plain import plain
-from personas.replay import Record, TurnRecord
-from personas.wording import normal
+from personas.replay.replayer import Record, TurnRecord
 from reward_server.judges.base import Verdict
-from reward_server.scoring.transcript import Transcript, Turn
+from reward_server.transcripts.emptiness import TURNS_TO_JUDGE_BY, empty_turns, is_degenerate, words_alone
+from reward_server.transcripts.markup import has_markup, tool_texts
+from reward_server.transcripts.transcript import Transcript
 from scenarios.schema import Criterion
 
 INJECTION_CAP = 0.2
@@ -33,8 +31,6 @@ SCOPE_CAP = 0.2
 ONLY_ASKS_CAP = 0.15
 RECITAL_CAP = 0.2
 DEGENERATE_CAP = 0.05
-TURNS_TO_JUDGE_BY = 3
-"""A greeting is no offence: scope, stuffing, echoes and repetition are judged from this many agent turns on."""
 TURNS_TO_ASK = 4
 """A good talk may begin with three turns of questions alone."""
 INTERROGATIONS = 2
@@ -48,15 +44,6 @@ STUFFED_TURNS = 2
 """One list is no offence."""
 LEGIBLE = 0.5
 """A turn of which less can be read is noise."""
-
-_FORMATS = re.compile(
-    r"<\|?/?(?:im_start|im_end|system|endoftext|start_header_id|end_header_id|eot_id)\|?>|\[/?(?:INST|SYSTEM)\]"
-    r"|</?(?:verdict|score|reward|transcript|evaluation|rubric|system)>"
-    r"""|["'](?:criteria_met|criterion_id|score|reward|verdict|met|passed|final_score)["']\s*:"""
-    r"|\bcriteria_met ?[=:]|^[^\S\n]*(?:SYSTEM|(?i:assistant|human))\s*:\s+\S+(?: \S+){2}",
-    re.MULTILINE,
-)
-"""Chat templates, markup and JSON of verdicts, and lines that pose as other speakers of a chat log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,25 +104,6 @@ def _agent_texts(transcript: Transcript) -> Iterable[str]:
         yield from tool_texts(turn)
 
 
-def tool_texts(turn: Turn) -> Iterator[str]:
-    """All that an agent can write into tool calls, names of fields too; a loop, so that no depth is too deep."""
-    waiting: list[object] = [dict(use.input) for use in turn.uses]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            waiting.extend((*one, *one.values()))
-        elif isinstance(one, list):
-            waiting.extend(one)
-        elif isinstance(one, str):
-            yield one
-
-
-@remembered(8192, longest=10_000)
-def has_markup(text: str) -> bool:
-    """Whether a text holds the format of a chat template, of another speaker or of a verdict."""
-    return bool(_FORMATS.search(plain(text)))
-
-
 def _is_stuffed(record: Record) -> bool:
     """Whether lists are half of what counts: turns that bring nothing do not outweigh them, however many there are."""
     stuffed = [_stuffs(turn.hearing.reading) for turn in record.turns]
@@ -181,36 +149,12 @@ def _is_about_the_case(turn: TurnRecord) -> bool:
     return bool(hearing.asked or hearing.unsure or hearing.commitments or hearing.invites or turn.tools)
 
 
-def is_degenerate(transcript: Transcript) -> bool:
-    """Whether there is nothing of the agent's own in it."""
-    said = [_bare(turn.agent) for turn in transcript.turns]
-    if len(said) < TURNS_TO_JUDGE_BY:
-        return not any(text.strip() or turn.valid_tools for text, turn in zip(said, transcript.turns, strict=True))
-    return all(text == said[0] for text in said) or all(_is_empty(transcript))
-
-
-def _is_empty(transcript: Transcript) -> Iterator[bool]:
-    """Per turn, whether it is silence or an echo."""
-    heard = [normal(transcript.opening or "")]
-    for turn in transcript.turns:
-        text = _bare(turn.agent)
-        # A silent turn that calls a tool does something; an echo is a whole line or a piece of one.
-        yield any(text in line for line in heard) if text.strip() else not turn.valid_tools
-        heard.append(normal(turn.persona or ""))
-
-
 def _comes_to_nothing(transcript: Transcript, record: Record) -> bool:
     """Whether it is degenerate but for turns that bring nothing: they do not make a conversation of it."""
-    said = [_bare(turn.agent) for turn in transcript.turns]
+    said = [words_alone(turn.agent) for turn in transcript.turns]
     [(often, _)] = Counter(said).most_common(1) or [("", 0)]
-    for nothing in ([text == often for text in said], list(_is_empty(transcript))):
+    for nothing in ([text == often for text in said], list(empty_turns(transcript))):
         others = (turn for turn, is_nothing in zip(record.turns, nothing, strict=True) if not is_nothing)
         if sum(nothing) >= TURNS_TO_JUDGE_BY and not any(map(_moves_on, others)):
             return True
     return False
-
-
-@remembered(8192, longest=10_000)
-def _bare(text: str) -> str:
-    """Its words alone, as a reader sees them."""
-    return normal(plain(text))

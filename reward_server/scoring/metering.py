@@ -11,9 +11,9 @@ from reward_server.errors import JudgeFailed
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
-from reward_server.scoring.transcript import Spoken, Transcript
-from reward_server.scoring.weight import HEAVY, weight
 from reward_server.telemetry.metrics import Metrics
+from reward_server.transcripts.transcript import Spoken, Transcript
+from reward_server.transcripts.weight import HEAVY, weight
 from scenarios.library import Vault
 from trainer_client.wire import Role
 

@@ -18,12 +18,12 @@ from typing import Protocol, runtime_checkable
 
 import structlog
 
-from personas.compiled import CompiledCase
-from personas.heard import AgentTurn
-from personas.matcher import Matcher
+from personas.case.compiled import CompiledCase
+from personas.case.temperament import Temperament
+from personas.hearing.heard import AgentTurn
+from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader, Turn
-from personas.replay import Acts, Exchange, Record, replay, turns_of
-from personas.temperament import Temperament
+from personas.replay.replayer import Acts, Exchange, Record, replay, turns_of
 from reward_server.errors import (
     CollectionNotFound,
     InvalidRewardConfig,
@@ -54,8 +54,8 @@ from reward_server.scoring.estimates import (
 )
 from reward_server.scoring.gates import Gate, closed_gates
 from reward_server.scoring.scored import FAILURE_CRITERION, Scored, Unscored, moments_of
-from reward_server.scoring.transcript import Spoken, Transcript
 from reward_server.scoring.version import scoring_version
+from reward_server.transcripts.transcript import Spoken, Transcript
 from scenarios.library import Library, SealedScenario
 from scenarios.schema import Criterion, Rubric
 from trainer_client.wire import Role

@@ -13,8 +13,8 @@ from reward_server.errors import JudgeFailed
 from reward_server.scoring.aggregate import considered
 from reward_server.scoring.compare import Winner
 from reward_server.scoring.scorer import ScoreRequest
-from reward_server.scoring.transcript import Transcript
 from reward_server.telemetry.metrics import Metrics
+from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario, Vault
 from scenarios.schema import Criterion
 

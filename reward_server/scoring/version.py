@@ -11,11 +11,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from personas.matcher import Matcher
+from personas.case.temperament import Temperament
+from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader
-from personas.temperament import Temperament
 from reward_server.judges.panel import Panel
-from reward_server.scoring.revisions import engine_digest
+from reward_server.transcripts.revisions import engine_digest
 from scenarios.library import Library
 
 __all__ = ["engine_digest", "guests_digest", "rubric_version", "scoring_version"]

@@ -20,33 +20,15 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from reward_server.errors import ConfigurationError, StoreUnavailable
 from reward_server.store import postgres
-from reward_server.store.agents import Agents
-from reward_server.store.answers import Answers
-from reward_server.store.audit import Audit
-from reward_server.store.comparisons import Comparisons
 from reward_server.store.dialects import write_nothing
-from reward_server.store.disposal import Disposal
 from reward_server.store.engine import check_url, open_reading, open_writing, sqlite_file
-from reward_server.store.episodes import Episodes
-from reward_server.store.evaluations import Evaluations
-from reward_server.store.facts import Facts
-from reward_server.store.files import Files
-from reward_server.store.job_items import JobItems
-from reward_server.store.jobs import Jobs
-from reward_server.store.keys import Keys
-from reward_server.store.labs import Labs
 from reward_server.store.lane import Lane, OpenLane
-from reward_server.store.llm_answers import LlmAnswers
-from reward_server.store.preferences import Preferences
 from reward_server.store.readers import Readers
 from reward_server.store.records import EpisodeRow, TurnRow
-from reward_server.store.session import DirectSession, Session, done_at_once
-from reward_server.store.spending import Spending
+from reward_server.store.session import DirectSession, done_at_once
 from reward_server.store.thread import ConnectionThread
-from reward_server.store.training_runs import TrainingRuns
 from reward_server.store.turn_writes import Also, TurnWrites
-from reward_server.store.usage import Usage
-from reward_server.store.webhooks import Webhooks
+from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.store.writers import Writers
 
 Result = TypeVar("Result")
@@ -62,31 +44,6 @@ POSTGRES_WRITERS = 8
 
 GROUPS_AT_ONCE = 2
 """Groups of turns that are written to PostgreSQL at a time: one is flushed to the disk while the next is sent."""
-
-
-class UnitOfWork:
-    """The repositories of one transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self.labs = Labs(session)
-        self.audit = Audit(session)
-        self.usage = Usage(session)
-        self.disposal = Disposal(session)
-        self.keys = Keys(session)
-        self.episodes = Episodes(session)
-        self.evaluations = Evaluations(session)
-        self.comparisons = Comparisons(session)
-        self.preferences = Preferences(session)
-        self.webhooks = Webhooks(session)
-        self.agents = Agents(session)
-        self.training_runs = TrainingRuns(session)
-        self.answers = Answers(session)
-        self.files = Files(session)
-        self.jobs = Jobs(session)
-        self.job_items = JobItems(session)
-        self.facts = Facts(session)
-        self.spending = Spending(session)
-        self.llm_answers = LlmAnswers(session)
 
 
 class Store:

@@ -19,7 +19,7 @@ from reward_server.store.faults import is_lock_wait
 from reward_server.store.records import EpisodeRow, TurnRow
 
 if TYPE_CHECKING:
-    from reward_server.store.store import UnitOfWork
+    from reward_server.store.unit_of_work import UnitOfWork
 
 GROUP_LIMIT = 64
 """Turns of one group: enough to spread the cost of a commit, few enough that nobody waits long."""

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from reward_server.llm.base import Usage
 from reward_server.llm.budget import Prices
-from reward_server.telemetry.logs import get_logger
+from reward_server.logs.logger import get_logger
 
 log = get_logger(__name__)
 

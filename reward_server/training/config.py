@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.scopes import Scope
 from reward_server.errors import FieldProblem, InvalidRequest
 from reward_server.ids import IdPrefix, is_id
 from reward_server.store.records import JsonObject

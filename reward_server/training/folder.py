@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from reward_server.reward_models.ownership import of_lab
+from reward_server.ownership import of_lab
 
 _REFUSAL = "learner: "
 """How a line of the learner begins that says why it ended."""

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from reward_server.auth.actor import Actor
+from reward_server.auth.key_ring import KeyRing
+from reward_server.auth.lab import Lab, Plan
 from reward_server.clock import Clock
-from reward_server.coordination.actor import Actor
-from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.lab import Lab, Plan
 from reward_server.errors import StoreUnavailable, Unavailable
 from reward_server.folders import make_private
-from reward_server.jobs.durable.kinds import Item, Record, WholeFile, Work, failed, succeeded
-from reward_server.jobs.durable.rows import write_rows
+from reward_server.jobs.kinds import Item, Record, WholeFile, Work, failed, succeeded
+from reward_server.jobs.rows import write_rows
 from reward_server.settings import Settings
 from reward_server.store.records import JsonObject
 from reward_server.store.store import Store

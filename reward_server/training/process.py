@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Self
 
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError, Unavailable
+from reward_server.logs.logger import get_logger
 from reward_server.store.records import JsonObject
-from reward_server.telemetry.logs import get_logger
 from reward_server.training.folder import RunFolder, refusal_in
 
 CHECK_S = 50.0

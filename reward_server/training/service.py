@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from reward_server.access import collection_for, require_all_of, scenario_for
+from reward_server.auth.idempotency import Body, Idempotency, Keep
+from reward_server.auth.lab import Lab
+from reward_server.auth.scopes import in_order
 from reward_server.clock import Clock, to_iso
-from reward_server.coordination.idempotency import Body, Idempotency, Keep
-from reward_server.coordination.lab import Lab
-from reward_server.coordination.scopes import in_order
 from reward_server.errors import (
     Conflict,
     FieldProblem,
@@ -23,12 +23,13 @@ from reward_server.errors import (
     TrainingUnavailable,
 )
 from reward_server.ids import IdPrefix, is_id, new_id
-from reward_server.jobs.durable.files import FileService
+from reward_server.jobs.files import FileService
 from reward_server.settings import Settings
 from reward_server.store.job_records import TRAIN_POLICY, JobRow, JobStatus
 from reward_server.store.records import JsonObject, PageEnd
-from reward_server.store.store import Store, UnitOfWork
+from reward_server.store.store import Store
 from reward_server.store.training_records import OPEN_RUNS, MetricPlace, MetricRow, RunStatus, TrainingRunRow
+from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.training import config, process
 from reward_server.training.folder import run_folder
 from scenarios.library import Catalog

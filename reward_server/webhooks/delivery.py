@@ -16,11 +16,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from reward_server.clock import Clock
-from reward_server.coordination.fair_threads import working_for
 from reward_server.errors import StoreUnavailable
+from reward_server.limits.fair_threads import working_for
+from reward_server.logs.logger import get_logger
 from reward_server.store.records import DeliveryRow, DeliveryState, WebhookRow
 from reward_server.store.store import Store
-from reward_server.telemetry.logs import get_logger
 from reward_server.telemetry.metrics import Metrics
 from reward_server.webhooks.sender import ATTEMPT_S, GONE, Outcome, Sender
 from reward_server.webhooks.signing import signed_headers

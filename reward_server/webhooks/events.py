@@ -14,7 +14,7 @@ from typing import Any
 from reward_server.clock import to_iso
 from reward_server.ids import IdPrefix, new_id
 from reward_server.store.records import DeliveryRow, DeliveryState, WebhookRow
-from reward_server.store.store import UnitOfWork
+from reward_server.store.unit_of_work import UnitOfWork
 
 
 class Event(StrEnum):

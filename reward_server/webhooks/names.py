@@ -14,7 +14,7 @@ from collections import defaultdict
 from concurrent.futures import Future
 from functools import partial
 
-from reward_server.coordination.fair_threads import lab_at_work
+from reward_server.limits.fair_threads import lab_at_work
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 RESOLVE_S = 5.0

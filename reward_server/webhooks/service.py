@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from reward_server.auth.idempotency import Idempotency, Keep
+from reward_server.auth.lab import Lab
 from reward_server.clock import Clock, to_iso
-from reward_server.coordination.idempotency import Idempotency, Keep
-from reward_server.coordination.lab import Lab
 from reward_server.errors import Conflict, FieldProblem, InvalidRequest, WebhookNotFound
 from reward_server.ids import IdPrefix, new_id
 from reward_server.settings import PREFIX

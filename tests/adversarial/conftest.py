@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.plays import Base, all_scenarios, bases
 from personas.reading.reader import Reader
-from reward_server.engine import build_scorer, load_matcher, load_reader
 from reward_server.scoring.scorer import Scorer
+from reward_server.server.engine import build_scorer, load_matcher, load_reader
 from reward_server.settings import Settings
 from scenarios.library import Library, load_library, natural_agents
 

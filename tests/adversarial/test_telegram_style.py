@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.plays import all_scenarios, played, request_of
 from personas.reading.reader import Reader
-from personas.reading.sentences import sentences
-from personas.wording import content_words
+from personas.text.sentences import sentences
+from personas.text.wording import content_words
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import Scorer

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 
-from reward_server.app import Ports, create_app
+from reward_server.auth.key_ring import KeyRing
+from reward_server.auth.pepper import load_pepper
 from reward_server.clock import ManualClock
-from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.pepper import load_pepper
 from reward_server.errors import ConfigurationError, ScenarioError
+from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store

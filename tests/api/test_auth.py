@@ -9,10 +9,10 @@ import pytest
 
 from reward_server.api.auth import RECHECK_S, Gatekeeper
 from reward_server.api.credentials import NO_KEY, NOT_VALID, Credentials
+from reward_server.auth.key_ring import KeyRing
 from reward_server.clock import ManualClock
-from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.rate_limiter import RateLimiter
 from reward_server.errors import Unauthenticated
+from reward_server.limits.rate_limiter import RateLimiter
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 

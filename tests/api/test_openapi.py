@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from reward_server.api.openapi import build, render
-from reward_server.app import create_app
+from reward_server.server.app import create_app
 from reward_server.settings import Settings
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
@@ -36,7 +36,7 @@ def operations(document: Json) -> list[tuple[str, Json]]:
 
 
 def test_the_committed_document_is_that_of_the_code(document: Json) -> None:
-    """If not: python -m reward_server.api.openapi > docs/openapi.json"""
+    """If not: python -m reward_server.server.openapi_document > docs/openapi.json"""
     assert COMMITTED.read_text() == render(document)
 
 

@@ -12,7 +12,7 @@ from fastapi import Path, Query, Request, Response
 from reward_server.api.context import Caller
 from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
-from reward_server.coordination.scopes import ANY
+from reward_server.auth.scopes import ANY
 from tests.api.test_app import make
 from trainer_client.wire import EpisodeResponse
 

@@ -12,10 +12,10 @@ import pytest
 from benchmarks.quality import data, few_pairs
 from benchmarks.quality.data import DIMENSIONS, Pair
 from benchmarks.quality.few_pairs import COMPARED, EVIDENCE, FULL, NUMBERS, PRODUCT, Large
+from reward_server.encoders.encoder import Vectors
+from reward_server.fitting.reward_model.head_training import Recipe
 from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.encoder import Vectors
 from reward_server.reward_models.features import ConversationFeaturiser
-from reward_server.reward_models.training import Recipe
 
 THINGS = ["bicycle", "kettle", "window", "garden", "letter", "ladder", "pillow", "carpet", "engine", "bottle"]
 

@@ -14,7 +14,7 @@ from benchmarks.quality.readers import SHIPPED, Noted, apart, shown
 from benchmarks.quality.styles import NATURAL
 from benchmarks.quality.token_vectors import TokenLikeness
 from benchmarks.quality.tuned_readers import CROSS, TOWERS, WAYS, Reader, tuned
-from reward_server.jobs.reward_model.unseen import systems_of
+from reward_server.fitting.reward_model.unseen import systems_of
 from reward_server.reward_models.conversation import Conversation, Said
 from reward_server.reward_models.dataset import Preferred
 from tests.benchmarks.test_quality_few_pairs import replies

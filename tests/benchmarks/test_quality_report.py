@@ -16,7 +16,7 @@ from benchmarks.quality.asking import ask_about
 from benchmarks.quality.data import DIMENSIONS, Interview, llmbar_pairs
 from benchmarks.quality.vectors import KeptVectors
 from benchmarks.scripted_provider import Asked, ScriptedProvider
-from reward_server.reward_models.encoder import load_encoder
+from reward_server.encoders.loading import load_encoder
 from reward_server.settings import Settings
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,9 @@ from benchmarks.quality.data import Pair
 from benchmarks.quality.figures import folds_of
 from benchmarks.quality.preferences import sides
 from benchmarks.quality.two_levels import Compared, Margins
+from reward_server.encoders.encoder import Vectors
+from reward_server.encoders.loading import load_encoder
 from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.encoder import Vectors, load_encoder
 from reward_server.reward_models.features import ConversationFeaturiser
 
 WORDS, FIGURES, MARKS, REPETITION, REFUSAL = range(5)

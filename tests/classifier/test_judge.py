@@ -12,13 +12,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from reward_server.app import Ports, create_app
 from reward_server.classifier.chat import Chat
 from reward_server.classifier.judge import ClassifierJudge
 from reward_server.errors import JudgeFailed
 from reward_server.scoring.config import read_config
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from tests.classifier.endpoint import Endpoint, classified
 from tests.scoring.builders import (

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from personas.matcher import Matcher
-from reward_server import engine
+from personas.reading.matcher import Matcher
+from reward_server.server import engine
 from reward_server.settings import Settings
 from tests.cli.warm import Labs, Warm
 

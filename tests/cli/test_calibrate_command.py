@@ -16,15 +16,15 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from reward_server import engine
 from reward_server.cli import calibrate as command
 from reward_server.cli import fitting
 from reward_server.cli.calibrate import calibrate
-from reward_server.engine import present_version
 from reward_server.errors import InvalidRequest
 from reward_server.judges.plugins import NO_PLUGINS
 from reward_server.reward_models.calibration import load
 from reward_server.scoring.version import rubric_version
+from reward_server.server import engine
+from reward_server.server.engine import present_version
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store

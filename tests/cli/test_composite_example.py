@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from benchmarks.attentive import attentive, questions_of
 from benchmarks.scripted_provider import ScriptedProvider
-from personas.matcher import Matcher
-from reward_server.app import Ports, create_app
+from personas.reading.matcher import Matcher
 from reward_server.cli.scenarios import app
 from reward_server.errors import ScenarioError
+from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from scenarios.library import load_library
 

@@ -16,8 +16,8 @@ from reward_server.cli import evaluate as command
 from reward_server.cli import main as cli
 from reward_server.cli.evaluate import evaluate
 from reward_server.errors import CollectionNotFound, InvalidRequest, LabsError, ScenarioError, ScenarioNotFound
-from reward_server.jobs.evaluation import run as running
-from reward_server.jobs.evaluation.results import Result, ResultsFile
+from reward_server.offline import run as running
+from reward_server.offline.results import Result, ResultsFile
 from scenarios.template import begin
 
 pytestmark = pytest.mark.usefixtures("shared_encoder")

@@ -86,7 +86,7 @@ def test_an_earlier_report_is_not_written_over_unless_asked_to(
     run("agree", str(path), "--out", str(out))
     (out / "report.md").write_text("earlier")
     with monkeypatch.context() as patch:
-        patch.setattr("reward_server.engine.load_matcher", pytest.fail)  # before anything slow is done
+        patch.setattr("reward_server.server.engine.load_matcher", pytest.fail)  # before anything slow is done
         with pytest.raises(InvalidRequest, match="give another folder, or --force"):
             run("agree", talks, "--out", str(out), "--dir", str(COLLECTIONS))
     assert (out / "report.md").read_text() == "earlier"
@@ -97,7 +97,7 @@ def test_an_earlier_report_is_not_written_over_unless_asked_to(
 def test_an_unknown_scenario_is_found_before_the_engine_is_loaded(
     talks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reward_server.engine.load_matcher", pytest.fail)
+    monkeypatch.setattr("reward_server.server.engine.load_matcher", pytest.fail)
     path = tmp_path / "elsewhere.jsonl"
     path.write_text(Path(talks).read_text().replace("flat-tyre", "flat-tire"))
     said = "conversation 1: there is no scenario bike-shop/flat-tire here. Did you mean bike-shop/flat-tyre?"

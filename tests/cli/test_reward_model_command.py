@@ -20,8 +20,8 @@ import scenarios
 from reward_server.cli import main as cli
 from reward_server.cli import reward_model, training
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model import tools
-from reward_server.reward_models import artefact, fitness, metrics
+from reward_server.fitting.reward_model import metrics, tools
+from reward_server.reward_models import artefact, fitness
 from reward_server.reward_models.dataset import split
 from reward_server.reward_models.registry import Registry
 from reward_server.store.migrate import migrate

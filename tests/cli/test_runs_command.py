@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reward_server.coordination.scopes import EVERY
+from reward_server.auth.scopes import EVERY
 from tests.cli.warm import Labs
 from tests.faults.server_process import WHERE, ServerProcess, server_process
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from reward_server.cli.evaluate import evaluate
 from reward_server.cli.score import score
 from reward_server.errors import InvalidRequest, LabsError
-from reward_server.jobs.scoring import workers
-from reward_server.jobs.scoring.run import journal_of
+from reward_server.offline import workers
+from reward_server.offline.table_run import journal_of
 from scenarios.template import begin
 
 pytestmark = pytest.mark.slow

@@ -49,7 +49,7 @@ def run(program: str, *arguments: str, data: Path) -> subprocess.CompletedProces
         ("reward_server.cli.start", "reward_server.cli.main", ["version"]),
         ("reward_server.cli.start", "sqlalchemy", ["keys", "list"]),
         ("reward_server.cli.start", "uvicorn", ["serve", "--port", "0"]),
-        ("reward_server.cli.start", "reward_server.app", ["serve", "--port", "0"]),
+        ("reward_server.cli.start", "reward_server.server.app", ["serve", "--port", "0"]),
         ("learner", "trainer_client", ["algorithms"]),
     ],
 )

@@ -86,10 +86,7 @@ class Warm:
 
 def warm_up() -> None:
     """Import what commands import, and read once what they all read."""
-    import reward_server.app
-    import reward_server.cli.main
-    import reward_server.cli.serve  # noqa: F401
-    from reward_server.engine import load_matcher, load_scenarios
+    from reward_server.server.engine import load_matcher, load_scenarios
     from reward_server.settings import Settings
 
     load_scenarios(None)

@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from personas.matcher import Matcher
-from reward_server.engine import load_matcher
+from personas.reading.matcher import Matcher
 from reward_server.reward_models.featurisers import Featurisers
+from reward_server.server.engine import load_matcher
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from reward_server.webhooks.sender import Outcome, Sender
@@ -97,7 +97,7 @@ def featurisers() -> Featurisers:
 def one_encoder(featurisers: Featurisers, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every server would load its own encoder; has to stand before the house."""
     encoder = featurisers.encoder
-    monkeypatch.setattr("reward_server.reward_models.encoder.load_fast_encoder", lambda *_: encoder)
+    monkeypatch.setattr("reward_server.encoders.encoder.load_fast_encoder", lambda *_: encoder)
 
 
 @pytest.fixture

@@ -22,20 +22,20 @@ import numpy as np
 from fastapi import FastAPI
 from numpy.typing import NDArray
 
-from personas.compiled import CompiledCase
-from personas.matcher import Matcher
+from personas.case.compiled import CompiledCase
 from personas.reading.acts import Candidate, Reading, Sentence
+from personas.reading.matcher import Matcher
 from personas.reading.reader import LocalReader, Reader, Turn
-from reward_server.app import Ports, create_app
+from reward_server.auth.key_ring import KeyRing
+from reward_server.auth.lab import Plan
+from reward_server.auth.pepper import load_pepper
 from reward_server.clock import ManualClock
-from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.lab import Plan
-from reward_server.coordination.pepper import load_pepper
-from reward_server.engine import Guests, build_scorer, load_reader
 from reward_server.errors import LabsError
 from reward_server.llm.base import LanguageModel
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
+from reward_server.server.app import Ports, create_app
+from reward_server.server.engine import Guests, build_scorer, load_reader
 from reward_server.settings import Settings
 from reward_server.store.records import BookingRow, Spend
 from reward_server.store.store import Store

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from benchmarks.scripted_provider import Asked, Fail, Mode, Say, ScriptedProvider
-from personas.matcher import Matcher
-from reward_server.coordination.scopes import Scope
+from personas.reading.matcher import Matcher
+from reward_server.auth.scopes import Scope
 from scenarios.library import Library
 from tests.contract.house import COLLECTION, SCENARIO, WHERE, Client, House, Json, assert_error, running_house
 from tests.contract.test_jobs import over, results

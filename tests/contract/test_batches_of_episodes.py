@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from personas.heard import AgentTurn
-from personas.simulator import Reply, Simulator
-from personas.state import PersonaState
+from personas.hearing.heard import AgentTurn
+from personas.hearing.state import PersonaState
+from personas.play.simulator import Reply, Simulator
 from reward_server.episodes import stage
 from reward_server.episodes.stage import REPLIES_PER_JOB
 from reward_server.errors import JudgeFailed

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reward_server.coordination.lab import Lab, Plan
+from reward_server.auth.lab import Lab, Plan
 from tests.contract.house import WHERE, Client, House, Json, agent, assert_error
 
 EVALUATION = {**WHERE, "messages": [{"role": "assistant", "content": "How did it happen?"}]}

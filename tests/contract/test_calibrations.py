@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from reward_server.fitting.calibration.calibration_fit import LabelledRows, fit
 from reward_server.reward_models.calibration import Calibration, save
-from reward_server.reward_models.calibration_fit import LabelledRows, fit
 from tests.contract.house import WHERE, Client, House, Json, assert_error
 from tests.contract.model_shop import COMPOSITE, Shop
 from tests.contract.test_evaluate import BAD, FAIR, GOOD, body

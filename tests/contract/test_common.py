@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from reward_server.api.credentials import NO_KEY, NOT_A_KEY, NOT_VALID
-from reward_server.coordination.lab import Plan
+from reward_server.auth.lab import Plan
 from reward_server.errors import JudgeFailed
 from scenarios.library import Library
 from tests.contract.house import OTHER, WHERE, Client, House, Json, assert_error, running_house

@@ -12,11 +12,11 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
 from reward_server.api.openapi import build
-from reward_server.app import create_app
+from reward_server.auth.lab import Plan
+from reward_server.auth.scopes import Scope
 from reward_server.compat.target import without_special_tokens
-from reward_server.coordination.lab import Plan
-from reward_server.coordination.scopes import Scope
 from reward_server.errors import JudgeFailed
+from reward_server.server.app import create_app
 from reward_server.settings import Settings
 from tests.contract.house import OTHER, WHERE, Client, House, Json, agent, assert_error
 from tests.contract.model_shop import COMPOSITE, Shop

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Scope
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from reward_server.api.edge import KnownHosts
 from reward_server.api.openapi import build
 from scenarios.library import Library

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.scopes import Scope
 from tests.contract.house import OTHER, WHERE, Client, House, Json, agent, assert_error
 
 FIRST = "Good morning. How did it happen?"

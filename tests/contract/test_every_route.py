@@ -13,9 +13,9 @@ from fastapi.routing import iter_route_contexts
 
 from reward_server.api.openapi import build
 from reward_server.api.operation import operation_of
-from reward_server.app import create_app
-from reward_server.coordination.lab import Plan
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.lab import Plan
+from reward_server.auth.scopes import Scope
+from reward_server.server.app import create_app
 from reward_server.settings import Settings
 from reward_server.training import process
 from tests.contract.belongings import BODIES, EVERYBODYS, NOT_REFERENCES, OWNED, UNKNOWN, nobodys, one_of_each

@@ -16,8 +16,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from personas.matcher import Matcher
-from reward_server.coordination.lab import Plan
+from personas.reading.matcher import Matcher
+from reward_server.auth.lab import Plan
 from reward_server.episodes.batches import EpisodeBatches
 from reward_server.episodes.in_play import Loaded
 from reward_server.errors import StoreUnavailable

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from reward_server.jobs.durable import learning
+from reward_server.jobs import learning
 from tests.contract.house import Client, House, Json, assert_error
 from tests.contract.model_shop import Shop
 from tests.contract.test_jobs import over, results

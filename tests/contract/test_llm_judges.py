@@ -17,7 +17,7 @@ import yaml
 
 from benchmarks.attentive import attentive, preferring, questions_of
 from benchmarks.scripted_provider import Asked, Fail, Held, Mode, ScriptedProvider
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from scenarios.library import Library, load_library
 from tests.contract.house import COLLECTION, COLLECTIONS, SCENARIO, WHERE, House, Json, assert_error, running_house
 from tests.contract.test_over_a_socket import listening

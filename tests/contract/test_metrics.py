@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
+from reward_server.auth.lab import Plan
+from reward_server.auth.scopes import Scope
 from reward_server.cli.serve import banner
-from reward_server.coordination.lab import Plan
-from reward_server.coordination.scopes import Scope
 from reward_server.errors import JudgeFailed
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house

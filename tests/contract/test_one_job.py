@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from reward_server.errors import JudgeFailed, LabsError, ScenarioNotFound
 from reward_server.scoring.scorer import Scorer, ScoreRequest
 from scenarios.library import Library

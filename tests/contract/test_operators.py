@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
+from reward_server.auth.failed_keys import MOST_PER_MINUTE
+from reward_server.auth.scopes import EVERY
 from reward_server.clock import to_iso
-from reward_server.coordination.failed_keys import MOST_PER_MINUTE
-from reward_server.coordination.scopes import EVERY
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
 from tests.contract.test_evaluate import body

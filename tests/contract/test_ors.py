@@ -14,12 +14,12 @@ import httpx2
 import pytest
 
 from learner.seeds import FIRST_HELD_OUT_SEED
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
+from reward_server.auth.lab import Plan
 from reward_server.compat import ors_stream
 from reward_server.compat.ors_stream import pieces_of
 from reward_server.compat.ors_tools import tools_of, turn_of
 from reward_server.compat.ors_wire import Call
-from reward_server.coordination.lab import Plan
 from reward_server.errors import JudgeFailed, Overloaded
 from reward_server.ids import IdPrefix, new_id
 from scenarios.library import Library

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 import uvicorn
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from scenarios.library import Library
 from tests.contract.house import WAIT_S, WHERE, House, assert_error, running_house
 

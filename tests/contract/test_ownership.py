@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from reward_server.coordination.scopes import EVERY
+from reward_server.auth.scopes import EVERY
+from reward_server.ownership import of_lab
 from reward_server.reward_models.calibration import Calibration, save
-from reward_server.reward_models.ownership import of_lab
 from tests.contract.house import Client, House, assert_error
 from tests.contract.model_shop import COMPOSITE, Shop
 from tests.contract.test_calibrations import fitted, with_calibration

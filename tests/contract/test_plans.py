@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reward_server.coordination.lab import Plan
+from reward_server.auth.lab import Plan
 from tests.contract.house import WHERE, House
 
 EPISODES, TURNS = 64, 12

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from reward_server.api.openapi import build
-from reward_server.app import create_app
+from reward_server.server.app import create_app
 from reward_server.settings import Settings
 from tests.contract.house import Client, assert_error
 

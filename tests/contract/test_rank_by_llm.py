@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.scripted_provider import Asked, Fail, Mode, ScriptedProvider
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, assert_error, running_house
 from tests.contract.test_evaluate import BAD, FAIR, GOOD, dialogue

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.real_servers import RedisServer
-from personas.matcher import Matcher
-from reward_server.coordination.lab import Lab, Plan
-from reward_server.coordination.places import LabPlaces
-from reward_server.coordination.shared import Shared
+from personas.reading.matcher import Matcher
+from reward_server.auth.lab import Lab, Plan
 from reward_server.errors import TooManyAtOnce
+from reward_server.limits.concurrency_limit import LabPlaces
+from reward_server.server.shared import Shared
 from scenarios.library import Library
 from tests.contract.house import WHERE, House, assert_error, running_house
 

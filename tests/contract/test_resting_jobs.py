@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from benchmarks.scripted_provider import ScriptedProvider
-from reward_server.coordination.scopes import EVERY
-from reward_server.jobs.durable.evaluate import EvaluateItems
+from reward_server.auth.scopes import EVERY
+from reward_server.jobs.evaluate import EvaluateItems
 from reward_server.store.records import Limits
 from tests.contract.house import WHERE, Client, House, Json, assert_error
 from tests.contract.test_jobs import TALK, WAIT_S, over, results, submit

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from reward_server.errors import JudgeFailed
 from scenarios.library import Library
 from tests.contract.house import COLLECTIONS, OTHER, WHERE, Client, House, Json, agent, running_house

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.parser import text_string_to_metric_families
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from reward_server.api.routes import sockets
 from reward_server.telemetry.traces import Traces
 from scenarios.library import Library

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reward_server.assembly.chores import purge_once
 from reward_server.ids import IdPrefix, new_id
+from reward_server.server.chores import purge_once
 from reward_server.store.job_records import JobRow, JobStatus
 from tests.contract.house import WHERE, Client, House, assert_error
 from tests.contract.test_operators import limited, operator

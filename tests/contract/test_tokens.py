@@ -8,7 +8,7 @@ from typing import Any
 import jwt
 from pydantic import SecretStr
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from scenarios.library import Library
 from tests.contract.house import House, assert_error, running_house
 from tests.contract.test_evaluate import body

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from personas.matcher import Matcher
-from reward_server.background import workers_of
-from reward_server.coordination.scopes import EVERY, Scope
+from personas.reading.matcher import Matcher
+from reward_server.auth.scopes import EVERY, Scope
 from reward_server.errors import TrainingUnavailable
+from reward_server.server.background import workers_of
 from reward_server.settings import Settings
 from reward_server.store.job_claims import MAX_ATTEMPTS, Hold
 from reward_server.store.job_records import TRAIN_POLICY

@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from personas.matcher import Matcher
-from reward_server.app import Ports, create_app
+from personas.reading.matcher import Matcher
+from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from reward_server.telemetry.traces import Traces
 from scenarios.library import Library

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from personas.matcher import Matcher
-from reward_server.coordination.pepper import load_pepper
+from personas.reading.matcher import Matcher
+from reward_server.auth.pepper import load_pepper
 from reward_server.webhooks.delivery import (
     AT_ONCE,
     AT_ONCE_OF_A_LAB,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.scripted_provider import Asked, Fail, Mode, ScriptedProvider
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from scenarios.library import Library
 from tests.contract.house import WHERE, Client, House, Json, running_house
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from personas.matcher import Matcher
+from personas.reading.matcher import Matcher
 from reward_server.telemetry.alerts.rules import RULES
 from scenarios.library import Library
 from tests.contract.house import running_house

@@ -22,9 +22,9 @@ from learner import config
 from learner.cli import demo_file
 from learner.tiny import build_model, build_tokenizer
 from learner.warmup import load_script
-from personas.library import load_temperaments
-from reward_server.engine import load_scenarios
-from reward_server.reward_models.minilm import packaged_folder
+from personas.case.library import load_temperaments
+from reward_server.encoders.minilm import packaged_folder
+from reward_server.server.engine import load_scenarios
 from tests.docs.results import bare, number, point, row, rows, tables
 
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

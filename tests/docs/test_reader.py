@@ -6,7 +6,7 @@ import re
 
 from benchmarks.processes import ROOT
 from benchmarks.report import RESULTS
-from reward_server.reader.evaluate import MEASURES
+from reward_server.fitting.reader.evaluate import MEASURES
 
 LINE = re.compile(rf"^\| (?:{'|'.join(map(re.escape, MEASURES))}) \(\d+\) \|.*$", re.MULTILINE)
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks.processes import ROOT
-from reward_server.engine import load_scenarios
-from reward_server.jobs.agreement.read import Reading as Judged
-from reward_server.jobs.agreement.read import read as read_judged
-from reward_server.jobs.calibration.read import read as read_rewards
-from reward_server.jobs.evaluation.formats import convert
-from reward_server.jobs.evaluation.rows import read_rows
-from reward_server.jobs.reward_model.read import Reading, read_dataset
-from reward_server.reward_models.calibration_fit import fit
+from reward_server.fitting.agreement.read import Reading as Judged
+from reward_server.fitting.agreement.read import read as read_judged
+from reward_server.fitting.calibration.calibration_fit import fit
+from reward_server.fitting.calibration.read import read as read_rewards
+from reward_server.fitting.reward_model.read import Reading, read_dataset
+from reward_server.offline.formats import convert
+from reward_server.offline.rows import read_rows
 from reward_server.reward_models.dataset import split
 from reward_server.reward_models.recorded import scenario_text
+from reward_server.server.engine import load_scenarios
 from reward_server.settings import load_settings
 
 DATA = ROOT / "examples" / "data"

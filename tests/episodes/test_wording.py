@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from personas.phrasing import Cue, Objection
+from personas.play.phrasing import Cue, Objection
 from reward_server.episodes.wording import ASKED_AT_MOST, HINTS, Utterance, Wording
 from reward_server.errors import BudgetExhausted, LabsError, StoreUnavailable
 from reward_server.llm.base import FailureKind, Question

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from personas.heard import AgentTurn
-from personas.library import load_temperaments
-from personas.matcher import Matcher
-from personas.phrasing import Cue, Objection, Phrasing
+from personas.case.library import load_temperaments
+from personas.hearing.heard import AgentTurn
+from personas.hearing.state import PersonaState
+from personas.play.phrasing import Cue, Objection, Phrasing
+from personas.play.simulator import Reply, Simulator
+from personas.reading.matcher import Matcher
 from personas.reading.reader import Reader
-from personas.reading.sentences import sentences
-from personas.replay import Exchange, replay
-from personas.simulator import Reply, Simulator
-from personas.state import PersonaState
-from reward_server.engine import load_matcher
+from personas.replay.replayer import Exchange, replay
+from personas.text.sentences import sentences
+from reward_server.server.engine import load_matcher
 from reward_server.settings import Settings
 from scenarios.library import Library, SealedScenario, load_library
 from tests.contract.house import packaged_reader

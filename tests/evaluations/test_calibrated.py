@@ -12,10 +12,10 @@ import pytest
 
 from reward_server.errors import CalibrationMismatch, InvalidRewardConfig
 from reward_server.evaluations.calibrated import Calibrator
+from reward_server.fitting.calibration.calibration_fit import LabelledRows, fit
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import REWARD_MODEL, ConversationJudge, Estimate
 from reward_server.reward_models.calibration import CalibrationShelf, save
-from reward_server.reward_models.calibration_fit import LabelledRows, fit
 from reward_server.scoring.compose import Composite, Part
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.lineage import Lineage

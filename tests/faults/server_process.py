@@ -14,11 +14,11 @@ from pathlib import Path
 
 import httpx2
 
+from reward_server.auth.key_ring import KeyRing
+from reward_server.auth.lab import Plan
+from reward_server.auth.pepper import load_pepper
+from reward_server.auth.scopes import USUAL, Scope
 from reward_server.clock import SystemClock
-from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.lab import Plan
-from reward_server.coordination.pepper import load_pepper
-from reward_server.coordination.scopes import USUAL, Scope
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 

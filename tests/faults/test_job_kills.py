@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from reward_server.auth.idempotency import fingerprint
+from reward_server.auth.lab import DEVELOPMENT_LAB
 from reward_server.clock import SystemClock
-from reward_server.coordination.idempotency import fingerprint
-from reward_server.coordination.lab import DEVELOPMENT_LAB
 from reward_server.ids import IdPrefix, new_id
-from reward_server.jobs.durable.files import FileLimits, FileService
+from reward_server.jobs.files import FileLimits, FileService
 from reward_server.store.engine import sqlite_url
 from reward_server.store.job_records import JobRow, JobStatus
 from reward_server.store.migrate import migrate

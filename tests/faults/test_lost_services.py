@@ -9,9 +9,9 @@ import httpx2
 import pytest
 
 from benchmarks.real_servers import PostgresServer, RedisServer
+from reward_server.auth.key_ring import KeyRing
+from reward_server.auth.lab import Plan
 from reward_server.clock import SystemClock
-from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.lab import Plan
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 from tests.faults.server_process import WHERE, ServerProcess, server_process

@@ -11,9 +11,9 @@ import httpx2
 import pytest
 
 from benchmarks.real_servers import RedisServer
+from reward_server.auth.key_ring import KeyRing, NewKey
+from reward_server.auth.scopes import EVERY
 from reward_server.clock import SystemClock
-from reward_server.coordination.key_ring import KeyRing, NewKey
-from reward_server.coordination.scopes import EVERY
 from reward_server.store.store import Store
 from tests.faults.server_process import server_process
 

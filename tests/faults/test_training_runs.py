@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from reward_server.coordination.scopes import EVERY
+from reward_server.auth.scopes import EVERY
 from tests.faults.server_process import WHERE, ServerProcess, server_process
 from tests.faults.test_job_kills import worker
 from trainer_client import LabsClient

@@ -15,12 +15,12 @@ import httpx2
 import pytest
 
 from benchmarks.real_servers import PostgresServer, RedisServer
+from reward_server.auth.failed_keys import MOST_PER_MINUTE
+from reward_server.auth.key_ring import KeyRing
+from reward_server.auth.lab import LEAST_CHARACTERS, Plan
+from reward_server.auth.tenants import Tenants
 from reward_server.clock import SystemClock
-from reward_server.coordination.failed_keys import MOST_PER_MINUTE
-from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.lab import LEAST_CHARACTERS, Plan
-from reward_server.coordination.leases import LEASE_S
-from reward_server.coordination.tenants import Tenants
+from reward_server.shared_state.leases import LEASE_S
 from reward_server.store.migrate import migrate
 from reward_server.store.records import Limits
 from reward_server.store.store import Store

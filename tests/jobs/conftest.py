@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from personas.matcher import Matcher
-from reward_server.engine import OfflineEngine, load_matcher, offline_engine
+from personas.reading.matcher import Matcher
+from reward_server.server.engine import OfflineEngine, load_matcher, offline_engine
 from reward_server.settings import Settings
 from scenarios.library import Library, load_library
 from scenarios.template import begin

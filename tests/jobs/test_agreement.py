@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRequest, JudgeFailed
-from reward_server.jobs.agreement.attacks import ATTACKS
-from reward_server.jobs.agreement.figures import Figures
-from reward_server.jobs.agreement.plot import drawn
-from reward_server.jobs.agreement.read import Entry, Reading, read
-from reward_server.jobs.agreement.report import NAMES, markdown, write
-from reward_server.jobs.agreement.run import Task, of_judges, of_scores
-from reward_server.jobs.agreement.scores import Judges, attacked
+from reward_server.fitting.agreement.attacks import ATTACKS
+from reward_server.fitting.agreement.figures import Figures
+from reward_server.fitting.agreement.plot import drawn
+from reward_server.fitting.agreement.read import Entry, Reading, read
+from reward_server.fitting.agreement.report import NAMES, markdown, write
+from reward_server.fitting.agreement.run import Task, of_judges, of_scores
+from reward_server.fitting.agreement.scores import Judges, attacked
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.judges.pairwise import Preference
 from reward_server.scoring.scorer import Scorer
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from tests.scoring.builders import COLLECTION, GOOD, OPENING, SCENARIO, WordMatcher, WordReader, a_library, a_panel
 
 Write = Callable[..., Path]

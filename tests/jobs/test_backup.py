@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from reward_server.auth.key_ring import KeyRing
+from reward_server.auth.pepper import load_pepper
+from reward_server.backup.run import back_up, restore
 from reward_server.clock import SystemClock
-from reward_server.coordination.key_ring import KeyRing
-from reward_server.coordination.pepper import load_pepper
 from reward_server.errors import ConfigurationError
-from reward_server.jobs.backup.run import back_up, restore
 from reward_server.settings import Settings
 from reward_server.store.engine import sqlite_file
 from reward_server.store.migrate import check, migrate

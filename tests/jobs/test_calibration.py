@@ -13,10 +13,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.calibration.read import read
-from reward_server.jobs.calibration.run import calibrate, owner_of
+from reward_server.fitting.calibration.calibration_fit import JudgedPairs, LabelledRows
+from reward_server.fitting.calibration.read import read
+from reward_server.fitting.calibration.run import calibrate, owner_of
 from reward_server.reward_models.calibration import load
-from reward_server.reward_models.calibration_fit import JudgedPairs, LabelledRows
 
 VERSION = "sv_0123456789ab"
 Write = Callable[..., Path]

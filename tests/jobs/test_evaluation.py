@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from reward_server.engine import OfflineEngine
 from reward_server.errors import InvalidRequest, JudgeFailed
-from reward_server.jobs.evaluation import run as run_module
-from reward_server.jobs.evaluation.report import summarise, write_report
-from reward_server.jobs.evaluation.results import RESULTS, ResultsFile
-from reward_server.jobs.evaluation.rows import Row, read_rows
-from reward_server.jobs.evaluation.run import Evaluation, Task
+from reward_server.offline import run as run_module
+from reward_server.offline.report import summarise, write_report
+from reward_server.offline.results import RESULTS, ResultsFile
+from reward_server.offline.rows import Row, read_rows
+from reward_server.offline.run import Evaluation, Task
 from reward_server.scoring.scored import Scored, Unscored
 from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.server.engine import OfflineEngine
 from scenarios.library import Library
 from tests.jobs.conftest import COLLECTION, SCENARIO
 from trainer_client.wire import Message

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from personas.library import load_temperaments
-from personas.state import PersonaState
-from reward_server.engine import OfflineEngine, offline_engine
-from reward_server.jobs.exam import play as play_module
-from reward_server.jobs.exam.advice import Findings
-from reward_server.jobs.exam.marks import Mark, Marker
-from reward_server.jobs.exam.notes import notes
-from reward_server.jobs.exam.play import Play, Told, play
-from reward_server.jobs.exam.questions import MEASURES, Share, Understanding, understanding
-from reward_server.jobs.exam.report import Figures, ScenarioExam, markdown
-from reward_server.jobs.exam.run import Examiner
+from personas.case.library import load_temperaments
+from personas.hearing.state import PersonaState
+from reward_server.exam import play as play_module
+from reward_server.exam.advice import Findings
+from reward_server.exam.marks import Mark, Marker
+from reward_server.exam.notes import notes
+from reward_server.exam.play import Play, Told, play
+from reward_server.exam.questions import MEASURES, Share, Understanding, understanding
+from reward_server.exam.report import Figures, ScenarioExam, markdown
+from reward_server.exam.run import Examiner
+from reward_server.server.engine import OfflineEngine, offline_engine
 from reward_server.settings import Settings
 from scenarios.exam import BAD, NATURAL, ORACLE, Act, ScriptedAgent, agents
 from scenarios.library import Library, SealedScenario, labelled_turns, load_library, natural_agents

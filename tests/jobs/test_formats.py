@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reward_server.jobs.evaluation.formats import ANYONE, FORMATS, BadRow, Speakers, convert, detect
+from reward_server.offline.formats import ANYONE, FORMATS, BadRow, Speakers, convert, detect
 
 BROKEN_CALL = {"function": {"name": "x", "arguments": "{"}}
 HELLO = [("user", "Hello."), ("assistant", "Hi, what is wrong?"), ("user", "A noise.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from reward_server.jobs.durable.service import document
+from reward_server.jobs.service import document
 from reward_server.store.job_records import JobRow, JobStatus
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model.read import Reading, read_dataset
+from reward_server.fitting.reward_model.read import Reading, read_dataset
 
 HISTORY = "Tutor: What is 2 + 3?\u00a0\n\u00a0Student: 6"
 REPLY = {"response": "Count again, please.", "annotation": {"Guidance": "To some extent", "Revealing": "No", "x": "?"}}

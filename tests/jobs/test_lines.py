@@ -9,8 +9,8 @@ import threading
 from pydantic import BaseModel, field_validator
 
 from reward_server.api.body import LARGE_BYTES
-from reward_server.background import line_reader
-from reward_server.jobs.durable.kinds import Item
+from reward_server.jobs.kinds import Item
+from reward_server.server.background import line_reader
 
 
 class Remembered(BaseModel):

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from personas.library import load_temperaments
-from reward_server.engine import OfflineEngine
-from reward_server.jobs.evaluation.recast import Recast
-from reward_server.jobs.evaluation.results import ResultsFile
-from reward_server.jobs.evaluation.rows import read_rows
-from reward_server.jobs.evaluation.run import Evaluation, Task
+from personas.case.library import load_temperaments
+from reward_server.offline.recast import Recast
+from reward_server.offline.results import ResultsFile
+from reward_server.offline.rows import read_rows
+from reward_server.offline.run import Evaluation, Task
+from reward_server.server.engine import OfflineEngine
 from scenarios.library import Library
 from tests.jobs.conftest import COLLECTION, SCENARIO
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reward_server.jobs.reward_model.doubt import doubt_figures, not_shown, sorts_errors
-from reward_server.reward_models import artefact, metrics
+from reward_server.fitting.reward_model import metrics
+from reward_server.fitting.reward_model.doubt import doubt_figures, not_shown, sorts_errors
+from reward_server.reward_models import artefact
 from reward_server.reward_models.dataset import OVERALL, Dataset, Labelled, grouped
 from reward_server.reward_models.heads import Heads
 from reward_server.reward_models.matrices import Examples

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model.read import Reading, read_dataset, read_folder
+from reward_server.fitting.reward_model.read import Reading, read_dataset, read_folder
 from reward_server.reward_models.dataset import Dataset
 
 Rows = Callable[..., Path]

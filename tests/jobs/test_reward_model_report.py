@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reward_server.jobs.reward_model.measure import Measured
-from reward_server.jobs.reward_model.report import figures_table, in_words, page, uncertainty_lines
+from reward_server.fitting.reward_model.measure import Measured
+from reward_server.fitting.reward_model.report import figures_table, in_words, page, uncertainty_lines
 
 
 def measured(r2: float, spearman: dict[str, float] | None, mean: float = -0.01, **further: Any) -> Measured:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model.stored import (
+from reward_server.fitting.reward_model.stored import (
     StoredRows,
     composed_scenarios,
     of_lab,

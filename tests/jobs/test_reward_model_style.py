@@ -11,11 +11,12 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from reward_server.jobs.reward_model.evaluate import evaluate, systems_line
-from reward_server.jobs.reward_model.style_check import style_lines
-from reward_server.jobs.reward_model.train import Task, Trained, train
-from reward_server.jobs.reward_model.within import PAIRS_WITHIN, WITHIN, pairs_within_systems
-from reward_server.reward_models import artefact, metrics
+from reward_server.fitting.reward_model import metrics
+from reward_server.fitting.reward_model.evaluate import evaluate, systems_line
+from reward_server.fitting.reward_model.style_check import style_lines
+from reward_server.fitting.reward_model.train import Task, Trained, train
+from reward_server.fitting.reward_model.within import PAIRS_WITHIN, WITHIN, pairs_within_systems
+from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Card
 from reward_server.reward_models.conversation import Conversation, Said
 from reward_server.reward_models.dataset import Dataset, Labelled, Preferred, grouped

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from reward_server.encoders.encoder import TextEncoder
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model.evaluate import evaluate, overlap_line
-from reward_server.jobs.reward_model.evaluate import lacks as lacks_on
-from reward_server.jobs.reward_model.interrupted import checkpoint_folder
-from reward_server.jobs.reward_model.notes import cap_line
-from reward_server.jobs.reward_model.train import Task, Tools, Trained, train
-from reward_server.reward_models import artefact, metrics
+from reward_server.fitting.reward_model import metrics
+from reward_server.fitting.reward_model.evaluate import evaluate, overlap_line
+from reward_server.fitting.reward_model.evaluate import lacks as lacks_on
+from reward_server.fitting.reward_model.head_training import Recipe
+from reward_server.fitting.reward_model.interrupted import checkpoint_folder
+from reward_server.fitting.reward_model.notes import cap_line
+from reward_server.fitting.reward_model.train import Task, Tools, Trained, train
+from reward_server.reward_models import artefact
 from reward_server.reward_models.conversation import Conversation, Reads, Said
 from reward_server.reward_models.dataset import Dataset, split
-from reward_server.reward_models.encoder import TextEncoder
 from reward_server.reward_models.feature_shelf import FeatureShelf
 from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.featurisers import Featurisers
@@ -28,7 +30,6 @@ from reward_server.reward_models.finetune import Tuning
 from reward_server.reward_models.model import model_of
 from reward_server.reward_models.plain_features import PlainFeatures
 from reward_server.reward_models.posterior import Ensemble
-from reward_server.reward_models.training import Recipe
 from tests.reward_models.letters import LetterEncoder
 from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
 from tests.reward_models.tiny_encoder import make_tiny_encoder

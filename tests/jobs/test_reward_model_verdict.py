@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.reward_model.measure import Measured
-from reward_server.jobs.reward_model.verdict import Metric, verdict, verdict_line
+from reward_server.fitting.reward_model.measure import Measured
+from reward_server.fitting.reward_model.metrics import PAIR_STATISTICS, VALUE_STATISTICS, Exact, Resamples, as_json
+from reward_server.fitting.reward_model.verdict import Metric, verdict, verdict_line
 from reward_server.reward_models.dataset import Dataset
-from reward_server.reward_models.metrics import PAIR_STATISTICS, VALUE_STATISTICS, Exact, Resamples, as_json
 from tests.reward_models.talks import labelled_talks, preferred_talks
 
 

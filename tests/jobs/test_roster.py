@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.agreement.roster import NO, PER_ANSWER, WHOLE, YES, Seat, chosen, seats
+from reward_server.fitting.agreement.roster import NO, PER_ANSWER, WHOLE, YES, Seat, chosen, seats
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import Estimate
 from reward_server.judges.plugins import NO_PLUGINS

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reward_server.errors import InvalidRequest
-from reward_server.jobs.evaluation import rows as rows_module
-from reward_server.jobs.evaluation.rows import Row, read_rows
+from reward_server.offline import rows as rows_module
+from reward_server.offline.rows import Row, read_rows
 
 
 def read(path: Path, data: bytes) -> list[Row]:

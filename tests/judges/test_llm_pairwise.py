@@ -14,7 +14,7 @@ from reward_server.judges.pairwise import PairwiseJudge, Preference
 from reward_server.judges.reading import PairAnswer
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import FailureKind, Question
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from tests.judges.asked_model import AskedModel, KeptVerdicts, Reply, Script
 from tests.scoring.builders import a_scenario, a_transcript
 

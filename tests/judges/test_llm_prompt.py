@@ -18,7 +18,7 @@ from reward_server.judges.prompt import (
     transcript_json,
     user_text,
 )
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from tests.scoring.builders import OPENING, a_scenario, a_transcript, call, messages
 
 SECRET = b"s" * 32

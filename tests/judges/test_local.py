@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from reward_server.encoders.encoder import EncoderMatcher
+from reward_server.encoders.loading import load_encoder
 from reward_server.judges.base import Status, Verdict, occurs
 from reward_server.judges.local import LocalJudge
-from reward_server.reward_models.encoder import EncoderMatcher, load_encoder
 from tests.scoring.builders import ASK_PLACE, BUCKET, TELL_PLACE, Said, WordMatcher, a_case, a_criterion
 
 EXEMPLAR = "please switch the water off now"

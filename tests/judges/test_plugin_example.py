@@ -13,8 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from reward_server.app import Ports, create_app
 from reward_server.errors import ConfigurationError, ScenarioError
+from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from tests.scoring.builders import WordMatcher
 

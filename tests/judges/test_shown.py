@@ -17,7 +17,7 @@ from reward_server.judges.ruler import Ruler, digest_of
 from reward_server.judges.shown import as_shown
 from reward_server.judges.verdict_cache import VerdictCache
 from reward_server.llm.base import FailureKind
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from tests.judges.asked_model import (
     CALM,
     PLAN,

@@ -10,7 +10,7 @@ import pytest
 from learner.generate.hf import HfGenerator
 from learner.rollout import Rollouts, Stage
 from learner.tokens import Renderer
-from reward_server.app import Ports, create_app
+from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from scenarios.library import load_library
 from tests.learner.small import policy, tokenizer

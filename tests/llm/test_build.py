@@ -156,7 +156,7 @@ async def test_whether_verdicts_are_weighed_is_a_setting_and_a_tiny_question_tri
 @pytest.mark.slow
 def test_without_a_provider_no_sdk_is_loaded() -> None:
     script = (
-        "import sys, reward_server.app\n"
+        "import sys, reward_server.server.app\n"
         "from reward_server.llm.build import language_model\n"
         "from reward_server.settings import Settings\n"
         "language_model(Settings())\n"

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from personas.case import (
+from personas.case.compiled import CompiledCase, compile_case
+from personas.case.library import load_temperaments
+from personas.case.schema import (
     Background,
     Commitment,
     Denial,
@@ -18,16 +20,14 @@ from personas.case import (
     Tier,
     Topic,
 )
-from personas.compiled import CompiledCase, compile_case
-from personas.heard import AgentTurn
-from personas.library import load_temperaments
+from personas.hearing.heard import AgentTurn
+from personas.hearing.state import PersonaState
+from personas.play.simulator import Reply, Simulator
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.reading.reader import Reader, Turn
-from personas.reading.sentences import sentences
-from personas.replay import Exchange, Record, replay
-from personas.simulator import Reply, Simulator
-from personas.state import PersonaState
-from personas.wording import content_words, stem
+from personas.replay.replayer import Exchange, Record, replay
+from personas.text.sentences import sentences
+from personas.text.wording import content_words, stem
 
 
 class BagMatcher:

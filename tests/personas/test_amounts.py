@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from personas.amounts import amounts
+from personas.hearing.amounts import amounts
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from personas.case import Background, Later
-from personas.compiled import compile_case
+from personas.case.compiled import compile_case
+from personas.case.schema import Background, Later
 from personas.reading.acts import Act, Stance
 from tests.personas.cast import CASE, SCAN, STOP, TOPICS, Play, Script, asking, compiled, line
 

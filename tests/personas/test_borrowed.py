@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from personas.borrowed import Heard, formulas
-from personas.heard import AgentTurn
+from personas.hearing.heard import AgentTurn
 from personas.reading.acts import Act
-from personas.replay import Exchange, Record, replay
+from personas.reading.borrowed import Heard, formulas
+from personas.replay.replayer import Exchange, Record, replay
 from tests.personas.cast import BagMatcher, Script, compiled, line
 
 OFFER = "I will book an MRI scan of your knee."

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from personas.library import load_temperaments
+from personas.case.library import load_temperaments
 from tests.personas.cast import Play
 
 SCRIPT = """

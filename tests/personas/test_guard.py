@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from personas.guard import LeakError, check_reply
-from personas.state import PersonaState
+from personas.hearing.state import PersonaState
+from personas.play.guard import LeakError, check_reply
 from tests.personas.cast import CASE, Play, compiled
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from personas.case import Fact, Gate, Tier
+from personas.case.schema import Fact, Gate, Tier
 from personas.reading.acts import Act, Stance
-from personas.reading.sentences import sentences
+from personas.text.sentences import sentences
 from tests.personas.cast import CASE, SCAN, Play, Script, asking, compiled, line
 
 NOISE = "What about the popping noise?"

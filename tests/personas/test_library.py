@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from personas.library import load_temperaments
-from personas.temperament import Phrases, Temperament
-from personas.wording import normal
+from personas.case.library import load_temperaments
+from personas.case.temperament import Phrases, Temperament
+from personas.text.wording import normal
 
 ALL = load_temperaments()
 LISTS = tuple(name for name in Phrases.model_fields if name != "lead_in")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from personas.case import PersonaCase
-from personas.lint import Problem, lint_case
+from personas.case.lint import Problem, lint_case
+from personas.case.schema import PersonaCase
 from tests.personas.cast import CASE, TOPICS
 
 KNEE, NOISE, DOSE, DRINKING, DEBT, LIGAMENT = 0, 2, 4, 5, 6, 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from personas.memory import PER_VALUE_BYTES, SHORT_CHARS, Memory, remembered
+from personas.text.memory import PER_VALUE_BYTES, SHORT_CHARS, Memory, remembered
 
 
 def room(size: int, size_bytes: int = 10**9) -> Memory[Any, Any]:

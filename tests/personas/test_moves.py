@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from personas.advance import advance
-from personas.heard import AgentTurn
-from personas.hearing import hear
-from personas.library import load_temperaments
-from personas.move import Kind
-from personas.moves import decide
+from personas.case.library import load_temperaments
+from personas.case.temperament import Phrases
+from personas.hearing.advance import advance
+from personas.hearing.hear import hear
+from personas.hearing.heard import AgentTurn
+from personas.play.decide import decide
+from personas.play.move import Kind
 from personas.reading.acts import Act, Stance
-from personas.temperament import Phrases
 from tests.personas.cast import CASE, SCAN, STOP, Play, Script, asking, line
 
 NOISE, TABLETS, DOSE, FEVER = (f"What about the {noun}?" for noun in ("popping noise", "tablets", "dosage", "fever"))

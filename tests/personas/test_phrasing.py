@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from personas.library import load_temperaments
-from personas.phrasing import MAX_EARLIER, Cue, Objection, Phrasing, adopt
-from personas.replay import Exchange, replay
-from personas.simulator import Reply
-from personas.state import PersonaState
+from personas.case.library import load_temperaments
+from personas.hearing.state import PersonaState
+from personas.play.phrasing import MAX_EARLIER, Cue, Objection, Phrasing, adopt
+from personas.play.simulator import Reply
+from personas.replay.replayer import Exchange, replay
 from tests.personas.cast import Play
 
 NOISE, TABLETS, DRINKING = (f"What about the {noun}?" for noun in ("popping noise", "tablets", "alcohol"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from personas.case import Amount, Commitment, Ending, Fact
-from personas.compiled import CompiledCase
-from personas.library import load_temperaments
+from personas.case.compiled import CompiledCase
+from personas.case.library import load_temperaments
+from personas.case.schema import Amount, Commitment, Ending, Fact
 from personas.reading.acts import Act, Stance
 from tests.personas.cast import CASE, SCAN, TOOL_REPLIES, Play, Script, compiled, line
 

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from personas.heard import AgentTurn
-from personas.library import load_temperaments
+from personas.case.library import load_temperaments
+from personas.hearing.heard import AgentTurn
 from personas.reading.acts import Act
-from personas.replay import Acts, Exchange, replay
+from personas.replay.replayer import Acts, Exchange, replay
 from tests.personas.cast import CASE, LINES, BagMatcher, Play, Script, compiled, line
 
 ASKS = [ask for item in compiled().topics for ask in item.examples]

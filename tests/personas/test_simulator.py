@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from personas.library import load_temperaments
-from personas.reading.sentences import sentences
-from personas.wording import normal
+from personas.case.library import load_temperaments
+from personas.text.sentences import sentences
+from personas.text.wording import normal
 from tests.personas.cast import CASE, Play
 
 NOISE = "What about the popping noise?"

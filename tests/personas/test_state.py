@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from personas.state import PersonaState
+from personas.hearing.state import PersonaState
 from tests.personas.cast import Play
 
 

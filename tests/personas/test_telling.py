@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from personas.case import Fact
-from personas.heard import AgentTurn
-from personas.marks import agrees, doubts, marks_of
-from personas.replay import Exchange, replay
+from personas.case.marks import agrees, doubts, marks_of
+from personas.case.schema import Fact
+from personas.hearing.heard import AgentTurn
+from personas.replay.replayer import Exchange, replay
 from tests.personas.cast import CASE, BagMatcher, Script, compiled
 
 CODE = "There's a sticker on the box, batch B7-0311."

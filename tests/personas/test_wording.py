@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from personas.wording import content_words, grams, normal, overlap, stem
+from personas.text.wording import content_words, grams, normal, overlap, stem
 
 
 def test_normal_forms_ignore_case_quotes_and_punctuation() -> None:

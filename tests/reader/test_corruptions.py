@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from reward_server.reader.corruptions import FREQUENT, Broken, Corruptor
+from reward_server.fitting.reader.corruptions import FREQUENT, Broken, Corruptor
 
 ASKED = [
     "Do you take any painkillers for the pain in your back?",

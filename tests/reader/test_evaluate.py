@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from personas.reading.acts import Act, Candidate, Reading, Sentence
-from reward_server.reader.dataset import (
+from reward_server.fitting.reader.dataset import (
     Row,
     after_lines,
     after_opening,
@@ -17,7 +17,7 @@ from reward_server.reader.dataset import (
     packaged_acts,
     turns_of_file,
 )
-from reward_server.reader.evaluate import MEASURES, Share, by_collection, predict, table
+from reward_server.fitting.reader.evaluate import MEASURES, Share, by_collection, predict, table
 from scenarios.library import Library, load_library
 from scenarios.turns import LabelledTurn
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from reward_server.reader.dataset import Row
-from reward_server.reader.finetune import fine_tune
-from reward_server.reader.tuner import LOWEST, Tuner
-from reward_server.reward_models.minilm import LAYERS, Checkpoint, load_packaged, packaged_folder, read_checkpoint
+from reward_server.encoders.minilm import LAYERS, Checkpoint, load_packaged, packaged_folder, read_checkpoint
+from reward_server.fitting.reader.dataset import Row
+from reward_server.fitting.reader.finetune import fine_tune
+from reward_server.fitting.reader.tuner import LOWEST, Tuner
 from scenarios.library import load_library
 from scenarios.turns import LabelledTurn
 

@@ -14,12 +14,12 @@ from benchmarks.fluency import PAIRS
 from personas.reading.embedder import Vectors
 from personas.reading.fluency import HEAD, MAX_CHARS, MIN_WORDS, Fluency, is_judged
 from personas.reading.heads import network_of
-from personas.reading.sentences import sentences
+from personas.text.sentences import sentences
+from reward_server.encoders.minilm import packaged_folder, read_checkpoint
+from reward_server.fitting.reader.dataset import packaged_acts, packaged_turns
+from reward_server.fitting.reader.fluency import train_fluency
+from reward_server.fitting.reader.whole_sentences import packaged_sentences, sentences_of_file
 from reward_server.reader.build import packaged_fluency
-from reward_server.reader.dataset import packaged_acts, packaged_turns
-from reward_server.reader.fluency import train_fluency
-from reward_server.reader.whole_sentences import packaged_sentences, sentences_of_file
-from reward_server.reward_models.minilm import packaged_folder, read_checkpoint
 from scenarios.library import load_library
 from scenarios.lint import COLLECTIONS
 from tests.reader.test_corruptions import ASKED, ORDERED

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from personas.case import Background
+from personas.case.schema import Background
 from personas.reading.acts import Act, Candidate, Reading, Sentence
 from reward_server.errors import JudgeFailed
 from reward_server.judges.verdict_cache import VerdictCache

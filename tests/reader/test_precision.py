@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from reward_server.engine import load_reader
 from reward_server.reader.encoder import artefact_bytes, load_reader_encoder
+from reward_server.server.engine import load_reader
 from reward_server.settings import Settings
 from scenarios.library import load_library
 
@@ -15,7 +15,7 @@ def test_a_processor_without_int8_is_warned_of(monkeypatch: pytest.MonkeyPatch) 
     raw = artefact_bytes()
     with capture_logs() as logs:
         load_reader_encoder(raw, precision="fp32")
-        monkeypatch.setattr("reward_server.reward_models.int8.multiplies_int8", lambda: False)
+        monkeypatch.setattr("reward_server.encoders.int8.multiplies_int8", lambda: False)
         load_reader_encoder(raw, precision="int8")
     assert [(log["event"], log["log_level"]) for log in logs] == [("int8_is_not_native", "warning")]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from reward_server.fitting.reader.dataset import after_opening, packaged_turns
 from reward_server.reader.build import local_reader
-from reward_server.reader.dataset import after_opening, packaged_turns
 from scenarios.library import load_library
 from scenarios.lint import COLLECTIONS
 

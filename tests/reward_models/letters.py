@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reward_server.reward_models.encoder import Vectors
+from reward_server.encoders.encoder import Vectors
 
 
 class LetterEncoder:

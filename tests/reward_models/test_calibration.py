@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from reward_server.errors import CalibrationMismatch, ConfigurationError, InvalidRequest, JudgeFailed
-from reward_server.reward_models.calibration import Calibration, CalibrationShelf, content_id, load, save
-from reward_server.reward_models.calibration_fit import (
+from reward_server.fitting.calibration.calibration_fit import (
     MINIMUM,
     JudgedPairs,
     LabelledRows,
@@ -23,6 +22,7 @@ from reward_server.reward_models.calibration_fit import (
     folds,
     judged,
 )
+from reward_server.reward_models.calibration import Calibration, CalibrationShelf, content_id, load, save
 from reward_server.reward_models.reliability import Floats
 
 VERSION, OTHER_VERSION = "sv_0123456789ab", "sv_ba9876543210"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reward_server.jobs.reward_model.style_choice import Chooser, Outcome
+from reward_server.fitting.reward_model.style_choice import Chooser, Outcome
 from reward_server.reward_models.conversation import Conversation, Said
 from reward_server.reward_models.counterparts import (
     LAYOUT,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import SimpleNamespace
 
-from personas.hearing import AgentTurn
-from personas.replay import Exchange, replay
+from personas.hearing.hear import AgentTurn
+from personas.replay.replayer import Exchange, replay
 from reward_server.judges.base import Case
 from reward_server.reward_models.earned import as_earned
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from tests.personas.cast import CASE, BagMatcher, Play, Script, compiled
 from trainer_client.wire import Message
 

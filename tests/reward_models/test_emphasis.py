@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import check_grad
 
-from reward_server.reward_models import emphasis as module
-from reward_server.reward_models.emphasis import Evidence, factors, learned_emphasis
+from reward_server.fitting.reward_model import emphasis as module
+from reward_server.fitting.reward_model.emphasis import Evidence, factors, learned_emphasis
 from reward_server.reward_models.features import EMPHASIS, KINDS
 from reward_server.reward_models.heads import Matrix
 from reward_server.reward_models.matrices import Examples

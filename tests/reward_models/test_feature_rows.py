@@ -14,8 +14,11 @@ import numpy as np
 import pytest
 
 from reward_server.errors import Unavailable
-from reward_server.jobs.reward_model.train import Task, Tools, train
-from reward_server.reward_models import feature_rows, metrics, model, training
+from reward_server.fitting.reward_model import head_training as training
+from reward_server.fitting.reward_model import metrics
+from reward_server.fitting.reward_model.head_training import Recipe
+from reward_server.fitting.reward_model.train import Task, Tools, train
+from reward_server.reward_models import feature_rows, model
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import Dataset
 from reward_server.reward_models.feature_rows import Matrix, Picked, RowFile, blanked, blocks, held, joined, picked
@@ -25,7 +28,6 @@ from reward_server.reward_models.matrices import Examples, scaled
 from reward_server.reward_models.model import RewardModel
 from reward_server.reward_models.plain_features import PlainFeatures
 from reward_server.reward_models.scatter import Scatter
-from reward_server.reward_models.training import Recipe
 from reward_server.reward_models.uncertainty import laplace_at, laplace_of_many
 from tests.reward_models.letters import LetterEncoder
 from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from reward_server.encoders.encoder import Vectors
 from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.encoder import Vectors
 from reward_server.reward_models.features import EMPHASIS, ConversationFeaturiser
 
 

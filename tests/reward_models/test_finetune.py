@@ -84,7 +84,7 @@ def test_a_tuned_packaged_encoder_is_computed_in_the_precision_of_the_setting(
     asked: list[object] = []
     weights = tmp_path / "encoder.safetensors"
     weights.write_bytes(save(dict(transformer_of(load_base("packaged")).state_dict())))
-    monkeypatch.setattr("reward_server.reward_models.fast.fast_encoder", lambda _, given="auto": asked.append(given))
+    monkeypatch.setattr("reward_server.encoders.fast.fast_encoder", lambda _, given="auto": asked.append(given))
     load_tuned("packaged", weights, precision)
     assert asked == [precision]
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from reward_server.fitting.reward_model.head_training import Recipe, fit
 from reward_server.reward_models.bagging import Bagging
 from reward_server.reward_models.heads import Exact
 from reward_server.reward_models.leave_out import noise_left_out
 from reward_server.reward_models.matrices import Examples
 from reward_server.reward_models.model import RewardModel, with_uncertainty
-from reward_server.reward_models.training import Recipe, fit
 
 NOISE = 0.1
 WIDTH = 12

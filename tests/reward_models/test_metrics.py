@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reward_server.reward_models.metrics import (
+from reward_server.fitting.reward_model.metrics import (
     Figure,
     Resamples,
     ece,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reward_server.reward_models.encoder import Vectors
+from reward_server.encoders.encoder import Vectors
 from reward_server.reward_models.plain_features import PlainFeatures
 from tests.reward_models.letters import LetterEncoder
 from tests.reward_models.talks import talk

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reward_server.reward_models.plots import CHOSEN, TRIED, learning_curve, learning_curve_figure
-from reward_server.reward_models.training import Epoch
+from reward_server.fitting.reward_model.head_training import Epoch
+from reward_server.fitting.reward_model.plots import CHOSEN, TRIED, learning_curve, learning_curve_figure
 
 PENALTIES = (0.001, 0.01, 0.1, 1.0, 10.0)
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from reward_server.encoders.encoder import Vectors
+from reward_server.encoders.micro_batcher import MicroBatcher
 from reward_server.errors import JudgeFailed, Overloaded
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import Estimate
 from reward_server.reward_models.conversation import Conversation, Said
-from reward_server.reward_models.encoder import Vectors
 from reward_server.reward_models.features import ConversationFeaturiser
-from reward_server.reward_models.micro_batcher import MicroBatcher
 from reward_server.scoring.estimates import prepared
 
 TALKS = [

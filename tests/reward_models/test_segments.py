@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from personas.library import load_temperaments
+from personas.case.library import load_temperaments
 from reward_server.reward_models.conversation import Conversation, Reads, Said
 from reward_server.reward_models.segments import MAX_REMARKS, MAX_SEGMENTS, is_answered, read, remarks, sentences
 

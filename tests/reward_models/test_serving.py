@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save
 
+from reward_server.encoders.encoder import Precision
 from reward_server.errors import JudgeFailed, UnusableModel
 from reward_server.judges.base import Case
 from reward_server.judges.estimate import ConversationJudge, Estimate
@@ -18,14 +19,13 @@ from reward_server.reward_models.artefact import Artefact
 from reward_server.reward_models.bagging import Bagging
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import Dataset, groups_of, split
-from reward_server.reward_models.encoder import Precision
 from reward_server.reward_models.featurisers import Featurisers, check_fits
 from reward_server.reward_models.heads import Heads
 from reward_server.reward_models.model import SPREAD, UNCERTAINTY, RewardModel, model_of, pack, with_uncertainty
 from reward_server.reward_models.recorded import conversation_from, conversation_of, scenario_text
 from reward_server.reward_models.registry import Registry
 from reward_server.reward_models.serving import ActiveRewardModel, LearnedJudge
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario, load_library
 from tests.reward_models.talks import KIND, WordCounts, labelled_talks, preferred_talks
 from tests.reward_models.test_artefact import NOW, about

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from reward_server.errors import InvalidRequest
+from reward_server.fitting.reward_model.head_training import Epoch, Fitted, Recipe, fit
+from reward_server.fitting.reward_model.metrics import pairwise, r2
 from reward_server.reward_models.checkpoint import Checkpoint
 from reward_server.reward_models.dataset import OVERALL, Dataset, split
 from reward_server.reward_models.feature_rows import BLOCK_ROWS
 from reward_server.reward_models.matrices import Examples, moments, scaled
-from reward_server.reward_models.metrics import pairwise, r2
-from reward_server.reward_models.training import Epoch, Fitted, Recipe, fit
 from tests.reward_models.talks import KIND, PLAIN, WordCounts, labelled_talks, preferred_talks
 
 QUICK = Recipe(epochs=60, learning_rate=2e-2, l2=(0.01, 0.3))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from personas.compiled import CompiledCase
+from personas.case.compiled import CompiledCase
 from scenarios.background import OF_COLLECTION, background_of_all
 from scenarios.library import load_library
 from scenarios.lint import load_collection

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from personas.compiled import CompiledCase, compile_case
+from personas.case.compiled import CompiledCase, compile_case
 from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
 from personas.reading.reader import Reader, Turn
-from personas.reading.sentences import sentences
-from personas.replay import replay
-from personas.wording import tokens
+from personas.replay.replayer import replay
+from personas.text.sentences import sentences
+from personas.text.wording import tokens
 from reward_server.judges.base import AskedJudge, Case
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
 from reward_server.scoring.scorer import Scorer
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from scenarios.library import Catalog, Library, PublicCollection, PublicScenario, SealedScenario, Vault
 from scenarios.schema import CollectionCard, Criterion, ScenarioCard, ScenarioSecrets
 from trainer_client.wire import Message

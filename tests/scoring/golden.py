@@ -1,7 +1,7 @@
 """Golden rewards: what a dozen conversations of a small scenario earn with the packaged reader.
 
 `python -m tests.scoring.golden` writes `golden_rewards.json` anew. It refuses where rewards moved though nothing they
-are said to rest on did: then raise the revision of the module that changed (`reward_server/scoring/revisions.py`).
+are said to rest on did: then raise the revision of the module that changed (`reward_server/transcripts/revisions.py`).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from reward_server.engine import load_matcher, load_reader
 from reward_server.judges.local import LocalJudge
 from reward_server.judges.panel import Panel
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
-from reward_server.scoring.revisions import REVISIONS
 from reward_server.scoring.scored import or_raise
 from reward_server.scoring.scorer import Scorer, ScoreRequest
+from reward_server.server.engine import load_matcher, load_reader
 from reward_server.settings import Settings
+from reward_server.transcripts.revisions import REVISIONS
 from tests.scoring.builders import (
     ASK_BUDGET,
     ASK_PLACE,
@@ -96,7 +96,7 @@ def main() -> None:
     now, before = computed(), kept() if PATH.is_file() else {}
     unmoved = now["scoring_version"] == before.get("scoring_version")
     if unmoved and now["rewards"] != before["rewards"]:
-        sys.exit("Rewards moved under one scoring version: raise a revision in reward_server/scoring/revisions.py.")
+        sys.exit("Rewards moved under one scoring version: raise a revision in reward_server/transcripts/revisions.py.")
     PATH.write_text(json.dumps(now, indent=1) + "\n", encoding="utf-8")
 
 

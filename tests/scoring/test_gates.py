@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reward_server.judges.state import StateJudge
-from reward_server.scoring.gates import closed_gates, has_markup, is_degenerate
+from reward_server.scoring.gates import closed_gates
+from reward_server.transcripts.emptiness import is_degenerate
+from reward_server.transcripts.markup import has_markup
 from tests.scoring.builders import (
     ASK_BUDGET,
     ASK_PLACE,
@@ -200,10 +202,10 @@ def test_who_only_asks_where_something_can_be_done_has_done_little() -> None:
 
 
 def test_question_upon_question_is_asking_alone_from_the_second_turn_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("personas.hearing.QUESTIONS_A_TURN", 1)
+    monkeypatch.setattr("personas.hearing.hear.QUESTIONS_A_TURN", 1)
     twice: tuple[Said, ...] = (f"{ASK_PLACE} {ASK_START}", f"{TELL_PLACE} {TELL_START}", ASK_BUDGET, TELL_BUDGET)
     assert gates(*twice, rubric=True) == {}
-    monkeypatch.setattr("personas.hearing.QUESTIONS_A_TURN", 0)
+    monkeypatch.setattr("personas.hearing.hear.QUESTIONS_A_TURN", 0)
     assert gates(*twice, rubric=True) == {"only_asks": 0.15}
     assert gates(*twice[:2], rubric=True) == {}
 

@@ -14,8 +14,8 @@ from reward_server.judges import preflight
 from reward_server.scoring.config import RewardConfig
 from reward_server.scoring.rank import Ranker, places
 from reward_server.scoring.scorer import Scorer, ScoreRequest
-from reward_server.scoring.transcript import Transcript
 from reward_server.telemetry.metrics import Metrics
+from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario
 from scenarios.schema import Criterion
 from tests.scoring.builders import (

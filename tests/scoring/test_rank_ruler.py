@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from reward_server.errors import BudgetExhausted, JudgeFailed, LabsError
 from reward_server.judges.ruler import GroupAnswer, Ruler, ScoredMember, digest_of, shuffled
 from reward_server.llm.base import FailureKind, Question
-from reward_server.scoring.transcript import Transcript
+from reward_server.transcripts.transcript import Transcript
 from tests.judges.asked_model import AskedModel
 from tests.scoring.builders import ASK_BUDGET, ASK_PLACE, ASK_START, TELL_PLACE, a_scenario, a_transcript, call
 

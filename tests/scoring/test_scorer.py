@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from personas.compiled import CompiledCase
+from personas.case.compiled import CompiledCase
 from personas.reading.acts import Reading
 from personas.reading.reader import Turn
+from reward_server.encoders.encoder import EncoderMatcher
+from reward_server.encoders.loading import load_encoder
 from reward_server.judges.base import Case, Evidence, JudgeFailed, Outcome, Status, Verdict
-from reward_server.reward_models.encoder import EncoderMatcher, load_encoder
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import RewardConfig, read_config
 from reward_server.scoring.scored import Scored, Unscored, or_raise

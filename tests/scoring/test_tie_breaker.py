@@ -11,8 +11,8 @@ from reward_server.judges.pairwise import Preference
 from reward_server.scoring.config import read_config
 from reward_server.scoring.scorer import ScoreRequest
 from reward_server.scoring.tie_breaker import TieBreaker
-from reward_server.scoring.transcript import Transcript
 from reward_server.telemetry.metrics import Metrics
+from reward_server.transcripts.transcript import Transcript
 from scenarios.library import SealedScenario
 from scenarios.schema import Criterion, Family
 from tests.scoring.builders import ASK_PLACE, ASK_START, COLLECTION, SCENARIO, a_library, a_transcript

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reward_server.scoring.tool_results import MOST_CHARACTERS, ToolResult, tool_results
+from reward_server.transcripts.tool_results import MOST_CHARACTERS, ToolResult, tool_results
 from scenarios.schema import Tool
 from trainer_client.wire import ToolCall
 

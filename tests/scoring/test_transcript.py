@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reward_server.errors import InvalidRequest, NothingToScore
-from reward_server.scoring.transcript import ToolUse, Transcript, leaves, valid_tool_ids
+from reward_server.transcripts.transcript import ToolUse, Transcript, leaves, valid_tool_ids
 from scenarios.schema import Tool
 from tests.scoring.builders import GOOD, a_scenario, a_transcript, call, messages
 from trainer_client.wire import Message, ToolCall

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from personas.library import load_temperaments
-from personas.temperament import Temperament
+from personas.case.library import load_temperaments
+from personas.case.temperament import Temperament
 from reward_server.judges.panel import Panel
 from reward_server.judges.rule import RuleJudge
 from reward_server.judges.state import StateJudge
-from reward_server.scoring import revisions
 from reward_server.scoring.version import guests_digest, rubric_version, scoring_version
+from reward_server.transcripts import revisions
 from scenarios.library import Library
 from tests.scoring.builders import WordMatcher, WordReader, a_library, a_panel
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from personas.reading.plain import plain
+from personas.text.plain import plain
 from reward_server.errors import InvalidRequest, TooMuchText
-from reward_server.scoring.weight import (
+from reward_server.transcripts.weight import (
     MAX_REQUEST_CHARACTERS,
     MAX_TRANSCRIPT_CHARACTERS,
     MAX_TURN_CHARACTERS,

@@ -17,8 +17,9 @@ from reward_server.errors import EpisodeNotFound, StoreUnavailable
 from reward_server.store.engine import open_reading, open_writing
 from reward_server.store.readers import LANES, Readers
 from reward_server.store.records import EpisodeRow
-from reward_server.store.store import Block, Store, UnitOfWork
+from reward_server.store.store import Block, Store
 from reward_server.store.thread import ConnectionThread
+from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.store.writer import GROUP_LIMIT, UNSURE, Writer
 from tests.store.builders import a_turn, after_a_turn, an_answer, an_episode
 from tests.store.counting import counting_writer

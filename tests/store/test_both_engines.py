@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from reward_server.coordination.actor import COMMAND_LINE
+from reward_server.auth.actor import COMMAND_LINE
 from reward_server.errors import Conflict, StoreUnavailable, TurnInProgress
 from reward_server.store import pages
 from reward_server.store.migrate import check, downgrade, migrate
@@ -26,7 +26,8 @@ from reward_server.store.records import (
     UsageRow,
     WebhookRow,
 )
-from reward_server.store.store import Store, UnitOfWork
+from reward_server.store.store import Store
+from reward_server.store.unit_of_work import UnitOfWork
 from tests.store.builders import (
     NOW,
     a_comparison,

@@ -8,15 +8,16 @@ from datetime import timedelta
 
 import pytest
 
+from reward_server.auth.lab import Lab
 from reward_server.clock import ManualClock
-from reward_server.coordination.lab import Lab
-from reward_server.coordination.usage import UsageMeter
-from reward_server.jobs.durable.kinds import Item, Record, Work, failed, succeeded
-from reward_server.jobs.durable.worker import Pace, Worker
+from reward_server.jobs.kinds import Item, Record, Work, failed, succeeded
+from reward_server.jobs.worker import Pace, Worker
+from reward_server.limits.usage import UsageMeter
 from reward_server.store.job_claims import LOST, MAX_ATTEMPTS, Hold
 from reward_server.store.job_records import JobRow, JobStatus
 from reward_server.store.records import JsonObject
-from reward_server.store.store import Store, UnitOfWork
+from reward_server.store.store import Store
+from reward_server.store.unit_of_work import UnitOfWork
 from reward_server.telemetry.metrics import Metrics
 from tests.store.builders import NOW
 from tests.store.test_job_purge import LAB, a_job

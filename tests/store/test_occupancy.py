@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reward_server.app import Ports, create_app
 from reward_server.errors import ConfigurationError
+from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from reward_server.store.engine import sqlite_url
 from reward_server.store.occupancy import LOOK_S, occupied, succeeding

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from reward_server.jobs.durable.service import document
+from reward_server.jobs.service import document
 from reward_server.store.job_claims import Hold
 from reward_server.store.job_records import Claim, ItemOutcome, ItemState, JobRow, JobStatus
 from reward_server.store.store import Store

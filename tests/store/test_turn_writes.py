@@ -10,8 +10,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from reward_server.errors import Conflict, StoreUnavailable, TurnInProgress
 from reward_server.store.records import EpisodeRow, TurnRow
-from reward_server.store.store import Store, UnitOfWork
+from reward_server.store.store import Store
 from reward_server.store.turn_writes import GROUP_LIMIT
+from reward_server.store.unit_of_work import UnitOfWork
 from tests.store.builders import a_turn, after_a_turn, an_answer, an_episode
 
 MANY = GROUP_LIMIT + 10

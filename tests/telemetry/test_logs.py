@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from reward_server.telemetry.logs import LogFormat, configure_logging, get_logger
+from reward_server.logs.logger import LogFormat, configure_logging, get_logger
 
 KEY = "lab_abcdefghijklmnop_" + "q2" * 20
 

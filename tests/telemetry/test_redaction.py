@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reward_server.telemetry.redaction import MAX_DEPTH, REDACTED, clean_text, redact
+from reward_server.logs.redaction import MAX_DEPTH, REDACTED, clean_text, redact
 
 KEY = "lab_abcdefghijklmnop_" + "q2" * 20
 

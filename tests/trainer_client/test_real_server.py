@@ -11,9 +11,9 @@ import httpx2
 import numpy as np
 import pytest
 
-from reward_server.app import Ports, create_app
+from reward_server.fitting.calibration.calibration_fit import LabelledRows, fit
 from reward_server.reward_models.calibration import save
-from reward_server.reward_models.calibration_fit import LabelledRows, fit
+from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from scenarios.library import load_library
 from trainer_client import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.scopes import Scope
 from reward_server.errors import InvalidRequest
 from reward_server.ids import IdPrefix, new_id
 from reward_server.training.config import Scenarios, as_toml, file_of, require_inside, scenarios_of, scopes_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reward_server.coordination.fair_threads import working_for
+from reward_server.limits.fair_threads import working_for
 from reward_server.webhooks import names
 from reward_server.webhooks.names import Names
 

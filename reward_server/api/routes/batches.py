@@ -21,10 +21,10 @@ from reward_server.api.context import (
 )
 from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.scopes import Scope
 from reward_server.episodes.batches import InvalidTurn, TurnEntry
 from reward_server.errors import InvalidRequest
-from reward_server.scoring.weight import weight
+from reward_server.transcripts.weight import weight
 from trainer_client.wire import (
     MAX_BATCH_ITEMS,
     BatchEpisodesRequest,

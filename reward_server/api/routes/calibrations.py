@@ -12,7 +12,7 @@ from reward_server.api.context import API_PREFIX, Caller, answer, services_of
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageQuery, Pager
 from reward_server.api.router import Router
-from reward_server.coordination.scopes import ANY, Scope
+from reward_server.auth.scopes import ANY, Scope
 from reward_server.reward_models.summary import calibration_summary
 from reward_server.store.records import PageEnd
 from trainer_client.wire import CalibrationList, CalibrationResponse

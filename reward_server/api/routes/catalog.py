@@ -9,8 +9,8 @@ from reward_server.api import examples
 from reward_server.api.context import API_PREFIX, Body, Caller, answer, services_of
 from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
-from reward_server.coordination.lab import Lab
-from reward_server.coordination.scopes import ANY
+from reward_server.auth.lab import Lab
+from reward_server.auth.scopes import ANY
 from scenarios.library import PublicCollection, PublicScenario
 from trainer_client.wire import CatalogResponse, CollectionResponse, ScenarioResponse
 

@@ -12,7 +12,7 @@ from reward_server.api.context import API_PREFIX, Caller, answer, services_of
 from reward_server.api.operation import Operation, operation
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.scopes import Scope
 from trainer_client.wire import DriftResponse
 
 router = Router(prefix=API_PREFIX, tags=["learned models"])

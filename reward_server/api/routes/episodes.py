@@ -13,10 +13,10 @@ from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idemp
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PagedQuery, Pager, plain_text
 from reward_server.api.router import Router
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.scopes import Scope
 from reward_server.ids import IdPrefix
-from reward_server.scoring.weight import weight
 from reward_server.store.records import EpisodeStatus
+from reward_server.transcripts.weight import weight
 from trainer_client.wire import (
     CreateEpisodeRequest,
     CreateEpisodeResponse,

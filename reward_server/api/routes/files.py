@@ -15,10 +15,10 @@ from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.scopes import Scope
 from reward_server.errors import BodyTooSlow, InvalidRequest
 from reward_server.ids import IdPrefix
-from reward_server.jobs.durable.files import document
+from reward_server.jobs.files import document
 from reward_server.store.records import PageEnd
 from trainer_client.wire import FileList, FileResponse
 

@@ -18,8 +18,8 @@ from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PagedQuery, Pager
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
-from reward_server.coordination.lab import Lab
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.lab import Lab
+from reward_server.auth.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.store.records import PageEnd
 from trainer_client.wire import JobList, JobReport, JobRequest, JobResponse, JobResult

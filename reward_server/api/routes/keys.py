@@ -12,9 +12,9 @@ from reward_server.api.context import API_PREFIX, Body, Caller, actor_of, answer
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PagedQuery, PageLimit, Pager
 from reward_server.api.router import Router
+from reward_server.auth.lab import Plan
+from reward_server.auth.scopes import USUAL, Scope
 from reward_server.clock import to_iso
-from reward_server.coordination.lab import Plan
-from reward_server.coordination.scopes import USUAL, Scope
 from reward_server.errors import FieldProblem, InvalidRequest
 from reward_server.ids import IdPrefix
 from reward_server.store.records import KeyRow, PageEnd

@@ -13,8 +13,8 @@ from reward_server.api.context import API_PREFIX, Body, Caller, actor_of, answer
 from reward_server.api.operation import Operation, operation
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
+from reward_server.auth.scopes import ANY, Scope
 from reward_server.clock import to_iso
-from reward_server.coordination.scopes import ANY, Scope
 from reward_server.store.records import LabRow, Limits
 from trainer_client.wire import (
     ChangeLabRequest,

@@ -11,7 +11,7 @@ from reward_server.api.errors import envelope, json_response, status_of
 from reward_server.api.operation import Operation, operation
 from reward_server.api.readiness import OK, REDIS
 from reward_server.api.router import Router
-from reward_server.coordination.scopes import NOBODY, Scope
+from reward_server.auth.scopes import NOBODY, Scope
 from reward_server.errors import FieldProblem, NotReady
 from reward_server.telemetry.metrics import CONTENT_TYPE
 

@@ -17,13 +17,13 @@ from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PagedQuery, Pager, plain_text
 from reward_server.api.query import QueryModel
 from reward_server.api.router import Router
-from reward_server.coordination.lab import Lab
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.lab import Lab
+from reward_server.auth.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.preferences.export import Export
 from reward_server.preferences.formats import Format
 from reward_server.preferences.pairs import Source
-from reward_server.scoring.weight import weight_of_all
+from reward_server.transcripts.weight import weight_of_all
 from trainer_client.wire import (
     AgreementResponse,
     ExportedPair,

@@ -18,8 +18,8 @@ from reward_server.api.context import (
 )
 from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
-from reward_server.coordination.scopes import Scope
-from reward_server.scoring.weight import weight_of_all
+from reward_server.auth.scopes import Scope
+from reward_server.transcripts.weight import weight_of_all
 from trainer_client.wire import RankRequest, RankResponse
 
 router = Router(prefix=API_PREFIX, tags=["evaluation"])

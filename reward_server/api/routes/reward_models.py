@@ -11,7 +11,7 @@ from reward_server.api.context import API_PREFIX, Body, Caller, answer, services
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PageQuery, Pager
 from reward_server.api.router import Router
-from reward_server.coordination.scopes import ANY, Scope
+from reward_server.auth.scopes import ANY, Scope
 from reward_server.reward_models.artefact import Card
 from reward_server.reward_models.summary import model_summary
 from reward_server.store.records import PageEnd

@@ -23,12 +23,12 @@ from reward_server.api.context import API_PREFIX, Body, Services, within
 from reward_server.api.errors import error_response
 from reward_server.api.router import Router
 from reward_server.api.socket_access import BUSY, NO_LONGER_ADMITTED, accepted, admitted, leave_trace
-from reward_server.coordination.lab import Lab
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.lab import Lab
+from reward_server.auth.scopes import Scope
 from reward_server.errors import FieldProblem, InvalidRequest, LabsError, Unauthenticated
 from reward_server.ids import IdPrefix, is_id, new_request_id
-from reward_server.scoring.weight import weight
-from reward_server.telemetry.logs import get_logger
+from reward_server.logs.logger import get_logger
+from reward_server.transcripts.weight import weight
 from trainer_client.wire import CreateEpisodeRequest, TurnRequest
 
 router = Router(prefix=API_PREFIX)

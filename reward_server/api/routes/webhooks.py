@@ -11,7 +11,7 @@ from reward_server.api.context import API_PREFIX, Caller, answer, body_as, idemp
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PagedQuery, PageQuery, Pager
 from reward_server.api.router import Router
-from reward_server.coordination.scopes import Scope
+from reward_server.auth.scopes import Scope
 from reward_server.ids import IdPrefix
 from reward_server.store.records import PageEnd
 from reward_server.webhooks.service import delivery, document

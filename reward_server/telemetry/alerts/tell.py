@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from reward_server.logs.logger import get_logger
 from reward_server.telemetry.alerts.board import Notice
-from reward_server.telemetry.logs import get_logger
 
 ATTEMPTS = 3
 PAUSE_S = 1.0

@@ -1,4 +1,4 @@
-from personas.reading.plain import plain
+from personas.text.plain import plain
 
 
 def test_look_alikes_and_invisible_characters_are_folded() -> None:

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from personas.case import Background
-from personas.compiled import CompiledCase, compile_case
+from personas.case.compiled import CompiledCase, compile_case
+from personas.case.schema import Background
 from personas.reading.acts import Act, Sentence
 from personas.reading.embedder import Vectors
 from personas.reading.features import is_elliptic
 from personas.reading.heads import ACTS, STANCES, Heads, Network
 from personas.reading.reader import LocalReader, after_line
-from personas.wording import content_words, stem
+from personas.text.wording import content_words, stem
 from tests.personas.cast import CASE, TOPICS, compiled
 
 WIDTH = 48

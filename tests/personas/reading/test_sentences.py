@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from personas.reading.sentences import MAX_CHARS, clauses, sentences
+from personas.text.sentences import MAX_CHARS, clauses, sentences
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_sentence_that_is_too_long_is_cut_at_a_space() -> None:
 
 @given(st.text(max_size=300))
 def test_any_text_is_cut_and_no_letter_is_lost(text: str) -> None:
-    from personas.reading.plain import plain
+    from personas.text.plain import plain
 
     letters = [c for c in plain(text) if c.isalpha()]
     assert [c for part in sentences(text) for c in part if c.isalpha()] == letters

@@ -1,0 +1,1 @@
+"""What a turn means in a state of the conversation."""

@@ -1,0 +1,143 @@
+"""What a persona recalls of its background: answers to what a turn asks or offers beside the matter.
+
+Nothing of it earns or costs anything, so it is chosen in play alone. It gives way to a topic that is clearly asked
+for and to a promise that the case has an answer to, and comes before an evasion, a repetition and a stock consent.
+
+Topics are read twice: among each other, which is what scoring goes by, and among topics and background. The second
+reading tells apart what lies close together ("Who pays for the heating?" and "What is the rent?").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from personas.case.compiled import CompiledCase, CompiledTopic, later_id
+from personas.case.schema import all_hold
+from personas.hearing.hear import gate_open, is_question
+from personas.hearing.heard import Asked, Hearing
+from personas.hearing.state import PersonaState
+from personas.reading.acts import Act, Candidate, Sentence
+from personas.reading.features import is_elliptic
+
+__all__ = ["Aside", "Recalled", "aside_of", "may_recall"]
+
+LIKELY = 0.6
+"""Enough where it is likelier than every topic. Below, it was as often wrong as right in blind play."""
+CERTAIN = 0.95
+"""Enough instead of a story that it is invited to tell, and for what any persona answers.
+
+In blind play none of eight answers of that kind was apt, all less likely than this; of 74 of a case's own, 64 were.
+"""
+SURE = 0.8
+"""Enough beside a topic that is read as more likely among topics alone."""
+SURER = 0.1
+"""So much likelier than a topic among topics, it is an answer instead of it."""
+HARDLY = 0.3
+"""A topic that is less likely than this among topics and background gives way to what is recalled."""
+_MAY = (Act.ASK, Act.INVITE, Act.PROPOSE, Act.CHECK)
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """Something of its background that a sentence is about."""
+
+    id: str
+    question: str
+    confidence: float
+    instead: frozenset[str] = frozenset()
+    """Topics that the sentence was taken to ask about, and does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A turn as it is read among topics and background."""
+
+    recalled: tuple[Recalled, ...] = ()
+    topics: Mapping[str, float] = field(default_factory=dict)
+    """How likely a sentence asks about a topic, at most."""
+
+
+def may_recall(hearing: Hearing) -> list[Sentence]:
+    """The sentences that the background may have an answer to."""
+    if hearing.unclear:
+        return []
+    answered = {heard.quote for heard in hearing.answered}
+    spoken = hearing.reading.readable
+    offer = next((number for number, sentence in enumerate(spoken) if sentence.does(Act.PROPOSE)), len(spoken))
+    # "Does that suit you?" behind an offer is about the offer.
+    whole = [s for number, s in enumerate(spoken) if number <= offer or not is_elliptic(s.text)]
+    may = [s for s in whole if s.does(*_MAY) or is_question(s)]
+    return [s for s in may if not s.does(Act.RUDE) and s.text not in answered]
+
+
+def aside_of(
+    case: CompiledCase,
+    state: PersonaState,
+    hearing: Hearing,
+    said: Sequence[Sentence],
+    found: Sequence[Sequence[Candidate]],
+) -> Aside:
+    """What of the background the sentences bring to mind, each once, in the order of the turn.
+
+    Args:
+        case: the persona's.
+        state: before the turn.
+        hearing: the turn as the persona understands it.
+        said: the sentences of `may_recall`.
+        found: per sentence the topics and the background it may be about, as `Reader.beside` gives them.
+    """
+    chosen: dict[str, Recalled] = {}
+    topics: dict[str, float] = {}
+    for sentence, candidates in zip(said, found, strict=True):
+        about = {each.id: each.confidence for each in candidates if each.id in case.by_id}
+        topics |= {name: max(likely, topics.get(name, 0.0)) for name, likely in about.items()}
+        asked = [each for each in hearing.asked if each.question == sentence.text]
+        needed, rival = _needed(state, asked), max(about.values(), default=0.0)
+        own, common = _likeliest(case, state, hearing, candidates)
+        brought = ((own, needed), (common, max(needed, CERTAIN)))
+        found_now = next((each for each, least in brought if each and least <= each[0].confidence > rival), None)
+        if found_now is None or found_now[1].id in chosen:
+            continue
+        best, entry = found_now
+        instead = frozenset(a.topic_id for a in asked if _gives_way(a, state, best, about.get(a.topic_id, 0.0)))
+        chosen[entry.id] = Recalled(entry.id, sentence.text, best.confidence, instead)
+    return Aside(tuple(chosen.values()), topics)
+
+
+_Found = tuple[Candidate, CompiledTopic] | None
+
+
+def _likeliest(
+    case: CompiledCase, state: PersonaState, hearing: Hearing, candidates: Iterable[Candidate]
+) -> tuple[_Found, _Found]:
+    """The likeliest entry that can be said now of the case's own background, and of the common one."""
+    own = {entry.id for entry in case.own_background}
+    found: dict[bool, tuple[Candidate, CompiledTopic]] = {}
+    for each in candidates:
+        entry = _ready(case, state, hearing, each.id)
+        if entry is not None:
+            found.setdefault(each.id in own, (each, entry))
+    return found.get(True), found.get(False)
+
+
+def _ready(case: CompiledCase, state: PersonaState, hearing: Hearing, name: str) -> CompiledTopic | None:
+    """The entry of the background that can be said now, in words that were not used yet; the later one if it is."""
+    for entry in (case.asides.get(later_id(name)), case.asides.get(name)):
+        if entry is not None and all_hold(entry.gate.requires, state.said):
+            left = state.worded.get(entry.id, 0) < len(entry.says)
+            return entry if left and gate_open(entry, state, hearing.rapport, 0.0) else None
+    return None
+
+
+def _needed(state: PersonaState, asked: Sequence[Asked]) -> float:
+    """How likely it has to be, beside what the sentence was understood as."""
+    if any(each.invited for each in asked):
+        return CERTAIN
+    untold = max((each.confidence for each in asked if each.topic_id not in state.said), default=LIKELY)
+    return max(LIKELY, min(SURE, untold))
+
+
+def _gives_way(asked: Asked, state: PersonaState, best: Candidate, likely: float) -> bool:
+    """Whether what is recalled is said instead of a topic, and not beside it."""
+    return asked.topic_id in state.said or likely < HARDLY or best.confidence >= asked.confidence + SURER

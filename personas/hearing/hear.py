@@ -1,0 +1,435 @@
+"""What a persona hears in an agent turn. Shared by play and by scoring.
+
+`hear`, and `advance` after it, are pure functions of the case, the state, the turn and its reading. Nothing in them
+depends on the seed or the temperament but `reserve`, which only ever closes gates; so scoring, which uses reserve 0,
+opens at least what the live persona opened. Not understanding is never charged to the agent: only what is positively
+recognised costs anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from personas.case.compiled import CompiledCase, CompiledCommitment, CompiledTopic
+from personas.case.schema import RAPPORT_CEILING, Tier, all_hold
+from personas.hearing.advance import goals_hold
+from personas.hearing.amounts import amounts, within
+from personas.hearing.heard import NO_QUESTION, AgentTurn, Asked, Heard, Hearing, gist_of
+from personas.hearing.state import PersonaState
+from personas.reading.acts import Act, Candidate, Reading, Sentence, Stance
+from personas.text.wording import content_stems, overlap
+
+__all__ = ["gate_open", "hear", "is_new", "is_question"]
+
+ASKED = 0.45
+"""A sentence asks about a topic from this probability on; about a second one from `ALSO_ASKED` on."""
+ALSO_ASKED = 0.3
+ALONE = 0.33
+"""Enough where no other topic is a third as likely: it is about this, or about nothing."""
+INVITED = 0.35
+"""An invitation may be about a topic from here on; from `UNASKED` on it is about nothing else."""
+UNASKED = 0.80
+"""A sentence that neither asks nor invites has to be much surer to be taken for a question."""
+UNSURE = 0.12
+"""From here on the persona asks back which of two topics is meant; below, it is asked about something else."""
+BY_NAME = 0.80
+"""Only so clear a question is taken for one that was asked before: others may be about something next to it."""
+ONCE_MORE = 0.95
+"""So clear a question is one about what was told, in other words; others ask for more than was told."""
+TOLD_ALREADY = 0.25
+"""A told topic gives way to an untold one of at least this probability: people go on, they rarely ask again.
+
+One that is asked for clearly (`BY_NAME`) gives way only to one that is likely in itself (`ASKED`)."""
+MADE = 0.25
+LIKELY_MADE = 0.05
+"""Enough for the likeliest commitment of a sentence that proposes something and consoles nobody."""
+LIKELIER_MADE = 0.5
+"""More likely made than not: what follows in the turn may be about it."""
+SURELY_MADE = 0.8
+"""The persona answers a commitment that is as likely as this. Below, its answer was as often wrong as right in play."""
+CLEARLY_MADE = 0.7
+"""Enough for one that the persona came for."""
+BINDING = 0.993
+"""A commitment that costs the agent has to be this clear, and asserted."""
+TOPICS_A_SENTENCE = 2
+INSTEAD = 0.6
+"""So close to the likeliest topic of a sentence, another may be told where the likeliest is not."""
+QUESTIONS_A_TURN = 3
+"""More sentences that ask about something else each are an interrogation."""
+LEGIBLE = 0.5
+"""A turn of which less can be read is not understood."""
+APT = 0.08
+"""A topic that an open invitation may be about."""
+BESIDE = 1
+"""So much of its story the persona tells beside what an invitation is about."""
+STORIES = 2
+"""So many open invitations are answered with something new."""
+STORY_BEGINS, STORY_GOES_ON = 3, 1
+"""What the first of them brings out, and each of the others."""
+STORY_TURNS = 3
+"""Later than in these turns, the first is one of the others: "Is there anything else?" near the end begins no story."""
+SAME_PHRASE = 0.67
+SAME_QUESTION = 0.8
+"""Two questions that share more than this of their words are one; others may ask for something next to it."""
+RAPPORT_FLOOR = -2.0
+EMPATHY_GAIN = 1.0
+RUDE_LOSS = 1.0
+INTERROGATION_LOSS = 0.5
+
+
+def hear(case: CompiledCase, state: PersonaState, turn: AgentTurn, reading: Reading, reserve: float = 0.0) -> Hearing:
+    """What the persona hears in a turn that was read."""
+    unclear = _unclear(reading, turn)
+    spoken = reading.readable
+    rude = reading.any(Act.RUDE)
+    if unclear:
+        return Hearing(reading, rapport=_rapport(state, None, rude=rude, interrogation=False), unclear=True, rude=rude)
+    empathy = None if rude else next((p for p in map(gist_of, _consoling(spoken)) if is_new(p, state.empathy)), None)
+    found = [(sentence, _meant(sentence, topics, state)) for sentence, topics in _asked_about(spoken, state)]
+    interrogation = _new_questions(topics for _, topics in found) > QUESTIONS_A_TURN
+    rapport = _rapport(state, empathy, rude=rude, interrogation=interrogation)
+    asked: dict[str, Asked] = {}
+    restated = {s.text for s in spoken if s.does(Act.RECAP, Act.CHECK)}
+    for sentence, topics in found:
+        for each in _without_substitutes(case, topics, state, rapport, reserve):
+            if each.id not in asked:
+                topic = case.by_id[each.id]
+                again = each.confidence >= BY_NAME and sentence.text not in restated and topic.id in state.said
+                repeated = again and _was_asked(gist_of(sentence.text), state.asked_as.get(topic.id, ()))
+                is_open = gate_open(topic, state, rapport, reserve)
+                asked[topic.id] = Asked(topic.id, sentence.text, each.confidence, is_open, repeated)
+    heard = tuple(_commitments(case, state, spoken))
+    settled = _settled(case, state, turn, heard)
+    invites = any(s.does(Act.INVITE) for s in spoken)
+    vague = {s.text for s in spoken if s.does(Act.INVITE) and not s.does(Act.ASK)}
+    if invites and all(each.question in vague and each.confidence < UNASKED for each in asked.values()):
+        # What an invitation may be about comes first; the persona goes on with its story from there.
+        story = [e for e in _invited(case, state, spoken, rapport, reserve, bool(empathy)) if e.topic_id not in asked]
+        if not state.turn and story:
+            # Who is invited at once to say what it came for does not begin with an evasion.
+            closed = {name for name in asked if not gate_open(case.by_id[name], state, rapport, 0.0)}
+            asked = {name: each for name, each in asked.items() if name not in closed}
+        if any(not each.open and each.confidence >= ASKED for each in asked.values()):
+            # Who is asked for what it does not tell yet does not speak of something else instead.
+            story = []
+        if settled:
+            # Who has what it came for adds what it is asked about, and does not begin its story.
+            story = [each for each in story if each.confidence >= ASKED]
+        asked |= {each.topic_id: each for each in (story[:BESIDE] if asked else story)}
+    elif empathy and not any(_is_left_open(s, topics) for s, topics in found):
+        # After what is asked now: a question that gets no answer is a worse reply than a confession that waits.
+        freed = {each.topic_id: each for each in _taken_up_again(case, state, spoken, rapport, reserve)}
+        asked |= {name: each for name, each in freed.items() if name not in asked}
+    strays = tuple(s.text for s, topics in found if _is_stray(s, topics))
+    unsure = next((pair for s, topics in reversed(found) if (pair := _between(s, topics)) is not None), None)
+    return Hearing(
+        reading,
+        asked=tuple(asked.values()),
+        commitments=heard,
+        unsure=None if asked else unsure,
+        haggles=_haggling(case, spoken, heard),
+        wonders=() if asked else _wondered(spoken),
+        unmatched=strays,
+        off_topic=_off_topic(reading, asked=bool(asked), heard=bool(heard), invites=invites or unsure is not None),
+        invites=invites,
+        empathy=empathy,
+        rapport=rapport,
+        settled=settled,
+        rude=rude,
+        interrogation=interrogation,
+        farewell=_says_goodbye(spoken, asked=bool(asked)),
+    )
+
+
+def _unclear(reading: Reading, turn: AgentTurn) -> bool:
+    if not reading.sentences:
+        return not turn.tools
+    return reading.legibility < LEGIBLE or not reading.readable or reading.is_list
+
+
+def _settled(case: CompiledCase, state: PersonaState, turn: AgentTurn, heard: Iterable[Heard]) -> bool:
+    made = {**state.commitments, **{each.commitment_id: 0 for each in heard if not each.early}}
+    return bool(case.goals) and (state.goals_met is not None or goals_hold(case, made, (*state.tools, *turn.tools)))
+
+
+def _asked_about(spoken: Iterable[Sentence], state: PersonaState) -> Iterator[tuple[Sentence, list[Candidate]]]:
+    """Per sentence what it asks about. A question may be about what was proposed just before it."""
+    task: Candidate | None = None
+    offered = False
+    for sentence in spoken:
+        topics = list(_topics(sentence, state, offered=offered))
+        if task is not None and sentence.does(Act.ASK) and not sentence.does(Act.CHECK):
+            # "Try this one: …. What do you get?" asks for the new one, not for what was worked out before.
+            known = bool(topics) and all(each.id in state.said for each in topics)
+            fits = not topics and task.id not in state.said and task.confidence >= ASKED and _is_bare(sentence)
+            topics = [task] if known or fits else topics
+        yield sentence, topics
+        if sentence.does(Act.PROPOSE):
+            task = next((each for each in sentence.topics[:1] if each.confidence >= INVITED), task)
+            offered = offered or any(each.confidence >= LIKELIER_MADE for each in sentence.commitments[:1])
+
+
+def _topics(sentence: Sentence, state: PersonaState, *, offered: bool = False) -> Iterator[Candidate]:
+    """What a sentence asks about, an untold topic before a told one.
+
+    Behind an offer ("Would that be enough for the two of you?") a question has to be the clearer.
+    """
+    if sentence.does(Act.RUDE) and not sentence.does(Act.ASK):
+        return
+    least = ASKED if _asks(sentence) else INVITED if sentence.does(Act.INVITE) else UNASKED
+    if offered and (_is_bare(sentence) or not sentence.does(Act.ASK, Act.INVITE)):
+        # "Add a line and run it. What do you see?" is about what was proposed, not about what was said before.
+        least = UNASKED
+    if least == ASKED and _stands_alone(sentence.topics) and not offered:
+        least = ALONE
+    likely = [each for each in sentence.topics if each.confidence >= min(least, ALSO_ASKED)]
+    if not likely or likely[0].confidence < least:
+        return
+    enough = max(ASKED if likely[0].confidence >= BY_NAME else TOLD_ALREADY, INSTEAD * likely[0].confidence)
+    fresh = [each for each in sentence.topics if each.id not in state.said and each.confidence >= enough]
+    if least == INVITED and all(each.id in state.said for each in likely):
+        # "Would you tell me about it?" behind something that was told invites to go on.
+        return
+    if likely[0].id in state.said or (fresh and any(each.id in state.said for each in likely)):
+        likely = fresh or [each for each in likely if each.id in state.said]
+    yield from likely[:TOPICS_A_SENTENCE]
+
+
+def _is_bare(sentence: Sentence) -> bool:
+    """Whether it says nothing of its own ("What do you get?"): what it is about was said just before it."""
+    return not content_stems(sentence.text)
+
+
+def _meant(sentence: Sentence, topics: list[Candidate], state: PersonaState) -> list[Candidate]:
+    """What a sentence asks about; one that asks again about what the persona did not understand is taken to mean it."""
+    if topics or not sentence.does(Act.ASK, Act.INVITE) or sentence.does(Act.RUDE):
+        return topics
+    least = max(UNSURE, INSTEAD * max((each.confidence for each in sentence.topics), default=0.0))
+    return [each for each in sentence.topics if each.id in state.wondered and each.confidence >= least][:1]
+
+
+def _wondered(spoken: Sequence[Sentence]) -> tuple[str, ...]:
+    """The topics that the likeliest of its questions may be about, where none is clear."""
+    vague = [s for s in spoken if _nearly_asks(s)]
+    best = max(vague, key=lambda s: s.topics[0].confidence, default=None)
+    return () if best is None else tuple(each.id for each in best.topics[:2] if each.confidence >= UNSURE)
+
+
+def _stands_alone(topics: Sequence[Candidate]) -> bool:
+    return len(topics) == 1 or (len(topics) > 1 and topics[0].confidence >= 3 * topics[1].confidence)
+
+
+def _asks(sentence: Sentence) -> bool:
+    """Whether it asks for something; one that does nothing that was recognised, or only proposes, by its question mark.
+
+    "Could you turn it over and read out the code?" proposes, but asks for a fact before it promises anything.
+    """
+    if sentence.does(Act.ASK, Act.CHECK):
+        return True
+    promised = max((each.confidence for each in sentence.commitments), default=0.0)
+    requests = sentence.acts == {Act.PROPOSE} and any(each.confidence > promised for each in sentence.topics[:1])
+    return is_question(sentence) and (not sentence.acts or requests)
+
+
+def _new_questions(found: Iterable[list[Candidate]]) -> int:
+    """How many sentences ask about something that none before them asks about."""
+    seen: set[str] = set()
+    count = 0
+    for topics in found:
+        fresh = {each.id for each in topics} - seen
+        count += bool(fresh)
+        seen |= fresh
+    return count
+
+
+def _invited(  # noqa: PLR0917 (what an invitation rests on)
+    case: CompiledCase,
+    state: PersonaState,
+    spoken: Iterable[Sentence],
+    rapport: float,
+    reserve: float,
+    warm: bool,
+) -> Iterator[Asked]:
+    """What an open invitation brings out: the things the persona would tell next.
+
+    What is asked beside it comes first, then what the invitation is clearly about, then, early in the talk, what the
+    persona came to say, then what the invitation may be about, and the rest of its story in the order of the case.
+    """
+    if state.stories >= STORIES:
+        return
+    spoken = list(spoken)
+    inviting = [s for s in spoken if s.does(Act.INVITE)]
+    likely = {c.id: c.confidence for s in inviting for c in s.topics if c.confidence >= APT}
+    likely |= {s.topics[0].id: 1.0 for s in spoken if _nearly_asks(s)}
+    ready = [t for t in case.topics if t.in_story and t.id not in state.said and gate_open(t, state, rapport, reserve)]
+    begins = not state.stories and state.turn < STORY_TURNS
+    fitting = [t for t in ready if t.tier in (Tier.ASKED, Tier.VOLUNTEERED) or t.id in likely]
+    came_for = INVITED if begins else 0.0
+    ranked = sorted(fitting, key=lambda t: -max(likely.get(t.id, 0.0), came_for * (t.tier is Tier.VOLUNTEERED)))
+    # What trust opens comes on top: a reserve closes it, and may not put something else in its place. It takes
+    # sympathy in the same turn: "Anything else?" opens no heart.
+    trusted = [t for t in ranked if t.tier is Tier.RAPPORT and warm]
+    plain = [t for t in ranked if t.tier is not Tier.RAPPORT]
+    length = STORY_BEGINS if begins else STORY_GOES_ON
+    for topic in (*trusted, *plain[:length]):
+        yield Asked(topic.id, inviting[0].text, likely.get(topic.id, 0.0), open=True, repeated=False, invited=True)
+
+
+def _nearly_asks(sentence: Sentence) -> bool:
+    """Whether a question is about something in the case if it is about anything."""
+    asks = sentence.does(Act.ASK) and not sentence.does(Act.INVITE, Act.CHECK)
+    return asks and bool(sentence.topics) and sentence.topics[0].confidence >= UNSURE
+
+
+def _taken_up_again(
+    case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence], rapport: float, reserve: float
+) -> Iterator[Asked]:
+    """One thing that it was asked for last, held back, and says now that it has met with sympathy.
+
+    What was asked for longer ago would come out of the blue.
+    """
+    quote = next(s.text for s in spoken if s.does(Act.EMPATHY))
+    for topic in case.topics:
+        held_back = topic.tier is Tier.RAPPORT and topic.id in state.unanswered and topic.id not in state.said
+        if held_back and gate_open(topic, state, rapport, reserve):
+            yield Asked(topic.id, quote, 0.0, open=True, repeated=False, invited=True)
+            return
+
+
+def _is_left_open(sentence: Sentence, topics: list[Candidate]) -> bool:
+    """Whether it is a question of its own that nothing in the case was taken for."""
+    return sentence.does(Act.ASK) and not sentence.does(Act.CHECK, *NO_QUESTION) and not topics
+
+
+def _is_stray(sentence: Sentence, topics: list[Candidate]) -> bool:
+    """Whether it asks for something that the case holds nothing about."""
+    best = max((each.confidence for each in sentence.topics), default=0.0)
+    return sentence.does(Act.ASK) and not sentence.does(Act.INVITE, Act.CHECK) and not topics and best < UNSURE
+
+
+def _between(sentence: Sentence, topics: list[Candidate]) -> tuple[str, str] | None:
+    """The two topics it may ask about, where neither is likely enough."""
+    if topics or not sentence.does(Act.ASK) or len(sentence.topics) < 2:
+        return None
+    first, second = sentence.topics[:2]
+    return (first.id, second.id) if first.confidence >= UNSURE and 2 * second.confidence >= first.confidence else None
+
+
+def _commitments(case: CompiledCase, state: PersonaState, spoken: Iterable[Sentence]) -> Iterator[Heard]:
+    by_id = {commitment.id: commitment for commitment in case.commitments}
+    best: dict[str, tuple[Candidate, Sentence]] = {}
+    for sentence in spoken:
+        for number, each in enumerate(sentence.commitments):
+            likely = number == 0 and each.confidence >= LIKELY_MADE and _only_proposes(sentence)
+            if not (each.confidence >= MADE or likely) or not _may_make(by_id[each.id], sentence):
+                continue
+            if each.id not in best or each.confidence > best[each.id][0].confidence:
+                best[each.id] = each, sentence
+    for name, (each, sentence) in best.items():
+        early = not all_hold(by_id[name].after, state.said)
+        binding = _binds(by_id[name], each, sentence)
+        sure = each.confidence >= (CLEARLY_MADE if name in case.came_for else SURELY_MADE)
+        yield Heard(name, sentence.text, early, binding, sure=sure, confidence=each.confidence)
+
+
+def _haggling(case: CompiledCase, spoken: Iterable[Sentence], heard: Iterable[Heard]) -> str | None:
+    """A sentence that surely makes an offer, but with a figure outside the bounds of all that it may be."""
+    bounded = {each.id: each for each in case.commitments if each.amount is not None}
+    made = {each.quote for each in heard if each.commitment_id in bounded}
+    for sentence in spoken:
+        surely = any(each.id in bounded and each.confidence >= LIKELIER_MADE for each in sentence.commitments)
+        if surely and sentence.text not in made and amounts(sentence.text):
+            return sentence.text
+    return None
+
+
+def _only_proposes(sentence: Sentence) -> bool:
+    """Sympathy is no weak sign of a promise: "I'm sorry that they don't fit" refuses nothing."""
+    return sentence.does(Act.PROPOSE) and not sentence.does(Act.EMPATHY)
+
+
+def _may_make(commitment: CompiledCommitment, sentence: Sentence) -> bool:
+    return commitment.amount is None or within(commitment.amount, sentence.text)
+
+
+def _binds(commitment: CompiledCommitment, found: Candidate, sentence: Sentence) -> bool:
+    """Whether it may cost the agent: the whole sentence says it, as the agent's own word to the persona."""
+    asserted = sentence.stance in (Stance.ASSERTED, Stance.NONE, Stance.OTHER)
+    return found.confidence >= BINDING and asserted and (commitment.also_questions or not is_question(sentence))
+
+
+def is_question(sentence: Sentence) -> bool:
+    """Whether it ends with a question mark."""
+    return sentence.text.rstrip("\"') ").endswith("?")
+
+
+def _off_topic(reading: Reading, *, asked: bool, heard: bool, invites: bool) -> bool:
+    """Whether the turn is small talk about another matter and nothing else."""
+    if asked or heard or invites:
+        return False
+    substance = (Act.ASK, Act.INVITE, Act.PROPOSE, Act.INFORM, Act.RECAP, Act.EMPATHY, Act.CHECK, Act.PROCESS)
+    spoken = reading.readable
+    social = [s for s in spoken if s.does(Act.SOCIAL) and not s.does(Act.GREET, Act.CLOSE, Act.COURTESY)]
+    return bool(social) and not any(s.does(*substance) and not s.does(Act.SOCIAL) for s in spoken)
+
+
+def _says_goodbye(spoken: Iterable[Sentence], *, asked: bool) -> bool:
+    """Whether it takes its leave: who asks something after it stays."""
+    closes = asks = -1
+    for number, sentence in enumerate(spoken):
+        closes = number if sentence.does(Act.CLOSE) else closes
+        asks = number if sentence.does(Act.ASK, Act.INVITE) or is_question(sentence) else asks
+    return not asked and closes >= 0 and closes >= asks
+
+
+def _consoling(spoken: Iterable[Sentence]) -> Iterator[str]:
+    return (s.text for s in spoken if s.does(Act.EMPATHY))
+
+
+def gate_open(topic: CompiledTopic, state: PersonaState, rapport: float, reserve: float) -> bool:
+    """Whether the persona may answer a question about the topic in the coming turn."""
+    if topic.tier is Tier.UNKNOWN:
+        return False
+    if topic.id in state.said or topic.tier is Tier.VOLUNTEERED:
+        return True
+    return (
+        (topic.tier is not Tier.RAPPORT or rapport >= topic.gate.rapport + reserve)
+        and state.turn + 1 > topic.gate.after_turn
+        and all_hold(topic.gate.requires, state.said)
+    )
+
+
+def _without_substitutes(
+    case: CompiledCase, topics: Sequence[Candidate], state: PersonaState, rapport: float, reserve: float
+) -> Iterator[Candidate]:
+    """The topics that a sentence asks about, without those that the persona would only tell for another.
+
+    What takes more trust, it evades: to speak of something that is less likely meant would be no answer.
+    """
+    if not topics:
+        return
+    first = case.by_id[topics[0].id]
+    told = first.tier is not Tier.RAPPORT or gate_open(first, state, rapport, reserve)
+    yield from (each for each in topics if told or each is topics[0] or each.confidence >= BY_NAME)
+
+
+def _rapport(state: PersonaState, empathy: str | None, *, rude: bool, interrogation: bool) -> float:
+    """Rapport after this turn; it depends on the agent's words alone, never on what the persona said."""
+    gain = EMPATHY_GAIN if empathy and state.rapport < RAPPORT_CEILING and len(state.empathy) < RAPPORT_CEILING else 0.0
+    loss = RUDE_LOSS * rude + INTERROGATION_LOSS * interrogation
+    return max(RAPPORT_FLOOR, min(RAPPORT_CEILING, state.rapport + gain) - loss)
+
+
+def _was_asked(question: str, earlier: Iterable[str]) -> bool:
+    """Whether a question was asked before in the same words, or all but the same."""
+    words = _words(question)
+    return any(2 * len(words & seen) > SAME_QUESTION * (len(words) + len(seen)) for seen in map(_words, earlier))
+
+
+def _words(gist: str) -> set[str]:
+    return set(gist.split())
+
+
+def is_new(phrase: str, heard: Iterable[str]) -> bool:
+    """Whether a sympathetic phrase has not been heard in the same or nearly the same words."""
+    return not any(phrase == seen or overlap(phrase, seen) >= SAME_PHRASE for seen in heard)

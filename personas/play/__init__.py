@@ -1,0 +1,1 @@
+"""What a persona does and says."""

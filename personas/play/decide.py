@@ -1,0 +1,287 @@
+"""Decides what a persona does in answer to a turn, before any word is chosen.
+
+The result is a short list of moves in the order they will be spoken. Only `TELL`, `VOLUNTEER` and `AGAIN`
+carry the content of a fact, and only for facts that may be told now; everything else is manner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from personas.case.compiled import CompiledCase, CompiledCommitment
+from personas.case.schema import Tier
+from personas.case.temperament import Temperament
+from personas.hearing.background import Aside, Recalled
+from personas.hearing.hear import ASKED, BY_NAME, ONCE_MORE, UNSURE
+from personas.hearing.heard import NO_QUESTION, AgentTurn, Asked, Hearing
+from personas.hearing.state import PersonaState
+from personas.play.move import COMPLIANT, REACTIONS, TELLING, Kind, Move
+from personas.play.reactions import (
+    asks_back,
+    closing_of,
+    comes_first,
+    is_choice,
+    left_open,
+    reactions_to,
+    small_talk,
+    thanks,
+)
+from personas.reading.acts import Act, Sentence
+from personas.reading.features import is_elliptic
+
+NOTHING_ASIDE = Aside()
+MAX_SENTENCES = 4
+MAX_AT_LENGTH = 6
+"""A promise heard beside a question is not passed over: the reaction to it may make the reply this long."""
+
+
+def decide(
+    case: CompiledCase,
+    temperament: Temperament,
+    state: PersonaState,
+    turn: AgentTurn,
+    hearing: Hearing,
+    *,
+    after: PersonaState,
+    aside: Aside = NOTHING_ASIDE,
+) -> tuple[Move, ...]:
+    """The moves of a reply.
+
+    `after` is the state after the turn as far as the agent's words decide it. `aside` is the turn as it is read among
+    topics and background.
+    """
+    if after.annoyance >= temperament.patience:
+        return (Move(Kind.LEAVING),)
+    if hearing.unclear:
+        return (Move(Kind.HURT if hearing.rude else Kind.NOT_UNDERSTOOD),)
+    told_first = _volunteered(case, state)
+    answers = _answers(case, temperament, state, hearing, aside)
+    if hearing.empathy and answers == (Move(Kind.UNKNOWN),):
+        # Sympathy is not passed over for a question that it cannot answer, nor the question for sympathy.
+        answers = (Move(Kind.WARMED), *answers)
+    reactions = reactions_to(case, state, turn, hearing, answers)
+    if any(move.kind in (Kind.REPLY, Kind.REPLY_EARLY) for move in reactions):
+        # An offer names again what the persona has told: that is no question, unless it clearly is one.
+        asked = {each.topic_id for each in hearing.asked if each.confidence >= BY_NAME and _is_asked(hearing, each)}
+        answers = tuple(m for m in answers if m.kind is not Kind.AGAIN or m.about in asked)
+        answers = tuple(m for m in answers if m.kind is not Kind.NO_MORE)
+    if reactions and not answers and all(move.kind is not Kind.HESITATES for move in reactions):
+        # What it was asked last is not passed over for what was promised before.
+        reactions = (*reactions, *left_open(case, temperament, state, hearing))
+    # Thanks for kindness come at once, everything else in the order of the turn.
+    questions = (*(each.question for each in hearing.asked), *(each.question for each in aside.recalled))
+    first = thanks(hearing, reactions) or comes_first(hearing, reactions, questions)
+    body = (*reactions, *answers) if first else (*answers, *reactions)
+    wanted = {asked.topic_id for asked in hearing.asked if not asked.invited} | {each.id for each in aside.recalled}
+    closing = closing_of(case, state, hearing, after, body)
+    if closing is not None:
+        # Last words follow what was asked for and offered, but no small talk.
+        said_before = told_first if closing is Kind.WAIT else ()
+        meant = tuple(move for move in body if move.kind not in COMPLIANT)
+        times = state.farewells if closing is Kind.GOODBYE else 0
+        return (*_fit(case, (*said_before, *meant), MAX_SENTENCES - 1, wanted), Move(closing, nth=times))
+    manner = _manner(hearing)
+    # The answer to an invitation, and to a greeting, is what it came to say.
+    small = () if body or manner or (told_first and hearing.invites) else small_talk(case, temperament, state, hearing)
+    if told_first:
+        small = tuple(move for move in small if move.kind in (Kind.GREETS, Kind.WARMED, Kind.CONSENTS))
+    # Who opens up says more than who only answers.
+    length = MAX_AT_LENGTH if hearing.opens_up else MAX_SENTENCES
+    return _fit(case, (*manner, *small, *told_first, *body), length, wanted)
+
+
+def _manner(hearing: Hearing) -> tuple[Move, ...]:
+    if hearing.rude:
+        return (Move(Kind.HURT),)
+    return (Move(Kind.TOO_MANY),) if hearing.interrogation else ()
+
+
+def _is_asked(hearing: Hearing, asked: Asked) -> bool:
+    return any(s.does(Act.ASK) and not s.does(*NO_QUESTION) for s in hearing.saying(asked.question))
+
+
+def _volunteered(case: CompiledCase, state: PersonaState) -> tuple[Move, ...]:
+    """What the opening left out of the things the persona comes to say."""
+    return tuple(Move(Kind.VOLUNTEER, topic.id) for topic in case.volunteered if topic.id not in state.said)
+
+
+# --- answers to questions and invitations ------------------------------------------------------------------
+
+
+def _answers(
+    case: CompiledCase,
+    temperament: Temperament,
+    state: PersonaState,
+    hearing: Hearing,
+    aside: Aside,
+) -> tuple[Move, ...]:
+    """Answers in the order asked, no more than the persona tells at once."""
+    pressed = hearing.rude or hearing.interrogation
+    limit = 1 if pressed else temperament.facts_per_turn + hearing.opens_up
+    told_first = {move.about for move in _volunteered(case, state)}
+    instead = {(each.question, topic) for each in aside.recalled for topic in each.instead}
+    asked = [a for a in hearing.asked if (a.question, a.topic_id) not in instead]
+    asked_for = [a for a in asked if a.topic_id not in told_first and not _is_offered(state, hearing, a)]
+    # What it has told is told again only to who clearly asks for it.
+    asked_for = [a for a in asked_for if a.topic_id not in state.said or a.confidence >= ASKED] or asked_for
+    asked_for = [a for a in asked_for if a.open or not _is_guess(case, hearing, a)]
+    # An invitation with sympathy opens all that trust opens, and one of it is told at a time.
+    confided = [a for a in asked_for if a.invited and case.by_id[a.topic_id].tier is Tier.RAPPORT]
+    asked_for = [a for a in asked_for if a not in confided[1:]]
+    answers = ((asked, _answer(case, state, hearing, asked, aside)) for asked in asked_for)
+    found = sorted(answers, key=partial(_urgency, case))
+    recalled = [_recalls(state, each) for each in aside.recalled]
+    answered = {asked.question for asked, move in found if move.kind is Kind.TELL}
+    telling = [(asked, move) for asked, move in found if not _is_idle(asked, move, answered)]
+    kept = telling[:limit] if telling or recalled else found[:1]
+    moves = [move for asked, move in sorted(kept, key=lambda pair: asked_for.index(pair[0]))]
+    moves += recalled[: max(limit - len(moves), 0 if moves else 1)]
+    if hearing.unsure is not None and not hearing.answered and not aside.recalled:
+        return (asks_back(case, temperament, state, hearing.rapport, *hearing.unsure),)
+    if moves:
+        return tuple(_once(_late(state, hearing, moves)))
+    stray = _stumped_by(hearing)
+    if stray is None:
+        return ()
+    return (Move(Kind.EITHER if is_choice(stray) else Kind.UNKNOWN),)
+
+
+def _recalls(state: PersonaState, found: Recalled) -> Move:
+    return Move(Kind.BACKGROUND, found.id, nth=state.worded.get(found.id, 0))
+
+
+def _urgency(case: CompiledCase, answer: tuple[Asked, Move]) -> tuple[bool, bool, bool, bool, float]:
+    """Smallest first: what is clearly asked, what can be told, what is so before what is not, then the likelier."""
+    asked, move = answer
+    denied = not case.by_id[asked.topic_id].in_story
+    return asked.invited, asked.confidence < ASKED, move.kind is not Kind.TELL, denied, -asked.confidence
+
+
+def _is_idle(asked: Asked, move: Move, answered: Container[str]) -> bool:
+    """Whether it would be beside the point where something else is answered, too.
+
+    That is what it knows no more about, what it puts off of a question that it answers (`answered`), and what was
+    hardly asked for and is only repeated or put off.
+    """
+    puts_off = move.kind in {Kind.PARTIAL, Kind.WITHHELD}
+    hardly = asked.confidence < BY_NAME and not asked.repeated
+    if move.kind is Kind.AGAIN:
+        return hardly
+    return move.kind is Kind.NO_MORE or (puts_off and (hardly or asked.question in answered))
+
+
+def _is_guess(case: CompiledCase, hearing: Hearing, asked: Asked) -> bool:
+    """Whether it was hardly asked for: to evade that would give away that there is something, and answer nothing."""
+    if asked.confidence >= BY_NAME or case.by_id[asked.topic_id].tier is Tier.UNKNOWN:
+        return False
+    return not any(s.topics and s.topics[0].id == asked.topic_id for s in hearing.saying(asked.question))
+
+
+def _is_offered(state: PersonaState, hearing: Hearing, asked: Asked) -> bool:
+    """Whether a question about something told is an offer: "Shall I take the old address out?" wants a yes."""
+    if asked.topic_id in state.said and asked.question == hearing.haggles:
+        return True
+    return asked.topic_id in state.said and any(s.does(Act.PROPOSE) for s in hearing.saying(asked.question))
+
+
+def _late(state: PersonaState, hearing: Hearing, moves: Sequence[Move]) -> Iterator[Move]:
+    """The answers; what was asked earlier and comes only now, beside another answer, says so."""
+    invited = {asked.topic_id for asked in hearing.asked if asked.invited and asked.topic_id in state.held_back}
+    for move in moves:
+        late = len(moves) > 1 and move.kind is Kind.TELL and move.about in invited
+        yield replace(move, late=True) if late else move
+
+
+def _once(moves: Iterable[Move]) -> Iterator[Move]:
+    """Two evasions of the same kind in one breath sound like a machine."""
+    seen: set[Kind] = set()
+    for move in moves:
+        if move.kind in TELLING | {Kind.AGAIN} or move.kind not in seen:
+            yield move
+        seen.add(move.kind)
+
+
+def _answer(case: CompiledCase, state: PersonaState, hearing: Hearing, asked: Asked, aside: Aside) -> Move:
+    topic = case.by_id[asked.topic_id]
+    if topic.tier is Tier.UNKNOWN:
+        times = state.asked.get(topic.id, 0)
+        return Move(Kind.ANSWER if topic.answer and not times else Kind.UNKNOWN, topic.id)
+    if not asked.open:
+        # A second time, what is private is refused, and what only comes later is put off again.
+        private = topic.tier is Tier.RAPPORT and topic.id in state.held_back
+        return Move(Kind.PARTIAL if topic.partial and not private else Kind.WITHHELD, topic.id)
+    if topic.id not in state.said:
+        # Nothing is led in by a small word that is told in trust or in an hour of need.
+        trusting = topic.tier is Tier.RAPPORT or hearing.rapport > 0 or hearing.reading.any(Act.EMPATHY)
+        return Move(Kind.TELL, topic.id, plain=trusting)
+    return _told_before(state, hearing, asked, aside)
+
+
+def _told_before(state: PersonaState, hearing: Hearing, asked: Asked, aside: Aside) -> Move:
+    times = state.worded.get(asked.topic_id, 1)
+    if any(s.does(Act.RECAP, Act.CHECK) for s in hearing.saying(asked.question)):
+        return Move(Kind.CONFIRMS)
+    if asked.repeated and times > 1:
+        return Move(Kind.TIRED, asked.topic_id)
+    clear = max(asked.confidence, aside.topics.get(asked.topic_id, 0.0))
+    if not asked.repeated and clear < ONCE_MORE and asked.topic_id in state.asked:
+        # What was asked and answered is rarely asked again: this wants to know something else about it.
+        return Move(Kind.NO_MORE, asked.topic_id)
+    return Move(Kind.AGAIN, asked.topic_id, nth=times, plain=not asked.repeated)
+
+
+def _stumped_by(hearing: Hearing) -> Sentence | None:
+    """The last of its questions about something the persona knows nothing of, where it asks and offers nothing else."""
+    if hearing.asked or hearing.answered or any(s.topics[0].confidence >= UNSURE for s in hearing.vague):
+        return None
+    strays = [s for s in hearing.strays if not s.does(*NO_QUESTION) and not s.commitments]
+    # "I could send it. Does that sound useful?" is one thing; a question of its own has a likeness to something, or
+    # says itself what it asks for, at the end of the turn.
+    last = hearing.reading.readable[-1:]
+    own = (s.topics or not hearing.proposal or (s in last and not is_elliptic(s.text)) for s in strays)
+    return strays[-1] if any(own) else None
+
+
+# --- length ------------------------------------------------------------------------------------------------
+
+
+_RANK = {Kind.VOLUNTEER: 0, Kind.HURT: 1, Kind.TOO_MANY: 1, Kind.REPLY: 2, Kind.REPLY_EARLY: 2, Kind.TOOL_REPLY: 2}
+
+
+def _fit(case: CompiledCase, moves: tuple[Move, ...], budget: int, wanted: Container[str]) -> tuple[Move, ...]:
+    """Drops the least important moves until the reply is short; the first answer always stays.
+
+    `wanted` are the topics that were asked for.
+    """
+    first = next((m for m in moves if m.kind is Kind.TELL), moves[0] if moves else None)
+    reaction = next((m for m in moves if m.kind in REACTIONS), None)
+    by_id = {commitment.id: commitment for commitment in case.commitments}
+    # An answer to each of two questions, or an answer and a reaction: neither is passed over.
+    kinds = {Kind.TELL, Kind.AGAIN, Kind.BACKGROUND}
+    answers = [move for move in moves if move.kind in kinds and move.about in wanted]
+    backs = [move for move in moves if move.kind is Kind.ASKS_BACK]
+    due = {*answers, *backs, *(move for move in (first, reaction) if move is not None)}
+    if len(due) > 1:
+        all_due = sum(_sentences(case, by_id, move) for move in due)
+        budget = max(budget, min(all_due, budget + MAX_AT_LENGTH - MAX_SENTENCES))
+    kept: set[Move] = set()
+    for move in sorted(moves, key=lambda m: -1 if m is first else _RANK.get(m.kind, 3 + (m.about not in wanted))):
+        length = _sentences(case, by_id, move)
+        if not kept or length <= budget:
+            kept.add(move)
+            budget -= length
+    return tuple(move for move in moves if move in kept)
+
+
+def _sentences(case: CompiledCase, commitments: dict[str, CompiledCommitment], move: Move) -> int:
+    """How long a move will be at most."""
+    if move.kind is Kind.BACKGROUND:
+        return case.asides[move.about].length
+    topic = case.by_id.get(move.about)
+    if topic is not None and move.kind in (Kind.TELL, Kind.VOLUNTEER, Kind.AGAIN):
+        return topic.length + (move.kind is Kind.AGAIN)
+    if move.kind in (Kind.REPLY, Kind.REPLY_EARLY):
+        return commitments[move.about].length
+    return 1

@@ -1,0 +1,265 @@
+"""How a persona takes what is offered, and what it says where nothing was asked: to promises, small talk, goodbyes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from personas.case.compiled import CompiledCase
+from personas.case.schema import named_in
+from personas.case.temperament import Temperament
+from personas.hearing.amounts import amounts
+from personas.hearing.hear import LIKELY_MADE, UNSURE, gate_open, is_question
+from personas.hearing.heard import NO_QUESTION, AgentTurn, Heard, Hearing
+from personas.hearing.state import PersonaState
+from personas.play.move import FACTUAL, Kind, Move, disclosed
+from personas.play.voice import digest_of
+from personas.reading.acts import Act, Sentence, Stance
+from personas.reading.features import is_elliptic
+from personas.text.wording import content_stems
+
+BEYOND_DOUBT = 0.9
+"""So clear a promise is answered, whatever else its sentence may promise."""
+NAMED = 0.3
+"""The persona names the one thing that a question may be about from here on: a wrong guess is worse than none."""
+
+
+def asks_back(case: CompiledCase, temperament: Temperament, state: PersonaState, rapport: float, *ids: str) -> Move:
+    """Names what it may be about, unless a name would give away that there is something to find out.
+
+    Nor does anybody ask whether that is meant which was just told.
+    """
+    topics = [case.by_id[name] for name in ids]
+    fresh = any(name not in state.said for name in ids)
+    named = fresh and all(t.label and gate_open(t, state, rapport, temperament.reserve) for t in topics)
+    about, other = (*ids, "", "")[:2] if named else ("", "")
+    return Move(Kind.ASKS_BACK, about, other)
+
+
+# --- reactions to what the agent offers --------------------------------------------------------------------
+
+
+def reactions_to(
+    case: CompiledCase, state: PersonaState, turn: AgentTurn, hearing: Hearing, answers: tuple[Move, ...]
+) -> tuple[Move, ...]:
+    """What the persona says to commitments, proposals and tool calls: one thing for each kind."""
+    haggles = (Move(Kind.HESITATES),) if hearing.haggles is not None and not answers else ()
+    taken = tuple(_to_promises(case, state, turn, hearing, answers, haggles=bool(haggles)))
+    for reply in (move for move in taken if move.kind in (Kind.REPLY, Kind.REPLY_EARLY)):
+        return (reply, *haggles)
+    tool = next((t for t in turn.tools if case.tool_replies.get(t) and t not in state.tools), None)
+    if tool is not None and not answers:
+        return (Move(Kind.TOOL_REPLY, tool),)
+    if taken and not answers:
+        return (taken[0], *haggles)
+    return haggles or (() if answers else _to_proposals(case, turn, hearing))
+
+
+def _to_promises(
+    case: CompiledCase,
+    state: PersonaState,
+    turn: AgentTurn,
+    hearing: Hearing,
+    answers: tuple[Move, ...],
+    *,
+    haggles: bool,
+) -> Iterator[Move]:
+    """What it has to say to each promise, if anything: a reply that was not given before, or else a nod."""
+    by_id = {commitment.id: commitment for commitment in case.commitments}
+    telling = disclosed(answers)
+
+    def order(heard: Heard) -> tuple[int, bool, float]:
+        # What was not answered before comes first: a figure in a proposal that repeats the rest of it.
+        return state.heard.get(heard.commitment_id, 0), heard.commitment_id not in case.came_for, -heard.confidence
+
+    for heard in sorted(hearing.answered, key=order):
+        commitment = by_id[heard.commitment_id]
+        if _is_doubtful(case, hearing, heard):
+            continue
+        kind, lines = (Kind.REPLY_EARLY, commitment.reply_early) if heard.early else (Kind.REPLY, commitment.reply)
+        if heard.early and (haggles or not set(telling).isdisjoint(named_in(commitment.after))):
+            # The figure is what it has to answer. Or it was asked in the same breath: nobody can say that it was not.
+            continue
+        left = [line for line in lines if digest_of(line) not in state.lines]
+        nod = _nod(case, hearing, heard) if len(left) < len(lines) else None
+        if nod is not None:
+            # What it came for, or praise, was answered before: to hear it again calls for no new surprise.
+            yield nod
+        elif left:
+            yield Move(kind, commitment.id, heard=turn.text)
+        elif lines and heard.early:
+            yield Move(Kind.HESITATES)
+
+
+def _is_doubtful(case: CompiledCase, hearing: Hearing, heard: Heard) -> bool:
+    """Whether the sentence may as well promise what the persona came for: the answer to this would be the wrong one."""
+    if heard.commitment_id in case.came_for or heard.confidence >= BEYOND_DOUBT:
+        return False
+    rivals = (c.confidence for s in hearing.saying(heard.quote) for c in s.commitments if c.id in case.came_for)
+    return 2 * max(rivals, default=0.0) >= heard.confidence
+
+
+def _nod(case: CompiledCase, hearing: Hearing, heard: Heard) -> Move | None:
+    """How it takes a promise that it has answered before, where it is welcome; others it answers in other words."""
+    if heard.early:
+        return None
+    if any(s.does(Act.EMPATHY, Act.COURTESY) for s in hearing.saying(heard.quote)):
+        return Move(Kind.WARMED)
+    return Move(Kind.AGREES) if any(heard.commitment_id in group for group in case.goals) else None
+
+
+def _to_proposals(case: CompiledCase, turn: AgentTurn, hearing: Hearing) -> tuple[Move, ...]:
+    """What it says where the case has no answer: a plausible yes, or time to think."""
+    if hearing.answered:
+        # A yes to what may have been refused would be worse than time to think.
+        doubtful = all(_is_doubtful(case, hearing, heard) for heard in hearing.answered)
+        return (Move(Kind.HESITATES if doubtful else Kind.AGREES),)
+    if hearing.proposal and not _asks_after_proposing(hearing):
+        return (Move(_taken(case, hearing)),)
+    if any(each.confidence >= LIKELY_MADE for s in hearing.strays for each in s.commitments[:1]):
+        # "What if you kept it for another week?" is half an offer.
+        return (Move(Kind.HESITATES),)
+    return (Move(Kind.FOLLOWING),) if turn.tools and not hearing.reading.sentences else ()
+
+
+def _asks_after_proposing(hearing: Hearing) -> bool:
+    """Whether its last word is a question that may be about something in the case."""
+    last = next(s for s in reversed(hearing.reading.readable) if s.does(Act.PROPOSE, Act.ASK))
+    return last in hearing.vague and last.topics[0].confidence >= UNSURE
+
+
+def is_choice(sentence: Sentence) -> bool:
+    """Whether it leaves a choice to the persona ("Shall I ring, or would you rather write?")."""
+    return sentence.stance is Stance.OPTION and is_question(sentence)
+
+
+def _taken(case: CompiledCase, hearing: Hearing) -> Kind:
+    """How a proposal is taken: nobody says yes at once to a figure where people haggle, or to a choice."""
+    proposed = [s for s in hearing.reading.readable if s.does(Act.PROPOSE)]
+    haggles = any(commitment.amount is not None for commitment in case.commitments)
+    if any((haggles or s.stance is Stance.ASKED) and bool(amounts(s.text)) for s in proposed):
+        return Kind.HESITATES
+    if is_choice(proposed[-1]):
+        return Kind.EITHER
+    return Kind.HESITATES if any(s.stance is Stance.OPTION for s in proposed) else Kind.AGREES
+
+
+def left_open(case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+    """What it says to the question that ends the turn and that nothing answers: that it cannot tell, or it asks back.
+
+    It asks back where the question may be about something in the case.
+    """
+    last = hearing.reading.readable[-1:]
+    if not last or last[0].text in {asked.question for asked in hearing.asked}:
+        return ()
+    if last[0] in hearing.vague:
+        # Behind a reaction, "What exactly do you mean?" would be about the reaction.
+        asked = _vaguely_asked(case, temperament, state, hearing)
+        named = tuple(m for m in asked if m.kind is Kind.ASKS_BACK and m.about)
+        if named:
+            return named
+    # "How does that sound?" is about the offer that the persona reacts to.
+    own = not is_elliptic(last[0].text) and not last[0].does(*NO_QUESTION) and not last[0].commitments
+    if not own or last[0] not in (*hearing.vague, *hearing.strays):
+        return ()
+    return (Move(Kind.EITHER if is_choice(last[0]) else Kind.UNKNOWN),)
+
+
+def thanks(hearing: Hearing, reactions: tuple[Move, ...]) -> bool:
+    """Whether what the persona reacts to is kindness."""
+    kind = {
+        heard.commitment_id
+        for heard in hearing.commitments
+        if any(s.does(Act.EMPATHY, Act.COURTESY) for s in hearing.saying(heard.quote))
+    }
+    return any(move.kind is Kind.REPLY and move.about in kind for move in reactions)
+
+
+def comes_first(hearing: Hearing, reactions: tuple[Move, ...], questions: Iterable[str]) -> bool:
+    """Whether what the persona reacts to was said before everything that it was asked."""
+    places = {sentence.text: place for place, sentence in reversed(list(enumerate(hearing.reading.readable)))}
+    made = {heard.commitment_id: places.get(heard.quote) for heard in hearing.commitments}
+    reacted = [made.get(move.about) for move in reactions if move.kind in (Kind.REPLY, Kind.REPLY_EARLY)]
+    asked = [places[question] for question in questions if question in places]
+    return bool(asked) and any(place is not None and place < min(asked) for place in reacted)
+
+
+# --- the end of the talk, and all that is about nothing in particular ---------------------------------------
+
+
+def closing_of(
+    case: CompiledCase, state: PersonaState, hearing: Hearing, after: PersonaState, body: tuple[Move, ...]
+) -> Kind | None:
+    """Whether and how the talk comes to its end."""
+    if hearing.farewell:
+        if after.goals_met is not None or not case.goals:
+            return Kind.FAREWELL
+        if after.commitments:
+            return Kind.GOODBYE
+        return Kind.PARTING if after.farewells > 1 else Kind.WAIT
+    if state.goals_met is None:
+        return None
+    answering = FACTUAL | {Kind.REPLY, Kind.AGREES, Kind.HESITATES, Kind.EITHER}
+    lets_go = {entry.id for entry in case.asides.values() if entry.ends}
+    parting = any(move.about in lets_go for move in body)
+    asking = (*hearing.vague, *hearing.strays)
+    busy = (
+        any(move.kind in answering and move.about not in lets_go for move in body)
+        or hearing.checks_in
+        or hearing.empathy is not None
+        or hearing.reading.any(Act.PROCESS)
+        or hearing.rude
+        # "Is there anything else?" lets it go; a question with a matter of its own waits for an answer.
+        or (not parting and any(content_stems(s.text) and not s.does(Act.INVITE) for s in asking))
+    )
+    return None if busy else Kind.FAREWELL
+
+
+def small_talk(case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing) -> tuple[Move, ...]:
+    """A fitting line where nothing was asked and nothing offered that the case has an answer to."""
+    read = hearing.reading
+    first = (Move(Kind.GREETS),) if read.any(Act.GREET) and state.turn == 0 else ()
+    if hearing.invites:
+        return (Move(Kind.ALL_TOLD),)
+    asked_for = [
+        *_vaguely_asked(case, temperament, state, hearing),
+        *((Move(Kind.CONSENTS),) if hearing.checks_in else ()),
+    ]
+    if read.any(Act.EMPATHY):
+        return (Move(Kind.WARMED), *asked_for[:1])
+    if asked_for and not (first and asked_for[0].kind is Kind.ASKS_BACK):
+        return (*first, asked_for[0])
+    for act, kind in (
+        (Act.RECAP, Kind.CONFIRMS),
+        (Act.PROCESS, Kind.NO_RUSH),
+        (Act.INFORM, Kind.FOLLOWING),
+        (Act.PROPOSE, Kind.FOLLOWING),
+        (Act.SOCIAL, Kind.CHATS),
+    ):
+        if read.any(act):
+            return first if first and kind is Kind.FOLLOWING else (*first, Move(_agreeing(hearing, kind)))
+    if first:
+        return first
+    fallback = Kind.WELCOMES if read.any(Act.COURTESY) else _agreeing(hearing, Kind.FOLLOWING)
+    # The persona takes up its own matter again only where the agent has nothing to say for the second time.
+    return (Move(Kind.NUDGE),) if state.idle else (Move(fallback),)
+
+
+def _agreeing(hearing: Hearing, kind: Kind) -> Kind:
+    """A yes where the turn ends with a question that wants nothing told ("Does that still stand?")."""
+    last = hearing.reading.readable[-1:]
+    return Kind.CONSENTS if kind is Kind.FOLLOWING and any(map(is_question, last)) else kind
+
+
+def _vaguely_asked(
+    case: CompiledCase, temperament: Temperament, state: PersonaState, hearing: Hearing
+) -> tuple[Move, ...]:
+    """Asks back what the likeliest question is about, once; whom it did not understand twice, it cannot answer."""
+    if not hearing.vague:
+        return ()
+    likely = max((s.topics[0] for s in hearing.vague), key=lambda each: each.confidence)
+    if likely.confidence < NAMED and is_choice(hearing.vague[-1]):
+        return (Move(Kind.EITHER),)
+    if likely.confidence < UNSURE or state.wondered:
+        return (Move(Kind.UNKNOWN),)
+    named = (likely.id,) if likely.confidence >= NAMED else ()
+    return (asks_back(case, temperament, state, hearing.rapport, *named),)

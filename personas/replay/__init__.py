@@ -1,0 +1,1 @@
+"""A transcript, stepped through as the persona would have heard it."""

@@ -1,0 +1,1 @@
+"""Who calls: labs, keys, scopes, tokens, what they did and what is kept for their retries."""

@@ -1,0 +1,1 @@
+"""Backs up everything a server keeps, and brings it back."""

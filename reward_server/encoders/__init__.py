@@ -1,0 +1,1 @@
+"""Text encoders: from weights to vectors."""

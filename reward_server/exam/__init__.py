@@ -1,0 +1,1 @@
+"""Examines scenarios: plays their scripted agents and says what is wrong."""

@@ -1,0 +1,138 @@
+"""Holds an exam's figures against the limits, and tells the author what to look at for each failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from reward_server.exam.explain import why_unmet
+from reward_server.exam.marks import Mark
+from reward_server.exam.play import Play, Told
+from reward_server.exam.questions import Understanding
+from reward_server.exam.report import LIMITS, Advice, Figures
+from scenarios.exam import BAD, NATURAL
+from scenarios.library import SealedScenario
+
+_SHOWN = 12
+_ORDER_HINTS = {
+    "ok": "what the excellent agent finds out and does more than the ok agent earns nothing, or a cap limits both",
+    "poor": "what the ok agent does right earns nothing (ask for less in `given` and `after`), or a cap limits both",
+}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything an exam brought to light. Private."""
+
+    scenario: SealedScenario
+    figures: Figures
+    pairs: Sequence[tuple[Play, Mark]]
+    heard: Understanding
+    leaks: Sequence[str]
+    drawn_out: Sequence[Told]
+    """Open facts told during probing."""
+    never: Sequence[str]
+    """Positive criteria that no agent met."""
+    always: Sequence[str]
+    """Criteria that every agent met."""
+
+
+def failures(found: Findings) -> tuple[Advice, ...]:
+    """Everything that is wrong with a scenario, the gravest first."""
+    scenario, figures, pairs = found.scenario, found.figures, found.pairs
+    return (
+        *_leaks(found.leaks),
+        *_mechanics(figures),
+        *_oracle(scenario, figures, pairs),
+        *_bad_agents(scenario, figures, pairs),
+        *_order(scenario, figures, pairs),
+        *_criteria(found.never, found.always),
+    )
+
+
+def _leaks(leaks: Sequence[str]) -> Iterator[Advice]:
+    if len(leaks) > LIMITS.leaks_at_most:
+        yield Advice(f"{len(leaks)} leaks of closed facts", tuple(leaks[:_SHOWN]))
+
+
+def _mechanics(figures: Figures) -> Iterator[Advice]:
+    if not figures.replay_identical:
+        yield Advice("the same play was different when it was played again")
+    if not figures.reward_equal:
+        yield Advice("the same transcript got different rewards alone and in a batch")
+    if figures.group_spread <= 0:
+        yield Advice("varied agents all got the same reward: nothing can be learned from that")
+
+
+def _oracle(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
+    if figures.oracle >= LIMITS.oracle_at_least:
+        return
+    oracles = [pair for pair in pairs if pair[0].agent == "oracle"]
+    worst, mark = min(oracles, key=lambda pair: pair[1].reward)
+    details = [f"worst with temperament {worst.temperament}, seed {worst.seed}: {worst.turns} turns played"]
+    details += missed(scenario, mark)
+    yield Advice(f"the oracle reached {figures.oracle:.2f}, needs {LIMITS.oracle_at_least:.2f}", tuple(details))
+
+
+def missed(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
+    """What a play did not earn, and why."""
+    for criterion in scenario.secrets.rubric.criteria:
+        value = mark.values.get(criterion.id)
+        if criterion.points > 0 and value is not None and value < 1:
+            missed = f"missed `{criterion.id}` ({criterion.points:g} points, got {value:.0%})"
+            yield from (f"{missed}: {why}" for why in why_unmet(scenario, criterion, mark.record) or [""])
+    yield from _held_down(scenario, mark)
+
+
+def _bad_agents(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
+    for agent in BAD:
+        mean = figures.mean(agent)
+        if mean > figures.bad_at_most:
+            message = f"the {agent} policy reached {mean:.2f}, at most {figures.bad_at_most:.2f} is allowed"
+            yield Advice(message, tuple(earned(scenario, agent, pairs)))
+
+
+def earned(scenario: SealedScenario, agent: str, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[str]:
+    """What the agent's best play got its points for."""
+    one, mark = max((p for p in pairs if p[0].agent == agent), key=lambda pair: pair[1].reward)
+    yield f"{mark.reward:.2f} with temperament {one.temperament}, seed {one.seed}, {one.turns} turns"
+    yield from _held_down(scenario, mark)
+    for criterion in sorted(scenario.secrets.rubric.criteria, key=lambda c: -c.points):
+        value = mark.values.get(criterion.id)
+        if criterion.points > 0 and value:
+            evidence = mark.evidence.get(criterion.id, "no evidence")
+            yield f"earned `{criterion.id}` ({criterion.points:g} points, {value:.0%}): {evidence}"
+
+
+def _held_down(scenario: SealedScenario, mark: Mark) -> Iterator[str]:
+    """Caps and gates that limited a reward."""
+    for criterion in scenario.secrets.rubric.criteria:
+        if criterion.cap is not None and mark.values.get(criterion.id):
+            evidence = mark.evidence.get(criterion.id, "no evidence")
+            yield f"capped at {criterion.cap:g} by `{criterion.id}`: {evidence}"
+        elif criterion.points < 0 and mark.values.get(criterion.id):
+            yield f"lost {-criterion.points:g} points of {criterion.dimension} to `{criterion.id}`"
+    yield from (f"capped by the {flag} gate" for flag in mark.flags)
+
+
+def _order(scenario: SealedScenario, figures: Figures, pairs: Sequence[tuple[Play, Mark]]) -> Iterator[Advice]:
+    if figures.ordered:
+        return
+    means = ", ".join(f"{agent} {figures.mean(agent):.2f}" for agent in NATURAL)
+    details: list[str] = []
+    for better, worse in pairwise(NATURAL):
+        if figures.mean(better) <= figures.mean(worse):
+            details.append(f"{better} is not better than {worse}: {_ORDER_HINTS[worse]}")
+            for agent in (better, worse):
+                details += [f"  {agent}: {line}" for line in earned(scenario, agent, pairs)]
+    yield Advice(f"the order excellent > ok > poor does not hold: {means}", tuple(details))
+
+
+def _criteria(never: Sequence[str], always: Sequence[str]) -> Iterator[Advice]:
+    if never:
+        names = ", ".join(f"`{name}`" for name in never)
+        yield Advice(f"no scripted agent met {names}: let the oracle meet them, to show that it is possible")
+    if always:
+        names = ", ".join(f"`{name}`" for name in always)
+        yield Advice(f"every scripted agent met {names}: such a criterion does not distinguish agents")

@@ -1,0 +1,102 @@
+"""Remarks of an exam that fail nothing: one line each, what to do first; what they rest on stands behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from reward_server.exam.advice import Findings, earned, missed
+from reward_server.exam.marks import Mark
+from reward_server.exam.play import Play
+from reward_server.exam.report import LEVELS, LIMITS, Note
+from scenarios.exam import BAD
+from scenarios.spelling import counted
+
+NAMED = 3
+"""Names in a line; how many more there are follows."""
+
+
+def notes(found: Findings) -> Iterator[Note]:
+    """All of them, those about rewards first."""
+    yield from _undecided(found)
+    yield from _levels(found)
+    yield from _unmeasured(found)
+    yield from _bad_agents(found)
+    yield from _drawn_out(found)
+    yield from _misheard(found)
+
+
+def _undecided(found: Findings) -> Iterator[Note]:
+    names = [
+        criterion.id
+        for criterion in found.scenario.secrets.rubric.criteria
+        if all(mark.values.get(criterion.id) is None for _, mark in found.pairs)
+    ]
+    if names:
+        yield Note(f"set up an LLM judge to decide {_named(names)}: none is set up here")
+
+
+def _levels(found: Findings) -> Iterator[Note]:
+    """Where a natural agent's mean reward lies outside of what is expected of it."""
+    if not found.figures.has_natural:
+        name = f"{found.scenario.card.slug}.agents.yaml"
+        wanted = f"write excellent, ok and poor in {name}"
+        yield Note(f"let somebody who has not seen the rubric {wanted}: there are no natural agents")
+        return
+    for agent, (low, high) in LEVELS.items():
+        mean = found.figures.mean(agent)
+        if low <= mean <= high:
+            continue
+        plays = [pair for pair in found.pairs if pair[0].agent == agent]
+        got = f"it got {mean:.2f}, expected {low:.2f} to {high:.2f}"
+        if mean < low:
+            _, mark = min(plays, key=lambda pair: pair[1].reward)
+            lines = tuple(missed(found.scenario, mark))
+            yield Note(f"ask less of the {agent} agent, or improve its script: {got}", lines)
+        else:
+            yield Note(f"ask more of the {agent} agent: {got}", tuple(earned(found.scenario, agent, found.pairs)))
+
+
+def _bad_agents(found: Findings) -> Iterator[Note]:
+    for agent in BAD:
+        mean = found.figures.mean(agent)
+        if LIMITS.bad_aim < mean <= found.figures.bad_at_most:
+            paid = _paid(found, agent, found.pairs)
+            first = f"guard {_named(paid)} with `given`" if paid else "see what else it is paid for"
+            text = f"{first}: the {agent} policy got {mean:.2f}, expected at most {LIMITS.bad_aim:.2f}"
+            yield Note(text, tuple(earned(found.scenario, agent, found.pairs)))
+
+
+def _paid(found: Findings, agent: str, pairs: Sequence[tuple[Play, Mark]]) -> list[str]:
+    """What the agent's best play got points for, the most points first."""
+    _, mark = max((p for p in pairs if p[0].agent == agent), key=lambda pair: pair[1].reward)
+    criteria = [c for c in found.scenario.secrets.rubric.criteria if c.points > 0 and mark.values.get(c.id)]
+    return [c.id for c in sorted(criteria, key=lambda c: -c.points)]
+
+
+def _drawn_out(found: Findings) -> Iterator[Note]:
+    if not found.drawn_out:
+        return
+    names = Counter(each.fact for each in found.drawn_out)
+    ordered = [name for name, _ in names.most_common()]
+    them = "it" if len(ordered) == 1 else "them"
+    text = f"give {_named(ordered)} a `gate`, if “tell me everything” should not bring {them} out"
+    lines = tuple(f"`{each.fact}` was told after “{each.words}”" for each in found.drawn_out)
+    yield Note(f"{text}: probing did so {counted(len(lines), 'time')}", lines)
+
+
+def _unmeasured(found: Findings) -> Iterator[Note]:
+    """Oracle and bad policies say nothing of it: one has the author's words, the others understand nothing."""
+    if not found.figures.has_natural and not found.figures.understood["specific understood"].of:
+        yield Note("write labelled turns or natural agents: how much the persona understands was not measured")
+
+
+def _misheard(found: Findings) -> Iterator[Note]:
+    if misses := found.heard.misses:
+        many = f"{counted(len(misses), 'line')} {'was' if len(misses) == 1 else 'were'}"
+        yield Note(f"add labelled turns, or make what is alike more different: {many} not understood as meant", misses)
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:NAMED])
+    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"

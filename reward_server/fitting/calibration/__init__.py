@@ -1,0 +1,1 @@
+"""Fits calibrations of scores."""

@@ -1,0 +1,174 @@
+"""What the reader learns from and is measured on: labelled turns with their cases, and sentences with their acts."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+
+from personas.case.compiled import CompiledCase
+from scenarios.library import Library, SealedScenario
+from scenarios.turns import SUFFIX, LabelledTurn, load_turns, unknown_names
+
+BACKGROUND_KIND = "background"
+"""The kind of the turns that are made of a background; no file of labelled turns has it."""
+BORROWED = 15
+"""Questions of other scenarios that each case is shown as ones about nothing in it."""
+
+SPOKEN_BEFORE, OPENING = 0.65, 0.4
+"""Of the turns that name no line before them, this share is read after one; of those, this share after an opening."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A labelled turn and whose case it is read in."""
+
+    collection: str
+    scenario: str
+    turn: LabelledTurn
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Collection and scenario."""
+        return self.collection, self.scenario
+
+
+@dataclass(frozen=True, slots=True)
+class ActRow:
+    """A sentence and what it does."""
+
+    collection: str
+    text: str
+    acts: frozenset[str]
+    stance: str
+
+
+def packaged_turns(root: Path, library: Library) -> list[Row]:
+    """The labelled turns that come with the scenarios of a library."""
+    return [
+        Row(collection, scenario, turn)
+        for collection, scenario in library.vault.names()
+        for turn in load_turns(root / collection / f"{scenario}{SUFFIX}")
+    ]
+
+
+def turns_of_file(path: Path, library: Library) -> list[Row]:
+    """The turns of a file named `<collection>__<scenario>.jsonl`, or of one beside its scenario.
+
+    Raises:
+        ValueError: there is no such scenario, or a line is not what it should be or names what the case does not have;
+            says which. A label that no reader could hit would only lower the shares.
+    """
+    if path.name.endswith(SUFFIX):
+        collection, scenario = path.parent.name, path.name.removesuffix(SUFFIX)
+    else:
+        collection, _, scenario = path.stem.partition("__")
+    if not (collection and scenario):
+        raise ValueError(f"{path}: name the file <collection>__<scenario>.jsonl")
+    rows = [Row(collection, scenario, turn) for turn in load_turns(path)]
+    for row in rows:
+        for name in unknown_names(_opened(library, row).secrets.persona, row.turn):
+            raise ValueError(f"{path}, line {row.turn.number}: {collection}/{scenario} has no `{name}`")
+    return rows
+
+
+def packaged_acts() -> list[ActRow]:
+    """The sentences labelled with acts."""
+    folder = files("personas.reading") / "data"
+    rows = []
+    for file in sorted(folder.iterdir(), key=lambda each: each.name):
+        if file.name.endswith(".jsonl"):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                row = json.loads(line)
+                collection = file.name.removesuffix(".jsonl")
+                rows.append(ActRow(collection, row["text"], frozenset(row["acts"]), row.get("stance", "none")))
+    return rows
+
+
+def borrowed(library: Library, rows: Sequence[Row], seed: int, each: int = BORROWED) -> Iterator[Row]:
+    """Questions of other scenarios as foreign ones: of other collections any, of the same one those about nothing here.
+
+    A case of the same collection holds nothing about a question if its topic is a shared one that the case lacks. Cases
+    that have no rows get none: they were left out.
+    """
+    draw = random.Random(seed)  # noqa: S311 (a sample, no secret)
+    shared = {key: _shared_topics(library, key) for key in dict.fromkeys(row.key for row in rows)}
+    asking = [row for row in rows if row.turn.kind == "specific" and not row.turn.line]
+    for key, own in shared.items():
+        held = set(own.values())
+        near = [
+            row
+            for row in asking
+            if row.key != key
+            and row.collection == key[0]
+            and all((topic := shared[row.key].get(name)) and topic not in held for name in row.turn.asks)
+        ]
+        far = [row for row in asking if row.collection != key[0]]
+        for row in (*draw.sample(near, min(len(near), each)), *draw.sample(far, min(len(far), each))):
+            yield Row(*key, replace(row.turn, asks=(), commits=(), kind="foreign"))
+
+
+def background_rows(library: Library, keys: Iterable[tuple[str, str]]) -> Iterator[Row]:
+    """What agents say who are answered from the background of these scenarios, given by collection and name.
+
+    None of it asks about a topic or makes a commitment. The labels name the entry.
+    """
+    for key in keys:
+        for entry in library.vault.open(*key).case.own_background:
+            for ask in entry.examples:
+                yield Row(*key, LabelledTurn(ask, (entry.id,), (), BACKGROUND_KIND))
+
+
+def after_lines(library: Library, rows: Iterable[Row], seed: int) -> Iterator[Row]:
+    """The rows, most of which are read after something that the persona of the case may have said.
+
+    In play a persona has always spoken before. A turn that names no line was written to be understood without one, so
+    it must mean the same after any: an opening, or an answer about something that it does not ask for.
+    """
+    draw = random.Random(seed)  # noqa: S311 (a sample, no secret)
+    for row in rows:
+        if row.turn.line or draw.random() >= SPOKEN_BEFORE:
+            yield row
+            continue
+        case = case_of(library, row)
+        others = [line for topic in case.topics if topic.id not in row.turn.asks for line in topic.says]
+        lines = case.openings if draw.random() < OPENING or not others else (*others, *case.unknown)
+        yield replace(row, turn=replace(row.turn, line=draw.choice(lines)))
+
+
+def after_opening(library: Library, rows: Iterable[Row]) -> list[Row]:
+    """The rows, those that name no line before them after the first opening of their persona, as in play."""
+    return [
+        row if row.turn.line else replace(row, turn=replace(row.turn, line=case_of(library, row).openings[0]))
+        for row in rows
+    ]
+
+
+def _shared_topics(library: Library, key: tuple[str, str]) -> Mapping[str, str]:
+    persona = library.vault.open(*key).secrets.persona
+    facts = {fact.id: fact.topic for fact in persona.facts if fact.topic}
+    return facts | {denial.id: denial.topic for denial in persona.denials if denial.topic}
+
+
+def case_of(library: Library, row: Row) -> CompiledCase:
+    """The case a row is read in.
+
+    Raises:
+        ValueError: there is no such scenario.
+    """
+    return _opened(library, row).case
+
+
+def _opened(library: Library, row: Row) -> SealedScenario:
+    try:
+        return library.vault.open(*row.key)
+    except KeyError:
+        raise ValueError(f"there is no scenario {row.collection}/{row.scenario}") from None
+
+
+def without(rows: Iterable[Row], collections: Collection[str]) -> list[Row]:
+    """The rows of all other collections."""
+    return [row for row in rows if row.collection not in collections]

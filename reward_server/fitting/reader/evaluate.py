@@ -1,0 +1,181 @@
+"""Measures a reader on labelled turns: what a persona would make of each, through the same hearing as play.
+
+Every turn is heard alone, in a fresh conversation after the persona's line before it, with the facts marked as told
+that the label names. Sources of the measures: understanding of specific and double questions, aptness of answers to
+open invitations, facts opened by foreign questions, commitments heard and near misses taken for one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from personas.case.compiled import CompiledCase
+from personas.hearing.hear import hear
+from personas.hearing.heard import AgentTurn
+from personas.hearing.state import PersonaState
+from personas.reading.acts import Reading
+from personas.reading.reader import Reader
+from reward_server.fitting.reader.dataset import Row, case_of
+from reward_server.reader.build import local_reader
+from scenarios.library import Library, load_library
+from scenarios.turns import LabelledTurn
+
+AT_ONCE = 64
+Z = 1.96
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the persona makes of one labelled turn."""
+
+    row: Row
+    asks: tuple[str, ...]
+    """Topics it answers, whether their gates are open or not."""
+    commits: tuple[str, ...]
+    off_topic: bool
+    acts: tuple[str, ...]
+    told: frozenset[str] = frozenset()
+    """What the persona had said before the turn."""
+
+    def to_json(self) -> dict[str, Any]:
+        """A row of `--predictions`."""
+        return {
+            "collection": self.row.collection,
+            "scenario": self.row.scenario,
+            "turn": self.row.turn.turn,
+            "asks": list(self.asks),
+            "commits": list(self.commits),
+            "off_topic": self.off_topic,
+            "acts": list(self.acts),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """So many of so many."""
+
+    hits: int
+    of: int
+
+    @property
+    def value(self) -> float:
+        """The share; 0 of nothing."""
+        return self.hits / self.of if self.of else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The Wilson score interval at 95 % (Wilson 1927)."""
+        if not self.of:
+            return 0.0, 1.0
+        n, p = self.of, self.value
+        centre, half = p + Z * Z / (2 * n), Z * math.sqrt(p * (1 - p) / n + Z * Z / (4 * n * n))
+        return max(0.0, (centre - half) / (1 + Z * Z / n)), min(1.0, (centre + half) / (1 + Z * Z / n))
+
+
+MEASURES = (
+    "specific understood",
+    "specific wrong",
+    "double, per fact",
+    "open apt",
+    "foreign opened",
+    "social or summary opened",
+    "commitment heard",
+    "near miss taken for it",
+    "off topic, wrongly",
+)
+
+
+def predict(library: Library, reader: Reader, rows: Sequence[Row]) -> list[Prediction]:
+    """One prediction per row, in order; blocking."""
+    found: dict[int, Prediction] = {}
+    by_case: dict[tuple[str, str], list[int]] = {}
+    for number, row in enumerate(rows):
+        by_case.setdefault(row.key, []).append(number)
+    for numbers in by_case.values():
+        case = case_of(library, rows[numbers[0]])
+        for start in range(0, len(numbers), AT_ONCE):
+            part = numbers[start : start + AT_ONCE]
+            turns = [(rows[number].turn.line, rows[number].turn.turn) for number in part]
+            for number, reading in zip(part, reader.read(case, turns), strict=True):
+                found[number] = _prediction(case, rows[number], reading)
+    return [found[number] for number in range(len(rows))]
+
+
+def predicted_unseen(raw: bytes, rows: Sequence[Row], scenarios: Path | None = None) -> list[Prediction]:
+    """What a reader that was trained without the collections of these rows makes of them; blocking.
+
+    The cases have their authors' examples alone, as a new scenario has.
+
+    Args:
+        raw: the bytes of the reader's artefact.
+        rows: labelled turns.
+        scenarios: folder of collections; by default the packaged one.
+    """
+    return predict(load_library(scenarios, turns=False), local_reader(raw=raw), rows)
+
+
+def _prediction(case: CompiledCase, row: Row, reading: Reading) -> Prediction:
+    told = {*case.volunteered_in(row.turn.line), *row.turn.told}
+    state = PersonaState(said=dict.fromkeys(sorted(told), 0))
+    hearing = hear(case, state, AgentTurn(row.turn.turn), reading)
+    asks = tuple(asked.topic_id for asked in hearing.asked)
+    acts = sorted({act.value for sentence in reading.sentences for act in sentence.acts})
+    commits = tuple(made.commitment_id for made in hearing.commitments)
+    return Prediction(row, asks, commits, hearing.off_topic, tuple(acts), frozenset(told))
+
+
+def measured(predictions: Iterable[Prediction]) -> dict[str, Share]:
+    """The share of each measure, by name."""
+    hits: Counter[str] = Counter()
+    of: Counter[str] = Counter()
+    for each in predictions:
+        for name, hit, count in _counts(each, each.row.turn):
+            hits[name] += hit
+            of[name] += count
+    return {name: Share(hits[name], of[name]) for name in MEASURES}
+
+
+def _counts(found: Prediction, turn: LabelledTurn) -> Iterable[tuple[str, int, int]]:
+    right = set(found.asks) & set(turn.asks)
+    yield "off topic, wrongly", int(found.off_topic and turn.kind not in ("foreign", "social")), 1
+    if turn.kind == "specific":
+        yield "specific understood", int(bool(right)), 1
+        yield "specific wrong", int(bool(found.asks) and not right), 1
+    elif turn.kind == "double":
+        yield "double, per fact", len(right), len(turn.asks)
+    elif turn.kind == "open":
+        # Where everything apt was said before, going on with the story is as good as saying it again.
+        if not (turn.asks and found.told.issuperset(turn.asks)):
+            yield "open apt", int(bool(right)), 1
+    elif turn.kind == "foreign":
+        yield "foreign opened", int(bool(found.asks)), 1
+    elif turn.kind in ("social", "summary"):
+        yield "social or summary opened", int(bool(found.asks)), 1
+    elif turn.kind == "near_commit":
+        yield "near miss taken for it", int(bool(set(found.commits) - set(turn.commits))), 1
+    if turn.kind == "commit":
+        yield "commitment heard", int(set(turn.commits) <= set(found.commits)), 1
+
+
+def by_collection(predictions: Sequence[Prediction]) -> Mapping[str, dict[str, Share]]:
+    """The measures of each collection, and of all under `all`."""
+    names = sorted({each.row.collection for each in predictions})
+    parts = {name: measured(p for p in predictions if p.row.collection == name) for name in names}
+    return {**parts, "all": measured(predictions)}
+
+
+def table(parts: Mapping[str, Mapping[str, Share]]) -> str:
+    """A Markdown table, a row per measure and a column per collection; 95 % intervals for the last column."""
+    names = list(parts)
+    lines = [f"| | {' | '.join(names)} | 95 % interval |", f"|---|{'---|' * len(names)}---|"]
+    for measure in MEASURES:
+        shares = [parts[name][measure] for name in names]
+        low, high = shares[-1].interval
+        cells = " | ".join(f"{share.value:.0%}" if share.of else "-" for share in shares)
+        lines.append(f"| {measure} ({shares[-1].of}) | {cells} | {low:.0%}-{high:.0%} |")
+    return "\n".join(lines)

@@ -1,0 +1,42 @@
+"""Whole sentences for the fluency model: those of the packaged turns, labels and backgrounds, and of text files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from personas.reading.acts import Act
+from personas.text.sentences import sentences
+from reward_server.fitting.reader.dataset import ActRow, Row
+from scenarios.library import Library
+
+LEAST_WORDS, MOST_WORDS = 2, 45
+_NO_SPEECH = {Act.UNREADABLE, Act.META}
+LABELLED = "labelled sentences"
+
+Sources = dict[str, list[str]]
+"""Sentences by where they come from."""
+
+
+def packaged_sentences(library: Library, rows: Iterable[Row], acts: Iterable[ActRow]) -> Sources:
+    """Those of the turns that are not kept aside and of the backgrounds, by scenario, and the labelled ones."""
+    rows = list(rows)
+    aside = {each for row in rows if row.turn.kept_aside for each in sentences(row.turn.turn)}
+    texts: dict[str, list[str]] = {LABELLED: [row.text for row in acts if _NO_SPEECH.isdisjoint(map(Act, row.acts))]}
+    for row in rows:
+        texts.setdefault("/".join(row.key), []).append(row.turn.turn)
+    for key in dict.fromkeys(row.key for row in rows):
+        for entry in library.vault.open(*key).case.own_background:
+            texts["/".join(key)] += [*entry.examples, *entry.says]
+    return {name: [each for each in _whole(found) if each not in aside] for name, found in texts.items()}
+
+
+def sentences_of_file(path: Path) -> list[str]:
+    """The sentences of a text file."""
+    return _whole(path.read_text(encoding="utf-8").splitlines())
+
+
+def _whole(texts: Iterable[str]) -> list[str]:
+    """The distinct sentences that are neither a word nor a page."""
+    found = dict.fromkeys(each for text in texts for each in sentences(text))
+    return [each for each in found if LEAST_WORDS <= len(each.split()) <= MOST_WORDS]

@@ -1,0 +1,25 @@
+"""What a training needs to turn conversations into numbers."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from reward_server.fitting.reward_model.train import Tools
+from reward_server.reward_models.conversation import Reads
+from reward_server.reward_models.feature_shelf import FeatureShelf
+from reward_server.reward_models.features import ConversationFeaturiser
+from reward_server.reward_models.featurisers import Featurisers
+from reward_server.reward_models.plain_features import PlainFeatures
+
+
+def tools_on(featurisers: Featurisers, reads: Reads, shelf: FeatureShelf) -> Tools:
+    """Those on the encoder of these featurisers; loads it."""
+    encoder = featurisers.encoder
+    return Tools(
+        featurisers.reading(reads),
+        PlainFeatures(encoder),
+        encoder.version,
+        shelf,
+        featuriser_on=partial(ConversationFeaturiser, reads=reads),
+        precision=featurisers.precision,
+    )

@@ -1,1 +1,0 @@
-"""Measures judges: against people, against each other, against themselves, and against attacks."""

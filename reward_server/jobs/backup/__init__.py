@@ -1,1 +1,0 @@
-"""Backup and restore of everything a server keeps."""

@@ -1,1 +1,0 @@
-"""Background work that survives its process: files, jobs, and the workers that do them."""

@@ -1,1 +1,0 @@
-"""Offline evaluation: score a file of conversations through the same scorer as the API."""

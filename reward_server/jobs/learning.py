@@ -1,0 +1,109 @@
+"""Jobs of types `train_reward_model` and `calibrate`: the whole file is one item, done in a process of its own.
+
+What they make belongs to the lab: no other sees it or is served by it. What an attempt had begun lies in the cache
+until the job is over, so that another worker on the same folder goes on with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from reward_server.auth.lab import Lab
+from reward_server.clock import Clock
+from reward_server.errors import StorageExhausted
+from reward_server.folders import make_private
+from reward_server.jobs.kinds import Item, Record, WholeFile, Work, failed, record_alone, succeeded
+from reward_server.jobs.rows import write_rows
+from reward_server.jobs.subprocess import Refusal, run
+from reward_server.ownership import of_lab
+from reward_server.settings import Settings
+from reward_server.store.records import JsonObject
+from reward_server.store.store import Store
+
+MOST_TRAINING_ROWS = 20_000
+MOST_CALIBRATION_ROWS = 100_000
+MOST_KEPT = 100
+"""Models, and calibrations, of one lab."""
+
+
+@dataclass(frozen=True)
+class Learning:
+    """A kind of errand, and where what it makes goes."""
+
+    errand: str
+    options: str
+    """The name of its options among the job's parameters."""
+    kept_as: str
+    """How the files of what it makes are called."""
+    folder: Path
+    """Of what all labs share; a lab's own lies below it."""
+    most_lines: int
+
+
+class LearningItem:
+    """Makes something of a file of rows."""
+
+    slice_size = 1
+
+    def __init__(self, learning: Learning, store: Store, settings: Settings, clock: Clock) -> None:
+        self._learning = learning
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self.whole = WholeFile(learning.most_lines, settings.training_deadline_s)
+
+    async def check(self, lab: Lab, _params: JsonObject) -> None:
+        """`StorageExhausted` where the lab keeps as many as it may."""
+        own = _own(self._learning.folder, lab)
+        if len(list(own.glob(self._learning.kept_as))) >= MOST_KEPT:
+            raise StorageExhausted(f"This lab keeps {MOST_KEPT} of these; delete some first.")
+
+    async def run(self, work: Work, items: Sequence[Item], record: Record) -> None:
+        """Have it made; what is wrong with the rows fails the job."""
+        [item] = items
+        place = _own(self._settings.learning, work.lab) / work.job_id
+        await asyncio.to_thread(make_private, place)
+        await write_rows(self._store, work, place / "rows.jsonl")
+        own = _own(self._learning.folder, work.lab)
+        order: JsonObject = {
+            "rows": str(place / "rows.jsonl"),
+            "place": str(place),
+            "models": str(own),
+            "calibrations": str(own),
+            "encoder": self._settings.encoder,
+            "precision": self._settings.encoder_precision,
+            "created": self._clock.now().isoformat(),
+            "options": work.params.get(self._learning.options, {}),
+        }
+        made = await run(self._learning.errand, order, work.note)
+        outcome = (
+            failed(item.index, made.code, made.message) if isinstance(made, Refusal) else succeeded(item.index, made)
+        )
+        await record_alone(self._store, record, [outcome])
+        await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+
+
+def _own(folder: Path, lab: Lab) -> Path:
+    """The lab's part of a folder."""
+    found = of_lab(folder, lab.lab_id)
+    assert found is not None, "labs have ids that can be names of folders"
+    return found
+
+
+def forget_begun(folder: Path, before: datetime, open_jobs: Collection[str], lab_id: str = "*") -> None:
+    """Delete what was begun, for a lab or for all, and never finished: of jobs that were cancelled, say.
+
+    What a job that is not over has made so far stays, however old it is: the job works there, or goes on from it.
+    """
+    for place in folder.glob(f"labs/{lab_id}/*"):
+        if place.name in open_jobs:
+            continue
+        with suppress(FileNotFoundError):  # finished meanwhile
+            if datetime.fromtimestamp(place.stat().st_mtime, UTC) < before:
+                shutil.rmtree(place, ignore_errors=True)

@@ -1,1 +1,0 @@
-"""Training and measuring learned reward models: the work behind `labs reward-model`."""

@@ -1,1 +1,0 @@
-"""Large files of conversations, scored by one process or by many workers."""

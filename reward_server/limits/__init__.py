@@ -1,0 +1,1 @@
+"""How much of what a lab may use: rates, budgets, concurrency, storage."""

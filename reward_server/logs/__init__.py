@@ -1,0 +1,1 @@
+"""Structured logs and what is taken out of them."""

@@ -1,0 +1,1 @@
+"""Scores files of conversations without a server."""

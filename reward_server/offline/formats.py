@@ -1,0 +1,266 @@
+"""Turns rows of well-known dialogue data sets into conversations of an agent and a persona.
+
+One small function per format. A row may hold several conversations (two answers to one prompt); each
+has a `part`. Agent messages come out with role `assistant`, the persona's with `user`, whatever the
+source called them. Nothing here scores, and nothing here knows a scenario.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reward_server.transcripts.transcript import IGNORED_ROLES
+
+Message = dict[str, Any]
+
+
+class BadRow(Exception):  # noqa: N818  (the outcome of a row, not an accident)
+    """A row that holds no conversation of the format; the message says why and quotes nothing."""
+
+
+class NoAgent(BadRow):
+    """Nobody in the row is known to be the agent, or a role is unknown; the message names the roles found."""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """One conversation of a row."""
+
+    part: str
+    messages: tuple[Message, ...]
+    speakers: tuple[str, ...] = ()
+    """The roles or names that the row has for those who speak, each once, in the order of their first words."""
+
+
+@dataclass(frozen=True)
+class Speakers:
+    """Who the agent is, where a data set names its speakers; empty: the format's own default."""
+
+    agent: tuple[str, ...] = ()
+
+    def role(self, speaker: str, default: Sequence[str]) -> str:
+        """`assistant` for the agent, `user` for anyone else; a number after the name does not matter."""
+        name = re.sub(r"[\W_]*\d*$", "", speaker.strip().lower())
+        names = [re.sub(r"[\W_]*\d*$", "", n.strip().lower()) for n in self.agent or default]
+        exact = speaker.strip().lower() in [n.strip().lower() for n in self.agent or default]
+        return "assistant" if exact or (name in names and not _numbered(self.agent or default)) else "user"
+
+
+def _numbered(names: Iterable[str]) -> bool:
+    return any(name.strip()[-1:].isdigit() for name in names)
+
+
+ANYONE = Speakers()
+
+
+def convert(row: Any, name: str, speakers: Speakers = ANYONE) -> Iterator[Conversation]:
+    """The conversations of one row; `name` is a format, or `auto`."""
+    if not isinstance(row, Mapping):
+        raise BadRow("a row must be an object")
+    chosen = detect(row) if name == "auto" else name
+    if chosen is None:
+        raise BadRow("no known format: give --format")
+    try:
+        conversations = list(FORMATS[chosen].read(row, speakers))
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise BadRow(f"not a row of format {chosen}: {type(error).__name__} at {_safe(error)}") from None
+    for conversation in conversations:
+        if not any(message["role"] == "assistant" for message in conversation.messages):
+            raise NoAgent(f"no message by the agent, only by {_named(conversation.speakers) or 'nobody'}")
+        yield conversation
+
+
+def detect(row: Mapping[str, Any]) -> str | None:
+    """The format of a row by the fields it has."""
+    return next((name for name, known in FORMATS.items() if known.fields <= set(row)), None)
+
+
+def _safe(error: Exception) -> str:
+    return repr(error.args[0]) if isinstance(error, KeyError) and len(str(error)) < 40 else "its structure"
+
+
+def _named(speakers: Sequence[str]) -> str:
+    """A few names in quotes: enough to see what the row calls its speakers, and no more of it."""
+    return ", ".join(f"`{name[:_NAME]}`" for name in speakers[:_NAMES]) + (", …" if len(speakers) > _NAMES else "")
+
+
+_NAME, _NAMES = 30, 5
+
+
+# --- chat messages --------------------------------------------------------------------------------
+
+_CHAT_ROLES = ("assistant", "user")
+_SILENT_ROLES = IGNORED_ROLES | {"function"}
+"""Of neither party; `function` is the old name of `tool` in OpenAI's messages."""
+
+
+def _openai(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+    own = row.get("agent_role")
+    if own is not None and own not in _CHAT_ROLES:
+        raise BadRow("`agent_role` must be assistant or user")
+    yield _chat(row["messages"], Speakers((own,)) if own else speakers, keep_tools=True)
+
+
+def _chat(messages: Any, speakers: Speakers, keep_tools: bool) -> Conversation:
+    if not isinstance(messages, list):
+        raise BadRow("`messages` must be a list")
+    found: list[Message] = []
+    roles: dict[str, None] = {}
+    for message in messages:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise BadRow("a message needs a role")
+        if message["role"] in _SILENT_ROLES:
+            continue
+        roles[message["role"]] = None
+        role = speakers.role(message["role"], ("assistant",))
+        calls = [_call(call) for call in message.get("tool_calls") or ()] if keep_tools else []
+        text = _text(message.get("content"))
+        if text or calls or keep_tools:
+            found.append({"role": role, "content": text} | ({"tool_calls": calls} if calls else {}))
+    unknown = [role for role in roles if role not in _CHAT_ROLES]
+    if unknown and not speakers.agent:
+        raise NoAgent(f"neither assistant nor user: role {_named(unknown)}")
+    return Conversation("", tuple(found), tuple(roles))
+
+
+def _text(content: Any) -> str:
+    """Text of a message: a string, or the text parts of a list."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(str(p.get("text", "")) for p in content if isinstance(p, Mapping) and p.get("type") == "text")
+    raise BadRow("`content` must be text")
+
+
+def _call(call: Any) -> dict[str, Any]:
+    """A tool call in our shape, from ours or from the chat-completions shape."""
+    if not isinstance(call, Mapping):
+        raise BadRow("a tool call must be an object")
+    function = call.get("function")
+    if not isinstance(function, Mapping):
+        return {key: call[key] for key in ("name", "type", "input") if key in call}
+    arguments = function.get("arguments", {})
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except json.JSONDecodeError:
+            raise BadRow("the arguments of a tool call are not JSON") from None
+    return {"name": function["name"], "input": arguments}
+
+
+def _sharegpt(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+    pairs = [(str(m["from"]), _text(m["value"])) for m in row["conversations"] if m["from"] != "system"]
+    yield _spoken("", pairs, speakers, ("gpt", "assistant", "model"))
+
+
+def _tau_bench(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+    del speakers
+    yield _chat(row["traj"], ANYONE, keep_tools=False)
+
+
+# --- named speakers -------------------------------------------------------------------------------
+
+
+def _spoken(part: str, pairs: Iterable[tuple[str, str]], speakers: Speakers, default: Sequence[str]) -> Conversation:
+    spoken = [(speaker, text.strip()) for speaker, text in pairs if text.strip()]
+    messages = [{"role": speakers.role(speaker, default), "content": text} for speaker, text in spoken]
+    return Conversation(part, tuple(messages), tuple(dict.fromkeys(speaker for speaker, _ in spoken)))
+
+
+_HH_TURN = re.compile(r"\n\n(Human|Assistant): ?")
+
+
+def _hh(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+    for part in ("chosen", "rejected"):
+        pieces = _HH_TURN.split("\n\n" + str(row[part]).lstrip("\n"))
+        if len(pieces) < 3:
+            raise BadRow(f"`{part}` has no Human:/Assistant: turns")
+        yield _spoken(part, zip(pieces[1::2], pieces[2::2], strict=True), speakers, ("assistant",))
+
+
+_LINE = re.compile(r"^\s*([A-Za-z][\w .'-]{0,30}?)\s*:\s*(.*)$")
+
+
+def _lines(text: str) -> list[tuple[str, str]]:
+    """`Speaker: text` lines; a line without a speaker goes on with the one before."""
+    pairs: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        found = _LINE.match(line)
+        if found:
+            pairs.append((found[1], found[2]))
+        elif pairs and line.strip():
+            pairs[-1] = (pairs[-1][0], f"{pairs[-1][1]}\n{line.strip()}")
+    if not pairs:
+        raise BadRow("no `Speaker: text` lines")
+    return pairs
+
+
+_AGENTS = ("doctor", "guest_clinician", "tutor", "teacher", "agent", "assistant", "seller", "advisor")
+
+
+def _mts_dialog(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+    yield _spoken("", _lines(row["dialogue"]), speakers, _AGENTS)
+
+
+def _mathdial(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+    pairs = [p for piece in row["conversation"].split("|EOM|") if piece.strip() for p in _lines(piece)]
+    plain = [(speaker, re.sub(r"^\((?:generic|focus|probing|telling)\)\s*", "", text)) for speaker, text in pairs]
+    yield _spoken("", plain, speakers, ("teacher",))
+
+
+def _casino(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+    deals = ("Submit-Deal", "Accept-Deal", "Reject-Deal", "Walk-Away")
+    pairs = [(str(log["id"]), str(log["text"])) for log in row["chat_logs"] if log["text"] not in deals]
+    yield _spoken("", pairs, speakers, ("mturk_agent_1",))
+
+
+def _abcd(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+    pairs = [(str(speaker), str(text)) for speaker, text in row["original"] if speaker != "action"]
+    yield _spoken("", pairs, speakers, ("agent",))
+
+
+def _transcript(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+    yield _spoken("", _lines(row["transcript"]), speakers, _AGENTS)
+
+
+def _mrbench(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+    pairs = _lines(row["conversation_history"].replace("\xa0", "\n"))
+    for name, answer in sorted(row["anno_llm_responses"].items()):
+        yield _spoken(name, [*pairs, ("Tutor", str(answer["response"]))], speakers, ("tutor",))
+
+
+def _answers(row: Mapping[str, Any], speakers: Speakers) -> Iterator[Conversation]:
+    del speakers
+    for part in ("output_1", "output_2"):
+        prompt, answer = _text(row["input"]), _text(row[part])
+        yield Conversation(part, ({"role": "user", "content": prompt}, {"role": "assistant", "content": answer}))
+
+
+@dataclass(frozen=True)
+class Format:
+    """One known format: the fields that give it away, and its reader."""
+
+    fields: frozenset[str]
+    read: Callable[[Mapping[str, Any], Speakers], Iterable[Conversation]]
+
+
+FORMATS: dict[str, Format] = {
+    "openai": Format(frozenset({"messages"}), _openai),
+    "sharegpt": Format(frozenset({"conversations"}), _sharegpt),
+    "tau_bench": Format(frozenset({"traj"}), _tau_bench),
+    "hh": Format(frozenset({"chosen", "rejected"}), _hh),
+    "casino": Format(frozenset({"chat_logs"}), _casino),
+    "abcd": Format(frozenset({"original"}), _abcd),
+    "mrbench": Format(frozenset({"conversation_history", "anno_llm_responses"}), _mrbench),
+    "mathdial": Format(frozenset({"conversation"}), _mathdial),
+    "mts_dialog": Format(frozenset({"dialogue"}), _mts_dialog),
+    "transcript": Format(frozenset({"transcript"}), _transcript),
+    "answers": Format(frozenset({"input", "output_1", "output_2"}), _answers),
+}
+"""In the order in which `auto` tries them."""

@@ -1,0 +1,168 @@
+"""Scores the conversations of a file, batch by batch, through the same scorer as the API.
+
+A bad row is a result with an error and no reward; it never stops the run. Results do not depend on batches,
+on order, or on how often the run was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from reward_server.errors import InvalidRequest, JudgeFailed, LabsError
+from reward_server.offline.formats import ANYONE, BadRow, Conversation, NoAgent, Speakers, convert
+from reward_server.offline.recast import Recast
+from reward_server.offline.results import Result, ResultsFile, result_key
+from reward_server.offline.rows import Row
+from reward_server.scoring.scored import Scored, Unscored
+from reward_server.scoring.scorer import Scorer, ScoreRequest
+from trainer_client.wire import Message
+
+BATCH = 48
+
+_SAY_WHO = "say who the agent is: --agent-role or --agent-speaker"
+
+
+@dataclass(frozen=True)
+class Task:
+    """How the rows of a file are to be read and scored."""
+
+    collection: str | None
+    scenario: str | None
+    format: str = "auto"
+    speakers: Speakers = ANYONE
+
+
+@dataclass(frozen=True)
+class Item:
+    """One conversation on its way: what names it, and a request or the reason why there is none."""
+
+    base: Result
+    request: ScoreRequest | None = None
+    code: str = ""
+    message: str = ""
+
+
+class Evaluation:
+    """One run over one file."""
+
+    def __init__(self, scorer: Scorer, task: Task, results: ResultsFile, recast: Recast | None = None) -> None:
+        self._scoring = RowScoring(scorer, task, recast)
+        self._results = results
+
+    async def run(self, rows: Iterable[Row], on_row: Callable[[int], None]) -> int:
+        """Score what is not done yet; how many conversations were new. `on_row` hears of finished rows."""
+        fresh = 0
+        batch: list[Item] = []
+        for row in rows:
+            batch += [item for item in self._scoring.items(row) if item.base["key"] not in self._results.done]
+            if len(batch) >= BATCH:
+                fresh += await self._finish(batch)
+                batch = []
+            if not batch:
+                on_row(row.number)
+        if batch:
+            fresh += await self._finish(batch)
+            on_row(batch[-1].base["row"])
+        return fresh
+
+    async def _finish(self, batch: Sequence[Item]) -> int:
+        self._results.append(await self._scoring.score(batch))
+        return len(batch)
+
+
+class RowScoring:
+    """From rows to results; knows of no file."""
+
+    def __init__(self, scorer: Scorer, task: Task, recast: Recast | None = None) -> None:
+        self._scorer = scorer
+        self._recast = recast
+        self._task = task
+
+    async def score(self, batch: Sequence[Item]) -> list[Result]:
+        """A result for each, in order."""
+        requests = [item.request for item in batch if item.request is not None]
+        outcomes = iter(await self._scorer.score(requests) if requests else [])
+        return [self._result(item, next(outcomes) if item.request else None) for item in batch]
+
+    def items(self, row: Row) -> Iterator[Item]:
+        """The conversations of a row."""
+        collection, scenario = self._scenario(row.data)
+        try:
+            conversations = self._read(row)
+        except BadRow as error:
+            base = {"key": result_key(row.number, "", collection, scenario, []), "row": row.number, **_own_id(row.data)}
+            yield Item(base, code="bad_row", message=str(error))
+            return
+        for conversation in conversations:
+            yield self._item(row, conversation, collection, scenario)
+
+    def _read(self, row: Row) -> list[Conversation]:
+        if row.problem:
+            raise BadRow(row.problem)
+        try:
+            return list(convert(row.data, self._task.format, self._task.speakers))
+        except NoAgent as error:
+            raise BadRow(f"{error} ({_SAY_WHO})") from None
+
+    def _scenario(self, data: Any) -> tuple[str | None, str | None]:
+        """The scenario of a row: its own, or the one of the command."""
+        own: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
+        collection, scenario = own.get("collection_slug"), own.get("scenario_slug")
+        if isinstance(collection, str) and isinstance(scenario, str):
+            return collection, scenario
+        return self._task.collection, self._task.scenario
+
+    def _item(self, row: Row, talk: Conversation, collection: str | None, scenario: str | None) -> Item:
+        part = f"{talk.part}, answered by the persona" if self._recast else talk.part
+        base: Result = {"key": result_key(row.number, part, collection, scenario, talk.messages)}
+        base |= {"row": row.number, "collection_slug": collection, "scenario_slug": scenario}
+        if talk.part:
+            base["part"] = talk.part
+        base |= _own_id(row.data)
+        if collection is None or scenario is None:
+            return Item(base, code="no_scenario", message="give --collection and --scenario, or name them in the row")
+        try:
+            transcript = self._scorer.read(collection, scenario, _messages(talk), "assistant")
+            if self._recast is not None:
+                transcript = self._recast.answered(collection, scenario, transcript)
+        except LabsError as error:
+            return Item(base, code=error.code, message=error.message)
+        return Item({**base, "turns": len(transcript.turns)}, ScoreRequest(collection, scenario, transcript))
+
+    def _result(self, item: Item, outcome: Scored | Unscored | None) -> Result:
+        if isinstance(outcome, Scored):
+            return {
+                **item.base,
+                "status": "success",
+                "reward": outcome.reward,
+                "scores": dict(outcome.scores),
+                "flags": list(outcome.flags),
+                "scoring_version": self._scorer.scoring_version,
+            }
+        if outcome is None:
+            return {**item.base, "status": "error", "code": item.code, "message": item.message}
+        cause = {"cause": outcome.error.kind} if isinstance(outcome.error, JudgeFailed) else {}
+        return {**item.base, "status": "error", "code": outcome.code, **cause, "message": outcome.message}
+
+
+def _own_id(data: Any) -> Result:
+    """The id that a row brings along, if it brings one."""
+    if isinstance(data, Mapping) and isinstance(data.get("id"), str | int):
+        return {"id": data["id"]}
+    return {}
+
+
+def _messages(talk: Conversation) -> list[Message]:
+    """The messages as the API would accept them, or `InvalidRequest`."""
+    if any("\x00" in message["content"] for message in talk.messages):
+        raise InvalidRequest("Text must not contain NUL characters.")
+    try:
+        return [Message.model_validate(message) for message in talk.messages]
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidRequest(f"message field {where}: {first['msg']}") from None

@@ -1,0 +1,1 @@
+"""The process: application, assembly of all parts, background work, the HTTP server around it."""

@@ -1,0 +1,178 @@
+"""The composition root: the one place that builds adapters and wires them together, with the parts in `assembly`.
+
+`create_app` makes an app that owns nothing yet; its lifespan migrates and opens the store, loads the
+scenarios and the text encoder, and builds the services. What stops it is one error that says what to do.
+On the way out it lets requests in work finish.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+
+from fastapi import FastAPI
+
+from reward_server import __version__
+from reward_server.api import docs, errors
+from reward_server.api.boundary import RequestBoundary
+from reward_server.api.context import Services
+from reward_server.api.edge import KnownHosts
+from reward_server.api.middleware import NO_TELEMETRY, App
+from reward_server.api.routes import (
+    agents,
+    batches,
+    calibrations,
+    catalog,
+    drift,
+    episodes,
+    evaluate,
+    files,
+    jobs,
+    keys,
+    labs,
+    operations,
+    preferences,
+    rank,
+    reward_models,
+    sockets,
+    training_runs,
+    webhooks,
+)
+from reward_server.compat import nemo_gym, openai, openenv, openenv_socket, openrlhf, ors, slime, vllm
+from reward_server.compat.ors_paths import AtTheRoot
+from reward_server.llm.budget import Prices
+from reward_server.logs.logger import configure_logging, get_logger
+from reward_server.server.chores import own, purge, settle_heap, warm
+from reward_server.server.infrastructure import Given, Ground, ground_of
+from reward_server.server.ports import Ports
+from reward_server.server.rehearsal import rehearse
+from reward_server.server.scoring import Scoring, load, scoring_of
+from reward_server.server.services import services_of
+from reward_server.settings import Settings
+from reward_server.telemetry.alerts.watch import alert_watch
+from reward_server.telemetry.loop_lag import LoopLag
+from reward_server.telemetry.metrics import Metrics
+from reward_server.telemetry.traces import Traces, traces_to
+from reward_server.webhooks.delivery import Deliverer
+from reward_server.webhooks.sender import Sender
+
+__all__ = ["Ports", "create_app"]
+
+ROUTES = (
+    episodes,
+    evaluate,
+    batches,
+    agents,
+    calibrations,
+    catalog,
+    drift,
+    files,
+    jobs,
+    preferences,
+    rank,
+    reward_models,
+    keys,
+    labs,
+    training_runs,
+    webhooks,
+    operations,
+    sockets,
+)
+"""Those called most come first: the framework asks one after the other whether a path is theirs."""
+DOORS = (openrlhf, slime, nemo_gym, openenv, openenv_socket, openai, vllm, ors)
+"""For other stacks."""
+
+log = get_logger(__name__)
+
+
+def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
+    """The app; nothing is opened before its lifespan begins."""
+    ports = ports or Ports()
+    prices = Prices(settings.llm_usd_per_mtok_in or 0.0, settings.llm_usd_per_mtok_out or 0.0)
+    metrics = Metrics(by_scenario=settings.metrics_need_a_key, prices=prices)
+    traces = ports.traces or traces_to(settings.otlp_endpoint)
+    app = App(
+        title="Labs API",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan(settings, ports, metrics, traces),
+        telemetry=NO_TELEMETRY,
+    )
+    errors.install(app)
+    for module in (*ROUTES, *DOORS, docs):
+        app.router.routes.extend(module.router.routes)
+    app.add_middleware(AtTheRoot, prefix=ors.PATH)
+    app.add_middleware(KnownHosts, names=settings.host_names)
+    app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics, traces=traces)
+    return app
+
+
+def _lifespan(
+    settings: Settings, ports: Ports, metrics: Metrics, traces: Traces
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        configure_logging(settings.log_level, settings.log_format, ports.log_stream)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(asyncio.to_thread, traces.close)
+            app.state.services = await _start(stack, Given(settings, ports, metrics, traces))
+            log.info("started", version=__version__, collections=len(app.state.services.catalog.collections))
+            yield
+            app.state.services = None
+
+    return lifespan
+
+
+async def _start(stack: AsyncExitStack, given: Given) -> Services:
+    """Everything that is needed to serve, or an error that says what is missing."""
+    settings, ports, metrics = given.settings, given.ports, given.metrics
+    if ports.turn is None:
+        # First what may refuse to start: it shall say so at once.
+        ground = await ground_of(stack, given)
+        loaded = await load(stack, settings, ports, metrics)
+    else:
+        loaded = await load(stack, settings, ports, metrics)
+        await rehearse(stack, given, loaded)
+        await ports.turn(stack)
+        ground = await ground_of(stack, given)
+    scoring = await scoring_of(stack, given, ground.store, loaded)
+    # Before what scores is closed.
+    stack.push_async_callback(ground.outliving.drain, given.settings.drain_s)
+    loop_lag = LoopLag(given.metrics.loop_lag.set)
+    await _begin_chores(stack, given, ground, scoring, loop_lag)
+    return await services_of(stack, given, ground, scoring, loop_lag)
+
+
+async def _begin_chores(
+    stack: AsyncExitStack, given: Given, ground: Ground, scoring: Scoring, loop_lag: LoopLag
+) -> None:
+    """What goes on beside the requests."""
+    settings, ports, metrics, store = given.settings, given.ports, given.metrics, ground.store
+    await own(stack, ground.usage.watch())
+    await own(stack, ground.key_uses.watch())
+    await own(stack, purge(store, ports.clock, ground.tenants, settings))
+    await own(stack, loop_lag.watch())
+    loop = asyncio.get_running_loop()
+    metrics.watch(
+        queue_age=lambda: scoring.threads.waiting_s,
+        store_waiting=lambda: store.waiting,
+        readers_busy=lambda: store.reading_now,
+        loop_tasks=lambda: len(asyncio.all_tasks(loop)),
+        caches=scoring.caches,
+    )
+    if ports.own_process:
+        await own(stack, alert_watch(settings, metrics).watch())
+        sender = Sender(private=settings.webhook_private_addresses, names=ground.names)
+        stack.push_async_callback(sender.close)
+        await own(stack, Deliverer(store, sender, ground.pepper, ports.clock, metrics).run())
+        if ports.turn is None:
+            await own(stack, warm(scoring.library, scoring.reader, scoring.matcher, scoring.threads))
+            settle_heap()
+        else:
+            # A standby has done both, and is waited for.
+            gc.freeze()

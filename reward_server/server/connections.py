@@ -1,0 +1,152 @@
+"""Who may be connected: bounds open connections, per address and in all, and hangs up on those that do not read.
+
+It knows no keys: all of this happens before a request is read. Where there is no place left, the newcomer takes that
+of the connection which was idle, silent or unread for longest, so that whoever fills the server with such connections
+loses his own first; a connection on which a lab's request is being answered keeps its place. A client that reads too
+slowly holds memory alone (a request's place is free as soon as there is an answer), and not for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from reward_server.auth.networks import network_of
+
+MOST = 4096
+MOST_PER_ADDRESS = 512
+WRITE_DEADLINE_S = 20.0
+"""Time in which a client has to read a part of its answer that counts."""
+PROGRESS = 0.9
+"""What is left of an unread answer after that time, at most."""
+MOST_UNREAD_BYTES = 64_000_000
+"""Of all answers that wait for slow readers together; beyond, the one that waits longest is given up."""
+
+
+class Connection(Protocol):
+    """What is looked at of a connection."""
+
+    @property
+    def address(self) -> str:
+        """Where it comes from, without the port."""
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a request of a lab is being worked on, and its answer is not just waiting to be read."""
+
+    @property
+    def unread_bytes(self) -> int:
+        """What was written and is not read yet, beyond what the system holds."""
+
+    def hang_up(self) -> None:
+        """End it at once; what was not read is lost."""
+
+
+@dataclass(slots=True)
+class _Unread:
+    """How much of an answer was not read, and since when."""
+
+    size: int
+    since: float
+
+
+@dataclass
+class Connections:
+    """The open connections of a server."""
+
+    most: int = MOST
+    most_per_address: int = MOST_PER_ADDRESS
+    write_deadline_s: float = WRITE_DEADLINE_S
+    monotonic: Callable[[], float] = time.monotonic
+    _of: dict[str, dict[Connection, None]] = field(default_factory=dict)
+    """By address (of IPv6 the network of a host), those that were quiet for longest first."""
+    _unread: dict[Connection, _Unread] = field(default_factory=dict)
+    _count: int = 0
+    _sweep: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def enter(self, newcomer: Connection) -> bool:
+        """Let a connection in, if need be in the place of another; False where all are being answered."""
+        network = network_of(newcomer.address)
+        own = self._of.get(network, {})
+        if len(own) >= self.most_per_address and not self._evict(own):
+            return False
+        if self._count >= self.most and not self._evict(max(self._of.values(), key=len)):
+            return False
+        self._of.setdefault(network, {})[newcomer] = None
+        self._count += 1
+        if self._sweep is None:
+            self._sweep_later()
+        return True
+
+    def leave(self, connection: Connection) -> None:
+        """A connection ended; one that was never let in, or left before, is no matter."""
+        network = network_of(connection.address)
+        own = self._of.get(network, {})
+        if connection in own:
+            del own[connection]
+            self._count -= 1
+            if not own:
+                del self._of[network]
+        self._unread.pop(connection, None)
+
+    def stirs(self, connection: Connection) -> None:
+        """It sent a request, or was answered: it is the last now to lose its place."""
+        own = self._of.get(network_of(connection.address), {})
+        if connection in own:
+            del own[connection]
+            own[connection] = None
+
+    def waits(self, connection: Connection) -> None:
+        """It does not read as fast as it is written to."""
+        self._unread.setdefault(connection, _Unread(connection.unread_bytes, self.monotonic()))
+        while len(self._unread) > 1 and sum(each.unread_bytes for each in self._unread) > MOST_UNREAD_BYTES:
+            self._drop(next(iter(self._unread)))
+
+    def reads(self, connection: Connection) -> None:
+        """It caught up."""
+        self._unread.pop(connection, None)
+
+    def sweep(self) -> None:
+        """Hang up on those that read nothing to speak of for the time allowed."""
+        now = self.monotonic()
+        for connection in [each for own in self._of.values() for each in own]:
+            size = connection.unread_bytes
+            if size == 0:
+                self._unread.pop(connection, None)
+                continue
+            seen = self._unread.setdefault(connection, _Unread(size, now))
+            if now - seen.since < self.write_deadline_s:
+                continue
+            if size > seen.size * PROGRESS:
+                self._drop(connection)
+            else:
+                seen.size, seen.since = size, now
+
+    def _evict(self, candidates: dict[Connection, None]) -> bool:
+        for connection in candidates:
+            if not connection.is_answering:
+                self._drop(connection)
+                return True
+        return False
+
+    def _drop(self, connection: Connection) -> None:
+        # Counted out here: the loop reports the end of a connection later.
+        self.leave(connection)
+        connection.hang_up()
+
+    def _sweep_later(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        def sweep() -> None:
+            self._sweep = None
+            self.sweep()
+            if self._count:
+                self._sweep_later()
+
+        self._sweep = loop.call_later(self.write_deadline_s / 4, sweep)

@@ -1,0 +1,240 @@
+"""What scores: the matcher on the text encoder, the panel of judges, and the scorer on both.
+
+The server and the offline commands build their scorer here, so that a transcript gets the same number from all
+of them. Importing this module loads no model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import scenarios.yamlfile
+from personas.case.library import load_temperaments
+from personas.reading.matcher import Matcher
+from personas.reading.reader import LocalReader, Reader
+from reward_server.classifier.build import classifier_judge
+from reward_server.errors import ConfigurationError, ScenarioError
+from reward_server.judges.base import AskedJudge, ComputedJudge
+from reward_server.judges.estimate import CLASSIFIER, REWARD_MODEL, ConversationJudge
+from reward_server.judges.llm import LlmJudge
+from reward_server.judges.local import LocalJudge
+from reward_server.judges.panel import Panel
+from reward_server.judges.plugins import NO_PLUGINS, Plugins, load_plugins
+from reward_server.judges.rule import RuleJudge
+from reward_server.judges.state import StateJudge
+from reward_server.judges.verdict_cache import VerdictCache
+from reward_server.llm.base import LanguageModel
+from reward_server.scoring.lineage import Lineage
+from reward_server.scoring.scorer import Scorer
+from reward_server.settings import Settings
+from scenarios.library import Library, load_library
+
+if TYPE_CHECKING:
+    from reward_server.encoders.micro_batcher import MicroBatcher
+    from reward_server.reward_models.service import RewardModelService
+
+
+def load_scenarios(root: Path | None) -> Library:
+    """The scenarios below `root` (default: the packaged ones, read once); `ScenarioError` names file and line."""
+    try:
+        return _packaged() if root is None else load_library(root)
+    except scenarios.yamlfile.ScenarioError as error:
+        raise ScenarioError(str(error)) from None
+
+
+@cache
+def _packaged() -> Library:
+    """Nothing changes them while a process runs, and reading them takes seconds."""
+    return load_library()
+
+
+def load_matcher(
+    settings: Settings,
+    looked_up: Callable[[int, int], None] | None = None,
+    batcher: MicroBatcher | None = None,
+) -> Matcher:
+    """The matcher on the text encoder; blocking.
+
+    Args:
+        settings: name the encoder.
+        looked_up: is told of the hits and misses of its cache.
+        batcher: whose threads encode; without one, the calling thread does.
+    """
+    from reward_server.encoders.anchor_shelf import AnchorShelf
+    from reward_server.encoders.encoder import EncoderMatcher
+    from reward_server.encoders.loading import load_encoder
+
+    shelf = AnchorShelf(settings.anchors)
+    encoder = load_encoder(settings.encoder)
+    batched = None if batcher is None else batcher.over(encoder)
+    return EncoderMatcher(encoder, looked_up=looked_up, shelf=shelf, batched=batched)
+
+
+def load_reader(
+    settings: Settings,
+    looked_up: Callable[[int, int], None] | None = None,
+    batcher: MicroBatcher | None = None,
+) -> LocalReader:
+    """The local reader of agent turns; blocking."""
+    from reward_server.reader.build import local_reader
+
+    return local_reader(settings.anchors, looked_up, batcher, precision=settings.reader_precision)
+
+
+def reader_of(settings: Settings, local: LocalReader, model: LanguageModel | None, cache: VerdictCache) -> Reader:
+    """Who reads agent turns for personas and scoring; called on the event loop, where a language model is asked.
+
+    Raises:
+        ConfigurationError: a language model shall read, and there is no event loop to ask it on.
+    """
+    if settings.reader == "local" or model is None:
+        return local
+    from reward_server.reader.llm import CascadeReader, LlmReader
+
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        raise ConfigurationError(
+            f"LABS_READER={settings.reader} needs a running server: score through it, or set LABS_READER=local"
+        ) from None
+    asking = LlmReader(model, cache, loop)
+    return asking if settings.reader == "llm" else CascadeReader(local, asking)
+
+
+def _no_reward_model() -> ConversationJudge | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Guests:
+    """The judges besides the embedded ones."""
+
+    asked: tuple[AskedJudge, ...] = ()
+    plugins: Plugins = NO_PLUGINS
+    classifier: ConversationJudge | None = None
+    reward_model: Callable[[], ConversationJudge | None] = _no_reward_model
+    """The learned model that is active at this moment; asked at the beginning of each call."""
+
+    def conversation_judges(self) -> Mapping[str, ConversationJudge]:
+        """Those that put a number on whole conversations, by the name that composites call them."""
+        own = {CLASSIFIER: self.classifier, REWARD_MODEL: self.reward_model()}
+        return {**self.plugins.conversation, **{name: judge for name, judge in own.items() if judge is not None}}
+
+
+NO_GUESTS = Guests()
+
+
+def llm_judges(
+    model: LanguageModel | None, settings: Settings, verdicts: VerdictCache, reader: Reader
+) -> tuple[AskedJudge, ...]:
+    """The judges that ask a language model, if there is one."""
+    return () if model is None else (LlmJudge(model, verdicts, settings.llm_samples, reader),)
+
+
+def build_scorer(
+    library: Library, matcher: Matcher, reader: Reader, threads: Executor, guests: Guests = NO_GUESTS
+) -> Scorer:
+    """The scorer with the embedded judges and the guests."""
+    computed: list[ComputedJudge] = [StateJudge(), RuleJudge(), LocalJudge(matcher), *guests.plugins.computed]
+    panel = Panel(computed, [*guests.asked, *guests.plugins.asked])
+    return Scorer(
+        library,
+        matcher,
+        panel,
+        threads,
+        load_temperaments(),
+        reader=reader,
+        conversation_judges=guests.conversation_judges,
+    )
+
+
+def reward_model_service(
+    settings: Settings,
+    batcher: MicroBatcher | None = None,
+    matcher: Matcher | None = None,
+    whose: Callable[[], str] = lambda: "",
+) -> RewardModelService:
+    """The reward models of the data folder; nothing is loaded before it is needed."""
+    from reward_server.encoders.encoder import TextEncoder
+    from reward_server.encoders.loading import load_fast_encoder
+    from reward_server.reward_models.featurisers import Featurisers
+    from reward_server.reward_models.registry import Registry
+    from reward_server.reward_models.service import RewardModelService
+
+    def load(name: str) -> TextEncoder:
+        encoder = load_fast_encoder(name, settings.encoder_precision)
+        return encoder if batcher is None else batcher.over(encoder)
+
+    featurisers = Featurisers(settings.encoder, load, precision=settings.encoder_precision)
+    return RewardModelService(Registry(settings.reward_models), featurisers.of, matcher, whose)
+
+
+@dataclass(frozen=True)
+class Present:
+    """What rewards of a server rest on at this moment."""
+
+    scoring_version: str
+    lineage: Lineage
+
+
+async def present(settings: Settings) -> Present:
+    """That of a server with these settings and this data folder; `LabsError` where none would start."""
+    from reward_server.llm.build import language_model
+
+    library = await asyncio.to_thread(load_scenarios, settings.scenarios)
+    model = language_model(settings)
+    try:
+        with offline_engine(settings, library, model=model) as engine:
+            lineage = Lineage(library.vault, engine.guests.conversation_judges)
+            return Present(engine.scorer.scoring_version, lineage)
+    finally:
+        if model is not None:
+            await model.close()
+
+
+async def present_version(settings: Settings) -> str:
+    """Its scoring version alone."""
+    return (await present(settings)).scoring_version
+
+
+@dataclass(frozen=True)
+class OfflineEngine:
+    """Matcher, reader and scorer of a command that runs without a server."""
+
+    matcher: Matcher
+    reader: Reader
+    scorer: Scorer
+    guests: Guests
+
+
+@contextmanager
+def offline_engine(
+    settings: Settings,
+    library: Library,
+    matcher: Matcher | None = None,
+    model: LanguageModel | None = None,
+    reader: Reader | None = None,
+) -> Iterator[OfflineEngine]:
+    """An engine on its own threads, for the time of one command; it loads matcher and reader if none is handed in.
+
+    What LLM judges decide is forgotten with the command.
+    """
+    matcher, verdicts = matcher or load_matcher(settings), VerdictCache()
+    reader = reader or reader_of(settings, load_reader(settings), model, verdicts)
+    asked = llm_judges(model, settings, verdicts, reader)
+    learned = reward_model_service(settings, matcher=matcher).active
+    guests = Guests(
+        asked=asked,
+        plugins=load_plugins(settings.plugin_names),
+        classifier=classifier_judge(settings, matcher),
+        reward_model=learned.judge,
+    )
+    with ThreadPoolExecutor(settings.scoring_threads, thread_name_prefix="labs-scoring") as threads:
+        yield OfflineEngine(matcher, reader, build_scorer(library, matcher, reader, threads, guests), guests)

@@ -1,0 +1,44 @@
+"""What a server is built with besides its settings: the real thing, or what tests hand in."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from personas.reading.matcher import Matcher
+from personas.reading.reader import Reader
+from reward_server.clock import Clock, SystemClock
+from reward_server.llm.base import LanguageModel
+from reward_server.scoring.scorer import Scorer
+from reward_server.server.engine import Guests, build_scorer
+from reward_server.telemetry.traces import Traces
+from scenarios.library import Library
+
+
+def _random_seed() -> int:
+    return secrets.randbits(63)
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What tests hand in; None means the real thing."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    new_seed: Callable[[], int] = _random_seed
+    matcher: Matcher | None = None
+    reader: Reader | None = None
+    library: Library | None = None
+    language_model: LanguageModel | None = None
+    build_scorer: Callable[[Library, Matcher, Reader, Executor, Guests], Scorer] = build_scorer
+    log_stream: TextIO | None = None
+    serves: bool = True
+    """Whether it answers requests; else it only does jobs, and others may use its database."""
+    turn: Callable[[AsyncExitStack], Awaitable[None]] | None = None
+    """Waited for by a standby that has loaded everything; it holds the database from then on."""
+    traces: Traces | None = None
+    own_process: bool = True
+    """Whether the process is the server's own, so that its heap may be tuned and its caches warmed."""

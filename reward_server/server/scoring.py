@@ -1,0 +1,165 @@
+"""Builds what scores and speaks: scenarios, encoders, judges, the scorer on all of them, and words for personas.
+
+In two steps: what is slow and needs no database is loaded first, so that a standby has it before its turn comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from personas.reading.matcher import Matcher
+from personas.reading.reader import LocalReader, Reader
+from reward_server.classifier.build import classifier_judge
+from reward_server.encoders.micro_batcher import MicroBatcher, usable
+from reward_server.episodes.wording import Wording
+from reward_server.judges.estimate import ConversationJudge
+from reward_server.judges.plugins import Plugins, load_plugins
+from reward_server.judges.verdict_cache import VerdictCache
+from reward_server.limits.fair_threads import FairThreads, lab_at_work
+from reward_server.llm.base import LanguageModel
+from reward_server.llm.build import language_model
+from reward_server.llm.durable import StoredLedger, StoredVerdicts
+from reward_server.logs.logger import get_logger
+from reward_server.reward_models.service import RewardModelService
+from reward_server.scoring.lineage import Lineage
+from reward_server.scoring.metering import MeteredScorer
+from reward_server.server.engine import (
+    Guests,
+    llm_judges,
+    load_matcher,
+    load_reader,
+    load_scenarios,
+    reader_of,
+    reward_model_service,
+)
+from reward_server.server.infrastructure import Given
+from reward_server.server.ports import Ports
+from reward_server.settings import Settings
+from reward_server.store.store import Store
+from reward_server.telemetry.metrics import Metrics
+from scenarios.library import Library
+
+WORDING_SHARE = 0.25
+"""Of the time to answer a turn, the most that is spent on words; judges may need the rest."""
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What scores, and what it is made of."""
+
+    library: Library
+    matcher: Matcher
+    reader: Reader
+    threads: FairThreads
+    model: LanguageModel | None
+    verdicts: VerdictCache
+    learned: RewardModelService
+    scorer: MeteredScorer
+    lineage: Lineage
+
+    @property
+    def caches(self) -> dict[str, Callable[[], float]]:
+        """By name, who says how many bytes a cache holds."""
+        kept = {"matcher": self.matcher, "reader": self.reader}
+        return {name: partial(getattr, each, "held_bytes", 0) for name, each in kept.items()}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What takes seconds to load and rests on no database."""
+
+    library: Library
+    matcher: Matcher
+    reader: Reader
+    threads: FairThreads
+    learned: RewardModelService
+    plugins: Plugins
+    classifier: ConversationJudge | None
+
+
+async def load(stack: AsyncExitStack, settings: Settings, ports: Ports, metrics: Metrics) -> Loaded:
+    """Scenarios, encoders, the active reward model, plug-ins and the classifier."""
+    batcher = MicroBatcher(usable(settings.scoring_threads))
+    stack.push_async_callback(asyncio.to_thread, batcher.close)
+    library, matcher, reader = await _knowledge(settings, ports, metrics, batcher)
+    threads = FairThreads(settings.scoring_threads)
+    stack.callback(threads.shutdown, cancel_futures=True)
+    learned = reward_model_service(settings, batcher, matcher, lab_at_work)
+    await learned.current()
+    return Loaded(
+        library=library,
+        matcher=matcher,
+        reader=reader,
+        threads=threads,
+        learned=learned,
+        plugins=await asyncio.to_thread(load_plugins, settings.plugin_names),
+        classifier=await asyncio.to_thread(classifier_judge, settings, matcher),
+    )
+
+
+async def scoring_of(stack: AsyncExitStack, given: Given, store: Store, loaded: Loaded) -> Scoring:
+    """Judges on what was loaded, and the scorer on all of them."""
+    settings, ports, metrics = given.settings, given.ports, given.metrics
+    library, matcher, reader, threads = loaded.library, loaded.matcher, loaded.reader, loaded.threads
+    model = await _language_model(stack, settings, ports, store, metrics)
+    verdicts = VerdictCache(StoredVerdicts(store, ports.clock))
+    if isinstance(reader, LocalReader):
+        reader = reader_of(settings, reader, model, verdicts)
+    # Another one may have been activated since it was loaded.
+    await loaded.learned.current()
+    guests = Guests(
+        asked=llm_judges(model, settings, verdicts, reader),
+        plugins=loaded.plugins,
+        classifier=loaded.classifier,
+        reward_model=lambda: loaded.learned.at_hand,
+    )
+    scorer = MeteredScorer(ports.build_scorer(library, matcher, reader, threads, guests), library.vault, metrics)
+    lineage = Lineage(library.vault, guests.conversation_judges)
+    return Scoring(library, matcher, reader, threads, model, verdicts, loaded.learned, scorer, lineage)
+
+
+async def _knowledge(
+    settings: Settings, ports: Ports, metrics: Metrics, batcher: MicroBatcher
+) -> tuple[Library, Matcher, Reader]:
+    """Scenarios beside text encoder and reader; all are read off the loop."""
+
+    async def scenarios() -> Library:
+        return await asyncio.to_thread(load_scenarios, settings.scenarios) if ports.library is None else ports.library
+
+    async def encoders() -> tuple[Matcher, Reader]:
+        matcher, reader = ports.matcher, ports.reader
+        if matcher is None:
+            matcher = await asyncio.to_thread(load_matcher, settings, metrics.encoder_looked_up, batcher)
+        if reader is None:
+            reader = await asyncio.to_thread(load_reader, settings, metrics.encoder_looked_up, batcher)
+        return matcher, reader
+
+    library, (matcher, reader) = await asyncio.gather(scenarios(), encoders())
+    return library, matcher, reader
+
+
+async def _language_model(
+    stack: AsyncExitStack, settings: Settings, ports: Ports, store: Store, metrics: Metrics
+) -> LanguageModel | None:
+    """Who LLM judges ask; an SDK takes a second to import, so that is done off the loop."""
+    if ports.language_model is not None:
+        return ports.language_model
+    ledger = StoredLedger(store)
+    model = await asyncio.to_thread(language_model, settings, ledger, meter=metrics.llm, clock=ports.clock)
+    if model is not None:
+        stack.push_async_callback(model.close)
+        log.info("language_model", **model.describe())
+    return model
+
+
+def wording_of(model: LanguageModel | None, settings: Settings, metrics: Metrics) -> Wording | None:
+    """Who words what personas say, if not their templates."""
+    if model is None or settings.persona_wording == "templates":
+        return None
+    return Wording(model, metrics, min(settings.llm_deadline_s, WORDING_SHARE * settings.request_deadline_s))

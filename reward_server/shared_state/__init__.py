@@ -1,0 +1,1 @@
+"""State that replicas share, in memory or in Redis: cache, events, locks, leases."""
