@@ -38,7 +38,7 @@ REWARD_MODEL = {
     "a cache of predictions that is unbounded, collides, and is stale after retraining": (
         "reward_models/test_serving.py::test_another_model_serves_from_the_next_call_on_and_nothing_old_is_answered",
         "reward_models/test_reading_boundaries.py::test_no_two_texts_share_a_place_in_memory",
-        "reward_models/test_encoder.py::test_more_texts_than_the_cache_holds_are_still_answered",
+        "encoders/test_encoder.py::test_more_texts_than_the_cache_holds_are_still_answered",
         "contract/test_activation.py::test_a_batch_is_scored_by_the_model_it_began_with",
     ),
     "any exception is served as 0.5": (
@@ -48,7 +48,7 @@ REWARD_MODEL = {
     "without its encoder it silently becomes a bag of words": (
         "reward_models/test_serving.py::test_there_is_no_fall_back_encoder",
         "reward_models/test_finetune.py::test_an_encoder_that_is_not_there_is_no_other_encoder",
-        "reward_models/test_encoder.py::test_other_weights_are_refused",
+        "encoders/test_encoder.py::test_other_weights_are_refused",
     ),
     "no preferences, no ties, no heads, no uncertainty, one figure": (
         "reward_models/test_training.py::test_labels_and_preferences_are_learned_together",
@@ -57,8 +57,8 @@ REWARD_MODEL = {
         "reward_models/test_metrics.py::test_predicting_the_mean_explains_nothing_though_its_mse_is_small",
     ),
     "every input is padded and computed alone": (
-        "reward_models/test_micro_batcher.py::test_what_queued_during_a_batch_is_the_next_batch",
-        "reward_models/test_fast_encoder.py::test_a_vector_is_bitwise_the_same_in_any_batch_and_order",
+        "encoders/test_micro_batcher.py::test_what_queued_during_a_batch_is_the_next_batch",
+        "encoders/test_fast_encoder.py::test_a_vector_is_bitwise_the_same_in_any_batch_and_order",
     ),
 }
 
@@ -220,17 +220,17 @@ RULES_AND_SERVER = {
         "contract/test_fuzzed.py::test_a_fuzzer_finds_no_server_error_and_nothing_undocumented",
     ),
     "whoever was refused waits a whole window": (
-        "coordination/test_rate_limiter.py::test_who_waits_for_one_place_is_not_told_to_wait_a_whole_window",
-        "coordination/test_rate_limiter.py::test_who_waits_as_long_as_told_gets_through_again_and_again",
+        "limits/test_rate_limiter.py::test_who_waits_for_one_place_is_not_told_to_wait_a_whole_window",
+        "limits/test_rate_limiter.py::test_who_waits_as_long_as_told_gets_through_again_and_again",
     ),
     "the reset is a time nobody else knows": (
-        "coordination/test_rate_limiter.py::test_the_reset_is_not_in_the_past_and_within_a_minute",
+        "limits/test_rate_limiter.py::test_the_reset_is_not_in_the_past_and_within_a_minute",
     ),
     "two at once get past the limiter": (
-        "coordination/test_rate_limiter.py::test_many_at_once_get_no_more_than_the_limit",
+        "limits/test_rate_limiter.py::test_many_at_once_get_no_more_than_the_limit",
     ),
     "many new keys wash the count of another away": (
-        "coordination/test_rate_limiter.py::test_a_crowd_of_other_keys_clears_nobodys_count",
+        "limits/test_rate_limiter.py::test_a_crowd_of_other_keys_clears_nobodys_count",
     ),
 }
 

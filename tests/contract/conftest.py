@@ -97,7 +97,7 @@ def featurisers() -> Featurisers:
 def one_encoder(featurisers: Featurisers, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every server would load its own encoder; has to stand before the house."""
     encoder = featurisers.encoder
-    monkeypatch.setattr("reward_server.encoders.encoder.load_fast_encoder", lambda *_: encoder)
+    monkeypatch.setattr("reward_server.encoders.loading.load_fast_encoder", lambda *_: encoder)
 
 
 @pytest.fixture
