@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")])
 COMMANDS = (
@@ -41,9 +43,3 @@ def test_texts_for_people_name_it_so_too() -> None:
         if re.search(rf'"[^"]*{BARE.pattern}[^"]*"', line) and '"""' not in line
     ]
     assert found == []
-
-
-def test_the_changelog_is_no_wider_than_code() -> None:
-    """It is read in terminals."""
-    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
-    assert [line for line in lines if len(line) > 120] == []

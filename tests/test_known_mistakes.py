@@ -203,7 +203,7 @@ BAYES = {
 RULES_AND_SERVER = {
     "gibberish of different words scores half": ("adversarial/test_attacks.py::test_attacks_do_not_pay",),
     "stuffing with key words pays": (
-        "scoring/test_adversary.py::test_a_trick_does_not_pay",
+        "scoring/test_adversary.py::test_no_trick_pays_in_any_talk_under_any_weights",
         "adversarial/test_attacks.py::test_attacks_do_not_pay",
     ),
     "a weighted sum that is not normalised": (
@@ -226,9 +226,7 @@ RULES_AND_SERVER = {
     "the reset is a time nobody else knows": (
         "limits/test_rate_limiter.py::test_the_reset_is_not_in_the_past_and_within_a_minute",
     ),
-    "two at once get past the limiter": (
-        "limits/test_rate_limiter.py::test_many_at_once_get_no_more_than_the_limit",
-    ),
+    "two at once get past the limiter": ("limits/test_rate_limiter.py::test_many_at_once_get_no_more_than_the_limit",),
     "many new keys wash the count of another away": (
         "limits/test_rate_limiter.py::test_a_crowd_of_other_keys_clears_nobodys_count",
     ),

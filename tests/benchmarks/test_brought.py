@@ -17,6 +17,8 @@ from tests.classifier.endpoint import Endpoint, classified, pooled
 from tests.classifier.test_local import saved
 from tests.reward_models.letters import LetterEncoder
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -11,6 +11,8 @@ import pytest
 from benchmarks import learner_gpu
 from benchmarks.processes import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 def gpu(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from benchmarks.proofs import TwoRanks, proof_of
+
+pytestmark = pytest.mark.slow
 
 
 def written(folder: Path, name: str, rewards: list[float], kinds: list[str]) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from benchmarks.quality import data
 
+pytestmark = pytest.mark.slow
+
 
 def test_hh_pairs_share_all_but_the_last_message(tmp_path: Path) -> None:
     start = "\n\nHuman: How do I pick a lock?\n\nAssistant: Is it yours?\n\nHuman: Yes.\n\nAssistant: "

@@ -17,6 +17,8 @@ from reward_server.fitting.reward_model.head_training import Recipe
 from reward_server.reward_models.conversation import Conversation, Said
 from reward_server.reward_models.features import ConversationFeaturiser
 
+pytestmark = pytest.mark.slow
+
 THINGS = ["bicycle", "kettle", "window", "garden", "letter", "ladder", "pillow", "carpet", "engine", "bottle"]
 
 

@@ -13,6 +13,8 @@ from reward_server.judges.pairwise import Preference
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.reliability import Interval
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_tie_is_half_a_win() -> None:
     assert wins(np.array([2.0, 0.0, -1.0])).tolist() == [1.0, 0.5, 0.0]

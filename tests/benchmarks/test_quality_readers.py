@@ -21,6 +21,8 @@ from tests.benchmarks.test_quality_few_pairs import replies
 from tests.reward_models.talks import KIND, PLAIN
 from tests.reward_models.tiny_encoder import make_tiny_encoder
 
+pytestmark = pytest.mark.slow
+
 
 def pair(group: str, one: str, other: str) -> Preferred:
     return Preferred(reply_by(group, one), reply_by(group, other), group, systems=(one, other))

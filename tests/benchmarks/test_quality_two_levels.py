@@ -18,6 +18,8 @@ from reward_server.encoders.loading import load_encoder
 from reward_server.reward_models.conversation import Conversation, Said
 from reward_server.reward_models.features import ConversationFeaturiser
 
+pytestmark = pytest.mark.slow
+
 WORDS, FIGURES, MARKS, REPETITION, REFUSAL = range(5)
 
 

@@ -17,6 +17,8 @@ from reward_server.reward_models.style_sets import NEIGHBOURS, request_of
 from tests.benchmarks.test_quality_report import THINGS, a_data_folder
 from tests.reward_models.letters import LetterEncoder
 
+pytestmark = pytest.mark.slow
+
 QUESTION, ANSWER = "Since when does your {} hurt you?", "It began about {} weeks ago, I think."
 
 

@@ -14,6 +14,8 @@ from reward_server.reward_models.finetune import Tuning
 from tests.reward_models.talks import preferred_talks
 from tests.reward_models.tiny_encoder import make_tiny_encoder
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_first_pairs_are_read_as_the_command_reads_them(tmp_path: Path) -> None:
     folder = tmp_path / "hh_rlhf_harmless"

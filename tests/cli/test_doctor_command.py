@@ -16,6 +16,8 @@ from benchmarks.real_servers import RedisServer
 from reward_server.store.migrate import migrate
 from tests.cli.warm import Labs
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = ROOT / "examples" / "composite_scenario"
 
 

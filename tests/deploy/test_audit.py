@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PINS = "Some_Package==1.0\nother==2.0; python_version >= '3.11'\n"
 ADVISORIES = {

@@ -6,12 +6,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from benchmarks.processes import ROOT
 from scenarios.library import load_library
 from scenarios.lint import lint
 from scenarios.template import begin
+
+pytestmark = pytest.mark.slow
 
 GUIDE = (ROOT / "docs/authoring.md").read_text()
 NAME = "bike-shop/squeaky-brake"

@@ -17,6 +17,8 @@ import pytest
 from benchmarks.processes import ROOT, ServerProcess, labs_server
 from trainer_client import LabsClient
 
+pytestmark = pytest.mark.slow
+
 FIRST_PAGES = ("README.md", "docs/quickstart.md")
 PAGES = (*FIRST_PAGES, "docs/api.md", "docs/doors.md")
 OTHER_PAGES = (
@@ -282,13 +284,3 @@ def test_an_episodes_transcript_is_evaluated_with_the_agents_role(page: str, ser
 def test_a_server_without_keys_looks_at_none(server: ServerProcess) -> None:
     answer = httpx2.get(f"{server.url}/api/v1/catalog", headers={"Authorization": "Bearer lab_wrong"}, timeout=30)
     assert answer.status_code == 200
-
-
-@pytest.mark.parametrize(
-    "page", sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-)
-def test_links_lead_somewhere(page: str) -> None:
-    here = ROOT / page
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", here.read_text()):
-        if "://" not in target:
-            assert (here.parent / target).exists(), f"{page} links to {target}"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 LABS_API = {
     "POST /episodes": "episode_id initial_observation tools max_turns expires_at request_id",

@@ -27,6 +27,8 @@ from reward_server.encoders.minilm import packaged_folder
 from reward_server.server.engine import load_scenarios
 from tests.docs.results import bare, number, point, row, rows, tables
 
+pytestmark = pytest.mark.slow
+
 PAGES = sorted(str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 COMMAND = re.compile(r"(?:python -m |`)(benchmarks\.[\w.]+)([^\n`#]*)")
 COUNTERPARTS = "head: all, counterparts"

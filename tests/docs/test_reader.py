@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from benchmarks.processes import ROOT
 from benchmarks.report import RESULTS
 from reward_server.fitting.reader.evaluate import MEASURES
+
+pytestmark = pytest.mark.slow
 
 LINE = re.compile(rf"^\| (?:{'|'.join(map(re.escape, MEASURES))}) \(\d+\) \|.*$", re.MULTILINE)
 

@@ -23,6 +23,8 @@ from reward_server.reward_models.recorded import scenario_text
 from reward_server.server.engine import load_scenarios
 from reward_server.settings import load_settings
 
+pytestmark = pytest.mark.slow
+
 DATA = ROOT / "examples" / "data"
 PAGES = "\n".join(page.read_text() for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
 FILES = sorted(path.name for path in DATA.glob("*.jsonl"))

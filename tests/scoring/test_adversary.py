@@ -102,13 +102,15 @@ TRICKS = {
 }
 
 
-@pytest.mark.parametrize("config", CONFIGS)
-@pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS)
-@pytest.mark.parametrize("talk", TALKS.values(), ids=TALKS)
-async def test_a_trick_does_not_pay(
-    scorer: Scorer, talk: tuple[Said, ...], trick: Callable[[tuple[Said, ...]], tuple[Said, ...]], config: RewardConfig
-) -> None:
-    assert await reward(scorer, trick(talk), config) <= await reward(scorer, talk, config)
+async def test_no_trick_pays_in_any_talk_under_any_weights(scorer: Scorer) -> None:
+    paid = []
+    for number, config in enumerate(CONFIGS):
+        for name, talk in TALKS.items():
+            plain = await reward(scorer, talk, config)
+            for kind, trick in TRICKS.items():
+                if (tricked := await reward(scorer, trick(talk), config)) > plain:
+                    paid.append(f"{kind}, {name} talk, weights {number}: {plain} to {tricked}")
+    assert paid == []
 
 
 @pytest.mark.parametrize(
