@@ -53,7 +53,7 @@ class PracticePersona(PrivateModel):
     @property
     def topics(self) -> frozenset[str]:
         """What a turn can ask about that belongs to the matter."""
-        return frozenset(each.id for each in (*self.facts, *self.denials))
+        return frozenset({*(fact.id for fact in self.facts), *(denial.id for denial in self.denials)})
 
     @property
     def promises(self) -> frozenset[str]:
