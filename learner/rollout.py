@@ -22,7 +22,7 @@ from learner.failures import EPISODE_ERROR, TURN_TOO_LONG, Failure, context_full
 from learner.generate.session import Completion, Continuation, Generator, Session
 from learner.patience import Patience
 from learner.tokens import Renderer, Spoken
-from learner.tools import for_template, message_of
+from learner.tools import Result, for_template, message_of, results_of
 from learner.types import Group, Segment, Trajectory
 from learner.wave import Answered, Said, Started, Wanted, Wave
 from trainer_client import AsyncLabsClient, LabsError
@@ -97,6 +97,8 @@ class _Episode:
     """Tokens of the present row so far."""
     heard: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    results: list[tuple[Result, ...]] = field(default_factory=list)
+    """Of the tool calls in each turn."""
     messages: list[Message] = field(default_factory=list)
     """The conversation as it is sent, with the turn that is not answered yet."""
     truncated: int = 0
@@ -295,7 +297,7 @@ class Rollouts:
             try:
                 # From here on the persona is the user and the policy the assistant, whatever the server calls them.
                 heard = Message(role="user", content=episode.heard[-1])
-                episode.messages += [heard, message_of(spoken[episode.number].text)]
+                episode.messages += [heard, message_of(spoken[episode.number].aloud)]
             except ValidationError:
                 episode.stop(TURN_TOO_LONG)
         speaking = [episode for episode in episodes if episode.live]
@@ -316,7 +318,8 @@ class Rollouts:
         episode.scores = answer.scores or {}
         episode.truncated += not completion.ended
         episode.lossy += spoken.lossy
-        episode.tool_calls += len(episode.messages[-1].tool_calls or ())
+        episode.results.append(results_of(episode.messages[-1]))
+        episode.tool_calls += len(episode.results[-1])
         if answer.terminal_reason == "error":
             episode.error = EPISODE_ERROR
         elif answer.episode_complete:
@@ -330,9 +333,9 @@ class Rollouts:
         episode.heard.append(persona)
         episode.forked = episode.renderer.rewrites(episode.said[-1])
         if episode.forked:
-            episode.next_ids = episode.renderer.prompt(episode.heard, episode.said)
+            episode.next_ids = episode.renderer.prompt(episode.heard, episode.said, episode.results)
         else:
-            episode.next_ids = episode.renderer.suffix(persona, ended=ended)
+            episode.next_ids = episode.renderer.suffix(persona, ended=ended, results=episode.results[-1])
         self._go_on_if_it_fits(episode)
 
 

@@ -255,7 +255,7 @@ def play(generator: Any, server: Any = None, patience: Patience | None = None, w
 def test_a_turn_that_is_longer_than_the_server_takes_is_no_lost_run(monkeypatch: pytest.MonkeyPatch) -> None:
     said = [*WORDS.encode("tell me more.", add_special_tokens=False), WORDS.eos_token_id]
     spoken = Renderer.spoken
-    monkeypatch.setattr(Renderer, "spoken", lambda *given: replace(spoken(*given), text="a" * 10_001))
+    monkeypatch.setattr(Renderer, "spoken", lambda *given: replace(spoken(*given), aloud="a" * 10_001))
     collected = play(Scripted(said))
     assert collected.trajectories == []
     assert collected.error_codes == ["turn_too_long"] * 2
