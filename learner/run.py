@@ -18,13 +18,14 @@ import transformers
 
 from learner import agreement, checkpoint
 from learner.algorithms import Objective
+from learner.checkpoint import Checkpoint
 from learner.config import Config
 from learner.critic import FILE as CRITIC_FILE
 from learner.critic import Critic, saved_critic
 from learner.display import Now, Say, silent
 from learner.engine import Engine
 from learner.fluency import Fluency
-from learner.folder import settle_config, where_it_goes_on
+from learner.folder import is_of_another, remove_run, settle_config, where_it_goes_on
 from learner.generate.session import Generator
 from learner.lora import narrow_frozen
 from learner.metrics import MetricsFile, best_evaluation, evaluations, read_metrics
@@ -119,7 +120,7 @@ class Run:
     def _prompts(self) -> PromptSource:
         if self.config.rollout.prompts is None:
             return PromptSource()
-        rows = read_prompts(Path(self.config.rollout.prompts))
+        rows = read_prompts(Path(self.config.rollout.prompts), skip_bad=self.config.data.skip_bad)
         return PromptSource(*split(rows, self.config.data.held_out_share, self.config.run.seed))
 
     def set_rate(self, step: int) -> float:
@@ -218,12 +219,23 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
     return run
 
 
+def _is_left_over(found: Checkpoint, config: Config, folder: Path, say: Say) -> bool:
+    """Whether this is of a start that failed, with another configuration; it is removed then."""
+    if found.step or not is_of_another(config, folder):
+        return False
+    say(f"the run in {folder} made no update and had another configuration; starting anew")
+    remove_run(folder)
+    return True
+
+
 def _opened(config: Config, folder: Path, ranks: Ranks, say: Say, now: Now) -> Run:
     torch.set_num_threads(config.model.threads)
     transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     if ranks.first:
         checkpoint.sweep(folder / "checkpoints")
     found = checkpoint.newest(folder / "checkpoints")
+    if ranks.first and found is not None and _is_left_over(found, config, folder, say):
+        found = None
     if found is None:  # else the checkpoint is loaded, and the model it began with may be gone
         check_path(config.model.path)
     check_device(config.model.device)
@@ -241,17 +253,22 @@ def _opened(config: Config, folder: Path, ranks: Ranks, say: Say, now: Now) -> R
     if config.narrows_frozen:
         narrow_frozen(model, torch.bfloat16)
     run = _assemble(config, folder, model.to(config.model.device), tokenizer, ranks)
-    if found is not None:
-        run.updater.stepper.load(found.optimizer_state())
-        if run.critic is not None and run.updater.critic_stepper is not None:
-            state = saved_critic(found.path)
-            run.critic.load_state_dict(state["weights"])
-            run.updater.critic_stepper.load(state["optimizer"])
-        run.step = run.saved = found.step
-        run.queue = load_batches(found.path)
-    else:
+    if found is None:
         run.save()
+    else:
+        _restore(run, found)
     return run
+
+
+def _restore(run: Run, found: Checkpoint) -> None:
+    """Put into the run what is beside the model in a checkpoint."""
+    run.updater.stepper.load(found.optimizer_state())
+    if run.critic is not None and run.updater.critic_stepper is not None:
+        state = saved_critic(found.path)
+        run.critic.load_state_dict(state["weights"])
+        run.updater.critic_stepper.load(state["optimizer"])
+    run.step = run.saved = found.step
+    run.queue = load_batches(found.path)
 
 
 def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: Ranks) -> Run:

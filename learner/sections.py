@@ -164,6 +164,8 @@ class DataSection:
     micro: int = 4
     """Rows per forward pass."""
     held_out_share: float = 0.1
+    skip_bad: bool = False
+    """Leave out rows that cannot be used, instead of refusing the file. `--skip-bad` sets it."""
 
 
 @dataclass(frozen=True)
