@@ -125,9 +125,30 @@ class Objective:
         return bool(self.kl != "none" and self.beta) or self.kl_reward > 0 or self.kind == "preference"
 
     @property
+    def has_other_terms(self) -> bool:
+        """Whether the loss has a part beside the advantages: a KL term, or the likelihood of good sequences."""
+        return bool((self.kl != "none" and self.beta) or self.positive_nll)
+
+    @property
+    def denominator(self) -> str:
+        """What the sum of the loss over tokens is divided by, in words."""
+        counted = "all groups" if self.has_other_terms and not self.resample else "the groups whose rewards differ"
+        if self.advantage in TOKEN_ADVANTAGES:
+            counted = "all groups"
+        return _DENOMINATORS[self.aggregation].format(counted=counted)
+
+    @property
     def is_whole_sequence(self) -> bool:
         """Whether one number bounds all tokens of a sequence, so that they must share one advantage."""
         return self.ratio in ("sequence_mean", "sequence_sum") or self.gate in ("one_sided_clamp", "gamma_weight")
+
+
+_DENOMINATORS: dict[Aggregation, str] = {
+    "token_mean": "the tokens of {counted}",
+    "constant": "max_tokens, and the sequences of {counted}",
+    "sequence_mean_of_token_sum": "the sequences of {counted}",
+    "sequence_mean_of_token_mean": "the tokens of the sequence, and the sequences of {counted}",
+}
 
 
 def choices() -> dict[str, tuple[str, ...]]:

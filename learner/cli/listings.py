@@ -28,6 +28,8 @@ def algorithms(
     if show not in ALGORITHMS:
         raise ConfigError(f"algorithm {show!r}: {nearest(show, ALGORITHMS)}")
     typer.echo(f"{'paper':18} {PAPERS[show]}")
+    if ALGORITHMS[show].kind == "reward":
+        typer.echo(f"{'divided by':18} {ALGORITHMS[show].denominator}")
     possible = choices()
     for name, value in dataclasses.asdict(ALGORITHMS[show]).items():
         others = ", ".join(each for each in possible.get(name, ()) if each != value)
