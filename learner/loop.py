@@ -78,6 +78,8 @@ async def _train(
         with kept(run, shared=(NoEpisodesError, MismatchError)):
             if run.ranks.agree(_lacks_evaluation(run)):
                 await evaluate(run, client, rollouts, say, now, stages=stages)
+            if (told := run.settle_waves()) is not None:
+                say(told)
             while run.ranks.agree(run.step < run.config.run.updates and not asked_to_end() and not run.is_over()):
                 await _update(run, rollouts, stages, ahead, say=say, now=now)
                 await _measure_and_save(run, client, rollouts, stages, ahead, say=say, now=now)

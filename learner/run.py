@@ -37,7 +37,7 @@ from learner.plan import remarks, shortage
 from learner.policies import policy_of, reference_of, renderer_of, warmed_up
 from learner.ranks import Ranks, SharedCollector, device_of, join_ranks
 from learner.recompute import recompute_layers
-from learner.rollout import Collector, Rollouts, Stage
+from learner.rollout import SAMPLING_RULES, Collector, Rollouts, Stage, share_of_sampling
 from learner.single_turn import PromptSource, SingleTurn, read_prompts
 from learner.split import split
 from learner.tokens import Renderer
@@ -45,6 +45,9 @@ from learner.trackers import open_trackers
 from learner.update import Updater
 from learner.warmup import load_script
 from trainer_client import AsyncLabsClient
+
+TINY_WAVES = 2
+"""Of a tiny model: nothing is measured, so that its runs repeat each other exactly."""
 
 
 @dataclass
@@ -68,6 +71,22 @@ class Run:
     """A copy with all weights, where the policy's are spread over processes."""
     queue: tuple[Batch, ...] = ()
     """The batches that wait to be learned from, where some are played ahead."""
+    waves: int = 1
+    """In how many batches episodes are played."""
+
+    def settle_waves(self) -> str | None:
+        """Choose `waves` by what took the time of the first evaluation; what to say of it, if anything was chosen.
+
+        What was measured is in the metrics, so a run that goes on chooses as it did before.
+        """
+        if self.config.rollout.waves is not None or self.config.model.path is None:
+            return None
+        share = share_of_sampling(read_metrics(self.metrics.path)) if self.ranks.first else None
+        self.waves = 2 if self.ranks.agree(share is not None and share < SAMPLING_RULES) else 1
+        if share is None:
+            return None
+        batches = "one batch" if self.waves == 1 else "two batches, one of which samples while the other one waits"
+        return f"sampling takes {share:.0%} of the time of episodes: they are played in {batches} (rollout.waves)"
 
     @functools.cached_property
     def engine(self) -> Engine:
@@ -109,7 +128,7 @@ class Run:
             source = self._prompts()
             found = SingleTurn(client, generator, self.renderer, stage, source=source, patience=patience)
         alone: Collector = found or Rollouts(
-            client, generator, self.renderer, stage, waves=settings.waves, patience=patience
+            client, generator, self.renderer, stage, waves=lambda: self.waves, patience=patience
         )
         return alone if self.ranks.world == 1 else SharedCollector(alone, ranks or self.ranks)
 
@@ -305,4 +324,5 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: R
         reference=reference,
         step=0,
         critic=critic,
+        waves=config.rollout.waves or (TINY_WAVES if config.model.path is None else 1),
     )

@@ -93,8 +93,9 @@ class RolloutSection:
 
     groups: int = 8
     group_size: int = 8
-    waves: int = 2
-    """Number of batches: one samples while the others wait for the server."""
+    waves: int | None = None
+    """In how many batches episodes are played; of two, one samples while the other waits for the server. None: with
+    `model.path` by what took the time of the first evaluation, which may differ from run to run; else 2."""
     connections: int = 64
     max_refills: int = 3
     """With dynamic sampling: how often groups with equal rewards are replaced before one update."""
