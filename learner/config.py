@@ -232,6 +232,11 @@ def _check(config: Config) -> None:
     for place, allowed in ranges.SECTIONS.items():
         section, _, name = place.partition(".")
         _check_range(place, getattr(getattr(config, section), name), allowed)
+    if config.generator.kind == "vllm" and (config.model.top_p < 1 or config.model.top_k):
+        raise ConfigError(
+            "model.top_p, model.top_k: a vLLM server does not say which tokens it left out, and the loss has to know;"
+            " use generator.kind = 'hf', or leave them out"
+        )
     if config.generator.kind == "vllm" and not config.generator.url:
         raise ConfigError("generator.url: set the address of the vLLM server")
     _check_model(config)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 import torch
@@ -84,6 +84,8 @@ class Fluency:
         found = []
         for start in range(0, len(trajectories), ROWS_AT_ONCE):
             part = trajectories[start : start + ROWS_AT_ONCE]
-            flat = self.reference.score_rows([row for each in part for row in each.rows])[0]
+            # Of all tokens, and not of those that top-k or top-p left: what is unusual is to be seen.
+            rows = [[replace(segment, support=None) for segment in row] for each in part for row in each.rows]
+            flat = self.reference.score_rows(rows)[0]
             found += [piece.tolist() for piece in torch.split(flat, [each.sampled_tokens for each in part])]
         return found

@@ -45,6 +45,8 @@ SECTIONS: dict[str, Range] = {
     "model.heads": ABOVE_ZERO,
     "model.context": ABOVE_ZERO,
     "model.temperature": ABOVE_ZERO,
+    "model.top_p": Range(0.0, 1.0, is_open=True, hint="; 1 leaves nothing out"),
+    "model.top_k": Range(hint="; 0 leaves nothing out"),
     "model.max_tokens": ABOVE_ZERO,
     "model.threads": ABOVE_ZERO,
     "warmup.steps": ABOVE_ZERO,

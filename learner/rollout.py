@@ -323,7 +323,7 @@ class Rollouts:
     def _take(self, episode: _Episode, completion: Completion, spoken: Spoken, answer: Answered) -> None:
         """Keep a turn that was answered."""
         given = Segment(tuple(episode.next_ids), fork=episode.forked)
-        episode.segments += [given, Segment(completion.ids, completion.logp)]
+        episode.segments += [given, completion.segment()]
         episode.row_length += len(given.ids) + len(completion.ids)
         episode.said.append(spoken.text)
         episode.rewards.append(answer.reward)

@@ -53,6 +53,10 @@ class ModelSection:
     heads: int = 4
     context: int = 2048
     temperature: float = 1.0
+    top_p: float = 1.0
+    """Sample from the likeliest tokens that have this probability together. 1: from all."""
+    top_k: int = 0
+    """Sample from so many of the likeliest tokens. 0: from all."""
     max_tokens: int = 32
     """Maximum length of a turn, in tokens. Default with `path`: 256."""
     device: str = "cpu"

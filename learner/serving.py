@@ -22,6 +22,7 @@ from learner.dialogue import ChatError, Dialogue, read_chat, read_tools
 from learner.generate.hf import HfGenerator
 from learner.generate.session import Completion, Continuation
 from learner.stored import Stored
+from learner.support import Truncation
 from learner.tokens import Spoken, TemplateError
 from learner.tools import message_of
 from trainer_client.wire import ToolCall
@@ -79,6 +80,11 @@ class Speaker:
         wanted = body.get("max_completion_tokens") or body.get("max_tokens") or self.stored.max_tokens
         if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
             raise RefusedError("max_tokens must be a positive integer")
+        own = self.stored.truncation
+        truncation = Truncation(
+            _number(body, "top_p", own.top_p, low=1e-9, high=1.0),
+            int(_number(body, "top_k", own.top_k, low=-1, high=10**9)),  # vLLM writes -1 for all
+        )
         seed = body.get("seed")
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
             raise RefusedError("seed must be an integer")
@@ -91,7 +97,9 @@ class Speaker:
         except TemplateError as error:
             raise RefusedError(str(error)) from None
         with self._room:
-            generator = HfGenerator(self.stored.policy(max(temperature, COLDEST)), max_tokens=wanted)
+            policy = self.stored.policy(max(temperature, COLDEST))
+            policy.truncation = truncation
+            generator = HfGenerator(policy, max_tokens=wanted)
             if generator.context is not None and len(ids) + wanted > generator.context:
                 raise RefusedError(
                     f"the conversation and max_tokens need {len(ids) + wanted} tokens, but the context of the model has"

@@ -245,7 +245,7 @@ def _group(seed: int, stage: Stage, trajectories: Sequence[Trajectory], failures
 def _trajectory(prompt: Prompt, reply: Completion, scored: ScoredItem, seed: int) -> Trajectory:
     spoken = prompt.renderer.spoken(list(reply.ids))
     return Trajectory(
-        segments=(Segment(tuple(prompt.ids())), Segment(reply.ids, reply.logp)),
+        segments=(Segment(tuple(prompt.ids())), reply.segment()),
         turn_rewards=(scored.reward,),
         seed=seed,
         scores=scored.scores or {},
