@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from learner.config import Config
 from learner.conversations import Pair, Segments, read_conversations, read_pairs
@@ -24,6 +25,8 @@ def read_data(
 
 def check_data(config: Config, say: Say = silent) -> None:
     """Read all rows without the model: they are refused before it is warmed up or loaded."""
+    tokenizer: Any
+    context: int | None
     if config.model.path is None:
         tokenizer = build_tokenizer(load_script(config.warmup.script).texts(), config.model.family)
         renderer, context = Renderer(tokenizer, options=config.model.template_options), config.model.context

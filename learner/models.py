@@ -107,7 +107,7 @@ def _named(path: str) -> Iterator[None]:
     from huggingface_hub.utils import logging
 
     before = logging.get_verbosity()
-    logging.set_verbosity_error()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:
         yield
     except (OSError, ValueError, LookupError, RuntimeError, SafetensorError) as error:

@@ -7,7 +7,6 @@ another configuration is refused.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from dataclasses import dataclass
 from pathlib import Path
@@ -205,7 +204,8 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
     Of several processes the first makes it; the others begin with its checkpoint, whatever they would have made.
     """
     ranks = join_ranks(config.model.device)
-    config = dataclasses.replace(config, model=dataclasses.replace(config.model, device=device_of(config.model.device)))
+    model = config.model.model_copy(update={"device": device_of(config.model.device)})
+    config = config.model_copy(update={"model": model})
     if not ranks.first:
         ranks.wait()
     run = _opened(config, folder, ranks, say, now)

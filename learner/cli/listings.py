@@ -18,7 +18,8 @@ def algorithms(
 ) -> None:
     """List the objectives."""
     from learner.algorithms import ALGORITHMS, PAPERS, choices
-    from learner.config import ConfigError, nearest
+    from learner.config import ConfigError
+    from learner.suggestions import nearest
 
     if show is None:
         typer.echo(f"{'name':24} {'advantage':26} {'ratio':20} {'gate':18} aggregation")

@@ -249,7 +249,7 @@ async def _look_at_server(config: Config, url: str | None, say: Say) -> None:
 
 def _unknown(scenario: str, catalog: CatalogResponse) -> str:
     """What to say of a scenario that the server does not have."""
-    from learner.config import nearest
+    from learner.suggestions import nearest
 
     known = [f"{each.slug}/{found.slug}" for each in catalog.collections for found in each.scenarios]
     return f"the server has no scenario {scenario}; {nearest(scenario, known).removeprefix('unknown; ')}"
