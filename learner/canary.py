@@ -12,8 +12,8 @@ import torch
 from learner import agreement
 from learner.generate.session import Continuation, Generator
 from learner.model import Policy
-from learner.tokens import Renderer
 from learner.types import Segment
+from trainer_client.chat.tokens import Renderer
 
 ROWS, TURNS = 8, 2
 WORDS = "Hello, I am not well today and I would like to know what I can do about it. "

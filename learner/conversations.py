@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from learner.dialogue import Dialogue, read_chat, read_tools
 from learner.display import Say, silent
 from learner.rows import RowError, read_rows
-from learner.tokens import Renderer, Tokenizer
 from learner.types import Segment, rows_in
+from trainer_client.chat.dialogue import Dialogue, read_chat, read_tools
+from trainer_client.chat.tokens import Renderer, Tokenizer
 
 Segments = tuple[Segment, ...]
 

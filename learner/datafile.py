@@ -10,8 +10,8 @@ from learner.conversations import Pair, Segments, read_conversations, read_pairs
 from learner.display import Say, silent
 from learner.models import context_of, load_tokenizer, stops_at
 from learner.tiny import build_tokenizer
-from learner.tokens import Renderer, Tokenizer
 from learner.warmup import load_script
+from trainer_client.chat.tokens import Renderer, Tokenizer
 
 
 def read_data(

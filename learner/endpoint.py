@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import httpx2
 
-from learner.thoughts import aloud
-from learner.tools import in_chat, in_words, message_of, tagged
 from trainer_client.agent import ChatMessage
+from trainer_client.chat.thoughts import aloud
+from trainer_client.chat.tools import in_chat, in_words, message_of, tagged
 from trainer_client.wire import Message
 
 TIMEOUT_S = 120.0

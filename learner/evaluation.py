@@ -25,10 +25,10 @@ from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.serving import COLDEST
 from learner.stages import resolve_stages
 from learner.stored import Stored, open_stored
-from learner.tools import for_template
 from learner.transcripts import Record
 from trainer_client import AsyncLabsClient, Rollout, Rollouts, play_async
 from trainer_client.agent import ChatMessage
+from trainer_client.chat.tools import for_template
 from trainer_client.wire import CreateEpisodeResponse, Message
 
 AS_SCENARIO = 0

@@ -17,8 +17,8 @@ from statistics import fmean
 import torch
 
 from learner.model import Policy
-from learner.tokens import Renderer
 from learner.types import Trajectory
+from trainer_client.chat.tokens import Renderer
 
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[^\w\s]")
 STRANGE_PAIRS = 3

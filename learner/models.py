@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from learner.config import Config, ConfigError
 from learner.lora import LoraSettings, loaded_adapters, with_adapters
 from learner.sections import LoraSection
-from learner.tokens import special_tokens
+from trainer_client.chat.tokens import special_tokens
 
 _HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 ADAPTER_FILE = "adapter_config.json"

@@ -16,8 +16,8 @@ from learner.model import Policy
 from learner.models import load, never_sampled, stops_of
 from learner.support import Truncation
 from learner.tiny import build_model, build_tokenizer
-from learner.tokens import Renderer
 from learner.warmup import load_script, warm_up
+from trainer_client.chat.tokens import Renderer
 
 
 def warmed_up(config: Config, say: Say, now: Now) -> tuple[Any, Any]:

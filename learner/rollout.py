@@ -21,11 +21,11 @@ from learner.display import Now, silent
 from learner.failures import EPISODE_ERROR, TURN_TOO_LONG, Failure, context_full, messages_of
 from learner.generate.session import Completion, Continuation, Generator, Session
 from learner.patience import Patience
-from learner.tokens import Renderer, Spoken
-from learner.tools import Result, for_template, message_of, results_of
 from learner.types import Group, Segment, Trajectory
 from learner.wave import Answered, Said, Started, Wanted, Wave
 from trainer_client import AsyncLabsClient, LabsError
+from trainer_client.chat.tokens import Renderer, Spoken
+from trainer_client.chat.tools import Result, for_template, message_of, results_of
 from trainer_client.wire import Message
 from trainer_client.wire.episodes import ToolDefinition
 from trainer_client.wire.reward import RewardConfig

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from learner.dialogue import ChatError
 from learner.display import Say, silent
-from learner.tokens import TemplateError
+from trainer_client.chat.dialogue import ChatError
+from trainer_client.chat.tokens import TemplateError
 
 T = TypeVar("T")
 MOST_KINDS = 5

@@ -39,11 +39,11 @@ from learner.recompute import recompute_layers
 from learner.rollout import SAMPLING_RULES, Collector, Rollouts, Stage, share_of_sampling
 from learner.single_turn import PromptSource, SingleTurn, read_prompts
 from learner.split import split
-from learner.tokens import Renderer
 from learner.trackers import open_trackers
 from learner.update import Updater
 from learner.warmup import load_script
 from trainer_client import AsyncLabsClient
+from trainer_client.chat.tokens import Renderer
 
 TINY_WAVES = 2
 """Of a tiny model: nothing is measured, so that its runs repeat each other exactly."""

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from learner.dialogue import ChatError, Dialogue, read_chat, read_tools
 from learner.generate.hf import HfGenerator
 from learner.generate.session import Completion, Continuation
 from learner.stored import Stored
 from learner.support import Truncation
-from learner.tokens import Spoken, TemplateError
-from learner.tools import message_of
+from trainer_client.chat.dialogue import ChatError, Dialogue, read_chat, read_tools
+from trainer_client.chat.tokens import Spoken, TemplateError
+from trainer_client.chat.tools import message_of
 from trainer_client.wire import ToolCall
 
 MOST_BYTES = 4_000_000

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from learner.dialogue import Dialogue, read_chat
 from learner.display import Now, Say, silent
 from learner.failures import TURN_TOO_LONG, Failure, context_full, messages_of
 from learner.generate.session import Completion, Continuation, Generator
@@ -25,10 +24,11 @@ from learner.patience import Patience
 from learner.rollout import Collected, Stage
 from learner.rows import RowError, read_rows
 from learner.seeds import FIRST_HELD_OUT_SEED
-from learner.tokens import Renderer
-from learner.tools import for_template, message_of
 from learner.types import Group, Segment, Trajectory
 from trainer_client import AsyncLabsClient, FailedItem, LabsError, ScoredItem
+from trainer_client.chat.dialogue import Dialogue, read_chat
+from trainer_client.chat.tokens import Renderer
+from trainer_client.chat.tools import for_template, message_of
 from trainer_client.wire import BatchItem, Message
 
 

@@ -18,7 +18,7 @@ from learner.model import FULL, Policy
 from learner.models import load_checkpoint, load_given, never_sampled, stops_of
 from learner.stages import style_of
 from learner.support import Truncation
-from learner.tokens import Renderer
+from trainer_client.chat.tokens import Renderer
 
 
 @dataclass(frozen=True)

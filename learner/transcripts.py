@@ -10,8 +10,8 @@ from typing import Any
 
 from learner.patience import Patience
 from learner.rollout import Collected, Stage
-from learner.tools import for_template, in_chat
 from trainer_client import AsyncLabsClient, Rollout
+from trainer_client.chat.tools import for_template, in_chat
 
 AT_ONCE = 16
 Record = Mapping[str, Any]

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from learner.conversations import read_pairs
 from learner.tiny import build_model, build_tokenizer
-from learner.tokens import Renderer
+from trainer_client.chat.tokens import Renderer
 from reward_server.cli.preferences import app
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.settings import Settings

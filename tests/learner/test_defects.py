@@ -24,12 +24,12 @@ from learner.objectives import LossInputs, policy_loss, ratio_metrics
 from learner.patience import Patience
 from learner.rollout import Collected, Rollouts, Stage
 from learner.tiny import build_model
-from learner.tokens import Renderer, TemplateError
 from learner.types import Group
 from learner.update import Updater, UpdateSettings
 from learner.warmup import WarmupSettings, warm_up
 from tests.learner.small import SCRIPT, policy, tokenizer, trajectory
 from tests.learner.stage import StageServer, client_of
+from trainer_client.chat.tokens import Renderer, TemplateError
 
 WORDS = tokenizer()
 GOOD = [("hello", "tell me more."), ("yes", "please tell me why.")]

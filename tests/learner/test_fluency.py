@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from learner.fluency import Fluency, is_repeated
-from learner.tokens import Renderer
 from tests.learner.small import SCRIPT, policy, tokenizer, trajectory
+from trainer_client.chat.tokens import Renderer
 
 WORDS = tokenizer()
 

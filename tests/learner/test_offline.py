@@ -16,17 +16,17 @@ from learner import offline
 from learner.cli import main
 from learner.config import ConfigError, load, read
 from learner.conversations import RowError, as_segments, pair_of, read_conversations, read_pairs
-from learner.dialogue import read_chat
 from learner.run import Run, open_run
 from learner.split import split
 from learner.stored import chosen_checkpoint
-from learner.tokens import Renderer
-from learner.tools import message_of
 from tests.learner.small import policy, tokenizer
 from tests.learner.test_chat_templates import TEMPLATES
 from tests.learner.test_chat_templates import tokenizer as bytes_tokenizer
 from tests.learner.test_defects import REWRITES
 from tests.learner.test_loop import config, digest, records
+from trainer_client.chat.dialogue import read_chat
+from trainer_client.chat.tokens import Renderer
+from trainer_client.chat.tools import message_of
 
 WORDS = tokenizer()
 RENDERER = Renderer(WORDS)

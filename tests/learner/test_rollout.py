@@ -15,10 +15,10 @@ from learner.generate.hf import HfGenerator
 from learner.generate.vllm import EngineError
 from learner.rollout import Collected, Rollouts, Stage
 from learner.run import Run, open_run
-from learner.tokens import Renderer
 from tests.learner.small import policy, tokenizer
 from tests.learner.stage import StageServer, client_of, refusal
 from tests.learner.test_loop import config
+from trainer_client.chat.tokens import Renderer
 
 WORDS = tokenizer()
 RENDERER = Renderer(WORDS)

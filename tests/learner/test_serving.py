@@ -19,7 +19,6 @@ from learner.conversations import read_conversations
 from learner.evaluation import Asked, measure_endpoint, measure_stored
 from learner.serving import COLDEST, listen
 from learner.stored import Stored
-from learner.tokens import Renderer
 from learner.transcripts import write
 from reward_server.agents.telling import told
 from tests.learner.quick import settings, stage
@@ -27,6 +26,7 @@ from tests.learner.small import policy, tokenizer
 from tests.learner.stage import StageServer, listening, refusal
 from tests.learner.test_chat_templates import TEMPLATES
 from tests.learner.test_chat_templates import tokenizer as bytes_tokenizer
+from trainer_client.chat.tokens import Renderer
 
 
 def stored(spread: float = 3.0) -> Stored:

@@ -17,9 +17,9 @@ from learner.overlap import Batch, load_batches, save_batches
 from learner.rollout import Collected
 from learner.stored import open_stored
 from learner.support import Supports, Truncation, listed
-from learner.tokens import Renderer
 from learner.types import Group, Segment, Trajectory
 from tests.learner.small import generator, policy, tokenizer
+from trainer_client.chat.tokens import Renderer
 
 WORDS = tokenizer()
 RENDERER = Renderer(WORDS)

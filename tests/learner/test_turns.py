@@ -12,21 +12,21 @@ import httpx2
 import pytest
 
 from learner.conversations import as_segments, read_conversations, read_pairs
-from learner.dialogue import ChatError, read_chat
 from learner.generate.session import Completion, Continuation
 from learner.patience import Patience
 from learner.rollout import Rollouts, Stage
 from learner.serving import Speaker
 from learner.single_turn import Prompt
 from learner.stored import Stored
-from learner.thoughts import SILENCE, aloud
-from learner.tokens import Renderer, TemplateError
-from learner.tools import for_template
 from learner.types import Trajectory
 from reward_server.agents.telling import told
 from tests.learner.small import policy
 from tests.learner.stage import StageServer, client_of
 from tests.learner.test_chat_templates import TEMPLATES, is_vision, tokenizer
+from trainer_client.chat.dialogue import ChatError, read_chat
+from trainer_client.chat.thoughts import SILENCE, aloud
+from trainer_client.chat.tokens import Renderer, TemplateError
+from trainer_client.chat.tools import for_template
 from trainer_client.wire.episodes import ToolDefinition
 
 TOOL = {"id": "plan", "type": "decision", "name": "The plan", "mode": "options", "options": ["tell", "wait"]}
@@ -127,7 +127,7 @@ def test_a_file_with_tool_messages_is_what_a_rollout_records(name: str) -> None:
             {"role": "assistant", "content": "Bye."},
         ]
         segments = as_segments(read_chat(messages), renderer, words, tools=TOOLS)
-        if not renderer._opens_thought:  # else the file's turns close the thought that the template opens
+        if not renderer.opens_thought:  # else the file's turns close the thought that the template opens
             assert [segment.ids for segment in segments] == [segment.ids for segment in episode.segments]
         learned = "".join(words.decode(list(each.ids)) for each in segments if each.sampled)
         assert "Received." not in learned

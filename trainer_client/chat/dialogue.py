@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from learner.thoughts import parted
-from learner.tools import Result, taken
+from trainer_client.chat.thoughts import parted
+from trainer_client.chat.tools import Result, taken
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 _THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 import jinja2
 
-from learner import thoughts
-from learner.tools import Result, in_words, says, tagged
+from trainer_client.chat import thoughts
+from trainer_client.chat.tools import Result, in_words, says, tagged
 
 POLICY_MARK = "\u2063policy\u2063"
 LATER_MARK = "\u2063policy again\u2063"
@@ -99,14 +99,14 @@ class Renderer:
                 "the chat template does not end a turn with a control token, so the policy's turns would never end;"
                 " use another template"
             )
-        self._end_text, place = found
-        self.end_id = self._special[self._end_text]
-        self._cut_off_head, self._ended_head = between, between[place + len(self._end_text) :]
+        self.end_text, place = found
+        self.end_id = self._special[self.end_text]
+        self._cut_off_head, self._ended_head = between, between[place + len(self.end_text) :]
         self.forks = not self._appends("")
         self._drops_thoughts = not self.forks and not self._appends(THOUGHT)
         opening = self._render([{"role": "user", "content": "hello"}], generation=True)
-        self._opens_thought = opening.rstrip().endswith(thoughts.OPEN)
-        self._opened = opening[opening.rfind(thoughts.OPEN) :] if self._opens_thought else ""
+        self.opens_thought = opening.rstrip().endswith(thoughts.OPEN)
+        self._opened = opening[opening.rfind(thoughts.OPEN) :] if self.opens_thought else ""
         self._answered: dict[tuple[tuple[str, ...], bool], list[str] | None] = {}
 
     def within(self, system: str | None, tools: Sequence[Mapping[str, Any]] = ()) -> Renderer:
@@ -131,7 +131,7 @@ class Renderer:
             return self._encode([self._ended_head if ended else self._cut_off_head, self._tail], [persona])
         head = pieces[0]
         if ended:
-            head = head[head.find(self._end_text) + len(self._end_text) :]
+            head = head[head.find(self.end_text) + len(self.end_text) :]
         said = [result.text for result in results] + ([] if persona is None else [persona])
         return self._encode([head, *pieces[1:]], said)
 
@@ -173,7 +173,7 @@ class Renderer:
     def written(self, text: str, calls: Sequence[Mapping[str, Any]] = (), thought: str = "") -> str:
         """A turn as the policy writes it: what it thinks, says and calls, as its template writes the last turn."""
         said = self.with_calls(text, calls)
-        if not thought and not self._opens_thought:
+        if not thought and not self.opens_thought:
             return said
         begun = self._thought_of_template(thought)
         if begun is None:
@@ -220,8 +220,12 @@ class Renderer:
         except (jinja2.TemplateError, TypeError, ValueError, KeyError):
             return ""
         body = whole.removeprefix(before)
-        said = "" if body == whole else body.partition(self._end_text)[0]
+        said = "" if body == whole else body.partition(self.end_text)[0]
         return said.rpartition(thoughts.CLOSE)[2].lstrip()
+
+    def text(self, ids: Sequence[int]) -> str:
+        """As it is written, control tokens included; for a trainer that takes texts."""
+        return self._tokenizer.decode([*ids], skip_special_tokens=False, clean_up_tokenization_spaces=False)
 
     def control_in(self, ids: Iterable[int]) -> str | None:
         """A control token that is among these and is not the end of a turn: one that no policy samples."""
@@ -238,8 +242,8 @@ class Renderer:
         text = self._tokenizer.decode(body, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         lossy = "\ufffd" in text or "\0" in text or any(token in text for token in self._special)
         text = text.replace("\0", "\ufffd")  # no server takes a NUL, and nobody sees one
-        thought = thoughts.first(text, opened=self._opens_thought)
-        return Spoken(text, lossy, thoughts.aloud(text, opened=self._opens_thought), thought)
+        thought = thoughts.first(text, opened=self.opens_thought)
+        return Spoken(text, lossy, thoughts.aloud(text, opened=self.opens_thought), thought)
 
     # --- what the template does ---------------------------------------------------------------------
 
@@ -290,7 +294,7 @@ class Renderer:
                 pieces.append(head)
         except (TemplateError, ValueError, KeyError):
             return None
-        return [*pieces, rest] if self._end_text in pieces[0] else None
+        return [*pieces, rest] if self.end_text in pieces[0] else None
 
     def _appends(self, thought: str) -> bool:
         """Whether each prompt begins with the one before it and what the policy said then."""
