@@ -22,6 +22,14 @@ from trainer_client.integrations.episodes import Episode, Episodes
 from trainer_client.integrations.tasks import Task, dataset_rows
 
 
+class Figure(float):
+    """A number that OpenRLHF asks for its `item`, as it does a tensor."""
+
+    def item(self) -> float:
+        """Itself."""
+        return float(self)
+
+
 def rows(client: LabsClient, scenarios: Sequence[str], seeds: Iterable[int], path: Path) -> None:
     """Write the data: `--data.input_key prompt --data.label_key label`."""
     found = dataset_rows(client, scenarios, seeds)
@@ -39,7 +47,8 @@ def executor_for(model: str, *, template_options: dict[str, Any] | None = None, 
         if not renderers:
             from transformers import AutoTokenizer
 
-            renderers.append(Renderer(AutoTokenizer.from_pretrained(model), options=template_options))
+            tokenizer: Any = AutoTokenizer.from_pretrained(model)
+            renderers.append(Renderer(tokenizer, options=template_options))
         return renderers[0]
 
     class Conversation(AgentInstanceBase):  # type: ignore[misc]
@@ -58,8 +67,6 @@ def executor_for(model: str, *, template_options: dict[str, Any] | None = None, 
 
         async def step(self, states: dict[str, Any], **_: Any) -> dict[str, Any]:
             """What the persona answers, and what the turn added to the reward."""
-            import torch
-
             episode, said = self.episode, states["action_text"]
             end = self.renderer.end_text
             before = episode.rewards[-1] if episode.rewards else 0.0
@@ -69,14 +76,14 @@ def executor_for(model: str, *, template_options: dict[str, Any] | None = None, 
             if episode.error is not None:
                 raise RuntimeError(f"the episode has no reward: {episode.error}")
             after = self.renderer.suffix(episode.heard[-1], ended=said.endswith(end), results=episode.results)
-            gained = torch.tensor(episode.rewards[-1] - before)
+            gained = Figure(episode.rewards[-1] - before)
             return {
                 "rewards": gained,
-                "scores": torch.tensor(episode.rewards[-1]),
+                "scores": Figure(episode.rewards[-1]),
                 "environment_feedback": self.renderer.text(after) if episode.live else "",
                 "done": not episode.live,
                 "sampling_params": states.get("sampling_params"),
-                "extra_logs": {name: torch.tensor(value) for name, value in episode.scores.items()},
+                "extra_logs": {name: Figure(value) for name, value in episode.scores.items()},
             }
 
     class AgentExecutor(MultiTurnAgentExecutor):  # type: ignore[misc]
