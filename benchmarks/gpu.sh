@@ -1,9 +1,15 @@
 #!/bin/sh
-# Measures the learner on a GPU machine in about ten minutes: tokens/s, MFU, memory, generation, the same update as TRL.
+# Measures the learner on a GPU machine in about ten minutes: tokens/s, MFU, memory, generation, weight sync to vLLM, and
+# the same update as TRL.
 # Prepare: pip install -e ".[learner]" trl==1.16.0, with a torch that sees the GPU. Not run yet: no figure comes from it.
 #
 #     sh benchmarks/gpu.sh [python]             measures, and writes benchmarks/results/learner_gpu.md
 #     sh benchmarks/gpu.sh --dry-run [python]   goes the same way with a tiny model on the CPU, and writes nothing
+#
+# For the weight sync, serve the model on the same machine first, and set VLLM_URL:
+#
+#     python -m benchmarks.learner_gpu --write-model /tmp/shape
+#     VLLM_SERVER_DEV_MODE=1 vllm serve /tmp/shape --skip-tokenizer-init --gpu-memory-utilization 0.3
 set -eu
 cd "$(dirname -- "$0")/.."
 way="--out benchmarks/results/learner_gpu.md"
@@ -18,4 +24,4 @@ if [ "$way" != "--dry-run" ]; then
 fi
 # Two words: the option and its file.
 # shellcheck disable=SC2086
-exec "$python" -m benchmarks.learner_gpu $way
+exec "$python" -m benchmarks.learner_gpu $way ${VLLM_URL:+--vllm "$VLLM_URL"}

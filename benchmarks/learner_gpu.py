@@ -1,4 +1,6 @@
-"""Update and generation on one GPU: tokens/s, MFU, memory, and the update beside TRL's. Started by `gpu.sh`.
+"""Update and generation on one GPU: tokens/s, MFU, memory, weight sync to vLLM, and the update beside TRL's.
+
+Started by `gpu.sh`.
 
     sh benchmarks/gpu.sh
 
@@ -13,9 +15,13 @@ from __future__ import annotations
 
 import argparse
 import random
+import tempfile
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +32,7 @@ from benchmarks.learner_update_speed import theirs, updater_of
 from benchmarks.report import Table
 from learner.generate.hf import HfGenerator
 from learner.generate.session import Continuation
+from learner.generate.vllm import Sampling, VllmGenerator
 from learner.model import Policy
 from learner.packing import packed_size
 from learner.types import Group, Segment, Trajectory
@@ -184,13 +191,58 @@ def beside_trl(measure: Measure, model: Any, advantages: torch.Tensor) -> None:
         measure.without(name, "out of memory")
 
 
+def synced(model: Any, url: str | None, scale: Scale) -> str:
+    """Seconds of writing all weights and of a vLLM server's reading them, in words."""
+    if url is None:
+        return "Weight sync to vLLM: not measured, VLLM_URL is not set."
+    with tempfile.TemporaryDirectory() as folder, VllmGenerator(url, "policy", Sampling(end_id=0)) as remote:
+        started = time.perf_counter()
+        model.save_pretrained(folder)
+        written = time.perf_counter()
+        took = seconds(scale, lambda: remote.send_weights(Path(folder)))
+        size = sum(each.stat().st_size for each in Path(folder).glob("*.safetensors")) / 2**30
+    return (
+        f"Weight sync to vLLM: {written - started:.2f} s to write {size:.2f} GiB, {took:.2f} s until it speaks again."
+    )
+
+
+@contextmanager
+def stand_in() -> Iterator[str]:
+    """The address of what takes a vLLM server's calls and does nothing."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            return
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 def main() -> None:
     """Measure, write and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--out", type=Path, help="file for the results")
     where.add_argument("--dry-run", action="store_true", help="a tiny model on the CPU; nothing is written")
+    where.add_argument("--write-model", type=Path, help="only write the model, for a vLLM server to serve")
+    parser.add_argument("--vllm", help="address of a vLLM server of that model, which is sent all weights")
     options = parser.parse_args()
+    if options.write_model is not None:
+        qwen_shape(replace(FULL, device="cpu")).to(torch.bfloat16).save_pretrained(options.write_model)
+        return
     scale = DRY if options.dry_run else FULL
     measure = Measure(scale)
     model = qwen_shape(scale).eval()
@@ -201,6 +253,8 @@ def main() -> None:
     padded = updater_of(Policy(model, end_id=0, autocast=torch.bfloat16, packs=False), 32_768)
     measure.add("padded", model, lambda: padded.gradients(measure.groups), measure.raw)
     plain, replayed = (generated(policy, scale, graphs=graphs) for graphs in (False, True))
+    with stand_in() if options.dry_run else nullcontext(options.vllm) as address:
+        sync = synced(model, address, scale)
     advantages = [row[-1] for row in updater.credit.per_turn(measure.groups, {})]
     beside_trl(measure, model, torch.tensor(advantages, dtype=torch.float32))
     device = "the CPU" if options.dry_run else torch.cuda.get_device_name()
@@ -209,6 +263,7 @@ def main() -> None:
         measure.table.text(),
         f"Generation: {replayed:,.0f} tokens a second with CUDA graphs, {plain:,.0f} without;"
         f" {scale.live} conversations.",
+        sync,
         f"{device}, torch {torch.__version__}; a product reaches {measure.most / 1e12:.0f} TFLOP/s.",
     ]
     if options.out is not None:

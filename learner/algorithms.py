@@ -13,7 +13,9 @@ from __future__ import annotations
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 Advantage = Literal[
     "group_z_score",
@@ -42,6 +44,15 @@ CRITIC_ADVANTAGES = ("gae", "gae_length_adaptive")
 """Need a critic."""
 
 
+AboveZero, NotNegative, Share, AnyNumber = (
+    Field(gt=0),
+    Field(ge=0),
+    Field(ge=0, le=1),
+    Field(json_schema_extra={"any": True}),
+)
+"""What a number of an objective may be, where a configuration sets it."""
+
+
 @dataclass(frozen=True)
 class Objective:
     """One row of the table: the choices of a named algorithm."""
@@ -50,35 +61,35 @@ class Objective:
     ratio: RatioLevel = "token"
     gate: Gate = "clip"
     aggregation: Aggregation = "token_mean"
-    eps_low: float | None = 0.2
+    eps_low: Annotated[float | None, NotNegative] = 0.2
     """Lower bound of the ratio is 1 - eps_low (gate `clip`, `clip_weight`). None: no bound."""
-    eps_high: float | None = 0.2
-    ratio_cap: float | None = None
+    eps_high: Annotated[float | None, NotNegative] = 0.2
+    ratio_cap: Annotated[float | None, AboveZero] = None
     """Two-sided clipping: the cap of the unclipped branch."""
-    dual_clip: float | None = None
+    dual_clip: Annotated[float | None, AboveZero] = None
     """For negative advantages, the maximum of the loss as a multiple of |A|."""
-    tau_positive: float = 1.0
-    tau_negative: float = 1.05
+    tau_positive: Annotated[float, AboveZero] = 1.0
+    tau_negative: Annotated[float, AboveZero] = 1.05
     """Temperatures of the sigmoid gate."""
-    clamp: float = 0.4
+    clamp: Annotated[float, AboveZero] = 0.4
     """Bound of the log-ratio (gate `one_sided_clamp`)."""
-    shift: float = 0.2
+    shift: Annotated[float, AboveZero] = 0.2
     """Maximum change of a token's probability (gate `probability_shift`)."""
-    square: float = 0.0
+    square: Annotated[float, NotNegative] = 0.0
     """Weight of the squared log-ratio that belongs to the gate `probability_shift`."""
     anchor: Literal["old", "sampler"] = "old"
     """The policy in the denominator of the ratio."""
     correction: Correction = "none"
-    correction_low: float = 0.0
-    correction_high: float = 2.0
-    drop_stale: float | None = None
+    correction_low: Annotated[float, NotNegative] = 0.0
+    correction_high: Annotated[float, AboveZero] = 2.0
+    drop_stale: Annotated[float | None, AnyNumber] = None
     """Drop sequences with A < 0 whose mean (sampler - policy) log-ratio is above this. OPSM."""
     kl: Kl = "none"
-    beta: float = 0.0
-    positive_nll: float = 0.0
+    beta: Annotated[float, NotNegative] = 0.0
+    positive_nll: Annotated[float, NotNegative] = 0.0
     """Weight mu of the NLL of sequences with rewards of at least `positive_from`; of a pair: its chosen side."""
-    positive_from: float = 0.75
-    max_tokens: int = 384
+    positive_from: Annotated[float, AnyNumber] = 0.75
+    max_tokens: Annotated[int, AboveZero] = 384
     """The constant L of the aggregation `constant`, in tokens of an episode. A run's configuration sets it to
     `server.max_turns` * `model.max_tokens`, unless `overrides` does."""
 
@@ -86,30 +97,30 @@ class Objective:
     """What the algorithm learns from: rewards of episodes, pairs in a file, or conversations in a file."""
     credit: Credit = "episode"
     """`episode`: all tokens get the reward of the conversation. `to_go`: each turn gets the gains from that turn on."""
-    gamma: float = 1.0
+    gamma: Annotated[float, Share] = 1.0
     """Discount: per turn with `to_go`, per token with a critic."""
-    kl_reward: float = 0.0
+    kl_reward: Annotated[float, NotNegative] = 0.0
     """Weight of the KL to the reference (k1, per token) that is subtracted from the reward."""
     resample: bool = False
     """Dynamic sampling: replace groups whose rewards are all equal."""
-    overlong: float = 0.0
+    overlong: Annotated[float, Share] = 0.0
     """Turns lose reward in this last share of the maximum length, up to 1 at the limit. 0: no penalty."""
-    lam: float = 0.95
+    lam: Annotated[float, Share] = 0.95
     """Lambda of the policy's advantages (`gae`)."""
-    alpha: float = 0.05
+    alpha: Annotated[float, AboveZero] = 0.05
     """Of `gae_length_adaptive`: lambda = 1 - 1 / (alpha * tokens), at least 0."""
-    critic_lam: float = 1.0
+    critic_lam: Annotated[float, Share] = 1.0
     """Lambda of the critic's targets."""
-    critic_rate: float = 2.0
+    critic_rate: Annotated[float, AboveZero] = 2.0
     """The critic's learning rate, as a multiple of the policy's."""
-    critic_warmup: int = 0
+    critic_warmup: Annotated[int, NotNegative] = 0
     """Number of updates at the start in which only the critic is trained, on the observed rewards (lambda 1)."""
-    value_clip: float | None = 0.2
+    value_clip: Annotated[float | None, AboveZero] = 0.2
     """Maximum change of a value before the critic's loss is clipped."""
-    margin_beta: float = 0.1
+    margin_beta: Annotated[float, AboveZero] = 0.1
     """beta of the preference losses."""
     preference: Literal["sigmoid", "ipo"] = "sigmoid"
-    smoothing: float = 0.0
+    smoothing: Annotated[float, Share] = 0.0
     """Label smoothing of the preference loss."""
     margin_weighted: bool = False
     """Weigh each pair by its `margin`."""
@@ -125,9 +136,30 @@ class Objective:
         return bool(self.kl != "none" and self.beta) or self.kl_reward > 0 or self.kind == "preference"
 
     @property
+    def has_other_terms(self) -> bool:
+        """Whether the loss has a part beside the advantages: a KL term, or the likelihood of good sequences."""
+        return bool((self.kl != "none" and self.beta) or self.positive_nll)
+
+    @property
+    def denominator(self) -> str:
+        """What the sum of the loss over tokens is divided by, in words."""
+        counted = "all groups" if self.has_other_terms and not self.resample else "the groups whose rewards differ"
+        if self.advantage in TOKEN_ADVANTAGES:
+            counted = "all groups"
+        return _DENOMINATORS[self.aggregation].format(counted=counted)
+
+    @property
     def is_whole_sequence(self) -> bool:
         """Whether one number bounds all tokens of a sequence, so that they must share one advantage."""
         return self.ratio in ("sequence_mean", "sequence_sum") or self.gate in ("one_sided_clamp", "gamma_weight")
+
+
+_DENOMINATORS: dict[Aggregation, str] = {
+    "token_mean": "the tokens of {counted}",
+    "constant": "max_tokens, and the sequences of {counted}",
+    "sequence_mean_of_token_sum": "the sequences of {counted}",
+    "sequence_mean_of_token_mean": "the tokens of the sequence, and the sequences of {counted}",
+}
 
 
 def choices() -> dict[str, tuple[str, ...]]:

@@ -12,8 +12,8 @@ import torch
 from learner import agreement
 from learner.generate.session import Continuation, Generator
 from learner.model import Policy
-from learner.tokens import Renderer
 from learner.types import Segment
+from trainer_client.chat.tokens import Renderer
 
 ROWS, TURNS = 8, 2
 WORDS = "Hello, I am not well today and I would like to know what I can do about it. "
@@ -36,7 +36,7 @@ def gap(generator: Generator, policy: Policy, renderer: Renderer) -> float:
         }
         said = session.step({row: Continuation(ids, np.random.SeedSequence([turn, row])) for row, ids in given.items()})
         for row, completion in said.items():
-            played[row] += [Segment(tuple(given[row])), Segment(completion.ids, completion.logp)]
+            played[row] += [Segment(tuple(given[row])), completion.segment()]
         given = {row: renderer.suffix(WORDS[: 5 * (row + 1)], ended=said[row].ended) for row in said if row % 4}
     rows = [segments for segments in played.values() if segments]
     if not rows:

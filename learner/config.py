@@ -1,25 +1,23 @@
 """The configuration of a run: one TOML file, checked completely before anything starts.
 
-Unknown sections and keys are refused with the nearest known name, wrong types with the place.
-`resolve` gives the full configuration, defaults and presets included, which is printed at the start
-and saved beside the checkpoints: what ran is never a guess.
+Sections and keys are pydantic models (`sections`): unknown ones are refused with the likely one, wrong types and
+numbers out of range with their place, all at once. `resolved` gives the full configuration, defaults and presets
+included, which is printed at the start and saved beside the checkpoints: what ran is never a guess.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import math
 import tomllib
-import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 import learner.algorithms as table
-from learner import ranges, tiny
+from learner import config_errors
 from learner.algorithms import ALGORITHMS, Objective
 from learner.reads import missing_need
 from learner.sections import (
@@ -34,9 +32,11 @@ from learner.sections import (
     ParallelSection,
     RolloutSection,
     RunSection,
+    Section,
     ServerSection,
     WarmupSection,
 )
+from learner.suggestions import nearest
 
 if typing.TYPE_CHECKING:
     from learner.update import UpdateSettings
@@ -44,8 +44,6 @@ if typing.TYPE_CHECKING:
 
 MOST_TURNS = 50
 """What the server allows at most; longer than any scenario is."""
-UNSET = "none"
-"""Written for a key that may have no value: TOML has no null, and a preset may have set it."""
 GIVEN_RATE, GIVEN_ADAPTER_RATE, GIVEN_MAX_TOKENS = 1e-6, 1e-5, 256
 """Defaults with `model.path`: those of the sections fit a tiny model, and would spoil a real one."""
 
@@ -54,30 +52,38 @@ class ConfigError(ValueError):
     """The configuration cannot be used; the message says where and why."""
 
 
-@dataclass(frozen=True)
-class Config:
+_FIELDS: dict[str, Any] = {
+    name: (hint, None) for name, hint in typing.get_type_hints(Objective, include_extras=True).items()
+}
+_OVERRIDES = create_model("_OVERRIDES", __base__=Section, **_FIELDS)
+"""The fields of an objective, none of which has to be there."""
+
+
+class Config(BaseModel):
     """Everything about a run."""
 
-    server: ServerSection = field(default_factory=ServerSection)
-    model: ModelSection = field(default_factory=ModelSection)
-    warmup: WarmupSection = field(default_factory=WarmupSection)
-    rollout: RolloutSection = field(default_factory=RolloutSection)
-    algorithm: AlgorithmSection = field(default_factory=AlgorithmSection)
-    optim: OptimSection = field(default_factory=OptimSection)
-    data: DataSection = field(default_factory=DataSection)
-    lora: LoraSection = field(default_factory=LoraSection)
-    generator: GeneratorSection = field(default_factory=GeneratorSection)
-    parallel: ParallelSection = field(default_factory=ParallelSection)
-    log: LogSection = field(default_factory=LogSection)
-    evaluation: EvaluationSection = field(default_factory=EvaluationSection)
-    run: RunSection = field(default_factory=RunSection)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    server: ServerSection = Field(default_factory=ServerSection)
+    model: ModelSection = Field(default_factory=ModelSection)
+    warmup: WarmupSection = Field(default_factory=WarmupSection)
+    rollout: RolloutSection = Field(default_factory=RolloutSection)
+    algorithm: AlgorithmSection = Field(default_factory=AlgorithmSection)
+    optim: OptimSection = Field(default_factory=OptimSection)
+    data: DataSection = Field(default_factory=DataSection)
+    lora: LoraSection = Field(default_factory=LoraSection)
+    generator: GeneratorSection = Field(default_factory=GeneratorSection)
+    parallel: ParallelSection = Field(default_factory=ParallelSection)
+    log: LogSection = Field(default_factory=LogSection)
+    evaluation: EvaluationSection = Field(default_factory=EvaluationSection)
+    run: RunSection = Field(default_factory=RunSection)
 
     def objective(self) -> Objective:
         """The preset with its overrides."""
         name = self.algorithm.name
         if name not in ALGORITHMS:
             raise ConfigError(f"algorithm.name: {name!r} is {nearest(name, ALGORITHMS)}")
-        overrides = _read_fields(Objective, self.algorithm.overrides, "algorithm.overrides")
+        overrides = _read_as(_OVERRIDES, self.algorithm.overrides, "algorithm.overrides").model_dump(exclude_unset=True)
         turns = 1 if self.rollout.single_turn else self.server.max_turns or MOST_TURNS
         longest = turns * self.model.max_tokens
         beside = {"credit": self.algorithm.credit, "gamma": self.algorithm.gamma}
@@ -114,7 +120,7 @@ class Config:
 
     def resolved(self) -> dict[str, Any]:
         """All values, the preset's included."""
-        plain = dataclasses.asdict(self)
+        plain = self.model_dump()
         plain["algorithm"]["objective"] = dataclasses.asdict(self.objective())
         return plain
 
@@ -136,18 +142,25 @@ def load(path: Path | None = None, changes: Sequence[str] = ()) -> Config:
 
 def read(content: Mapping[str, Any]) -> Config:
     """Check and build a configuration."""
-    sections = {spec.name: spec.default_factory for spec in dataclasses.fields(Config)}
-    built: dict[str, Any] = {}
-    for name, values in content.items():
-        if name not in sections:
-            raise ConfigError(f"section [{name}]: {nearest(name, sections)}")
-        if not isinstance(values, dict):
-            raise ConfigError(f"{name}: must be a section with keys")
-        kind = typing.cast("type[Any]", sections[name])
-        built[name] = kind(**_read_fields(kind, values, name))
-    config = _fitted(Config(**built), content)
+    config = _fitted(_read_as(Config, content), content)
     _check(config)
     return config
+
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def _read_as(kind: type[ModelT], values: Mapping[str, Any], where: str = "") -> ModelT:
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        raise ConfigError(config_errors.told(error, kind, where, _places())) from None
+
+
+def _places() -> dict[str, Sequence[str]]:
+    """The keys of each section."""
+    found = {name: list(field.annotation.model_fields) for name, field in Config.model_fields.items()}  # type: ignore[union-attr]
+    return {**found, "algorithm.overrides": list(_OVERRIDES.model_fields)}
 
 
 def _fitted(config: Config, content: Mapping[str, Any]) -> Config:
@@ -156,11 +169,11 @@ def _fitted(config: Config, content: Mapping[str, Any]) -> Config:
         return config
     model, optim = config.model, config.optim
     if "max_tokens" not in content["model"]:
-        model = dataclasses.replace(model, max_tokens=GIVEN_MAX_TOKENS)
+        model = model.model_copy(update={"max_tokens": GIVEN_MAX_TOKENS})
     if "learning_rate" not in content.get("optim", {}):
         rate = GIVEN_ADAPTER_RATE if config.lora.rank else GIVEN_RATE
-        optim = dataclasses.replace(optim, learning_rate=rate)
-    return dataclasses.replace(config, model=model, optim=optim)
+        optim = optim.model_copy(update={"learning_rate": rate})
+    return config.model_copy(update={"model": model, "optim": optim})
 
 
 def _apply(content: dict[str, Any], change: str) -> None:
@@ -181,68 +194,17 @@ def _apply(content: dict[str, Any], change: str) -> None:
     target[last] = parsed
 
 
-def _read_fields(kind: type[Any], values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    names = {spec.name for spec in dataclasses.fields(kind)}
-    hints = typing.get_type_hints(kind, vars(table) | vars(typing) | vars(tiny))
-    out = {}
-    for name, value in values.items():
-        if name not in names:
-            raise ConfigError(f"{where}.{name}: {nearest(name, names)}")
-        out[name] = _fit(value, hints[name], f"{where}.{name}")
-    return out
-
-
-def _fit(value: Any, hint: Any, where: str) -> Any:
-    is_union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
-    allowed = typing.get_args(hint) if is_union else (hint,)
-    names = [name for option in allowed if typing.get_origin(option) is Literal for name in typing.get_args(option)]
-    can_be_unset = types.NoneType in allowed
-    if can_be_unset and value == UNSET and UNSET not in names:
-        return None
-    if names:
-        if value not in names:
-            raise ConfigError(f"{where}: must be one of {', '.join(map(repr, _with_unset(names, can_be_unset)))}")
-        return value
-    plain = tuple(typing.get_origin(option) or option for option in allowed)
-    if isinstance(value, int) and not isinstance(value, bool) and float in plain and int not in plain:
-        value = float(value)
-    if type(value) not in plain:
-        wanted = [option.__name__ for option in plain if option is not types.NoneType]
-        told = " or ".join(_with_unset(wanted, can_be_unset, '"none"'))
-        raise ConfigError(f"{where}: must be {told}, not {type(value).__name__}")
-    return _fit_inside(value, allowed[0], where)
-
-
-def _with_unset(names: Sequence[str], can_be_unset: bool, unset: str = UNSET) -> list[str]:
-    return [*names, unset] if can_be_unset and unset not in names else list(names)
-
-
-def _fit_inside(value: Any, hint: Any, where: str) -> Any:
-    inner = typing.get_args(hint)
-    if isinstance(value, list):
-        return [_fit(each, inner[0], f"{where}[{place}]") for place, each in enumerate(value)]
-    if isinstance(value, dict) and inner[1] is not Any:
-        return {name: _fit(each, inner[1], f"{where}.{name}") for name, each in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{where}: must be a finite number")
-    return value
-
-
 def _check(config: Config) -> None:
-    for place, allowed in ranges.SECTIONS.items():
-        section, _, name = place.partition(".")
-        _check_range(place, getattr(getattr(config, section), name), allowed)
+    if config.generator.kind == "vllm" and (config.model.top_p < 1 or config.model.top_k):
+        raise ConfigError(
+            "model.top_p, model.top_k: a vLLM server does not say which tokens it left out, and the loss has to know;"
+            " use generator.kind = 'hf', or leave them out"
+        )
     if config.generator.kind == "vllm" and not config.generator.url:
         raise ConfigError("generator.url: set the address of the vLLM server")
     _check_model(config)
     _check_rollout(config)
     _check_algorithm(config)
-
-
-def _check_range(place: str, value: float | None, allowed: ranges.Range) -> None:
-    problem = None if value is None else allowed.problem(value)
-    if problem is not None:
-        raise ConfigError(f"{place}: {problem}")
 
 
 def _check_rollout(config: Config) -> None:
@@ -267,9 +229,6 @@ def _check_algorithm(config: Config) -> None:
     chosen = config.objective()
     if chosen.kind != ALGORITHMS[config.algorithm.name].kind:
         raise ConfigError("algorithm.overrides.kind: the kind of an algorithm cannot be changed")
-    for name in config.algorithm.overrides:
-        if name in ranges.OBJECTIVE:
-            _check_range(f"algorithm.overrides.{name}", getattr(chosen, name), ranges.OBJECTIVE[name])
     _check_effects(config, chosen)
     if chosen.kind == "reward" and chosen.advantage == "none":
         raise ConfigError("algorithm.overrides.advantage: 'none' is for algorithms that learn from a file")
@@ -301,11 +260,3 @@ def _check_effects(config: Config, chosen: Objective) -> None:
             f"algorithm.dimensions: have no effect with {section.name!r}: they need advantage = 'dimension_z_scores',"
             " as 'gdpo' has it. Set that, or leave them out"
         )
-
-
-def nearest(name: str, known: typing.Iterable[str]) -> str:
-    """What to say about a name that is not known."""
-    known = list(known)
-    close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(known))}"
-    return f"unknown; {hint}"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Sized
 from pathlib import Path
 
 from learner import agreement
 from learner import run as runs
 from learner.config import Config
-from learner.conversations import read_conversations, read_pairs
+from learner.datafile import read_data
 from learner.display import Now, Say, silent
 from learner.failures import told
 from learner.rollout import Collected
@@ -27,7 +26,8 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
         gap = run.engine.sync(run.ranks)
         say(f"canary: sampler and learner differ by {agreement.described(run.policy, gap)} (fine)")
         if run.objective.kind != "reward":
-            say(f"file: {len(_rows(run))} rows can be learned from")
+            rows = read_data(config, run.renderer, run.tokenizer, run.sampler.context)
+            say(f"file: {len(rows)} rows can be learned from")
             return True
         collected = asyncio.run(_play(run, url, say, now))
     run.engine.close()
@@ -38,13 +38,6 @@ def dry_run(config: Config, url: str | None, say: Say, now: Now = silent) -> boo
     rewards = ", ".join(f"{trajectory.reward:.3f}" for trajectory in collected.trajectories)
     say(f"episodes: {len(collected.trajectories)} played, rewards {rewards}")
     return True
-
-
-def _rows(run: runs.Run) -> Sized:
-    path = Path(run.config.data.file or "")
-    if run.objective.kind == "preference":
-        return read_pairs(path, run.renderer, run.tokenizer, run.sampler.context)
-    return read_conversations(path, run.renderer, run.tokenizer, run.sampler.context)
 
 
 async def _play(run: runs.Run, url: str | None, say: Say, now: Now) -> Collected:

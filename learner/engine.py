@@ -15,7 +15,7 @@ from learner.generate.vllm import Sampling, VllmGenerator
 from learner.model import Policy
 from learner.models import merged, write
 from learner.ranks import Ranks
-from learner.tokens import Renderer
+from trainer_client.chat.tokens import Renderer
 
 CANARY_TOKENS = 6
 

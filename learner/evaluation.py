@@ -7,9 +7,7 @@ for. What was played is part of the result.
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,31 +15,25 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-import httpx2
-
+from learner import rollout, transcripts
+from learner.endpoint import Endpoint
 from learner.failures import told
 from learner.generate.hf import HfGenerator
 from learner.models import check_device
-from learner.rollout import Rollouts, Stage
+from learner.rollout import Stage
 from learner.seeds import FIRST_HELD_OUT_SEED
 from learner.serving import COLDEST
 from learner.stages import resolve_stages
 from learner.stored import Stored, open_stored
-from learner.tools import for_template, in_words, message_of
-from trainer_client import AsyncLabsClient, play_async
+from learner.transcripts import Record
+from trainer_client import AsyncLabsClient, Rollout, Rollouts, play_async
 from trainer_client.agent import ChatMessage
+from trainer_client.chat.tools import for_template
 from trainer_client.wire import CreateEpisodeResponse, Message
-
-ENDPOINT_TIMEOUT_S = 120.0
-
 
 AS_SCENARIO = 0
 """For `max_turns`: as many as the scenario allows."""
 DEFAULT_SCENARIO = "clinical-intake/tired-and-dizzy"
-
-
-class EndpointError(RuntimeError):
-    """The endpoint of a policy does not answer."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +54,8 @@ class Asked:
     """System prompt: `card`, `none` or a text. Else the card."""
     device: str | None = None
     """Where a policy of this machine samples. Else the CPU."""
+    transcripts: bool = False
+    """Whether what was said is wanted, too."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +93,7 @@ class Measured:
     error_codes: Sequence[str]
     played: Sequence[str] = ()
     """What was played, in lines."""
+    transcripts: Sequence[Record] = ()
 
     @property
     def mean(self) -> float:
@@ -171,12 +166,14 @@ def measure_stored(path: str, which: str, asked: Asked) -> Measured:
         async with AsyncLabsClient(asked.url) as client:
             stages = await resolve_stages(client, chosen.scenarios, chosen.max_turns, chosen.system, chosen.rewards)
             seeds, places = _seeds(stages, asked.episodes)
-            rollouts = Rollouts(client, generator, stored.renderer, stages[0])
+            rollouts = rollout.Rollouts(client, generator, stored.renderer, stages[0])
             found = await rollouts.collect(seeds, 1, (0,), stages=places)
+            records = await transcripts.of_collected(client, found, places) if asked.transcripts else []
         return _measured(
             [(each.reward, each.scores) for each in found.trajectories],
             [told(code, found.error_messages) for code in found.error_codes],
             _told(stored, chosen, from_file=stored.played is not None and _learned_from_file(Path(path))),
+            records,
         )
 
     return asyncio.run(go())
@@ -184,74 +181,45 @@ def measure_stored(path: str, which: str, asked: Asked) -> Measured:
 
 def measure_endpoint(address: str, model: str, asked: Asked) -> Measured:
     """With an OpenAI-compatible endpoint: of vLLM, of `learner serve`, of a provider."""
-    base = address.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")
-    key = os.environ.get("OPENAI_API_KEY", "")
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
     chosen = setting_of(asked, None)
     limit = {} if chosen.max_tokens is None else {"max_tokens": chosen.max_tokens}
 
     async def go() -> Measured:
         async with (
             AsyncLabsClient(asked.url) as client,
-            httpx2.AsyncClient(headers=headers, timeout=ENDPOINT_TIMEOUT_S, trust_env=False) as endpoint,
+            Endpoint(address, model, temperature=chosen.temperature, **limit) as endpoint,
         ):
-
-            async def agent(messages: list[ChatMessage]) -> Message:
-                said = [_as_text(message) for message in messages]
-                body = {"model": model, "messages": said, "temperature": chosen.temperature, **limit}
-                try:
-                    answer = await endpoint.post(f"{base}/v1/chat/completions", json=body)
-                except httpx2.TransportError as error:
-                    raise EndpointError(f"no answer from {base}: {str(error) or type(error).__name__}") from error
-                return message_of(_content(answer))
-
             stages = await resolve_stages(client, chosen.scenarios, chosen.max_turns, chosen.system)
             seeds, places = _seeds(stages, asked.episodes)
-            results: list[Any] = []
+            results: list[Rollout] = []
             for stage in stages:
                 mine = [seed for seed, place in zip(seeds, places, strict=True) if place is stage]
                 if mine:
-                    played = await play_async(
-                        client,
-                        agent,
-                        stage.collection,
-                        stage.scenario,
-                        seeds=mine,
-                        max_turns=stage.max_turns,
-                        system=functools.partial(_system_of, stage),
-                    )
-                    results += played
+                    results += await _played(client, endpoint, stage, mine)
+        words = [] if endpoint.takes_tools else [f"{endpoint.base} takes no tools: it is told of them in words"]
         return _measured(
             [(each.reward, each.scores or {}) for each in results if each.ok],
-            [f"{each.error.code} ({each.error.message})" for each in results if not each.ok],
-            [f"{base}: {chosen.text()}"],
+            [f"{each.error.code} ({each.error.message})" for each in results if each.error is not None],
+            [f"{endpoint.base}: {chosen.text()}", *words],
+            [transcripts.of_rollout(each) for each in results],
         )
 
     return asyncio.run(go())
 
 
-def _system_of(stage: Stage, episode: CreateEpisodeResponse) -> str | None:
-    """The system prompt of a stage with its tools in words: so any endpoint can call them, whatever it supports."""
-    tools = in_words(for_template(episode.tools)) if episode.tools else None
-    return "\n\n".join(part for part in (stage.system, tools) if part) or None
+async def _played(client: AsyncLabsClient, endpoint: Endpoint, stage: Stage, seeds: Sequence[int]) -> Rollouts:
+    tools: list[dict[str, Any]] = []
 
+    def system(episode: CreateEpisodeResponse) -> str | None:
+        tools[:] = for_template(episode.tools)
+        return stage.system
 
-def _as_text(message: ChatMessage) -> dict[str, str]:
-    """A message of the history with its calls as they were written."""
-    calls = [
-        f"<tool_call>{json.dumps({'name': call['name'], 'arguments': call['input']})}</tool_call>"
-        for call in message.get("tool_calls", ())
-    ]
-    return {"role": message["role"], "content": "\n".join(part for part in (message["content"], *calls) if part)}
+    async def agent(messages: list[ChatMessage]) -> Message:
+        return await endpoint.turn(messages, tools)
 
-
-def _content(answer: httpx2.Response) -> str:
-    if answer.status_code != 200:
-        raise ValueError(f"the endpoint returned {answer.status_code}: {answer.text[:200]}")
-    content = answer.json()["choices"][0]["message"].get("content")
-    if not isinstance(content, str):
-        raise ValueError("the endpoint's response has no text")  # noqa: TRY004 - of the other side, not of a caller
-    return content
+    return await play_async(
+        client, agent, stage.collection, stage.scenario, seeds=seeds, max_turns=stage.max_turns, system=system
+    )
 
 
 def _seeds(stages: Sequence[Stage], episodes: int) -> tuple[list[int], list[Stage]]:
@@ -262,8 +230,11 @@ def _seeds(stages: Sequence[Stage], episodes: int) -> tuple[list[int], list[Stag
 
 
 def _measured(
-    found: Sequence[tuple[float, Mapping[str, float]]], errors: Sequence[str], played: Sequence[str]
+    found: Sequence[tuple[float, Mapping[str, float]]],
+    errors: Sequence[str],
+    played: Sequence[str],
+    records: Sequence[Record],
 ) -> Measured:
     names = sorted({name for _, scores in found for name in scores})
     means = {name: fmean(scores[name] for _, scores in found if name in scores) for name in names}
-    return Measured([reward for reward, _ in found], means, errors, played)
+    return Measured([reward for reward, _ in found], means, errors, played, records)

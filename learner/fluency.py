@@ -1,29 +1,27 @@
 """Is what earns the reward still language? Measures that a rising reward says nothing about.
 
-Three of them: how likely the policy's turns are to the frozen first policy, how many turns are broken,
-and how many say again what was said. Where the policy was warmed up on a script, a broken turn has three
-or more pairs of words that stand nowhere in the script; else three or more tokens to which the first
-policy gives less than one in a thousand.
+Three of them: how likely the policy's turns are to the frozen first policy, how many say again what was
+said, and, where the policy was warmed up on a script, how many are broken: they have three or more pairs
+of words that stand nowhere in the script. A pretrained model has no such script, and counts of its rare
+tokens call its own first turns broken: of it the likelihood alone is told.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 import torch
 
 from learner.model import Policy
-from learner.tokens import Renderer
 from learner.types import Trajectory
+from trainer_client.chat.tokens import Renderer
 
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[^\w\s]")
 STRANGE_PAIRS = 3
-STRANGE_LOGP = math.log(1e-3)
 REPEATED_WORDS = 4
 ROWS_AT_ONCE = 16
 
@@ -58,33 +56,25 @@ class Fluency:
         """Shares of turns, and nats per token."""
         likelihoods = self._reference_logp(trajectories)
         broken, repeated, share_of_reward, positive = [], [], 0.0, 0.0
-        for number, trajectory in enumerate(trajectories):
+        for trajectory in trajectories:
             said: list[str] = []
-            place, before = 0, 0.0
+            before = 0.0
             for turn, segment in enumerate(each for each in trajectory.segments if each.sampled):
                 text = self.renderer.spoken(list(segment.ids)).text
-                logps = likelihoods[number][place : place + len(segment.ids)] if likelihoods else []
-                place += len(segment.ids)
-                broken.append(self._is_broken(text, logps))
+                broken.append(sum(pair not in self.known_pairs for pair in word_pairs(text)) >= STRANGE_PAIRS)
                 repeated.append(is_repeated(text, said))
                 said.append(text)
                 gain = max(trajectory.turn_rewards[turn] - before, 0.0)
                 before = trajectory.turn_rewards[turn]
                 positive += gain
                 share_of_reward += gain * broken[-1]
-        values = {
-            "fluency/broken": fmean(broken),
-            "fluency/repeated": fmean(repeated),
-            "fluency/reward_on_broken": share_of_reward / positive if positive else 0.0,
-        }
+        values = {"fluency/repeated": fmean(repeated)}
+        if self.known_pairs:
+            values["fluency/broken"] = fmean(broken)
+            values["fluency/reward_on_broken"] = share_of_reward / positive if positive else 0.0
         if likelihoods:
             values["fluency/reference_nll"] = -fmean(value for row in likelihoods for value in row)
         return values
-
-    def _is_broken(self, text: str, logps: Sequence[float]) -> bool:
-        if self.known_pairs:
-            return sum(pair not in self.known_pairs for pair in word_pairs(text)) >= STRANGE_PAIRS
-        return sum(value < STRANGE_LOGP for value in logps) >= STRANGE_PAIRS
 
     @torch.no_grad()
     def _reference_logp(self, trajectories: Sequence[Trajectory]) -> list[list[float]]:
@@ -94,6 +84,8 @@ class Fluency:
         found = []
         for start in range(0, len(trajectories), ROWS_AT_ONCE):
             part = trajectories[start : start + ROWS_AT_ONCE]
-            flat = self.reference.score_rows([row for each in part for row in each.rows])[0]
+            # Of all tokens, and not of those that top-k or top-p left: what is unusual is to be seen.
+            rows = [[replace(segment, support=None) for segment in row] for each in part for row in each.rows]
+            flat = self.reference.score_rows(rows)[0]
             found += [piece.tolist() for piece in torch.split(flat, [each.sampled_tokens for each in part])]
         return found

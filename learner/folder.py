@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,20 @@ _BESIDE = ("server", "run", "log", "generator", "parallel")
 _PLAYED = ("collection", "scenario", "scenarios", "max_turns", "system", "reward_config")
 _HANDLING = ("non_finite", "max_mismatch_kl", "on_mismatch")
 """Keys of `optim` that say what to do in trouble: a run that ended for one goes on with another."""
+_WRITTEN = (
+    "checkpoints",
+    "samples",
+    "sync",
+    "base",
+    "tensorboard",
+    "wandb",
+    "metrics.jsonl",
+    "units.json",
+    "report.html",
+    "curve.png",
+    "config.json",
+)
+"""What a run leaves in its folder; the last one says that it is a run's."""
 _SHORT = 40
 """A stored value of more characters is not shown when it differs."""
 
@@ -30,18 +45,38 @@ def where_it_goes_on(step: int, config: Config, folder: Path) -> str:
     )
 
 
+def remove_run(folder: Path) -> None:
+    """Remove what a run has written into its folder, and nothing else. Raises ConfigError where it is not a run's."""
+    path = folder / "config.json"
+    if path.exists() and not _stored_shape(path):
+        raise ConfigError(f"--overwrite: {folder} contains something else than a run; choose another folder with --out")
+    for name in _WRITTEN:
+        place = folder / name
+        if place.is_dir():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+
+
+def is_of_another(config: Config, folder: Path) -> bool:
+    """Whether the folder's run has another configuration."""
+    path = folder / "config.json"
+    return path.exists() and _stored_shape(path) != _shape(config, config.resolved())
+
+
 def settle_config(config: Config, folder: Path, *, is_begun: bool) -> None:
     """Write down what was asked for; raises ConfigError where the folder holds a run of another configuration."""
     resolved = config.resolved()
     shape = _shape(config, resolved)
     path = folder / "config.json"
-    # Where no checkpoint came of it, nothing hangs on what was asked for: a setting may be mended.
+    # Where nothing was learned, nothing hangs on what was asked for: a setting may be mended.
     if is_begun and path.exists():
         stored = _stored_shape(path)
         if stored != shape:
             changed = ", ".join(_differences(stored, shape)) or "settings of another version"
             raise ConfigError(
-                f"{folder} contains a run with another configuration ({changed}); choose another folder with --out"
+                f"{folder} contains a run with another configuration ({changed}); choose another folder with --out,"
+                " or replace it with --overwrite"
             )
     folder.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")

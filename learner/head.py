@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from learner.products import FastLinear, linear, weight_gradient
+from learner.support import Supports
 
 CHUNK = 1024
 """Tokens whose logits are made at once."""
@@ -69,7 +70,14 @@ def _after_head(model: Any, last: nn.Linear, probe: Tensor) -> Tensor:
 
 
 def chosen_logp_and_entropy(
-    hidden: Tensor, targets: Tensor, head: Head, *, temperature: float, banned: Tensor, chunk: int = CHUNK
+    hidden: Tensor,
+    targets: Tensor,
+    head: Head,
+    *,
+    temperature: float,
+    banned: Tensor,
+    supports: Supports | None = None,
+    chunk: int = CHUNK,
 ) -> tuple[Tensor, Tensor]:
     """[N] log-probabilities of `targets` [N] after `hidden` [N, width], and entropies, of what is sampled from."""
     found: tuple[Tensor, Tensor] = _Chosen.apply(
@@ -80,6 +88,7 @@ def chosen_logp_and_entropy(
         banned,
         head,
         temperature,
+        supports,
         chunk,
         KEPT if torch.is_grad_enabled() else 0,
     )  # type: ignore[no-untyped-call]
@@ -97,17 +106,19 @@ class _Chosen(torch.autograd.Function):
         banned: Tensor,
         head: Head,
         temperature: float,
+        supports: Supports | None,
         chunk: int,
         may_keep: int,
     ) -> tuple[Tensor, Tensor]:
         ctx.made = _Logits(weight, bias, banned, head, temperature)
+        ctx.made.supports = supports
         ctx.chunk = chunk
         kept: list[Tensor] = []
         logp = torch.empty(len(hidden), device=hidden.device)
         entropy, normaliser = torch.empty_like(logp), torch.empty_like(logp)
         for start in range(0, len(hidden), chunk):
             part = slice(start, start + chunk)
-            logits = ctx.made.of(hidden[part])
+            logits = ctx.made.drawable(hidden[part], start)
             if (start + len(logits)) * logits.shape[1] <= may_keep:
                 kept.append(logits)
             # By hand rather than by `logsumexp`: what it exponentiates is wanted for the entropy as well.
@@ -134,7 +145,7 @@ class _Chosen(torch.autograd.Function):
         needs_entropy = bool(by_entropy.count_nonzero())
         for number, start in enumerate(range(0, len(hidden), ctx.chunk)):
             part = slice(start, start + ctx.chunk)
-            logits = kept[number] if number < len(kept) else made.of(hidden[part])
+            logits = kept[number] if number < len(kept) else made.drawable(hidden[part], start)
             share = (logits - normaliser[part, None]).exp_()
             steep = -by_logp[part, None]
             if needs_entropy:
@@ -149,7 +160,7 @@ class _Chosen(torch.autograd.Function):
                 for_weight += weight_gradient(slope, hidden[part].to(slope.dtype)).to(for_weight.dtype)
             if for_bias is not None:
                 for_bias += slope.sum(0).to(for_bias.dtype)
-        return for_hidden, for_weight, for_bias, None, None, None, None, None, None
+        return for_hidden, for_weight, for_bias, *[None] * 7
 
 
 class _Logits:
@@ -157,9 +168,15 @@ class _Logits:
 
     def __init__(self, weight: Tensor, bias: Tensor | None, banned: Tensor, head: Head, temperature: float) -> None:
         self.weight, self.bias, self.banned, self.head, self.temperature = weight, bias, banned, head, temperature
+        self.supports: Supports | None = None
         kind = weight.device.type
         self._dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
         self.compute_weight = weight.detach().to(self._dtype)
+
+    def drawable(self, hidden: Tensor, start: int) -> Tensor:
+        """[n, vocabulary] of the tokens from `start` on, without what could not be drawn there."""
+        logits = self.of(hidden)
+        return logits if self.supports is None else self.supports.narrow(logits, start)
 
     def of(self, hidden: Tensor) -> Tensor:
         """[n, vocabulary]."""
@@ -173,6 +190,8 @@ class _Logits:
 
     def finite(self, logits: Tensor) -> Tensor:
         """With 0 for what cannot be sampled."""
+        if self.supports is not None:
+            return logits.masked_fill(logits == float("-inf"), 0.0)
         return logits.index_fill(-1, self.banned, 0.0) if len(self.banned) else logits
 
     def slope(self, by_logits: Tensor, logits: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ import functools
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
@@ -78,6 +78,8 @@ async def _train(
         with kept(run, shared=(NoEpisodesError, MismatchError)):
             if run.ranks.agree(_lacks_evaluation(run)):
                 await evaluate(run, client, rollouts, say, now, stages=stages)
+            if (told := run.settle_waves()) is not None:
+                say(told)
             while run.ranks.agree(run.step < run.config.run.updates and not asked_to_end() and not run.is_over()):
                 await _update(run, rollouts, stages, ahead, say=say, now=now)
                 await _measure_and_save(run, client, rollouts, stages, ahead, say=say, now=now)
@@ -167,12 +169,21 @@ async def evaluate(
     say(
         f"update {run.step:>4}  held-out reward {values['reward/mean']:.3f} ± {values['reward/standard_error']:.3f}"
         f"  ({settings.episodes} seeds, {collected.errored} errored)"
-        f"  broken turns {values['fluency/broken']:.0%}  repeated {values['fluency/repeated']:.0%}"
+        f"{''.join(_language(values))}"
     )
     if run.step in (0, run.config.run.updates) and run.ranks.first:
         await save_samples(run, client, collected, say)
     mean: float = values["reward/mean"]
     return mean
+
+
+def _language(values: Mapping[str, float]) -> Iterator[str]:
+    """What is told of the language of an evaluation: a pretrained model has no script to hold its turns against."""
+    if "fluency/broken" in values:
+        yield f"  broken turns {values['fluency/broken']:.0%}"
+    elif "fluency/reference_nll" in values:
+        yield f"  NLL under the initial weights {values['fluency/reference_nll']:.2f}"
+    yield f"  repeated {values['fluency/repeated']:.0%}"
 
 
 async def _update(run: Run, rollouts: Collector, stages: Stages, ahead: Ahead | None, *, say: Say, now: Now) -> None:
@@ -225,7 +236,8 @@ def _nothing_learned(run: Run, collected: Collected) -> str:
     if all(len(group.trajectories) < 2 for group in collected.groups):
         why = most_frequent(collected.error_codes, collected.error_messages)
         return f"no group has two episodes left to compare, so nothing was learned; the most frequent error is {why}"
-    told = "in every group all rewards are equal, so nothing was learned. If this continues, raise model.temperature"
+    what = "only the terms beside the reward were" if run.updater.learns_from_all else "nothing was"
+    told = f"in every group all rewards are equal, so {what} learned. If this continues, raise model.temperature"
     told += " or rollout.group_size, or choose an easier scenario"
     is_per_turn = run.objective.credit == "to_go" or run.config.rollout.single_turn
     return told if is_per_turn else f"{told}, or credit turns (algorithm.credit = 'to_go')"

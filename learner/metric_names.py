@@ -21,7 +21,10 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "tokens/per_turn": ("tokens per turn", "mean length of the policy's turns"),
     "ends/REASON": ("share of episodes", "episodes that ended for this reason"),
     "groups/all": ("groups", "groups that were played"),
-    "groups/used": ("groups", "groups whose rewards differ; only these are learned from"),
+    "groups/used": (
+        "groups",
+        "groups whose rewards differ; the others have no advantage, and only what else is in the loss (a KL term)",
+    ),
     "groups/refills": ("times", "how often dynamic sampling replaced constant groups"),
     "rollout/staleness": ("updates", "age of the policy that played these episodes"),
     "seconds/rollout": ("seconds", "time to play the episodes"),
@@ -37,7 +40,11 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "update/kl_reference": ("nats per token", "KL to the initial weights, k3 estimate"),
     "update/entropy": ("nats per token", "entropy of the sampling distribution"),
     "update/grad_norm": ("", "norm of the gradient before clipping"),
-    "update/tokens": ("tokens", "tokens trained on"),
+    "update/tokens": ("tokens", "tokens trained on; the denominator of a token mean"),
+    "update/sequences": (
+        "sequences",
+        "sequences trained on, the denominator of a sequence mean: episodes, or turns if each has a ratio of its own",
+    ),
     "update/learning_rate": ("", "learning rate of this update"),
     "update/skipped": (
         "0 or 1",
@@ -55,7 +62,10 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "critic/explained_variance": ("up to 1", "share of the variance of the returns that the values explain"),
     "critic/grad_norm": ("", "norm of the critic's gradient before clipping"),
     "critic/warming_up": ("0 or 1", "1 while only the critic learns"),
-    "fluency/broken": ("share of turns", "turns with unusual language"),
+    "fluency/broken": (
+        "share of turns",
+        "turns with three or more pairs of words that the warm-up script never has; of a tiny model only",
+    ),
     "fluency/repeated": ("share of turns", "turns said before, or with four words in a row twice"),
     "fluency/reward_on_broken": ("share of reward", "reward gained on broken turns"),
     "fluency/reference_nll": (

@@ -1,7 +1,8 @@
 """The policy: a causal transformer and the one distribution that sampler and learner share.
 
 `Policy.distribution` divides by the temperature and rules out control tokens; both the sampler and
-the loss go through it, so their log-probabilities are of the same thing. The LM head runs on the
+the loss go through it, so their log-probabilities are of the same thing. What top-k and top-p leave
+out is decided where a token is drawn, and kept with it (`support`). The LM head runs on the
 positions of sampled tokens only. Rows are scored packed (`packed`) where the model allows it.
 """
 
@@ -19,7 +20,10 @@ from torch.nn import functional
 from learner.objectives import chosen_logp_and_entropy
 from learner.packed import PackedScorer, packed_scorer
 from learner.products import multiply_fast
+from learner.support import Supports, Truncation
 from learner.types import Segment
+
+FULL = Truncation()
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Rows:
     """[B, T] float; 1 on sampled tokens."""
     sampler_logp: Tensor
     """[B, T]; 0 where nothing was sampled."""
+    supports: Supports | None = None
+    """Of the sampled tokens, row by row, where some could not be drawn."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ class Policy:
         end_id: int,
         banned: Sequence[int] = (),
         temperature: float = 1.0,
+        truncation: Truncation = FULL,
         autocast: torch.dtype | None = None,
         packs: bool = True,
     ) -> None:
@@ -60,6 +67,7 @@ class Policy:
         self.model = model
         self.end_id = end_id
         self.temperature = temperature
+        self.truncation = truncation
         self.autocast = autocast
         """What matrix products are computed in; None: the model's own dtype."""
         self.banned = torch.tensor(sorted(set(banned) - {end_id}), dtype=torch.long, device=model.device)
@@ -117,6 +125,8 @@ class Policy:
         # Token t is scored from the hidden state at t - 1; no trajectory starts with a sampled token.
         chosen = rows.sampled[:, 1:] > 0
         logits = self.distribution(self._logits_at(rows.ids, functional.pad(chosen, (0, 1))))
+        if rows.supports is not None:
+            logits = rows.supports.narrow(logits)
         logp, entropy = chosen_logp_and_entropy(logits, rows.ids[:, 1:][chosen])
         return Scored(_scatter(logp, rows.sampled), _scatter(entropy, rows.sampled))
 
@@ -156,7 +166,7 @@ def rows_of(conversations: Sequence[Sequence[Segment]], pad_id: int, device: tor
                 sampled[row, start:end] = 1.0
                 logp[row, start:end] = torch.tensor(segment.logp)
             start = end
-    return Rows(ids.to(device), sampled.to(device), logp.to(device))
+    return Rows(ids.to(device), sampled.to(device), logp.to(device), Supports.of(conversations))
 
 
 def _scatter(values: Tensor, sampled: Tensor) -> Tensor:

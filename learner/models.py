@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from safetensors import SafetensorError
 from learner.config import Config, ConfigError
 from learner.lora import LoraSettings, loaded_adapters, with_adapters
 from learner.sections import LoraSection
-from learner.tokens import special_tokens
+from trainer_client.chat.tokens import special_tokens
 
 _HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
 ADAPTER_FILE = "adapter_config.json"
@@ -61,9 +63,53 @@ def tell_deepspeed() -> None:
 
 
 def load_given(path: str) -> tuple[Any, Any]:
-    """The model of the configuration; what transformers says of one that it cannot load does not name the setting."""
-    try:
+    """The model of the configuration and its tokenizer."""
+    with _named(path):
         model, tokenizer = load(path)
+    _check_tokenizer(tokenizer, path)
+    return model, tokenizer
+
+
+def load_tokenizer(path: str) -> Any:
+    """The tokenizer of the configuration's model, without the model."""
+    from transformers import AutoTokenizer
+
+    check_path(path)
+    with _named(path):
+        tokenizer = AutoTokenizer.from_pretrained(path)
+    _check_tokenizer(tokenizer, path)
+    return tokenizer
+
+
+def context_of(path: str) -> int | None:
+    """How many tokens a model has positions for; None: it does not say."""
+    from transformers import AutoConfig
+
+    with _named(path):
+        found: int | None = getattr(AutoConfig.from_pretrained(path), "max_position_embeddings", None)
+    return found
+
+
+def stops_at(path: str) -> list[int]:
+    """What a model was made to stop at, without loading it."""
+    from transformers import GenerationConfig
+
+    try:
+        return _stops(GenerationConfig.from_pretrained(path))
+    except OSError:  # a model need not have one
+        return []
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """What transformers says of a model that it cannot load does not name the setting; nor are retries of the hub for
+    the user."""
+    from huggingface_hub.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    try:
+        yield
     except (OSError, ValueError, LookupError, RuntimeError, SafetensorError) as error:
         what = (
             "the folder contains no model that can be loaded"
@@ -71,9 +117,13 @@ def load_given(path: str) -> tuple[Any, Any]:
             else "neither a folder nor a model on the hub"
         )
         raise ConfigError(f"model.path: {path}: {what}: {' '.join(str(error).split())}") from None
+    finally:
+        logging.set_verbosity(before)
+
+
+def _check_tokenizer(tokenizer: Any, path: str) -> None:
     if set(tokenizer.get_vocab()) <= set(tokenizer.get_added_vocab()):  # what transformers makes where there is none
         raise ConfigError(f"model.path: {path}: there is no tokenizer; it belongs beside the weights (tokenizer.json)")
-    return model, tokenizer
 
 
 def load_checkpoint(path: Path, run: Path, base: str | None) -> tuple[Any, Any]:
@@ -126,5 +176,9 @@ def ids_without_token(model: Any, tokenizer: Any) -> list[int]:
 
 def stops_of(model: Any) -> list[int]:
     """What the model was made to stop at, by its generation_config."""
-    found = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    return _stops(getattr(model, "generation_config", None))
+
+
+def _stops(settings: Any) -> list[int]:
+    found = getattr(settings, "eos_token_id", None)
     return [] if found is None else [found] if isinstance(found, int) else list(found)

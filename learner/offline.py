@@ -10,14 +10,14 @@ import functools
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from learner.config import ConfigError
-from learner.conversations import Pair, Segments, read_conversations, read_pairs
+from learner.conversations import Pair, Segments
+from learner.datafile import read_data
 from learner.display import Now, Say, silent
 from learner.keeping import kept
 from learner.model import Policy
@@ -31,12 +31,9 @@ T = TypeVar("T")
 
 def train(run: Run, say: Say, asked_to_end: Callable[[], bool] = lambda: False, now: Now = silent) -> None:
     """Train to the configured number of updates, or to the end of the one in which it is asked to end."""
-    path = Path(run.config.data.file or "")
-    given = (path, run.renderer, run.tokenizer, run.sampler.context)
-    if run.objective.kind == "preference":
-        _train(run, read_pairs(*given), _preference, asked_to_end, say=say, now=now)
-    else:
-        _train(run, read_conversations(*given), _likelihood, asked_to_end, say=say, now=now)
+    rows: Sequence[Any] = read_data(run.config, run.renderer, run.tokenizer, run.sampler.context)
+    loss: Loss[Any] = _preference if run.objective.kind == "preference" else _likelihood
+    _train(run, rows, loss, asked_to_end, say=say, now=now)
 
 
 Loss = Callable[[Run, Sequence[T], Sequence[T]], tuple[Tensor, dict[str, float]]]

@@ -108,6 +108,7 @@ def copy_of(
         end_id=policy.end_id,
         banned=policy.banned.tolist(),
         temperature=policy.temperature,
+        truncation=policy.truncation,
         autocast=policy.autocast,
     )
 
@@ -148,7 +149,12 @@ def _group(plain: dict[str, Any]) -> Group:
 
 def _trajectory(plain: dict[str, Any]) -> Trajectory:
     segments = tuple(
-        Segment(tuple(each["ids"]), None if each["logp"] is None else tuple(each["logp"]), each["fork"])
+        Segment(
+            tuple(each["ids"]),
+            None if each["logp"] is None else tuple(each["logp"]),
+            each["fork"],
+            None if each.get("support") is None else tuple(map(tuple, each["support"])),
+        )
         for each in plain["segments"]
     )
     return Trajectory(**{**plain, "segments": segments, "turn_rewards": tuple(plain["turn_rewards"])})

@@ -17,6 +17,7 @@ from learner import agreement, attention
 from learner.head import Head, chosen_logp_and_entropy, head_of
 from learner.objectives import chosen_logp_and_entropy as chosen_of_logits
 from learner.packing import LEAST_SHARED, Packed, pack
+from learner.support import Supports
 from learner.types import Segment
 
 if TYPE_CHECKING:
@@ -36,10 +37,17 @@ class PackedScorer:
         packed = pack(rows).to(policy.device)
         # With a head that is known, the model's own forward computes one place, which nobody looks at.
         hidden, logits = self._forward(packed, all_logits=self._head is None)
+        supports = Supports.of(rows)
         if self._head is None:
-            return chosen_of_logits(policy.distribution(logits), packed.targets)
+            logits = policy.distribution(logits)
+            return chosen_of_logits(logits if supports is None else supports.narrow(logits), packed.targets)
         return chosen_logp_and_entropy(
-            hidden, packed.targets, self._head, temperature=policy.temperature, banned=policy.banned
+            hidden,
+            packed.targets,
+            self._head,
+            temperature=policy.temperature,
+            banned=policy.banned,
+            supports=supports,
         )
 
     def _forward(self, packed: Packed, *, all_logits: bool) -> tuple[Tensor, Tensor]:

@@ -14,9 +14,10 @@ from learner.display import Now, Say
 from learner.lora import BasePolicy
 from learner.model import Policy
 from learner.models import load, never_sampled, stops_of
+from learner.support import Truncation
 from learner.tiny import build_model, build_tokenizer
-from learner.tokens import Renderer
 from learner.warmup import load_script, warm_up
+from trainer_client.chat.tokens import Renderer
 
 
 def warmed_up(config: Config, say: Say, now: Now) -> tuple[Any, Any]:
@@ -48,6 +49,7 @@ def policy_of(config: Config, model: Any, tokenizer: Any, renderer: Renderer) ->
         end_id=renderer.end_id,
         banned=never_sampled(model, tokenizer),
         temperature=config.model.temperature,
+        truncation=Truncation(config.model.top_p, config.model.top_k),
         autocast=torch.bfloat16 if config.model.precision == "bfloat16" else None,
     )
 

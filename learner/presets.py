@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.resources
 from pathlib import Path
 
-from learner.config import ConfigError, nearest
+from learner.config import ConfigError
+from learner.suggestions import nearest
 
 
 def demo_file() -> Path:

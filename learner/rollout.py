@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from pydantic import ValidationError
@@ -21,14 +21,24 @@ from learner.display import Now, silent
 from learner.failures import EPISODE_ERROR, TURN_TOO_LONG, Failure, context_full, messages_of
 from learner.generate.session import Completion, Continuation, Generator, Session
 from learner.patience import Patience
-from learner.tokens import Renderer, Spoken
-from learner.tools import for_template, message_of
 from learner.types import Group, Segment, Trajectory
 from learner.wave import Answered, Said, Started, Wanted, Wave
 from trainer_client import AsyncLabsClient, LabsError
+from trainer_client.chat.tokens import Renderer, Spoken
+from trainer_client.chat.tools import Result, for_template, message_of, results_of
 from trainer_client.wire import Message
 from trainer_client.wire.episodes import ToolDefinition
 from trainer_client.wire.reward import RewardConfig
+
+SAMPLING_RULES = 0.7
+"""Share of sampling in the time of episodes from which on one batch is faster than two. Two halves take 1.43 times as
+long to sample as the whole (0.5 billion weights on a CPU), and hide what the server takes behind it."""
+
+
+def share_of_sampling(records: Iterable[Mapping[str, Any]]) -> float | None:
+    """In the time of the first evaluation of a run, which is played in one batch; None before it."""
+    first = next((each for each in records if each["kind"] == "eval" and each.get("seconds/rollout")), None)
+    return None if first is None else float(first["seconds/generating"]) / float(first["seconds/rollout"])
 
 
 @dataclass(frozen=True)
@@ -97,6 +107,8 @@ class _Episode:
     """Tokens of the present row so far."""
     heard: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    results: list[tuple[Result, ...]] = field(default_factory=list)
+    """Of the tool calls in each turn."""
     messages: list[Message] = field(default_factory=list)
     """The conversation as it is sent, with the turn that is not answered yet."""
     truncated: int = 0
@@ -182,13 +194,14 @@ class Rollouts:
         renderer: Renderer,
         stage: Stage,
         *,
-        waves: int = 2,
+        waves: int | Callable[[], int] = 2,
         patience: Patience | None = None,
     ) -> None:
+        """`waves`: in how many batches episodes are played, or what says so before each collection."""
         self._generator = generator
         self._renderer = renderer
         self._stage = stage
-        self._waves = max(1, waves)
+        self._waves = waves if callable(waves) else lambda: waves
         self._server = Wave(client, patience or Patience())
         self._renderers: dict[str, Renderer] = {}
         self._model_room = asyncio.Lock()
@@ -223,11 +236,12 @@ class Rollouts:
             for place, (seed, stage) in enumerate(zip(seeds, places, strict=True))
             for member in range(group_size)
         ]
+        waves = max(1, self._waves())
         try:
             async with asyncio.TaskGroup() as tasks:
-                for wave in range(self._waves):
+                for wave in range(waves):
                     # Whole groups interleave over the waves, so that both take about as long.
-                    share = [episode for episode in episodes if (episode.number // group_size) % self._waves == wave]
+                    share = [episode for episode in episodes if (episode.number // group_size) % waves == wave]
                     tasks.create_task(self._play_wave(share))
         except ExceptionGroup as failures:
             # What ends one wave ends all: it is told as what it is, and not as a group of failures.
@@ -295,7 +309,7 @@ class Rollouts:
             try:
                 # From here on the persona is the user and the policy the assistant, whatever the server calls them.
                 heard = Message(role="user", content=episode.heard[-1])
-                episode.messages += [heard, message_of(spoken[episode.number].text)]
+                episode.messages += [heard, message_of(spoken[episode.number].aloud)]
             except ValidationError:
                 episode.stop(TURN_TOO_LONG)
         speaking = [episode for episode in episodes if episode.live]
@@ -309,14 +323,15 @@ class Rollouts:
     def _take(self, episode: _Episode, completion: Completion, spoken: Spoken, answer: Answered) -> None:
         """Keep a turn that was answered."""
         given = Segment(tuple(episode.next_ids), fork=episode.forked)
-        episode.segments += [given, Segment(completion.ids, completion.logp)]
+        episode.segments += [given, completion.segment()]
         episode.row_length += len(given.ids) + len(completion.ids)
         episode.said.append(spoken.text)
         episode.rewards.append(answer.reward)
         episode.scores = answer.scores or {}
         episode.truncated += not completion.ended
         episode.lossy += spoken.lossy
-        episode.tool_calls += len(episode.messages[-1].tool_calls or ())
+        episode.results.append(results_of(episode.messages[-1]))
+        episode.tool_calls += len(episode.results[-1])
         if answer.terminal_reason == "error":
             episode.error = EPISODE_ERROR
         elif answer.episode_complete:
@@ -330,9 +345,9 @@ class Rollouts:
         episode.heard.append(persona)
         episode.forked = episode.renderer.rewrites(episode.said[-1])
         if episode.forked:
-            episode.next_ids = episode.renderer.prompt(episode.heard, episode.said)
+            episode.next_ids = episode.renderer.prompt(episode.heard, episode.said, episode.results)
         else:
-            episode.next_ids = episode.renderer.suffix(persona, ended=ended)
+            episode.next_ids = episode.renderer.suffix(persona, ended=ended, results=episode.results[-1])
         self._go_on_if_it_fits(episode)
 
 

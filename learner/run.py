@@ -7,7 +7,6 @@ another configuration is refused.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +17,14 @@ import transformers
 
 from learner import agreement, checkpoint
 from learner.algorithms import Objective
+from learner.checkpoint import Checkpoint
 from learner.config import Config
 from learner.critic import FILE as CRITIC_FILE
 from learner.critic import Critic, saved_critic
 from learner.display import Now, Say, silent
 from learner.engine import Engine
 from learner.fluency import Fluency
-from learner.folder import settle_config, where_it_goes_on
+from learner.folder import is_of_another, remove_run, settle_config, where_it_goes_on
 from learner.generate.session import Generator
 from learner.lora import narrow_frozen
 from learner.metrics import MetricsFile, best_evaluation, evaluations, read_metrics
@@ -36,14 +36,17 @@ from learner.plan import remarks, shortage
 from learner.policies import policy_of, reference_of, renderer_of, warmed_up
 from learner.ranks import Ranks, SharedCollector, device_of, join_ranks
 from learner.recompute import recompute_layers
-from learner.rollout import Collector, Rollouts, Stage
+from learner.rollout import SAMPLING_RULES, Collector, Rollouts, Stage, share_of_sampling
 from learner.single_turn import PromptSource, SingleTurn, read_prompts
 from learner.split import split
-from learner.tokens import Renderer
 from learner.trackers import open_trackers
 from learner.update import Updater
 from learner.warmup import load_script
 from trainer_client import AsyncLabsClient
+from trainer_client.chat.tokens import Renderer
+
+TINY_WAVES = 2
+"""Of a tiny model: nothing is measured, so that its runs repeat each other exactly."""
 
 
 @dataclass
@@ -67,6 +70,22 @@ class Run:
     """A copy with all weights, where the policy's are spread over processes."""
     queue: tuple[Batch, ...] = ()
     """The batches that wait to be learned from, where some are played ahead."""
+    waves: int = 1
+    """In how many batches episodes are played."""
+
+    def settle_waves(self) -> str | None:
+        """Choose `waves` by what took the time of the first evaluation; what to say of it, if anything was chosen.
+
+        What was measured is in the metrics, so a run that goes on chooses as it did before.
+        """
+        if self.config.rollout.waves is not None or self.config.model.path is None:
+            return None
+        share = share_of_sampling(read_metrics(self.metrics.path)) if self.ranks.first else None
+        self.waves = 2 if self.ranks.agree(share is not None and share < SAMPLING_RULES) else 1
+        if share is None:
+            return None
+        batches = "one batch" if self.waves == 1 else "two batches, one of which samples while the other one waits"
+        return f"sampling takes {share:.0%} of the time of episodes: they are played in {batches} (rollout.waves)"
 
     @functools.cached_property
     def engine(self) -> Engine:
@@ -108,7 +127,7 @@ class Run:
             source = self._prompts()
             found = SingleTurn(client, generator, self.renderer, stage, source=source, patience=patience)
         alone: Collector = found or Rollouts(
-            client, generator, self.renderer, stage, waves=settings.waves, patience=patience
+            client, generator, self.renderer, stage, waves=lambda: self.waves, patience=patience
         )
         return alone if self.ranks.world == 1 else SharedCollector(alone, ranks or self.ranks)
 
@@ -119,7 +138,7 @@ class Run:
     def _prompts(self) -> PromptSource:
         if self.config.rollout.prompts is None:
             return PromptSource()
-        rows = read_prompts(Path(self.config.rollout.prompts))
+        rows = read_prompts(Path(self.config.rollout.prompts), skip_bad=self.config.data.skip_bad)
         return PromptSource(*split(rows, self.config.data.held_out_share, self.config.run.seed))
 
     def set_rate(self, step: int) -> float:
@@ -185,7 +204,8 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
     Of several processes the first makes it; the others begin with its checkpoint, whatever they would have made.
     """
     ranks = join_ranks(config.model.device)
-    config = dataclasses.replace(config, model=dataclasses.replace(config.model, device=device_of(config.model.device)))
+    model = config.model.model_copy(update={"device": device_of(config.model.device)})
+    config = config.model_copy(update={"model": model})
     if not ranks.first:
         ranks.wait()
     run = _opened(config, folder, ranks, say, now)
@@ -218,12 +238,23 @@ def open_run(config: Config, folder: Path, say: Say, now: Now = silent) -> Run:
     return run
 
 
+def _is_left_over(found: Checkpoint, config: Config, folder: Path, say: Say) -> bool:
+    """Whether this is of a start that failed, with another configuration; it is removed then."""
+    if found.step or not is_of_another(config, folder):
+        return False
+    say(f"the run in {folder} made no update and had another configuration; starting anew")
+    remove_run(folder)
+    return True
+
+
 def _opened(config: Config, folder: Path, ranks: Ranks, say: Say, now: Now) -> Run:
     torch.set_num_threads(config.model.threads)
     transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     if ranks.first:
         checkpoint.sweep(folder / "checkpoints")
     found = checkpoint.newest(folder / "checkpoints")
+    if ranks.first and found is not None and _is_left_over(found, config, folder, say):
+        found = None
     if found is None:  # else the checkpoint is loaded, and the model it began with may be gone
         check_path(config.model.path)
     check_device(config.model.device)
@@ -241,17 +272,22 @@ def _opened(config: Config, folder: Path, ranks: Ranks, say: Say, now: Now) -> R
     if config.narrows_frozen:
         narrow_frozen(model, torch.bfloat16)
     run = _assemble(config, folder, model.to(config.model.device), tokenizer, ranks)
-    if found is not None:
-        run.updater.stepper.load(found.optimizer_state())
-        if run.critic is not None and run.updater.critic_stepper is not None:
-            state = saved_critic(found.path)
-            run.critic.load_state_dict(state["weights"])
-            run.updater.critic_stepper.load(state["optimizer"])
-        run.step = run.saved = found.step
-        run.queue = load_batches(found.path)
-    else:
+    if found is None:
         run.save()
+    else:
+        _restore(run, found)
     return run
+
+
+def _restore(run: Run, found: Checkpoint) -> None:
+    """Put into the run what is beside the model in a checkpoint."""
+    run.updater.stepper.load(found.optimizer_state())
+    if run.critic is not None and run.updater.critic_stepper is not None:
+        state = saved_critic(found.path)
+        run.critic.load_state_dict(state["weights"])
+        run.updater.critic_stepper.load(state["optimizer"])
+    run.step = run.saved = found.step
+    run.queue = load_batches(found.path)
 
 
 def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: Ranks) -> Run:
@@ -288,4 +324,5 @@ def _assemble(config: Config, folder: Path, model: Any, tokenizer: Any, ranks: R
         reference=reference,
         step=0,
         critic=critic,
+        waves=config.rollout.waves or (TINY_WAVES if config.model.path is None else 1),
     )

@@ -16,11 +16,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from learner.generate.hf import HfGenerator
-from learner.generate.session import Continuation
+from learner.generate.session import Completion, Continuation
 from learner.stored import Stored
-from learner.tokens import TemplateError
+from learner.support import Truncation
+from trainer_client.chat.dialogue import ChatError, Dialogue, read_chat, read_tools
+from trainer_client.chat.tokens import Spoken, TemplateError
+from trainer_client.chat.tools import message_of
+from trainer_client.wire import ToolCall
 
 MOST_BYTES = 4_000_000
 COLDEST = 1e-4
@@ -38,7 +43,26 @@ class Reply:
     text: str
     finish_reason: str
     prompt_tokens: int
-    completion_tokens: int
+    turn: Completion
+    thought: str = ""
+    calls: tuple[ToolCall, ...] = ()
+
+    def message(self) -> dict[str, Any]:
+        """In the form of OpenAI."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.text}
+        if self.thought:
+            message["reasoning_content"] = self.thought
+        if self.calls:
+            message["content"] = self.text or None
+            message["tool_calls"] = [
+                {
+                    "id": f"call_{uuid.uuid4().hex[:24]}",
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": json.dumps(call.input, ensure_ascii=False)},
+                }
+                for call in self.calls
+            ]
+        return message
 
 
 class Speaker:
@@ -51,21 +75,31 @@ class Speaker:
 
     def reply(self, body: Mapping[str, Any]) -> Reply:
         """The next turn of a chat; raises RefusedError."""
-        system, heard, said = _turns(body.get("messages"))
+        dialogue, tools = _chat(body)
         temperature = _number(body, "temperature", 1.0, low=0.0, high=10.0)
         wanted = body.get("max_completion_tokens") or body.get("max_tokens") or self.stored.max_tokens
         if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
             raise RefusedError("max_tokens must be a positive integer")
+        own = self.stored.truncation
+        truncation = Truncation(
+            _number(body, "top_p", own.top_p, low=1e-9, high=1.0),
+            int(_number(body, "top_k", own.top_k, low=-1, high=10**9)),  # vLLM writes -1 for all
+        )
         seed = body.get("seed")
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
             raise RefusedError("seed must be an integer")
         try:
-            renderer = self.stored.renderer.within(system) if system else self.stored.renderer
-            ids = renderer.prompt(heard, said)
+            renderer = self.stored.renderer
+            if dialogue.system or tools:
+                renderer = renderer.within(dialogue.system, tools)
+            said = [renderer.written(turn.text, turn.calls, turn.thought) for turn in dialogue.said]
+            ids = renderer.prompt(dialogue.heard, said, dialogue.results)
         except TemplateError as error:
             raise RefusedError(str(error)) from None
         with self._room:
-            generator = HfGenerator(self.stored.policy(max(temperature, COLDEST)), max_tokens=wanted)
+            policy = self.stored.policy(max(temperature, COLDEST))
+            policy.truncation = truncation
+            generator = HfGenerator(policy, max_tokens=wanted)
             if generator.context is not None and len(ids) + wanted > generator.context:
                 raise RefusedError(
                     f"the conversation and max_tokens need {len(ids) + wanted} tokens, but the context of the model has"
@@ -73,8 +107,34 @@ class Speaker:
                 )
             noise = self._chance.spawn(1)[0] if seed is None else np.random.SeedSequence(abs(seed))
             turn = generator.start().step({0: Continuation(ids, noise)})[0]
-        text = renderer.spoken(list(turn.ids)).text
-        return Reply(text, "stop" if turn.ended else "length", len(ids), len(turn.ids))
+        return _reply(renderer.spoken(list(turn.ids)), "stop" if turn.ended else "length", len(ids), turn)
+
+
+def _chat(body: Mapping[str, Any]) -> tuple[Dialogue, list[dict[str, Any]]]:
+    """What was said so far, and the tools that may be called."""
+    try:
+        dialogue, tools = read_chat(body.get("messages")), read_tools(body.get("tools"))
+    except ChatError as error:
+        raise RefusedError(str(error)) from None
+    if not dialogue.awaits_policy:
+        raise RefusedError("the last message must be the user's, or the results of the assistant's tool calls")
+    return dialogue, [] if body.get("tool_choice") == "none" else tools
+
+
+def _reply(spoken: Spoken, finish_reason: str, prompt_tokens: int, turn: Completion) -> Reply:
+    try:
+        message = message_of(spoken.aloud)
+    except ValidationError:  # longer than a server takes: that is for whoever asked to see
+        message = None
+    calls = (message.tool_calls or ()) if message else ()
+    return Reply(
+        text=message.content if message else spoken.aloud,
+        finish_reason="tool_calls" if calls else finish_reason,
+        prompt_tokens=prompt_tokens,
+        turn=turn,
+        thought=spoken.thought,
+        calls=tuple(calls),
+    )
 
 
 def listen(stored: Stored, host: str, port: int, api_key: str | None = None) -> ThreadingHTTPServer:
@@ -132,21 +192,30 @@ class _Handler(BaseHTTPRequestHandler):
         if body.get("stream"):
             self._stream(reply)
         else:
-            self._answer(200, self._completion(reply))
+            self._answer(200, self._completion(reply, wants_logprobs=body.get("logprobs") is True))
 
-    def _completion(self, reply: Reply) -> dict[str, Any]:
-        message = {"role": "assistant", "content": reply.text}
-        used = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens}
+    def _completion(self, reply: Reply, *, wants_logprobs: bool) -> dict[str, Any]:
+        used = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": len(reply.turn.ids)}
+        choice = {"index": 0, "message": reply.message(), "finish_reason": reply.finish_reason}
         return {
             **self._head("chat.completion"),
-            "choices": [{"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": None}],
+            "choices": [{**choice, "logprobs": self._logprobs(reply) if wants_logprobs else None}],
             "usage": {**used, "total_tokens": sum(used.values())},
         }
+
+    def _logprobs(self, reply: Reply) -> dict[str, Any]:
+        """Of each token, under the distribution it was sampled from."""
+        tokenizer = self.speaker.stored.tokenizer
+        content = []
+        for token, value in zip(reply.turn.ids, reply.turn.logp, strict=True):
+            text = tokenizer.decode([token], skip_special_tokens=False, clean_up_tokenization_spaces=False)
+            content.append({"token": text, "logprob": value, "bytes": [*text.encode()], "top_logprobs": []})
+        return {"content": content}
 
     def _stream(self, reply: Reply) -> None:
         head = self._head("chat.completion.chunk")
         parts: list[dict[str, Any]] = [
-            {"delta": {"role": "assistant", "content": reply.text}, "finish_reason": None},
+            {"delta": _delta(reply.message()), "finish_reason": None},
             {"delta": {}, "finish_reason": reply.finish_reason},
         ]
         lines = [json.dumps({**head, "choices": [{"index": 0, **part}]}) for part in parts]
@@ -182,44 +251,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+def _delta(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole message as the one part of a stream: its calls are numbered there."""
+    calls = [{"index": number, **call} for number, call in enumerate(message.get("tool_calls", ()))]
+    return {**message, "tool_calls": calls} if calls else dict(message)
+
+
 def _object(body: Any) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise RefusedError("the body must be a JSON object")
     return body
-
-
-def _turns(messages: Any) -> tuple[str | None, list[str], list[str]]:
-    """(system prompt, what the user said, what the assistant said)."""
-    if not isinstance(messages, list) or not messages:
-        raise RefusedError("messages must be a non-empty list")
-    texts = [(_role(each), _text(each)) for each in messages]
-    system = "\n\n".join(text for role, text in texts if role == "system") or None
-    spoken = [each for each in texts if each[0] != "system"]
-    for place, (role, _) in enumerate(spoken):
-        if role != ("assistant" if place % 2 else "user"):
-            raise RefusedError(
-                "after the system prompt, user and assistant messages must alternate, and the user begins"
-            )
-    if len(spoken) % 2 == 0:
-        raise RefusedError("the last message must be the user's")
-    return system, [text for role, text in spoken if role == "user"], [text for role, text in spoken[1::2]]
-
-
-def _role(message: Any) -> str:
-    role = message.get("role") if isinstance(message, dict) else None
-    known = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-    if role not in known:
-        raise RefusedError("a message must have the role system, user or assistant")
-    return known[role]
-
-
-def _text(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
-        content = "\n".join(str(part.get("text", "")) for part in content)
-    if not isinstance(content, str):
-        raise RefusedError("the `content` of a message must be text")
-    return content
 
 
 def _number(body: Mapping[str, Any], name: str, default: float, *, low: float, high: float) -> float:

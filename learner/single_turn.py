@@ -12,80 +12,72 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
-from learner.conversations import RowError, read_messages
-from learner.display import Now, silent
+from learner.display import Now, Say, silent
 from learner.failures import TURN_TOO_LONG, Failure, context_full, messages_of
 from learner.generate.session import Completion, Continuation, Generator
 from learner.patience import Patience
 from learner.rollout import Collected, Stage
+from learner.rows import RowError, read_rows
 from learner.seeds import FIRST_HELD_OUT_SEED
-from learner.tokens import Renderer
-from learner.tools import for_template, message_of
 from learner.types import Group, Segment, Trajectory
 from trainer_client import AsyncLabsClient, FailedItem, LabsError, ScoredItem
+from trainer_client.chat.dialogue import Dialogue, read_chat
+from trainer_client.chat.tokens import Renderer
+from trainer_client.chat.tools import for_template, message_of
 from trainer_client.wire import BatchItem, Message
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the policy answers: `heard` is one longer than `said`."""
+    """What the policy answers."""
 
     renderer: Renderer
-    heard: tuple[str, ...]
-    said: tuple[str, ...] = ()
+    dialogue: Dialogue
 
     def ids(self) -> list[int]:
         """As the policy reads it."""
-        return self.renderer.prompt(self.heard, self.said)
+        said = [self.renderer.written(turn.text, turn.calls, turn.thought) for turn in self.dialogue.said]
+        return self.renderer.prompt(self.dialogue.heard, said, self.dialogue.results)
 
     def messages(self) -> list[Message]:
         """As the server takes it."""
-        turns = itertools.zip_longest(self.heard, self.said)
-        found = [("user", heard, "assistant", said) for heard, said in turns]
-        return [
-            Message(role=role, content=text)
-            for user, heard, assistant, said in found
-            for role, text in ((user, heard), (assistant, said))
-            if text is not None
-        ]
+        found: list[Message] = []
+        for heard, turn in itertools.zip_longest(self.dialogue.heard, self.dialogue.said):
+            if heard is not None:
+                found.append(Message(role="user", content=heard))
+            if turn is not None:
+                calls = [{"name": call["name"], "input": call["arguments"]} for call in turn.calls]
+                found.append(
+                    Message.model_validate({"role": "assistant", "content": turn.text, "tool_calls": calls or None})
+                )
+        return found
 
 
-@dataclass(frozen=True)
-class PromptRow:
-    """A row of a file."""
-
-    system: str | None
-    heard: tuple[str, ...]
-    said: tuple[str, ...]
-
-
-def read_prompts(path: Path) -> list[PromptRow]:
+def read_prompts(path: Path, *, skip_bad: bool = False, say: Say = silent) -> list[Dialogue]:
     """All rows `{"messages": [...]}`; each must end with the persona (`user`). Raises RowError."""
-    return read_messages(path, "rollout.prompts", _prompt_row)
+    return read_rows(path, _prompt_row, key="rollout.prompts", skip_bad=skip_bad, say=say)
 
 
-def _prompt_row(messages: Sequence[Mapping[str, str]]) -> PromptRow:
-    system = "\n\n".join(each["content"] for each in messages if each["role"] == "system") or None
-    spoken = [each for each in messages if each["role"] != "system"]
-    roles = [each["role"] for each in spoken]
-    if len(roles) % 2 == 0 or roles != ["user", "assistant"] * (len(roles) // 2) + ["user"]:
-        raise RowError("user and assistant messages must alternate, and the first and the last one must be the user's")
-    texts = [each["content"] for each in spoken]
-    return PromptRow(system, tuple(texts[::2]), tuple(texts[1::2]))
+def _prompt_row(row: Mapping[str, Any]) -> Dialogue:
+    found = read_chat(row.get("messages"))
+    if not found.awaits_policy or found.heard[-1] is None:
+        raise RowError("the last message must be the user's")
+    return found
 
 
 @dataclass(frozen=True)
 class PromptSource:
     """Rows for training and rows that are never trained on; none of either: openings of seeds."""
 
-    training: Sequence[PromptRow] = ()
-    held_out: Sequence[PromptRow] = ()
+    training: Sequence[Dialogue] = ()
+    held_out: Sequence[Dialogue] = ()
 
-    def row(self, seed: int) -> PromptRow | None:
+    def row(self, seed: int) -> Dialogue | None:
         """The row that a seed stands for."""
         rows = self.held_out if seed >= FIRST_HELD_OUT_SEED and self.held_out else self.training
         return rows[seed % len(rows)] if rows else None
@@ -169,7 +161,7 @@ class SingleTurn:
         row = self._source.row(seed)
         if row is not None:
             system = row.system or stage.system
-            return Prompt(self._renderer.within(system) if system else self._renderer, row.heard, row.said)
+            return Prompt(self._renderer.within(system) if system else self._renderer, row)
         if (stage.name, seed) not in self._openings:
             self._openings[stage.name, seed] = await self._opening(stage, seed)
         return self._openings[stage.name, seed]
@@ -185,7 +177,7 @@ class SingleTurn:
         renderer = self._renderer
         if stage.system is not None or answer.tools:
             renderer = renderer.within(stage.system, for_template(answer.tools))
-        return Prompt(renderer, (answer.initial_observation.content,))
+        return Prompt(renderer, Dialogue(stage.system, (answer.initial_observation.content,)))
 
     def _speak(
         self,
@@ -214,7 +206,7 @@ class SingleTurn:
         for (number, member), reply in replies.items():
             prompt, stage = prompts[number], places[number]
             try:
-                last = message_of(prompt.renderer.spoken(list(reply.ids)).text)
+                last = message_of(prompt.renderer.spoken(list(reply.ids)).aloud)
             except ValidationError:
                 found[number, member] = TURN_TOO_LONG
                 continue
@@ -253,7 +245,7 @@ def _group(seed: int, stage: Stage, trajectories: Sequence[Trajectory], failures
 def _trajectory(prompt: Prompt, reply: Completion, scored: ScoredItem, seed: int) -> Trajectory:
     spoken = prompt.renderer.spoken(list(reply.ids))
     return Trajectory(
-        segments=(Segment(tuple(prompt.ids())), Segment(reply.ids, reply.logp)),
+        segments=(Segment(tuple(prompt.ids())), reply.segment()),
         turn_rewards=(scored.reward,),
         seed=seed,
         scores=scored.scores or {},

@@ -57,6 +57,7 @@ def _sampler(policy: Policy, model: Any) -> Policy:
         end_id=policy.end_id,
         banned=policy.banned.tolist(),
         temperature=policy.temperature,
+        truncation=policy.truncation,
         autocast=policy.autocast,
     )
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from learner.config import Config, ConfigError, nearest
+from learner.config import Config, ConfigError
 from learner.patience import Patience
 from learner.rollout import Stage
 from learner.sections import ServerSection
+from learner.suggestions import nearest
 from trainer_client import AsyncLabsClient
 from trainer_client.wire.catalog import CatalogResponse, ScenarioSummary
 from trainer_client.wire.reward import RewardConfig

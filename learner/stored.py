@@ -14,10 +14,11 @@ import torch
 from learner import checkpoint
 from learner.checkpoint import Checkpoint
 from learner.metrics import best_evaluation
-from learner.model import Policy
+from learner.model import FULL, Policy
 from learner.models import load_checkpoint, load_given, never_sampled, stops_of
 from learner.stages import style_of
-from learner.tokens import Renderer
+from learner.support import Truncation
+from trainer_client.chat.tokens import Renderer
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Stored:
     """How its run played; None: it is not of a run."""
     precision: torch.dtype | None = None
     """What matrix products are computed in; None: the weights' own."""
+    truncation: Truncation = FULL
+    """What its sampling leaves out."""
 
     @functools.cached_property
     def banned(self) -> list[int]:
@@ -65,6 +68,7 @@ class Stored:
             end_id=self.renderer.end_id,
             banned=self.banned,
             temperature=temperature,
+            truncation=self.truncation,
             autocast=self.precision,
             packs=False,
         )
@@ -109,6 +113,7 @@ def open_stored(path: Path, which: str = "best") -> Stored:
         system=style_of(resolved["server"]["system"], settings["path"]),
         played=_played(found.step, resolved),
         precision=torch.bfloat16 if settings["precision"] == "bfloat16" else None,
+        truncation=Truncation(settings.get("top_p", 1.0), settings.get("top_k", 0)),
     )
 
 

@@ -22,10 +22,14 @@ class Segment:
     """Log-probability of each token when it was sampled; None for the persona's and the template's tokens."""
     fork: bool = False
     """The template renders the past in another way from here on: this begins a row of its own."""
+    support: tuple[tuple[int, ...], ...] | None = None
+    """The tokens that could be drawn at each place, where top-k or top-p left some out (`support`)."""
 
     def __post_init__(self) -> None:
         if self.logp is None:
             return
+        if self.support is not None and len(self.support) != len(self.ids):
+            raise ValueError("a sampled segment has the tokens that could be drawn at each of its places, or at none")
         if not self.ids or len(self.logp) != len(self.ids):
             raise ValueError("a sampled segment needs tokens, and a log-probability for each")
         if not all(math.isfinite(value) and value <= 0.0 for value in self.logp):

@@ -149,8 +149,9 @@ class Updater:
 
     def update(self, groups: Sequence[Group], step: int | None = None) -> dict[str, float]:
         """Train on the groups; returns what happened. `step` counts updates from 1, for what is done at first only."""
-        usable = [group for group in groups if self.credit.is_informative(group)]
-        metrics = {"groups/all": float(len(groups)), "groups/used": float(len(usable))}
+        informative = [group for group in groups if self.credit.is_informative(group)]
+        metrics = {"groups/all": float(len(groups)), "groups/used": float(len(informative))}
+        usable = [group for group in groups if group.trajectories] if self.learns_from_all else informative
         if not usable:
             return metrics
         warming = step is not None and self.objective.needs_critic and step <= self.objective.critic_warmup
@@ -171,6 +172,13 @@ class Updater:
                 metrics[name] = sum(values) if name in _COUNTS else sum(values) / len(values)
         self.is_settled = True
         return metrics
+
+    @property
+    def learns_from_all(self) -> bool:
+        """Whether groups of equal rewards are learned from, too: their advantages are 0, and what else is in the loss
+        is not. They then count in all of its denominators. Where they are played again they are left out."""
+        row = self.objective
+        return bool(row.has_other_terms or self._settings.entropy) and not row.resample
 
     def apply(self, parts: Sequence[Callable[[], tuple[Tensor, dict[str, float]]]]) -> dict[str, float]:
         """One step on losses that add up to that of the batch; the figures that come with them add up, too.
@@ -209,11 +217,22 @@ class Updater:
         if self.objective.advantage in TOKEN_ADVANTAGES:
             self._token_advantages(examples, metrics, warming=warming)
         else:
-            for example, row in zip(examples, self.credit.per_turn(groups, self._settings.dimensions), strict=True):
+            for example, row in zip(examples, self._per_turn(groups), strict=True):
                 example.advantages = torch.repeat_interleave(
                     torch.tensor(row, dtype=torch.float32), torch.tensor(example.trajectory.turn_lengths)
                 )
         return examples
+
+    def _per_turn(self, groups: Sequence[Group]) -> list[tuple[float, ...]]:
+        """The advantage of each turn of each member; of groups that say nothing 0, whatever the others' rewards are."""
+        says = [self.credit.is_informative(group) for group in groups]
+        informative = [group for group, told in zip(groups, says, strict=True) if told]
+        found = iter(self.credit.per_turn(informative, self._settings.dimensions) if informative else ())
+        return [
+            next(found) if told else (0.0,) * each.turns
+            for group, told in zip(groups, says, strict=True)
+            for each in group.trajectories
+        ]
 
     def _look_back(self, examples: Sequence[Example], groups: Sequence[Group]) -> None:
         """What the reference, the old policy and the critic say of the tokens before anything is learned."""
@@ -307,7 +326,7 @@ class Updater:
         kl_tokens = sums.pop("kl_tokens", 0.0)
         if kl_tokens:
             sums["update/kl_reference"] = sums.pop("kl_sum") / kl_tokens
-        return {**sums, "update/tokens": float(tally.tokens)}
+        return {**sums, "update/tokens": float(tally.tokens), "update/sequences": float(tally.sequences)}
 
     def _tally(self, examples: Sequence[Example]) -> _Tally:
         tokens = sum(example.tokens for example in examples)
@@ -425,7 +444,7 @@ class Updater:
 
 _LARGEST = ("update/max_ratio", "update/skipped", "critic/warming_up")
 _SUMS = ("update/loss", "kl_sum", "kl_tokens")
-_COUNTS = ("update/tokens",)
+_COUNTS = ("update/tokens", "update/sequences")
 """Of the whole update: added up over its minibatches, where other figures are averaged."""
 
 

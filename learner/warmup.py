@@ -21,8 +21,8 @@ import torch
 
 from learner.display import Now, silent
 from learner.model import Policy, rows_of
-from learner.tokens import Renderer, Tokenizer
 from learner.types import Segment
+from trainer_client.chat.tokens import Renderer, Tokenizer
 
 KINDS = ("good", "plan", "idle", "chatter", "rude", "premature")
 

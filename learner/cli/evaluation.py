@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -75,6 +76,9 @@ def evaluate(
     system: System = None,
     device: Device = None,
     which: Which = "best",
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the transcripts there, one JSON line per episode.")
+    ] = None,
     url: Url = None,
 ) -> int:
     """Play held-out seeds with a policy and print the mean reward with its standard error.
@@ -82,6 +86,7 @@ def evaluate(
     A run is played with its own settings, unless you change them. The key of an endpoint is read from OPENAI_API_KEY.
     """
     from learner.evaluation import Asked, measure_endpoint, measure_stored
+    from learner.transcripts import write
 
     asked = Asked(
         scenarios=tuple(scenario or ()),
@@ -92,9 +97,15 @@ def evaluate(
         url=url,
         system=system,
         device=device,
+        transcripts=save is not None,
     )
     is_endpoint = agent.startswith(("http://", "https://"))
-    _say(measure_endpoint(agent, model, asked) if is_endpoint else measure_stored(agent, which, asked))
+    found = measure_endpoint(agent, model, asked) if is_endpoint else measure_stored(agent, which, asked)
+    if save is not None:
+        write(found.transcripts, save)
+    _say(found)
+    if save is not None:
+        typer.echo(f"transcripts: {save}")
     return 0
 
 

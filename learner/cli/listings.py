@@ -18,7 +18,8 @@ def algorithms(
 ) -> None:
     """List the objectives."""
     from learner.algorithms import ALGORITHMS, PAPERS, choices
-    from learner.config import ConfigError, nearest
+    from learner.config import ConfigError
+    from learner.suggestions import nearest
 
     if show is None:
         typer.echo(f"{'name':24} {'advantage':26} {'ratio':20} {'gate':18} aggregation")
@@ -28,6 +29,8 @@ def algorithms(
     if show not in ALGORITHMS:
         raise ConfigError(f"algorithm {show!r}: {nearest(show, ALGORITHMS)}")
     typer.echo(f"{'paper':18} {PAPERS[show]}")
+    if ALGORITHMS[show].kind == "reward":
+        typer.echo(f"{'divided by':18} {ALGORITHMS[show].denominator}")
     possible = choices()
     for name, value in dataclasses.asdict(ALGORITHMS[show]).items():
         others = ", ".join(each for each in possible.get(name, ()) if each != value)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from learner.cli.options import INTERRUPTED, Changes, ConfigFile, DryRun, Url, interrupted
+from learner.cli.options import INTERRUPTED, Changes, ConfigFile, DryRun, Overwrite, SkipBad, Url, interrupted
 from learner.presets import demo_file, file_or_preset
 from trainer_client import (
     AsyncLabsClient,
@@ -48,6 +48,7 @@ def demo(
         Path | None, typer.Option(help=_OUT_HELP, show_default="runs/demo-seed-SEED", metavar="FOLDER")
     ] = None,
     change: Changes = None,
+    overwrite: Overwrite = False,
     dry_run: DryRun = False,
 ) -> int:
     """Watch a tiny model learn a scenario in minutes, on a CPU."""
@@ -57,7 +58,8 @@ def demo(
     if updates is not None:
         changes.append(f"run.updates={updates}")
     chosen = config.load(demo_file(), [*changes, *(change or [])])
-    return _start(chosen, out or Path("runs") / f"demo-seed-{seed}", url, dry_run=dry_run)
+    folder = out or Path("runs") / f"demo-seed-{seed}"
+    return _start(chosen, folder, url, dry_run=dry_run, overwrite=overwrite)
 
 
 def train(
@@ -68,13 +70,15 @@ def train(
         typer.Option(help=_OUT_HELP, show_default="runs/ and the name of FILE without its ending", metavar="FOLDER"),
     ] = None,
     change: Changes = None,
+    skip_bad: SkipBad = False,
+    overwrite: Overwrite = False,
     dry_run: DryRun = False,
 ) -> int:
     """Train with a TOML file or a preset."""
     from learner import config
 
-    chosen = config.load(file_or_preset(file), change or [])
-    return _start(chosen, out or Path("runs") / file.stem, url, dry_run=dry_run)
+    chosen = config.load(file_or_preset(file), [*(change or []), *_skipping(skip_bad)])
+    return _start(chosen, out or Path("runs") / file.stem, url, dry_run=dry_run, overwrite=overwrite)
 
 
 def check(
@@ -83,13 +87,15 @@ def check(
     ] = None,
     url: Url = None,
     change: Changes = None,
+    skip_bad: SkipBad = False,
 ) -> int:
     """Test server (or training file), template and sampler; no update."""
     from learner import config
     from learner.display import Display
     from learner.dry_run import dry_run
 
-    chosen = config.load(file_or_preset(file) if file else demo_file(), change or [])
+    changes = [*(change or []), *_skipping(skip_bad)]
+    chosen = config.load(file_or_preset(file) if file else demo_file(), changes)
     address = url or chosen.server.url
     display = Display()
     _look(chosen, address, display.say)
@@ -99,9 +105,13 @@ def check(
         display.clear()
 
 
-def _start(config: Config, folder: Path, url: str | None, *, dry_run: bool) -> int:
+def _skipping(skip_bad: bool) -> list[str]:
+    return ["data.skip_bad=true"] if skip_bad else []
+
+
+def _start(config: Config, folder: Path, url: str | None, *, dry_run: bool, overwrite: bool) -> int:
     if not dry_run:
-        return train_in(config, folder, url)
+        return train_in(config, folder, url, overwrite=overwrite)
     from learner.plan import plan
 
     for name, value in plan(config, folder, url or config.server.url):
@@ -109,16 +119,20 @@ def _start(config: Config, folder: Path, url: str | None, *, dry_run: bool) -> i
     return 0
 
 
-def train_in(config: Config, folder: Path, url: str | None) -> int:
-    """Train in a folder and say how it went; the exit status."""
+def train_in(config: Config, folder: Path, url: str | None, *, overwrite: bool = False) -> int:
+    """Train in a folder and say how it went; the exit status. `overwrite` removes the run that is there."""
     from learner.display import Display
+    from learner.folder import remove_run
     from learner.lock import locked
 
     address = url or config.server.url
     is_first = os.environ.get("RANK", "0") == "0"
     display = Display(speaks=is_first)
-    _look(config, address, display.say)
+    begun = any((folder / "checkpoints").glob("step-*")) and not overwrite
+    _look(config, address, display.say, begun=begun)
     with locked(folder) if is_first else nullcontext():
+        if overwrite and is_first:
+            remove_run(folder)
         return _train_in(config, folder, address, display)
 
 
@@ -186,17 +200,23 @@ def _say_it_will_end() -> None:
     )
 
 
-def _look(config: Config, url: str | None, say: Say) -> None:
-    """See that the server is there and has the scenarios, or that the file is there, before anything is built."""
+def _look(config: Config, url: str | None, say: Say, *, begun: bool = False) -> None:
+    """See that the server is there and has the scenarios, or that the file can be used, before anything is built.
+
+    Of a run that has `begun`, the model may be gone that its file was checked for.
+    """
     if config.objective().kind != "reward":
-        from learner.conversations import check_file
+        from learner.datafile import check_data
+        from learner.rows import check_file
 
         check_file(Path(config.data.file or ""))
+        if not begun:
+            check_data(config, say)
         return
     if config.rollout.prompts is not None:
         from learner.single_turn import read_prompts
 
-        read_prompts(Path(config.rollout.prompts))
+        read_prompts(Path(config.rollout.prompts), skip_bad=config.data.skip_bad, say=say)
     asyncio.run(_look_at_server(config, url, say))
 
 
@@ -229,7 +249,7 @@ async def _look_at_server(config: Config, url: str | None, say: Say) -> None:
 
 def _unknown(scenario: str, catalog: CatalogResponse) -> str:
     """What to say of a scenario that the server does not have."""
-    from learner.config import nearest
+    from learner.suggestions import nearest
 
     known = [f"{each.slug}/{found.slug}" for each in catalog.collections for found in each.scenarios]
     return f"the server has no scenario {scenario}; {nearest(scenario, known).removeprefix('unknown; ')}"

@@ -4,8 +4,8 @@ Keys and values are kept over the turns: a step runs the model on the new tokens
 in length, so each step pads on the left and masks the holes, with every row's own positions; where
 layers look back only so far, the mask counts positions and not places in the cache. The
 random numbers of a turn come from its own seed, so what is sampled does not depend on a global
-generator. Sampling is from the full distribution (top_p 1), at the policy's temperature. What the
-conversations of a group begin with is computed once. On a GPU, single tokens are steps of fixed
+generator. Sampling is at the policy's temperature, from what its top-k and top-p leave of the
+distribution. What the conversations of a group begin with is computed once. On a GPU, single tokens are steps of fixed
 shapes, replayed as CUDA graphs (`fixed`).
 """
 
@@ -24,6 +24,7 @@ from learner.generate.decode import Decoder, decoder_of
 from learner.generate.fixed import ONE_KIND, FixedStep, agrees, lowest
 from learner.generate.session import Completion, Continuation
 from learner.model import Policy
+from learner.support import listed
 
 
 class HfGenerator:
@@ -199,18 +200,25 @@ class HfSession:
         count = len(self._numbers)
         ids: list[list[int]] = [[] for _ in range(count)]
         logp: list[list[float]] = [[] for _ in range(count)]
+        supports: list[list[tuple[int, ...]]] = [[] for _ in range(count)]
         live, spoke, tokens = [True] * count, [True] * count, torch.zeros(count, dtype=torch.long)
         for position in range(self._max_tokens):
             if position:
                 # A row that has ended was fed its end, and is a hole from then on.
                 logits = self._feed(tokens[:, None], torch.tensor(spoke, dtype=torch.long)[:, None])
+            allowed = self._policy.truncation.support(logits) if self._policy.truncation else None
+            if allowed is not None:
+                logits = logits.masked_fill(~allowed, float("-inf"))
             logps = torch.log_softmax(logits, dim=-1)
             drawn = _inverse_cdf(logps, draws[:, position].to(logps.device))
             chosen = logps.gather(1, drawn[:, None])[:, 0].tolist()
             tokens, spoke = drawn.cpu(), live
             said = tokens.tolist()
+            drawable = None if allowed is None else listed(allowed)
             for row, on in enumerate(spoke):
                 if on:
+                    if drawable is not None:
+                        supports[row].append(drawable[row])
                     ids[row].append(said[row])
                     logp[row].append(min(chosen[row], 0.0))
             live = [on and token != self._policy.end_id for on, token in zip(spoke, said, strict=True)]
@@ -219,7 +227,12 @@ class HfSession:
         # The next step continues right after the last token: it is fed together with what comes then.
         self._unfed = [row_ids[-1:] if on else [] for row_ids, on in zip(ids, spoke, strict=True)]
         return {
-            number: Completion(tuple(ids[row]), tuple(logp[row]), ended=not live[row])
+            number: Completion(
+                tuple(ids[row]),
+                tuple(logp[row]),
+                ended=not live[row],
+                support=tuple(supports[row]) if self._policy.truncation else None,
+            )
             for row, number in enumerate(self._numbers)
         }
 

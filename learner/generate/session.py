@@ -13,6 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
+from learner.types import Segment
+
 
 @dataclass(frozen=True)
 class Completion:
@@ -21,6 +23,12 @@ class Completion:
     ids: tuple[int, ...]
     logp: tuple[float, ...]
     ended: bool
+    support: tuple[tuple[int, ...], ...] | None = None
+    """The tokens that could be drawn at each place, where some were left out."""
+
+    def segment(self) -> Segment:
+        """As a trajectory keeps it."""
+        return Segment(self.ids, self.logp, support=self.support)
 
 
 @dataclass(frozen=True)

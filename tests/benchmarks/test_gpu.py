@@ -43,6 +43,7 @@ def test_a_dry_run_goes_every_way_and_writes_nothing(
     assert ways == ["way", "---", "packed", "padded", "TRL 1.16"]
     assert "not installed" in said
     assert "tokens a second with CUDA graphs" in said
+    assert "s until it speaks again" in said
     assert not list(tmp_path.iterdir())
 
 

@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 
 from learner.conversations import read_pairs
 from learner.tiny import build_model, build_tokenizer
-from learner.tokens import Renderer
 from reward_server.cli.preferences import app
 from reward_server.errors import InvalidRequest, LabsError
 from reward_server.settings import Settings
 from reward_server.store.migrate import migrate
 from reward_server.store.store import Store
 from tests.store.builders import a_comparison
+from trainer_client.chat.tokens import Renderer
 
 ANSWERS = {"a": ["Since when?", "Do you take any painkillers?"], "b": ["Next, please."]}
 

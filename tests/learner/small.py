@@ -10,9 +10,9 @@ from transformers import Qwen3Config
 from learner.generate.hf import HfGenerator
 from learner.model import Policy
 from learner.tiny import build_model, build_tokenizer
-from learner.tokens import Renderer
 from learner.types import Segment, Trajectory
 from learner.warmup import Exchange, Script, Style
+from trainer_client.chat.tokens import Renderer
 
 torch.set_num_threads(1)
 

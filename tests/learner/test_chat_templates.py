@@ -13,8 +13,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from learner.tokens import Renderer, TemplateError
-from learner.tools import message_of
+from trainer_client.chat.tokens import Renderer, TemplateError
+from trainer_client.chat.tools import message_of
 
 _TRL = importlib.util.find_spec("trl")
 assert _TRL is not None

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 import pytest
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
-from learner import algorithms, ranges, tiny
 from learner.cli import demo_file
-from learner.config import Config, ConfigError, load, read
+from learner.config import _OVERRIDES, Config, ConfigError, load, read
 from learner.presets import about, preset_file, preset_names
 
 
@@ -102,15 +102,57 @@ def test_a_number_that_would_train_nothing_or_the_opposite_is_refused(change: st
 
 
 def test_every_number_has_a_range() -> None:
-    def numbers(kind: type[Any]) -> set[str]:
-        hints = get_type_hints(kind, vars(algorithms) | vars(tiny))
-        return {name for name, hint in hints.items() if {int, float} & {hint, *get_args(hint)}}
+    """Or says that it needs none."""
 
-    sections = {spec.name: type(getattr(Config(), spec.name)) for spec in fields(Config)}
-    found = {f"{section}.{name}" for section, kind in sections.items() for name in numbers(kind)}
-    assert {"optim.clip_norm", "server.max_turns"} <= found
-    assert found - {"algorithm.dimensions"} == set(ranges.SECTIONS)
-    assert numbers(algorithms.Objective) == set(ranges.OBJECTIVE)
+    def numbers(kind: type[BaseModel]) -> dict[str, FieldInfo]:
+        fields = kind.model_fields.items()
+        return {name: each for name, each in fields if {int, float} & {each.annotation, *get_args(each.annotation)}}
+
+    kinds = [type(getattr(Config(), name)) for name in Config.model_fields]
+    found = {f"{kind.__name__}.{name}": each for kind in [*kinds, _OVERRIDES] for name, each in numbers(kind).items()}
+    assert {"OptimSection.clip_norm", "ServerSection.max_turns", "_OVERRIDES.eps_low"} <= set(found)
+    extra = {name: each.json_schema_extra or {} for name, each in found.items()}
+    lacking = [name for name, each in found.items() if not each.metadata and not extra[name].get("any")]  # type: ignore[union-attr]
+    assert lacking == ["AlgorithmSection.dimensions"]
+
+
+@pytest.mark.parametrize(
+    ("place", "meant"),
+    [
+        ("optim.lr", "learning_rate"),
+        ("optim.wd", "weight_decay"),
+        ("optim.temperature", "model.temperature"),
+        ("optim.max_grad_norm", "clip_norm"),
+        ("optim.epochs", "run.updates"),
+        ("optim.eps_low", "algorithm.overrides.eps_low"),
+        ("algorithm.beta", "algorithm.overrides.beta"),
+        ("algorithm.overrides.epz_low", "eps_low"),
+        ("algorithm.overrides.learning_rate", "optim.learning_rate"),
+        ("rollout.num_generations", "group_size"),
+        ("rollout.size", "group_size"),
+        ("model.max_new_tokens", "max_tokens"),
+        ("model.lora_r", "lora.rank"),
+        ("run.checkpoint-every", "checkpoint_every"),
+    ],
+)
+def test_a_key_that_is_none_is_answered_with_the_likely_one(place: str, meant: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(None, [f"{place}=1"])
+    assert str(caught.value) == f"{place}: unknown; did you mean {meant!r}?"
+
+
+def test_all_mistakes_of_a_file_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read({"optim": {"lr": 1.0, "clip_norm": 0}, "rollout": {"groups": "x"}, "modle": {}})
+    assert str(caught.value).split("; ") == [
+        "rollout.groups: must be int, not str",
+        "optim.clip_norm: must be above 0",
+        "a large number never clips",
+        "optim.lr: unknown",
+        "did you mean 'learning_rate'?",
+        "section [modle]: unknown",
+        "did you mean 'model'?",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,12 @@ from learner.objectives import LossInputs, policy_loss, ratio_metrics
 from learner.patience import Patience
 from learner.rollout import Collected, Rollouts, Stage
 from learner.tiny import build_model
-from learner.tokens import Renderer, TemplateError
 from learner.types import Group
 from learner.update import Updater, UpdateSettings
 from learner.warmup import WarmupSettings, warm_up
 from tests.learner.small import SCRIPT, policy, tokenizer, trajectory
 from tests.learner.stage import StageServer, client_of
+from trainer_client.chat.tokens import Renderer, TemplateError
 
 WORDS = tokenizer()
 GOOD = [("hello", "tell me more."), ("yes", "please tell me why.")]
@@ -255,7 +255,7 @@ def play(generator: Any, server: Any = None, patience: Patience | None = None, w
 def test_a_turn_that_is_longer_than_the_server_takes_is_no_lost_run(monkeypatch: pytest.MonkeyPatch) -> None:
     said = [*WORDS.encode("tell me more.", add_special_tokens=False), WORDS.eos_token_id]
     spoken = Renderer.spoken
-    monkeypatch.setattr(Renderer, "spoken", lambda *given: replace(spoken(*given), text="a" * 10_001))
+    monkeypatch.setattr(Renderer, "spoken", lambda *given: replace(spoken(*given), aloud="a" * 10_001))
     collected = play(Scripted(said))
     assert collected.trajectories == []
     assert collected.error_codes == ["turn_too_long"] * 2

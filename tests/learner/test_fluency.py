@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from learner.fluency import Fluency, is_repeated
-from learner.tokens import Renderer
 from tests.learner.small import SCRIPT, policy, tokenizer, trajectory
+from trainer_client.chat.tokens import Renderer
 
 WORDS = tokenizer()
 
@@ -34,7 +34,10 @@ def test_repetition_is_across_turns_and_within_one() -> None:
 
 
 def test_strange_turns_are_unlikely_under_the_first_weights() -> None:
-    """Two lines, to one of which the reference was trained: the other has the higher cost, and is broken."""
+    """Two lines, to one of which the reference was trained: the other has the higher cost.
+
+    Without a script no turn is called broken: counts of rare tokens called 44 % of a pretrained model's own turns so.
+    """
     import torch
 
     from learner.model import rows_of
@@ -50,4 +53,4 @@ def test_strange_turns_are_unlikely_under_the_first_weights() -> None:
         optimizer.step()
     found = [fluency(reference=reference).measure([each]) for each in (usual, strange)]
     assert found[0]["fluency/reference_nll"] < 0.5 < 3.0 < found[1]["fluency/reference_nll"]
-    assert (found[0]["fluency/broken"], found[1]["fluency/broken"]) == (0.0, 1.0)
+    assert not {"fluency/broken", "fluency/reward_on_broken"} & {name for each in found for name in each}

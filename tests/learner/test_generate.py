@@ -13,9 +13,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from learner.generate.hf import HfGenerator
 from learner.generate.session import Completion, Continuation
 from learner.model import Policy, rows_of
-from learner.tokens import Renderer
 from learner.types import Segment
 from tests.learner.small import generator, policy, tokenizer
+from trainer_client.chat.tokens import Renderer
 
 
 def noise(*numbers: int) -> np.random.SeedSequence:

@@ -13,18 +13,20 @@ import pytest
 import torch
 
 from learner import offline
-from learner.config import ConfigError, read
-from learner.conversations import RowError, _messages, as_segments, pair_of, read_conversations, read_pairs
+from learner.cli import main
+from learner.config import ConfigError, load, read
+from learner.conversations import RowError, as_segments, pair_of, read_conversations, read_pairs
 from learner.run import Run, open_run
 from learner.split import split
 from learner.stored import chosen_checkpoint
-from learner.tokens import Renderer
-from learner.tools import message_of
 from tests.learner.small import policy, tokenizer
 from tests.learner.test_chat_templates import TEMPLATES
 from tests.learner.test_chat_templates import tokenizer as bytes_tokenizer
-from tests.learner.test_defects import REWRITES, with_template
+from tests.learner.test_defects import REWRITES
 from tests.learner.test_loop import config, digest, records
+from trainer_client.chat.dialogue import read_chat
+from trainer_client.chat.tokens import Renderer
+from trainer_client.chat.tools import message_of
 
 WORDS = tokenizer()
 RENDERER = Renderer(WORDS)
@@ -148,16 +150,16 @@ def test_of_a_pair_only_what_comes_after_the_prompt_is_learned(tmp_path: Path) -
     assert WORDS.decode(list(pair.chosen[1].ids)) == f"{GOOD}<|im_end|>"
     assert "the sky is blue." in WORDS.decode(list(pair.chosen[0].ids))
     assert "tell me why" in WORDS.decode(list(pair.chosen[0].ids))
-    whole = as_segments(row["chosen"], RENDERER, WORDS)
+    whole = as_segments(read_chat(row["chosen"]), RENDERER, WORDS)
     assert [segment.sampled for segment in whole] == [False, True, False, True]
 
 
 def test_a_conversation_forks_in_a_file_as_it_does_in_a_rollout() -> None:
-    words = with_template(REWRITES)
+    words = bytes_tokenizer(REWRITES)
     messages = [{"role": role, "content": "yes"} for role in ("user", "assistant", "user", "assistant")]
-    whole = as_segments(messages, Renderer(words), words)
+    whole = as_segments(read_chat(messages), Renderer(words), words)
     assert [segment.fork for segment in whole] == [False, False, True, False]
-    later = as_segments(messages, Renderer(words), words, learned_from=3)
+    later = as_segments(read_chat(messages), Renderer(words), words, learned_from=3)
     assert later[0].ids == whole[2].ids
 
 
@@ -179,7 +181,7 @@ def test_a_conversation_forks_in_a_file_as_it_does_in_a_rollout() -> None:
         ('{"chosen": "a", "rejected": "c", "prompt": "b", "margin": -1}', "row 2: `margin` must be"),
         (
             '{"chosen": [{"role": "tool", "content": ""}], "rejected": "c", "prompt": "b"}',
-            "row 2: a message of `chosen`",
+            "row 2: a `tool` message must follow the assistant message that made the call",
         ),
     ],
 )
@@ -212,7 +214,7 @@ def test_tool_calls_and_tools_of_a_row_are_learned_as_rollouts_show_them() -> No
     call = {"type": "function", "function": {"name": "send", "arguments": '{"value": "new"}'}}
     said = {"role": "assistant", "content": "I will send one.", "tool_calls": [call]}
     messages = [{"role": "system", "content": "You help."}, {"role": "user", "content": "It leaks."}, said]
-    given, learned = as_segments(_messages({"messages": messages}, "messages"), renderer, words, tools=[tool])
+    given, learned = as_segments(read_chat(messages), renderer, words, tools=[tool])
     assert list(given.ids) == renderer.within("You help.", [tool]).opening("It leaks.")
     assert learned.sampled
     whole = words.apply_chat_template(
@@ -317,3 +319,70 @@ def test_algorithms_are_shown_without_torch() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "arXiv 2504.05118" in done.stdout
     assert "dpo_margin" in done.stdout
+
+
+def test_rows_that_cannot_be_used_are_told_together_before_anything_is_built(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("learner.run.warmed_up", lambda *_: pytest.fail("a model was built"))
+    bad: list[Any] = [{**row, "chosen": "Straße"} for row in said_pairs()[:3]]
+    rows = write(tmp_path, [*said_pairs(), *bad, {"chosen": "a"}, 5])
+    assert main(["train", str(run_file(tmp_path, rows)), "--out", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert "5 of 15 rows cannot be used" in error
+    assert "row 11 (and 2 more rows): the tokenizer of the model cannot spell" in error
+    assert "row 14: " in error
+    assert "row 15: not a JSON object" in error
+    assert error.rstrip().endswith("--skip-bad")
+    assert error.count("\n") == 1
+
+
+def run_file(folder: Path, rows: Path, more: str = "") -> Path:
+    """A quick run on a file of pairs."""
+    path = folder / "run.toml"
+    path.write_text(
+        f'[algorithm]\nname = "dpo"\n[data]\nfile = "{rows}"\nbatch = 4\n'
+        f"[model]\nwidth = 32\n[warmup]\nsteps = 1\n[run]\nupdates = 1\n{more}"
+    )
+    return path
+
+
+def said_pairs() -> list[dict[str, Any]]:
+    """Pairs in words of the packaged script."""
+    return [{**row, "chosen": "tell me more.", "rejected": "go on."} for row in pairs()]
+
+
+def test_rows_that_cannot_be_used_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = [{**row, "chosen": "Straße 日本"} for row in pairs()[:3]]
+    path = run_file(tmp_path, write(tmp_path, [*bad, *said_pairs()]))
+    assert main(["train", str(path), "--out", str(tmp_path / "run"), "--skip-bad"]) == 0
+    assert "3 of 13 rows are left out: row 1 (and 2 more rows)" in capsys.readouterr().out
+    with pytest.raises(RowError, match="3 of 3 rows cannot be used"):
+        read_pairs(write(tmp_path, bad), RENDERER, WORDS, skip_bad=True)
+
+
+def test_a_start_that_failed_does_not_block_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    rows = write(tmp_path, said_pairs())
+    settings = load(run_file(tmp_path, rows))
+    open_run(settings, folder, lambda line: None)  # and then something ends it, before the first update
+    assert main(["train", str(run_file(tmp_path, rows, "seed = 1\n")), "--out", str(folder)]) == 0
+    assert "made no update and had another configuration; starting anew" in capsys.readouterr().out
+    assert records(folder, "train")[-1]["step"] == 1
+    # What was learned is not thrown away like that, but for who asks for it.
+    (folder / "notes.txt").write_text("mine")
+    other = str(run_file(tmp_path, rows, "seed = 2\n"))
+    assert main(["train", other, "--out", str(folder)]) == 2
+    assert "replace it with --overwrite" in capsys.readouterr().err
+    assert main(["train", other, "--out", str(folder), "--overwrite"]) == 0
+    assert json.loads((folder / "config.json").read_text())["shape"]["run"]["seed"] == 2
+    assert (folder / "notes.txt").exists()
+
+
+def test_a_folder_that_is_no_runs_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "model"
+    policy(WORDS).model.save_pretrained(model)
+    path = run_file(tmp_path, write(tmp_path, said_pairs()))
+    assert main(["train", str(path), "--out", str(model), "--overwrite"]) == 2
+    assert "contains something else than a run" in capsys.readouterr().err
+    assert (model / "config.json").exists()

@@ -9,12 +9,12 @@ import pytest
 
 from learner.generate.hf import HfGenerator
 from learner.rollout import Rollouts, Stage
-from learner.tokens import Renderer
 from reward_server.server.app import Ports, create_app
 from reward_server.settings import Settings
 from scenarios.library import load_library
 from tests.learner.small import policy, tokenizer
 from trainer_client import AsyncLabsClient
+from trainer_client.chat.tokens import Renderer
 
 COLLECTIONS = Path(__file__).parents[1] / "data" / "collections"
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from learner import loop
 from learner.generate.hf import HfGenerator
 from learner.generate.vllm import EngineError
 from learner.rollout import Collected, Rollouts, Stage
-from learner.tokens import Renderer
+from learner.run import Run, open_run
 from tests.learner.small import policy, tokenizer
 from tests.learner.stage import StageServer, client_of, refusal
+from tests.learner.test_loop import config
+from trainer_client.chat.tokens import Renderer
 
 WORDS = tokenizer()
 RENDERER = Renderer(WORDS)
@@ -199,3 +204,36 @@ def test_turns_that_hit_the_limit_are_counted() -> None:
         for segment in trajectory.segments
     )
     assert sum(trajectory.truncated_turns for trajectory in collected.trajectories) == cut_off > 0
+
+
+@pytest.mark.parametrize(("sampling", "waves"), [(0.95, 1), (0.71, 1), (0.69, 2), (0.1, 2)])
+def test_a_given_model_plays_in_one_batch_where_sampling_takes_the_time(
+    sampling: float, waves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chosen by the first evaluation, and chosen again so where the run goes on."""
+    policy(WORDS).model.save_pretrained(tmp_path / "model")
+    WORDS.save_pretrained(tmp_path / "model")
+    summary = loop.summary
+
+    def timed(collected: Collected) -> dict[str, object]:
+        return {**summary(collected), "seconds/rollout": 10.0, "seconds/generating": 10.0 * sampling}
+
+    monkeypatch.setattr(loop, "summary", timed)
+    sessions: list[int] = []
+    start = HfGenerator.start
+    monkeypatch.setattr(HfGenerator, "start", lambda self: (sessions.append(1), start(self))[1])
+    told: list[str] = []
+    for updates in (1, 2):
+        settings = config(tmp_path, updates, model={"path": str(tmp_path / "model")}, server={"system": "none"})
+        opened = open_run(settings, tmp_path / "run", told.append)
+        assert opened.waves == 1
+        sessions.clear()
+        asyncio.run(trained(opened, told.append))
+        assert opened.waves == waves
+    assert len(sessions) == 1 + 2 * waves  # the canary's, those of the update, and those of the evaluation after it
+    assert any(f"sampling takes {sampling:.0%} of the time" in line for line in told)
+
+
+async def trained(opened: Run, say: Callable[[str], None]) -> None:
+    async with client_of(StageServer(turns=2)) as client:
+        await loop.train(opened, client, say)

@@ -15,13 +15,18 @@ import openai
 import pytest
 
 from learner.cli import main
-from learner.evaluation import Asked, measure_endpoint
+from learner.conversations import read_conversations
+from learner.evaluation import Asked, measure_endpoint, measure_stored
 from learner.serving import COLDEST, listen
 from learner.stored import Stored
-from learner.tokens import Renderer
+from learner.transcripts import write
+from reward_server.agents.telling import told
 from tests.learner.quick import settings, stage
 from tests.learner.small import policy, tokenizer
-from tests.learner.stage import StageServer, listening
+from tests.learner.stage import StageServer, listening, refusal
+from tests.learner.test_chat_templates import TEMPLATES
+from tests.learner.test_chat_templates import tokenizer as bytes_tokenizer
+from trainer_client.chat.tokens import Renderer
 
 
 def stored(spread: float = 3.0) -> Stored:
@@ -132,40 +137,72 @@ class Desk(StageServer):
 
 
 class Caller(BaseHTTPRequestHandler):
-    """An endpoint that calls the tool in words."""
+    """An endpoint that calls the tool: as OpenAI's do, or in words where it refuses `tools`."""
 
-    heard: ClassVar[list[list[dict[str, str]]]] = []
+    heard: ClassVar[list[dict[str, Any]]] = []
+    takes_tools: ClassVar[bool] = True
 
     def log_message(self, *_: object) -> None:
         return
 
     def do_POST(self) -> None:
-        self.heard.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"])
-        said = 'Done. <tool_call>{"name": "plan", "arguments": {"value": "tell"}}</tool_call>'
-        body = json.dumps({"choices": [{"message": {"role": "assistant", "content": said}}]}).encode()
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "tools" in body and not self.takes_tools:
+            self.send_response(400)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        self.heard.append(body)
+        call = {"name": "plan", "arguments": {"value": "tell"}}
+        message: dict[str, Any] = {"role": "assistant", "content": f"Done. <tool_call>{json.dumps(call)}</tool_call>"}
+        if "tools" in body:
+            function = {"name": "plan", "arguments": json.dumps(call["arguments"])}
+            calls = [{"id": "c1", "type": "function", "function": function}]
+            message = {"role": "assistant", "content": "<think>hm</think>Done.", "tool_calls": calls}
+        answer = json.dumps({"choices": [{"message": message}]}).encode()
         self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(answer)
 
 
-def test_an_endpoint_is_told_of_tools_and_its_calls_are_sent() -> None:
-    stage, Caller.heard = Desk(turns=2), []
+@contextmanager
+def calling(*, takes_tools: bool) -> Iterator[str]:
+    Caller.heard, Caller.takes_tools = [], takes_tools
     endpoint = ThreadingHTTPServer(("127.0.0.1", 0), Caller)
     thread = threading.Thread(target=endpoint.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        with listening(stage) as url:
-            address = f"http://127.0.0.1:{endpoint.server_address[1]}"
-            found = measure_endpoint(address, "any", Asked(["c/s"], 1, url=url, system="Be kind."))
+        yield f"http://127.0.0.1:{endpoint.server_address[1]}"
     finally:
         endpoint.shutdown()
         thread.join()
         endpoint.server_close()
+
+
+def test_an_endpoint_is_asked_as_the_server_asks_an_agent() -> None:
+    stage = Desk(turns=2)
+    with calling(takes_tools=True) as address, listening(stage) as url:
+        found = measure_endpoint(address, "any", Asked(["c/s"], 1, url=url, system="Be kind."))
     assert found.errored == 0
+    given = stage.received[0]["messages"][-1]
+    assert (given["content"], given["tool_calls"][0]["input"]) == ("Done.", {"value": "tell"})
+    body = Caller.heard[-1]
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["plan"]
+    log = [{"role": "user", "content": "hello, I am number 6"}, given, stage.logs["ep_1"][2]]
+    assert body["messages"] == told("Be kind.", log)
+    assert body["messages"][3] == {"role": "tool", "tool_call_id": "call_1_0", "content": "Received."}
+
+
+def test_an_endpoint_that_refuses_tools_is_told_of_them_in_words_and_its_calls_are_sent() -> None:
+    stage = Desk(turns=2)
+    with calling(takes_tools=False) as address, listening(stage) as url:
+        found = measure_endpoint(address, "any", Asked(["c/s"], 1, url=url, system="Be kind."))
+    assert found.errored == 0
+    assert "takes no tools" in found.played[-1]
     said = stage.received[0]["messages"][-1]
     assert (said["content"], said["tool_calls"][0]["input"]) == ("Done.", {"value": "tell"})
-    system, *_, again, _ = Caller.heard[-1]
+    system, *_, again, _ = Caller.heard[-1]["messages"]
     assert system["content"].startswith("Be kind.\n\nYou may call these tools")
     assert again == {
         "role": "assistant",
@@ -262,3 +299,40 @@ def test_an_endpoint_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture
     assert "none of 2 episodes has a reward" in error
     assert "no answer from http://127.0.0.1:9: " in error
     assert error.count("\n") == 1
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_transcripts_of_an_evaluation_are_written_and_can_be_learned_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage, path = Desk(turns=2, score=lambda said: 0.25 * len(said)), tmp_path / "some" / "episodes.jsonl"
+    with calling(takes_tools=True) as address, listening(stage) as url:
+        command = ["evaluate", address, "--scenario", "c/s", "--episodes", "2", "--url", url, "--save", str(path)]
+        assert main(command) == 0
+    assert f"transcripts: {path}" in capsys.readouterr().out
+    first, _ = lines_of(path)
+    assert (first["scenario"], first["rewards"], first["reward"]) == ("c/s", [0.25, 0.5], 0.5)
+    roles = [message["role"] for message in first["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "user", "assistant", "tool", "user"]
+    words = bytes_tokenizer(TEMPLATES["qwen2_5"])
+    assert len(read_conversations(path, Renderer(words), words)) == 2
+
+
+def test_transcripts_of_a_stored_policy_are_those_of_the_server(tmp_path: Path) -> None:
+    words, path = tokenizer(), tmp_path / "episodes.jsonl"
+    policy(words).model.save_pretrained(tmp_path / "model")
+    words.save_pretrained(tmp_path / "model")
+    server = stage()
+    server.faults[2] = refusal(400, "bad_request")
+    with listening(server) as url:
+        asked = Asked(["c/s"], 2, url=url, max_tokens=4, system="Be kind.", transcripts=True)
+        found = measure_stored(str(tmp_path / "model"), "best", asked)
+        write(found.transcripts, path)
+    played, failed = lines_of(path)
+    assert played["messages"] == [{"role": "system", "content": "Be kind."}, *server.logs["ep_1"]]
+    assert played["reward"] == server.rewards["ep_1"][-1]
+    assert failed["error"]["code"] == "bad_request"
+    assert "reward" not in failed

@@ -10,10 +10,10 @@ import pytest
 
 from learner.config import ConfigError, read
 from learner.stages import Stages, open_stages
-from learner.tokens import Renderer
-from learner.tools import for_template, message_of
 from tests.learner.small import tokenizer
 from tests.learner.stage import StageServer, client_of
+from trainer_client.chat.tokens import Renderer
+from trainer_client.chat.tools import for_template, message_of
 from trainer_client.wire.episodes import ToolDefinition
 
 

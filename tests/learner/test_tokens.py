@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from learner.tokens import Renderer, TemplateError
 from tests.learner.small import SCRIPT, tokenizer
+from trainer_client.chat.tokens import Renderer, TemplateError
 
 
 def rendered(words: object, messages: list[dict[str, str]], *, generation: bool = True) -> list[int]:

@@ -230,3 +230,48 @@ def test_only_what_is_measured_before_the_first_step_stops_an_update() -> None:
     assert metrics["update/grad_norm"] > 0
     with pytest.raises(MismatchError):
         updater(policy(WORDS), **settings).update(rows[::-1])
+
+
+def constant() -> Group:
+    return Group(3, (trajectory(WORDS, GOOD, [0.2, 0.4]), trajectory(WORDS, BAD, [0.4, 0.4])))
+
+
+@pytest.mark.parametrize("name", ["grpo_kl", "reinforce_pp_baseline", "turn_grpo"])
+def test_groups_of_equal_rewards_are_held_to_the_reference_like_all_others(name: str) -> None:
+    """With credit per turn the rewards on the way count, so that `constant` there is one of equal ones throughout."""
+    same = replace(constant().trajectories[0], turn_rewards=(0.4, 0.4))
+    group = Group(3, (same, replace(constant().trajectories[1], turn_rewards=(0.4, 0.4))))
+    acting, reference = policy(WORDS), policy(WORDS, seed=1)
+    metrics = updater(acting, objective=ALGORITHMS[name], reference=reference).update([group])
+    assert (metrics["groups/used"], metrics["groups/all"]) == (0, 1)
+    assert (metrics["update/sequences"], metrics["update/grad_norm"] > 0) == (2, True)
+    after = updater(acting, objective=ALGORITHMS[name], reference=reference, rate=0.0).update([group])
+    assert after["update/kl_reference"] < metrics["update/kl_reference"]
+
+
+def test_with_a_kl_term_all_groups_count_in_the_denominators_and_their_advantages_are_the_same() -> None:
+    found = []
+    for more in ([], [constant()]):
+        acting, reference = policy(WORDS), policy(WORDS, seed=1)
+        chosen = replace(ALGORITHMS["grpo_kl"], beta=1e-9)
+        updater(acting, objective=chosen, reference=reference).gradients([*groups(), *more])
+        found.append(torch.cat([each.grad.flatten() for each in acting.model.parameters()]))
+    few, all_of_them = found
+    # Two episodes more without an advantage: the same sum, over eight sequences in place of six.
+    torch.testing.assert_close(all_of_them * 8, few * 6, rtol=1e-3, atol=1e-6)
+
+
+def test_without_another_term_and_with_groups_that_are_played_again_they_are_left_out() -> None:
+    for objective in (ALGORITHMS["grpo"], replace(ALGORITHMS["dapo"], kl="k3", beta=0.1)):
+        acting = policy(WORDS)
+        metrics = updater(acting, objective=objective, reference=policy(WORDS, seed=1)).update([constant()])
+        assert metrics == {"groups/all": 1.0, "groups/used": 0.0}
+        assert torch.equal(weights(acting), weights(policy(WORDS)))
+    told = {name: ALGORITHMS[name].denominator for name in ("grpo", "grpo_kl", "dapo", "vapo", "dr_grpo")}
+    assert told == {
+        "grpo": "the tokens of the sequence, and the sequences of the groups whose rewards differ",
+        "grpo_kl": "the tokens of the sequence, and the sequences of all groups",
+        "dapo": "the tokens of the groups whose rewards differ",
+        "vapo": "the tokens of all groups",
+        "dr_grpo": "max_tokens, and the sequences of the groups whose rewards differ",
+    }

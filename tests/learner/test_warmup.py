@@ -12,9 +12,9 @@ from learner.cli import demo_file
 from learner.config import load
 from learner.model import rows_of
 from learner.tiny import build_tokenizer
-from learner.tokens import Renderer
 from learner.warmup import KINDS, WarmupSettings, compose, load_script, segments_of, warm_up
 from tests.learner.small import SCRIPT, policy, tokenizer
+from trainer_client.chat.tokens import Renderer
 
 SETTINGS = WarmupSettings(steps=40, batch=8, turns=3, learning_rate=1e-2)
 

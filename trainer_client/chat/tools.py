@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -23,6 +23,49 @@ _XML = re.compile(r"(?:<tool_call>\s*)?<function=([^>\s]+)>(.*?)</function>(?:\s
 _XML_FIELD = re.compile(r"<parameter=([^>\s]+)>\n?(.*?)\n?</parameter>", re.DOTALL)
 _PYTHON_TAG = "<|python_tag|>"
 MAX_CALLS = 16
+TAKEN = "Received."
+"""What the environment answers to a call, in training as where the server plays an agent; what became of a call is in
+the reward."""
+
+
+class Result(NamedTuple):
+    """The answer to a call: the tool's name and a text."""
+
+    name: str
+    text: str
+
+
+def taken(calls: Sequence[Mapping[str, Any]]) -> tuple[Result, ...]:
+    """What the environment answers to these."""
+    return tuple(Result(call["name"], TAKEN) for call in calls)
+
+
+def results_of(message: Message) -> tuple[Result, ...]:
+    """What the policy is answered to the calls in its turn."""
+    return tuple(Result(call.name, TAKEN) for call in message.tool_calls or ())
+
+
+def in_chat(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A conversation of the server or the client in OpenAI's form, with the results of its calls."""
+    shown: list[dict[str, Any]] = []
+    first = next((place for place, message in enumerate(messages) if message["role"] != "system"), 0)
+    for place, message in enumerate(messages, -first):
+        calls = message.get("tool_calls") or ()
+        if not calls:
+            shown.append({"role": message["role"], "content": message["content"]})
+            continue
+        ids = [f"call_{place}_{number}" for number in range(len(calls))]
+        made = [
+            {
+                "id": number,
+                "type": "function",
+                "function": {"name": call["name"], "arguments": json.dumps(call["input"], ensure_ascii=False)},
+            }
+            for number, call in zip(ids, calls, strict=True)
+        ]
+        shown.append({"role": message["role"], "content": message["content"] or None, "tool_calls": made})
+        shown += [{"role": "tool", "tool_call_id": number, "content": TAKEN} for number in ids]
+    return shown
 
 
 def for_template(tools: Sequence[ToolDefinition]) -> list[dict[str, Any]]:

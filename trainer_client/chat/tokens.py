@@ -5,7 +5,8 @@ far plus a suffix: what the template puts between the policy's last token and it
 suffix is the difference of two renderings of dummy text, so any append-only template works. One
 that rewrites history (it drops old thinking, say) forks: the next prompt is rendered whole, and begins
 a row of its own. What ends a turn is what the template puts after one, not what the tokenizer calls
-`eos`. What the persona says is encoded as plain text: control tokens spelled out in it stay letters.
+`eos`. What the persona says is encoded as plain text: control tokens spelled out in it stay letters. After a turn
+with tool calls, their results come first, where the template has a place for them.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from typing import Any, Protocol
 
 import jinja2
 
-from learner.tools import in_words, says, tagged
+from trainer_client.chat import thoughts
+from trainer_client.chat.tools import Result, in_words, says, tagged
 
 POLICY_MARK = "\u2063policy\u2063"
 LATER_MARK = "\u2063policy again\u2063"
 PERSONA_MARK = "\u2063persona\u2063"
 LAST_MARK = "\u2063persona again\u2063"
-THOUGHT = "<think>\nhm\n</think>\n\n"
-_END_OF_THOUGHT = "</think>"
+_NO_RESULTS = "the chat template has no place for `tool` messages, so the assistant cannot go on after one"
+THOUGHT = thoughts.thinking("hm")
 
 
 class Tokenizer(Protocol):
@@ -61,6 +63,9 @@ class Spoken:
     text: str
     lossy: bool
     """The text holds undecodable bytes or a spelled-out control token."""
+    aloud: str = ""
+    """The text without thoughts: what the persona hears."""
+    thought: str = ""
 
 
 class Renderer:
@@ -94,11 +99,15 @@ class Renderer:
                 "the chat template does not end a turn with a control token, so the policy's turns would never end;"
                 " use another template"
             )
-        self._end_text, place = found
-        self.end_id = self._special[self._end_text]
-        self._cut_off_head, self._ended_head = between, between[place + len(self._end_text) :]
+        self.end_text, place = found
+        self.end_id = self._special[self.end_text]
+        self._cut_off_head, self._ended_head = between, between[place + len(self.end_text) :]
         self.forks = not self._appends("")
         self._drops_thoughts = not self.forks and not self._appends(THOUGHT)
+        opening = self._render([{"role": "user", "content": "hello"}], generation=True)
+        self.opens_thought = opening.rstrip().endswith(thoughts.OPEN)
+        self._opened = opening[opening.rfind(thoughts.OPEN) :] if self.opens_thought else ""
+        self._answered: dict[tuple[tuple[str, ...], bool], list[str] | None] = {}
 
     def within(self, system: str | None, tools: Sequence[Mapping[str, Any]] = ()) -> Renderer:
         """The same tokenizer in another scenario. Tools go where the template has a place for them."""
@@ -112,24 +121,77 @@ class Renderer:
         """The first prompt: the persona's opening and the start of the policy's turn."""
         return self.prompt([persona], [])
 
-    def suffix(self, persona: str, *, ended: bool) -> list[int]:
-        """What follows the policy's turn: its end (if it was not sampled), the persona, the next start."""
-        return self._encode([self._ended_head if ended else self._cut_off_head, self._tail], [persona])
+    def suffix(self, persona: str | None, *, ended: bool, results: Sequence[Result] = ()) -> list[int]:
+        """What follows the policy's turn: its end (if it was not sampled), the results of its calls, the persona (None:
+        nothing was said), the next start."""
+        pieces = self._pieces(tuple(result.name for result in results), spoken=persona is not None) if results else None
+        if pieces is None:
+            if persona is None:
+                raise TemplateError(_NO_RESULTS)
+            return self._encode([self._ended_head if ended else self._cut_off_head, self._tail], [persona])
+        head = pieces[0]
+        if ended:
+            head = head[head.find(self.end_text) + len(self.end_text) :]
+        said = [result.text for result in results] + ([] if persona is None else [persona])
+        return self._encode([head, *pieces[1:]], said)
 
-    def prompt(self, persona: Sequence[str], policy: Sequence[str]) -> list[int]:
-        """A whole conversation that the persona spoke last in, rendered anew, up to the start of the policy's turn."""
-        heard = [f"\u2063heard {number}\u2063" for number in range(len(persona))]
-        said = [
-            f"\u2063said {number}\u2063" if any(token in text for token in self._special) else text
-            for number, text in enumerate(policy)
-        ]
-        messages = []
-        for number, mark in enumerate(heard):
-            messages.append({"role": "user", "content": mark})
-            if number < len(said):
-                messages.append({"role": "assistant", "content": said[number]})
-        marked = {**dict(zip(heard, persona, strict=True)), **dict(zip(said, policy, strict=True))}
+    def prompt(
+        self, persona: Sequence[str | None], policy: Sequence[str], results: Sequence[Sequence[Result]] = ()
+    ) -> list[int]:
+        """A whole conversation, rendered anew, up to the start of the policy's turn; `results` are those of the calls
+        in each of its turns."""
+        marked: dict[str, str] = {}
+
+        def marks(kind: str, number: str, text: str) -> str:
+            mark = f"\u2063{kind} {number}\u2063"
+            marked[mark] = text
+            return mark
+
+        messages: list[dict[str, Any]] = []
+        for number, heard in enumerate(persona):
+            if heard is None and not self.takes_results:
+                raise TemplateError(_NO_RESULTS)
+            if heard is not None:
+                messages.append({"role": "user", "content": marks("heard", str(number), heard)})
+            if number >= len(policy):
+                continue
+            said = policy[number]
+            if any(token in said for token in self._special):
+                said = marks("said", str(number), said)
+            messages.append({"role": "assistant", "content": said})
+            answers = results[number] if number < len(results) else ()
+            for place, result in enumerate(answers if self.takes_results else ()):
+                shown = marks("result", f"{number} {place}", result.text)
+                messages.append(_tool_message(place, result.name, shown))
         return self._fill(self._render(messages, generation=True), marked)
+
+    @property
+    def takes_results(self) -> bool:
+        """Whether the template has a place for the results of tool calls."""
+        return self._pieces(("tool",), spoken=True) is not None
+
+    def written(self, text: str, calls: Sequence[Mapping[str, Any]] = (), thought: str = "") -> str:
+        """A turn as the policy writes it: what it thinks, says and calls, as its template writes the last turn."""
+        said = self.with_calls(text, calls)
+        if not thought and not self.opens_thought:
+            return said
+        begun = self._thought_of_template(thought)
+        if begun is None:
+            begun = thoughts.thinking(thought).removeprefix(self._opened)
+        return begun + said
+
+    def _thought_of_template(self, thought: str) -> str | None:
+        """What the template writes between the start of a turn and what is said, if that is a thought."""
+        asked = [{"role": "user", "content": "hello"}]
+        turn = {"role": "assistant", "content": f"{thoughts.thinking(thought)}{POLICY_MARK}"}
+        try:
+            before, whole = self._apply(asked, generation=True), self._apply([*asked, turn], generation=False)
+        except (jinja2.TemplateError, TypeError, ValueError, KeyError):
+            return None
+        head, found, _ = whole.partition(POLICY_MARK)
+        if not found or not head.startswith(before) or thought not in head or thoughts.CLOSE not in head:
+            return None
+        return head.removeprefix(before)
 
     def with_calls(self, text: str, calls: Sequence[Mapping[str, Any]]) -> str:
         """What the policy writes to say this and make these calls (name, arguments), as its template writes calls.
@@ -151,14 +213,19 @@ class Renderer:
         functions = [{"type": "function", "id": f"call{n:05}", "function": {**call}} for n, call in enumerate(calls)]
         asked = [{"role": "user", "content": "hello"}]
         try:
-            before = self._apply(asked, generation=True)
+            before = self._apply(asked, generation=True).removesuffix(self._opened)
             whole = self._apply(
                 [*asked, {"role": "assistant", "content": text, "tool_calls": functions}], generation=False
             )
         except (jinja2.TemplateError, TypeError, ValueError, KeyError):
             return ""
         body = whole.removeprefix(before)
-        return "" if body == whole else body.partition(self._end_text)[0].strip()
+        said = "" if body == whole else body.partition(self.end_text)[0]
+        return said.rpartition(thoughts.CLOSE)[2].lstrip()
+
+    def text(self, ids: Sequence[int]) -> str:
+        """As it is written, control tokens included; for a trainer that takes texts."""
+        return self._tokenizer.decode([*ids], skip_special_tokens=False, clean_up_tokenization_spaces=False)
 
     def control_in(self, ids: Iterable[int]) -> str | None:
         """A control token that is among these and is not the end of a turn: one that no policy samples."""
@@ -167,15 +234,16 @@ class Renderer:
 
     def rewrites(self, said: str) -> bool:
         """Whether the next prompt is not the ids so far with something after them, now that this was said."""
-        return self.forks or (self._drops_thoughts and _END_OF_THOUGHT in said)
+        return self.forks or (self._drops_thoughts and thoughts.CLOSE in said)
 
     def spoken(self, ids: list[int]) -> Spoken:
         """The text of a turn, without the end token that closes it."""
         body = ids[:-1] if ids and ids[-1] == self.end_id else ids
         text = self._tokenizer.decode(body, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         lossy = "\ufffd" in text or "\0" in text or any(token in text for token in self._special)
-        # No server takes a NUL, and nobody sees one.
-        return Spoken(text.replace("\0", "\ufffd"), lossy)
+        text = text.replace("\0", "\ufffd")  # no server takes a NUL, and nobody sees one
+        thought = thoughts.first(text, opened=self.opens_thought)
+        return Spoken(text, lossy, thoughts.aloud(text, opened=self.opens_thought), thought)
 
     # --- what the template does ---------------------------------------------------------------------
 
@@ -200,6 +268,33 @@ class Renderer:
     def _split_suffix(self) -> tuple[str, str]:
         _, rest = _split_once(self._grown([POLICY_MARK], ["hello", PERSONA_MARK]), POLICY_MARK)
         return _split_once(rest, PERSONA_MARK)
+
+    def _pieces(self, names: tuple[str, ...], *, spoken: bool) -> list[str] | None:
+        """What the template writes around the results of calls of these tools, and the persona's line after them if one
+        is `spoken`; None if it does not write them."""
+        if (names, spoken) not in self._answered:
+            self._answered[names, spoken] = self._pieces_around(names, spoken=spoken)
+        return self._answered[names, spoken]
+
+    def _pieces_around(self, names: tuple[str, ...], *, spoken: bool) -> list[str] | None:
+        marks = [f"\u2063result {place}\u2063" for place in range(len(names))]
+        messages: list[dict[str, Any]] = [
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": POLICY_MARK},
+            *(_tool_message(place, name, marks[place]) for place, name in enumerate(names)),
+        ]
+        if spoken:
+            messages.append({"role": "user", "content": PERSONA_MARK})
+            marks.append(PERSONA_MARK)
+        try:
+            _, rest = _split_once(self._render(messages, generation=True), POLICY_MARK)
+            pieces = []
+            for mark in marks:
+                head, rest = _split_once(rest, mark)
+                pieces.append(head)
+        except (TemplateError, ValueError, KeyError):
+            return None
+        return [*pieces, rest] if self.end_text in pieces[0] else None
 
     def _appends(self, thought: str) -> bool:
         """Whether each prompt begins with the one before it and what the policy said then."""
@@ -230,13 +325,13 @@ class Renderer:
         place, _, text = min(stops or found)
         return text, place
 
-    def _render(self, messages: list[dict[str, str]], *, generation: bool) -> str:
+    def _render(self, messages: list[dict[str, Any]], *, generation: bool) -> str:
         try:
             return self._apply(self._with_system(messages), generation=generation)
         except (jinja2.TemplateError, TypeError) as error:
             raise TemplateError(f"the chat template fails: {error}") from None
 
-    def _with_system(self, messages: list[dict[str, str]]) -> list[dict[str, str]]:
+    def _with_system(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not self._system:
             return messages
         if not self._merges_system:
@@ -278,6 +373,10 @@ def special_tokens(tokenizer: Tokenizer) -> dict[str, int]:
     """Control tokens and their ids: those the tokenizer uses, and all it marks as special."""
     found = {text: tokenizer.convert_tokens_to_ids(text) for text in tokenizer.all_special_tokens}
     return found | {str(token): number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
+
+
+def _tool_message(place: int, name: str, text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": f"call{place:05}", "name": name, "content": text}
 
 
 def _split_once(text: str, mark: str) -> tuple[str, str]:

@@ -1,0 +1,1 @@
+"""Environments for other trainers: one module for each, which imports that trainer alone."""
