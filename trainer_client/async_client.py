@@ -66,7 +66,8 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
         self._connection = resolve_connection(base_url, api_key)
         self._retry = (retry or RetryPolicy()).changed(timeout, max_retries)
         self._headers = httpx2.Headers(default_headers)
-        self._random = random.Random()  # noqa: S311 - jitter, no secret
+        # Not a generator with a state, which forked processes would share.
+        self._random = random.SystemRandom()
         self._wire = AsyncWire(
             max_connections=max_connections,
             loopback=self._connection.loopback,
@@ -112,7 +113,7 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
 
     @property
     def http_client(self) -> httpx2.AsyncClient:
-        """The pool."""
+        """The pool; in a forked process one of its own."""
         return self._wire.http
 
     @property
