@@ -8,11 +8,11 @@ from __future__ import annotations
 import copy
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import httpx2
 
@@ -31,6 +31,11 @@ from trainer_client.raw import AsyncRawCalls
 from trainer_client.retry import NOT_GIVEN, Attempts, NotGiven, RetryPolicy
 from trainer_client.transport import AsyncSleep, AsyncWire
 from trainer_client.wire import FailedTurn, PlayedTurn
+
+if TYPE_CHECKING:
+    from trainer_client.async_socket import AsyncEpisodeSocket
+
+T = TypeVar("T")
 
 
 class AsyncLabsClient(LabCalls, AsyncCaller):
@@ -145,7 +150,7 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
     @property
     def with_raw_response(self) -> AsyncRawCalls:
         """The same calls, each giving status, headers and body beside the typed answer (`parse()`)."""
-        return AsyncRawCalls(self)
+        return AsyncRawCalls(self._exchange)
 
     @property
     def operator(self) -> AsyncOperator:
@@ -156,6 +161,15 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
     def jobs(self) -> AsyncJobs:
         """Work in the background of the server."""
         return AsyncJobs(self, self._wire.sleep)
+
+    def socket(self) -> AsyncEpisodeSocket:
+        """Episodes over one WebSocket, many at once: to be used in an `async with` block.
+
+        Needs the extra `socket` of this package.
+        """
+        from trainer_client.async_socket import AsyncEpisodeSocket
+
+        return AsyncEpisodeSocket(self)
 
     @property
     def agents(self) -> AsyncAgents:
@@ -210,13 +224,23 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
                 raise
             return batch.TurnsPart(items, error)
 
+    async def _send(self, call: Call[AnswerT]) -> AnswerT:
+        return (await self._exchange(call)).parse()
+
     async def _exchange(self, call: Call[AnswerT]) -> RawResponse[AnswerT]:
         sent = request_of(call, self._connection, self._headers)
+
+        async def attempt(attempts: Attempts) -> RawResponse[AnswerT]:
+            received = await self._wire.attempt(sent, attempts.timeout_s())
+            return answer_of(call, received, attempts.failures)
+
+        return await self._retried(attempt)
+
+    async def _retried(self, attempt: Callable[[Attempts], Awaitable[T]]) -> T:
         attempts = Attempts(self._retry, time.monotonic, self._random)
         while True:
             try:
-                received = await self._wire.attempt(sent, attempts.timeout_s())
-                return answer_of(call, received, attempts.failures)
+                return await attempt(attempts)
             except LabsError as failure:
                 failure.host = self._connection.host
                 pause_s = attempts.pause_s(failure)

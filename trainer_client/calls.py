@@ -40,6 +40,9 @@ class Call(Generic[AnswerT]):
     in_lines: bool = False
     """Whether the answer is JSON Lines, which `lines_of` makes one object of."""
 
+    operation: Mapping[str, str] | None = None
+    """What it is over a socket, where it can go over one; the body has the rest."""
+
     @staticmethod
     def lines_of(body: bytes) -> dict[str, Any]:
         """What such an answer is parsed from."""
@@ -58,12 +61,16 @@ class Call(Generic[AnswerT]):
         try:
             return self.answer.model_validate(self.lines_of(body) if self.in_lines else json.loads(body))
         except (ValueError, RecursionError) as error:
-            raise MalformedAnswer(
-                f"The server's answer to {self.method} {self.path} is not what the contract says.",
-                code="malformed_answer",
-                status=200,
-                request_id=request_id,
-            ) from error
+            raise self.malformed(request_id) from error
+
+    def malformed(self, request_id: str | None) -> MalformedAnswer:
+        """The error of an answer that is not the contract's."""
+        return MalformedAnswer(
+            f"The server's answer to {self.method} {self.path} is not what the contract says.",
+            code="malformed_answer",
+            status=200,
+            request_id=request_id,
+        )
 
 
 def new_key() -> str:
@@ -71,10 +78,16 @@ def new_key() -> str:
     return uuid4().hex
 
 
-def post(path: str, request: BaseModel, answer: type[AnswerT], key: str | None) -> Call[AnswerT]:
+def post(
+    path: str,
+    request: BaseModel,
+    answer: type[AnswerT],
+    key: str | None,
+    operation: Mapping[str, str] | None = None,
+) -> Call[AnswerT]:
     """A POST with a key of its own, so that it can be sent again."""
     body = encoded(request.model_dump(exclude_none=True))
-    return Call("POST", path, answer, body=body, idempotency_key=key or new_key())
+    return Call("POST", path, answer, body=body, idempotency_key=key or new_key(), operation=operation)
 
 
 def query_of(**given: object) -> dict[str, str]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import copy
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import httpx2
 
@@ -31,6 +31,11 @@ from trainer_client.retry import NOT_GIVEN, Attempts, NotGiven, RetryPolicy
 from trainer_client.training_runs import TrainingRuns
 from trainer_client.transport import SyncSleep, SyncWire
 from trainer_client.wire import FailedTurn, PlayedTurn
+
+if TYPE_CHECKING:
+    from trainer_client.sync_socket import EpisodeSocket
+
+T = TypeVar("T")
 
 
 class LabsClient(LabCalls, Caller):
@@ -145,7 +150,7 @@ class LabsClient(LabCalls, Caller):
     @property
     def with_raw_response(self) -> RawCalls:
         """The same calls, each giving status, headers and body beside the typed answer (`parse()`)."""
-        return RawCalls(self)
+        return RawCalls(self._exchange)
 
     @property
     def operator(self) -> Operator:
@@ -156,6 +161,15 @@ class LabsClient(LabCalls, Caller):
     def jobs(self) -> Jobs:
         """Work in the background of the server."""
         return Jobs(self, self._wire.sleep)
+
+    def socket(self) -> EpisodeSocket:
+        """Episodes over one WebSocket, many at once: to be used in a `with` block.
+
+        Needs the extra `socket` of this package.
+        """
+        from trainer_client.sync_socket import EpisodeSocket
+
+        return EpisodeSocket(self)
 
     @property
     def agents(self) -> Agents:
@@ -210,13 +224,23 @@ class LabsClient(LabCalls, Caller):
                 raise
             return batch.TurnsPart(items, error)
 
+    def _send(self, call: Call[AnswerT]) -> AnswerT:
+        return (self._exchange(call)).parse()
+
     def _exchange(self, call: Call[AnswerT]) -> RawResponse[AnswerT]:
         sent = request_of(call, self._connection, self._headers)
+
+        def attempt(attempts: Attempts) -> RawResponse[AnswerT]:
+            received = self._wire.attempt(sent, attempts.timeout_s())
+            return answer_of(call, received, attempts.failures)
+
+        return self._retried(attempt)
+
+    def _retried(self, attempt: Callable[[Attempts], T]) -> T:
         attempts = Attempts(self._retry, time.monotonic, self._random)
         while True:
             try:
-                received = self._wire.attempt(sent, attempts.timeout_s())
-                return answer_of(call, received, attempts.failures)
+                return attempt(attempts)
             except LabsError as failure:
                 failure.host = self._connection.host
                 pause_s = attempts.pause_s(failure)

@@ -35,8 +35,8 @@ def _started(answer: BatchEpisodesResponse) -> list[StartedEpisode]:
     return answer.episodes
 
 
-class EpisodeCalls:
-    """Episodes, one or many in a request."""
+class PlayCalls:
+    """One episode from its beginning to its end; over a socket, too."""
 
     @method
     def create_episode(
@@ -62,7 +62,7 @@ class EpisodeCalls:
             config=_config(seed, max_turns, observation_role, persona, metadata),
             reward_config=reward_config,
         )
-        return post("/episodes", request, CreateEpisodeResponse, idempotency_key)
+        return post("/episodes", request, CreateEpisodeResponse, idempotency_key, {"op": "create"})
 
     @method
     def turn(
@@ -78,7 +78,22 @@ class EpisodeCalls:
         request = checked(
             TurnRequest, messages=conversation(messages), reward_config=reward_config, terminate=terminate
         )
-        return post(f"/episodes/{segment(episode_id)}/turns", request, TurnResponse, idempotency_key)
+        path = f"/episodes/{segment(episode_id)}/turns"
+        return post(path, request, TurnResponse, idempotency_key, {"op": "turn", "episode_id": episode_id})
+
+    @method
+    def delete_episode(self, episode_id: str) -> Call[EpisodeResponse]:
+        """End an episode."""
+        return Call(
+            "DELETE",
+            f"/episodes/{segment(episode_id)}",
+            EpisodeResponse,
+            operation={"op": "close", "episode_id": episode_id},
+        )
+
+
+class EpisodeCalls(PlayCalls):
+    """Episodes, one or many in a request."""
 
     @method
     def get_episode(self, episode_id: str) -> Call[EpisodeResponse]:
@@ -100,11 +115,6 @@ class EpisodeCalls:
             limit=limit, cursor=cursor, collection_slug=collection_slug, scenario_slug=scenario_slug, status=status
         )
         return Call("GET", "/episodes", EpisodeList, query=query)
-
-    @method
-    def delete_episode(self, episode_id: str) -> Call[EpisodeResponse]:
-        """End an episode."""
-        return Call("DELETE", f"/episodes/{segment(episode_id)}", EpisodeResponse)
 
     @part_of(_started)
     def batch_episodes(

@@ -17,7 +17,7 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from trainer_client.calls import AnswerT, Call
 from trainer_client.exchange import RawResponse
@@ -37,22 +37,16 @@ class Caller(ABC):
     """Gives answers: what the synchronous client is."""
 
     @abstractmethod
-    def _exchange(self, call: Call[AnswerT]) -> RawResponse[AnswerT]:
-        """Send a call, retries included."""
-
     def _send(self, call: Call[AnswerT]) -> AnswerT:
-        return self._exchange(call).parse()
+        """Send a call, retries included."""
 
 
 class AsyncCaller(ABC):
     """Gives coroutines of answers: what the asynchronous client is."""
 
     @abstractmethod
-    async def _exchange(self, call: Call[AnswerT]) -> RawResponse[AnswerT]:
-        """Send a call, retries included."""
-
     async def _send(self, call: Call[AnswerT]) -> AnswerT:
-        return (await self._exchange(call)).parse()
+        """Send a call, retries included."""
 
 
 class Group(Caller):
@@ -61,8 +55,8 @@ class Group(Caller):
     def __init__(self, client: Caller) -> None:
         self._client = client
 
-    def _exchange(self, call: Call[AnswerT]) -> RawResponse[AnswerT]:
-        return self._client._exchange(call)
+    def _send(self, call: Call[AnswerT]) -> AnswerT:
+        return self._client._send(call)
 
 
 class AsyncGroup(AsyncCaller):
@@ -71,22 +65,36 @@ class AsyncGroup(AsyncCaller):
     def __init__(self, client: AsyncCaller) -> None:
         self._client = client
 
-    async def _exchange(self, call: Call[AnswerT]) -> RawResponse[AnswerT]:
-        return await self._client._exchange(call)
+    async def _send(self, call: Call[AnswerT]) -> AnswerT:
+        return await self._client._send(call)
+
+
+class Exchange(Protocol):
+    """Sends a call and keeps the HTTP side of its answer."""
+
+    def __call__(self, call: Call[AnswerT]) -> RawResponse[AnswerT]:
+        """Send a call, retries included."""
+
+
+class AsyncExchange(Protocol):
+    """Sends a call and keeps the HTTP side of its answer."""
+
+    async def __call__(self, call: Call[AnswerT]) -> RawResponse[AnswerT]:
+        """Send a call, retries included."""
 
 
 class RawCaller:
     """Gives raw responses: what `with_raw_response` of the synchronous client is."""
 
-    def __init__(self, client: Caller) -> None:
-        self._client = client
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
 
 
 class AsyncRawCaller:
     """Gives coroutines of raw responses: what `with_raw_response` of the asynchronous client is."""
 
-    def __init__(self, client: AsyncCaller) -> None:
-        self._client = client
+    def __init__(self, exchange: AsyncExchange) -> None:
+        self._exchange = exchange
 
 
 class Method(Generic[P, SyncT, AsyncT, AnswerT]):
@@ -178,11 +186,11 @@ async def _answer_async(caller: AsyncCaller, build: Build[AnswerT]) -> AnswerT:
 
 
 def _raw(caller: RawCaller, build: Build[AnswerT]) -> RawResponse[AnswerT]:
-    return caller._client._exchange(build())
+    return caller._exchange(build())
 
 
 async def _raw_async(caller: AsyncRawCaller, build: Build[AnswerT]) -> RawResponse[AnswerT]:
-    return await caller._client._exchange(build())
+    return await caller._exchange(build())
 
 
 def _function(build: Callable[..., Call[Any]], way: Callable[..., Any], gives: str) -> Callable[..., Any]:

@@ -46,7 +46,7 @@ class _PoolPerProcess(Generic[HttpT]):
                     "connections both processes would share: make client and `http_client` in the child.",
                     code="made_before_fork",
                 )
-            _left_behind.append(self._http)
+            leave_behind(self._http)
             self._http, self._used_by = self._make(), os.getpid()
         return self._http
 
@@ -60,7 +60,11 @@ class _PoolPerProcess(Generic[HttpT]):
 
 
 _left_behind: list[object] = []
-"""Pools of a parent process: never destroyed here, as that could say goodbye on the parent's connections."""
+
+
+def leave_behind(connections: object) -> None:
+    """Keep what belongs to a parent process: its destructor could say goodbye on the parent's connections."""
+    _left_behind.append(connections)
 
 
 class AsyncWire(_PoolPerProcess[httpx2.AsyncClient]):

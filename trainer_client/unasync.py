@@ -24,6 +24,8 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"The asynchronous client\. Belongs to one event loop;", "The synchronous client. Safe to share between threads;"),
     (r"an `async with` block", "a `with` block"),
     (r"of the asynchronous client", "of the synchronous client"),
+    (r"\bAwaitable\[T\]", "T"),
+    (r"\bAwaitable, ", ""),
     (r"\bawait ", ""),
     (r"\basync (def|with|for) ", r"\1 "),
     (r"__aenter__", "__enter__"),
@@ -31,8 +33,9 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"\bhttpx2\.AsyncClient\b", "httpx2.Client"),
     (r"\bhttpx2\.AsyncBaseTransport\b", "httpx2.BaseTransport"),
     (r"\bAsync(Wire|Sleep)\b", r"Sync\1"),
-    (r"\bAsync(Agents|Caller|Group|Iterator|Jobs|LabsClient|Operator|RawCalls|TrainingRuns)\b", r"\1"),
+    (r"\bAsync(Agents|Caller|EpisodeSocket|Group|Iterator|Jobs|LabsClient|Operator|RawCalls|TrainingRuns)\b", r"\1"),
     (r"\basync_(jobs|training_runs)\b", r"\1"),
+    (r"\basync_socket\b", "sync_socket"),
     # Last: it brings in the name of the source.
     (
         r"(?s)\n`\w+\.py`, (the|for the) synchronous .*?\n\"\"\"",
