@@ -163,7 +163,7 @@ class AsyncLabsClient(LabCalls, AsyncCaller):
         return AsyncJobs(self, self._wire.sleep)
 
     def socket(self) -> AsyncEpisodeSocket:
-        """Episodes over one WebSocket, many at once: to be used in an `async with` block.
+        """Episodes over one WebSocket, many at once, until it is closed.
 
         Needs the extra `socket` of this package.
         """

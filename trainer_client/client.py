@@ -163,7 +163,7 @@ class LabsClient(LabCalls, Caller):
         return Jobs(self, self._wire.sleep)
 
     def socket(self) -> EpisodeSocket:
-        """Episodes over one WebSocket, many at once: to be used in a `with` block.
+        """Episodes over one WebSocket, many at once, until it is closed.
 
         Needs the extra `socket` of this package.
         """
