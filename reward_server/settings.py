@@ -94,11 +94,14 @@ class Settings(BaseSettings):
     llm_concurrency: int = Field(default=16, ge=1, le=4096, description="Questions on their way at once.")
     llm_daily_tokens: int | None = Field(default=None, ge=1, description="Tokens a lab may use a day (UTC).")
     llm_daily_usd: float | None = Field(
-        default=None, gt=0.0, allow_inf_nan=False, description="Money a lab may use a day (UTC); needs both prices."
+        default=None, gt=0.0, allow_inf_nan=False, description="Money a lab may use a day (UTC); needs prices."
     )
     llm_usd_per_mtok_in: float | None = Field(default=None, ge=0.0, allow_inf_nan=False, description="Price of input.")
     llm_usd_per_mtok_out: float | None = Field(
-        default=None, ge=0.0, allow_inf_nan=False, description="Price of output, in USD per million tokens."
+        default=None,
+        ge=0.0,
+        allow_inf_nan=False,
+        description="Price of output, USD per million tokens. Or list prices.",
     )
     persona_wording: Literal["templates", "llm"] = Field(
         default="templates", description="Who words what a persona says; facts are always picked by the engine."
@@ -287,9 +290,18 @@ class Settings(BaseSettings):
             raise ValueError("llm_base_url: must be given for vllm, such as http://127.0.0.1:8000/v1")
         if len({self.jwt_issuer is None, self.jwt_audience is None, self.jwt_key is None}) > 1:
             raise ValueError("jwt_issuer: goes with LABS_JWT_AUDIENCE and LABS_JWT_KEY; set all three or none")
-        if self.llm_daily_usd is not None and None in (self.llm_usd_per_mtok_in, self.llm_usd_per_mtok_out):
-            raise ValueError("llm_daily_usd: needs LABS_LLM_USD_PER_MTOK_IN and LABS_LLM_USD_PER_MTOK_OUT")
+        if self.llm_daily_usd is not None and not self._prices_known():
+            needs = "needs LABS_LLM_USD_PER_MTOK_IN and LABS_LLM_USD_PER_MTOK_OUT"
+            raise ValueError(f"llm_daily_usd: {needs}, as the list prices of {self.llm_model} are not known")
         return self
+
+    def _prices_known(self) -> bool:
+        given = self.llm_usd_per_mtok_in, self.llm_usd_per_mtok_out
+        if given != (None, None):
+            return None not in given
+        from reward_server.llm.prices import list_prices
+
+        return list_prices(self.llm_provider, self.llm_model, self.llm_base_url) is not None
 
     @property
     def database(self) -> str:

@@ -1,25 +1,29 @@
-"""`agents` of the synchronous client: add, talk to, have evaluated, compare.
-
-Made from `async_agents.py` by `unasync`: edit that one.
-"""
+"""`client.agents`: add, talk to, have evaluated, compare."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainer_client import agent_calls
-from trainer_client.calls import MessageLike
-from trainer_client.jobs import Send
-from trainer_client.paging import Page
-from trainer_client.wire import AgentChatResponse, AgentResponse, AgentSummary, JobResponse, LeaderboardResponse
+from trainer_client.calls import Call, MessageLike, checked, post, query_of, segment
+from trainer_client.methods import AsyncGroup, Group, method, pages_of
+from trainer_client.wire import (
+    AgentChatRequest,
+    AgentChatResponse,
+    AgentList,
+    AgentOptions,
+    AgentRequest,
+    AgentResponse,
+    AgentSummary,
+    JobRequest,
+    JobResponse,
+    LeaderboardResponse,
+)
 
 
-class Agents:
-    """Policies that the server talks to: `client.agents`."""
+class AgentCalls:
+    """Policies that the server talks to."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
-
+    @method
     def add(
         self,
         name: str,
@@ -31,33 +35,36 @@ class Agents:
         temperature: float | None = None,
         max_tokens: int | None = None,
         idempotency_key: str | None = None,
-    ) -> AgentResponse:
+    ) -> Call[AgentResponse]:
         """Add an OpenAI-compatible endpoint; the server keeps its key and shows it to nobody."""
-        return self._send(
-            agent_calls.add(
-                name,
-                base_url,
-                model,
-                api_key=api_key,
-                system_prompt=system_prompt,
-                temperature=temperature,
-                max_tokens=max_tokens,
-                idempotency_key=idempotency_key,
-            )
+        request = checked(
+            AgentRequest,
+            name=name,
+            base_url=base_url,
+            model=model,
+            api_key=api_key,
+            system_prompt=system_prompt,
+            temperature=temperature,
+            max_tokens=max_tokens,
         )
+        return post("/agents", request, AgentResponse, idempotency_key)
 
-    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[AgentSummary]:
+    @pages_of(AgentSummary)
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Call[AgentList]:
         """The lab's agents, newest first."""
-        return Page[AgentSummary].of(self._send, agent_calls.agents(limit=limit, cursor=cursor))
+        return Call("GET", "/agents", AgentList, query=query_of(limit=limit, cursor=cursor))
 
-    def get(self, agent_id: str) -> AgentResponse:
+    @method
+    def get(self, agent_id: str) -> Call[AgentResponse]:
         """One agent."""
-        return self._send(agent_calls.agent(agent_id))
+        return Call("GET", f"/agents/{segment(agent_id)}", AgentResponse)
 
-    def delete(self, agent_id: str) -> AgentResponse:
+    @method
+    def delete(self, agent_id: str) -> Call[AgentResponse]:
         """Delete an agent with its key and its row on the leaderboard."""
-        return self._send(agent_calls.delete(agent_id))
+        return Call("DELETE", f"/agents/{segment(agent_id)}", AgentResponse)
 
+    @method
     def chat(
         self,
         agent_id: str,
@@ -65,11 +72,14 @@ class Agents:
         *,
         collection_slug: str | None = None,
         scenario_slug: str | None = None,
-    ) -> AgentChatResponse:
+    ) -> Call[AgentChatResponse]:
         """The agent's next turn; with a scenario it is told what it is told in an evaluation."""
-        call = agent_calls.chat(agent_id, messages, collection_slug=collection_slug, scenario_slug=scenario_slug)
-        return self._send(call)
+        request = checked(
+            AgentChatRequest, messages=list(messages), collection_slug=collection_slug, scenario_slug=scenario_slug
+        )
+        return post(f"/agents/{segment(agent_id)}/chat", request, AgentChatResponse, None)
 
+    @method
     def evaluate(
         self,
         agent_id: str,
@@ -78,16 +88,30 @@ class Agents:
         *,
         seeds: Sequence[int] | None = None,
         idempotency_key: str | None = None,
-    ) -> JobResponse:
+    ) -> Call[JobResponse]:
         """Queue a job in which the agent plays every scenario with every seed; `client.jobs.wait` waits for it."""
-        call = agent_calls.evaluate(
-            agent_id, collection_slug, scenario_slug, seeds=seeds, idempotency_key=idempotency_key
+        options = checked(AgentOptions, agent_id=agent_id, seeds=None if seeds is None else list(seeds))
+        request = checked(
+            JobRequest,
+            type="evaluate_agent",
+            agent=options,
+            collection_slug=collection_slug,
+            scenario_slug=scenario_slug,
         )
-        return self._send(call)
+        return post("/jobs", request, JobResponse, idempotency_key)
 
+    @method
     def leaderboard(
         self, collection_slug: str, scenario_slug: str | None = None, *, scoring_version: str | None = None
-    ) -> LeaderboardResponse:
+    ) -> Call[LeaderboardResponse]:
         """The lab's agents by mean reward, with intervals, under one scoring version."""
-        call = agent_calls.leaderboard(collection_slug, scenario_slug, scoring_version=scoring_version)
-        return self._send(call)
+        query = query_of(collection_slug=collection_slug, scenario_slug=scenario_slug, scoring_version=scoring_version)
+        return Call("GET", "/leaderboard", LeaderboardResponse, query=query)
+
+
+class Agents(AgentCalls, Group):
+    """`agents` of the synchronous client."""
+
+
+class AsyncAgents(AgentCalls, AsyncGroup):
+    """`agents` of the asynchronous client."""

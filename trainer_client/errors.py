@@ -237,10 +237,20 @@ def error_from_answer(
     status: int, headers: Mapping[str, str], body: bytes, retry_after_s: float | None = None
 ) -> LabsError:
     """Build the error of an answer; a body that is not the contract's envelope is not quoted."""
-    request_id = headers.get("x-request-id")
     try:
-        envelope = ErrorEnvelope.model_validate(json.loads(body))
-    except (ValueError, RecursionError, ValidationError):
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        content = None
+    return error_from_envelope(status, content, headers.get("x-request-id"), retry_after_s)
+
+
+def error_from_envelope(
+    status: int, content: object, request_id: str | None, retry_after_s: float | None = None
+) -> LabsError:
+    """Build the error of what should be the contract's envelope."""
+    try:
+        envelope = ErrorEnvelope.model_validate(content)
+    except ValidationError:
         code = f"http_{status}"
         message = f"The server answered HTTP {status}."
         errors: tuple[ErrorDetail, ...] = ()

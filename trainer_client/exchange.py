@@ -78,12 +78,18 @@ class RawResponse(Generic[AnswerT]):
 
 def request_of(call: Call[AnswerT], connection: Connection, default_headers: httpx2.Headers) -> Sent:
     """The request of a call: the client's headers, then the caller's own, then the call's."""
+    headers = headers_of(connection, default_headers)
+    headers.update(call.headers())
+    return Sent(call.method, connection.url + call.path, connection.host, headers, call.query or None, call.body)
+
+
+def headers_of(connection: Connection, default_headers: httpx2.Headers) -> httpx2.Headers:
+    """What every request has: the client's headers, then the caller's own."""
     headers = httpx2.Headers({"Accept": "application/json", "User-Agent": USER_AGENT})
     if connection.api_key is not None:
         headers["Authorization"] = f"Bearer {connection.api_key}"
     headers.update(default_headers)
-    headers.update(call.headers())
-    return Sent(call.method, connection.url + call.path, connection.host, headers, call.query or None, call.body)
+    return headers
 
 
 def limits(max_connections: int) -> httpx2.Limits:
@@ -99,8 +105,12 @@ def answer_of(call: Call[AnswerT], received: Received, retries_taken: int) -> Ra
     if received.status == 200:
         answer = call.read(received.body, headers.get("x-request-id"))
         return RawResponse(received.status, headers, received.body, retries_taken, answer)
-    retry_after_s = parse_retry_after(headers.get("retry-after"), datetime.now(UTC))
-    raise error_from_answer(received.status, headers, received.body, retry_after_s)
+    raise refusal(received.status, headers, received.body)
+
+
+def refusal(status: int, headers: httpx2.Headers, body: bytes) -> LabsError:
+    """The error that the server sent in place of an answer."""
+    return error_from_answer(status, headers, body, parse_retry_after(headers.get("retry-after"), datetime.now(UTC)))
 
 
 def transport_failure(error: httpx2.TransportError | httpx2.DecodingError, sent: Sent) -> LabsError:

@@ -5,89 +5,23 @@ Made from `async_jobs.py` by `unasync`: edit that one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
 
-from trainer_client import job_calls
-from trainer_client.calls import AnswerT, Call, RewardConfigLike
-from trainer_client.paging import Page
+from trainer_client.job_calls import JobCalls, results_of
+from trainer_client.methods import Caller, Group
 from trainer_client.transport import SyncSleep
-from trainer_client.wire import FileResponse, JobReport, JobResponse, JobResult, Role
+from trainer_client.wire import JobResponse, JobResult
 
 OPEN = ("queued", "running")
 RESULTS_AT_ONCE = 1000
 
 
-class Send(Protocol):
-    """Sends one call, retries included."""
-
-    def __call__(self, call: Call[AnswerT]) -> AnswerT:
-        """The answer to a call."""
-        ...
-
-
-class Jobs:
+class Jobs(JobCalls, Group):
     """Work in the background: `client.jobs`."""
 
-    def __init__(self, send: Send, sleep: SyncSleep) -> None:
-        self._send = send
+    def __init__(self, client: Caller, sleep: SyncSleep) -> None:
+        super().__init__(client)
         self._sleep = sleep
-
-    def upload(self, data: bytes | Path, name: str | None = None) -> FileResponse:
-        """Store a JSONL file for jobs to read."""
-        return self._send(job_calls.upload(data, name))
-
-    def files(self, *, limit: int | None = None, cursor: str | None = None) -> Page[FileResponse]:
-        """The lab's files, newest first."""
-        return Page[FileResponse].of(self._send, job_calls.files(limit=limit, cursor=cursor))
-
-    def delete_file(self, file_id: str) -> FileResponse:
-        """Forget a file."""
-        return self._send(job_calls.delete_file(file_id))
-
-    def submit(
-        self,
-        job_type: str,
-        *,
-        file_id: str | None = None,
-        items: Sequence[Mapping[str, Any]] | None = None,
-        collection_slug: str | None = None,
-        scenario_slug: str | None = None,
-        agent_role: Role | None = None,
-        reward_config: RewardConfigLike | None = None,
-        source: str | None = None,
-        training: Mapping[str, Any] | None = None,
-        calibration: Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
-    ) -> JobResponse:
-        """Queue a job over a file or over items; what items leave out is the job's.
-
-        `training` and `calibration` are the options of those types: `TrainingOptions`, `CalibrationOptions`.
-        """
-        return self._send(
-            job_calls.submit(
-                job_type,
-                file_id=file_id,
-                items=items,
-                collection_slug=collection_slug,
-                scenario_slug=scenario_slug,
-                agent_role=agent_role,
-                reward_config=reward_config,
-                source=source,
-                training=training,
-                calibration=calibration,
-                idempotency_key=idempotency_key,
-            )
-        )
-
-    def get(self, job_id: str) -> JobResponse:
-        """How a job stands."""
-        return self._send(job_calls.job(job_id))
-
-    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[JobResponse]:
-        """The lab's jobs, newest first."""
-        return Page[JobResponse].of(self._send, job_calls.jobs(limit=limit, cursor=cursor))
 
     def wait(
         self, job_id: str, *, on_progress: Callable[[JobResponse], None] | None = None, poll_s: float = 1.0
@@ -104,25 +38,9 @@ class Jobs:
     def results(self, job_id: str, *, after: int = -1) -> Iterator[JobResult]:
         """A line for every item that is finished, in the order of the input, beginning after an item."""
         while True:
-            found = (self._send(job_calls.results(job_id, after=after, limit=RESULTS_AT_ONCE))).data
-            for line in found:
+            lines = (self._send(results_of(job_id, after=after, limit=RESULTS_AT_ONCE))).data
+            for line in lines:
                 after = line.index
                 yield line
-            if len(found) < RESULTS_AT_ONCE:
+            if len(lines) < RESULTS_AT_ONCE:
                 return
-
-    def report(self, job_id: str) -> JobReport:
-        """What the finished items come to."""
-        return self._send(job_calls.report(job_id))
-
-    def cancel(self, job_id: str) -> JobResponse:
-        """Cancel a job; finished items stay."""
-        return self._send(job_calls.moved(job_id, "cancel"))
-
-    def resume(self, job_id: str) -> JobResponse:
-        """Resume a cancelled job."""
-        return self._send(job_calls.moved(job_id, "resume"))
-
-    def retry(self, job_id: str) -> JobResponse:
-        """Retry the dead items of a job."""
-        return self._send(job_calls.moved(job_id, "retry"))

@@ -1,65 +1,72 @@
-"""`operator` of the synchronous client: labs, keys and the audit log. Takes a key with the scope `operate`.
-
-Made from `async_operators.py` by `unasync`: edit that one.
-"""
+"""`client.operator`: labs, keys and the audit log. Takes a key with the scope `operate`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from trainer_client import operator_calls
-from trainer_client.jobs import Send
-from trainer_client.operator_calls import Limits
-from trainer_client.paging import Page
+from trainer_client.calls import Call, checked, post, query_of, segment
+from trainer_client.methods import AsyncGroup, Group, method, pages_of
 from trainer_client.wire import (
     AuditEvent,
+    AuditList,
+    ChangeLabRequest,
+    CreateKeyRequest,
+    CreateLabRequest,
     DeletedData,
+    KeyList,
     KeyResponse,
     KeySummary,
+    LabLimits,
+    LabList,
     LabResponse,
     LabSummary,
     NewKeyResponse,
 )
 
+Limits = LabLimits | Mapping[str, Any]
 
-class Operator:
-    """What operators look after: `client.operator`."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+class OperatorCalls:
+    """What operators look after."""
 
-    def labs(self) -> Page[LabSummary]:
+    @pages_of(LabSummary)
+    def labs(self) -> Call[LabList]:
         """All labs of the server, by their ids."""
-        return Page[LabSummary].of(self._send, operator_calls.labs())
+        return Call("GET", "/labs", LabList)
 
-    def lab(self, lab_id: str) -> LabResponse:
+    @method
+    def lab(self, lab_id: str) -> Call[LabResponse]:
         """One lab."""
-        return self._send(operator_calls.lab(lab_id))
+        return Call("GET", f"/labs/{segment(lab_id)}", LabResponse)
 
+    @method
     def create_lab(
-        self,
-        lab_id: str,
-        *,
-        name: str | None = None,
-        limits: Limits | None = None,
-        idempotency_key: str | None = None,
-    ) -> LabResponse:
+        self, lab_id: str, *, name: str | None = None, limits: Limits | None = None, idempotency_key: str | None = None
+    ) -> Call[LabResponse]:
         """Make a lab; making a key for a new lab does so, too."""
-        call = operator_calls.create_lab(lab_id, name=name, limits=limits, idempotency_key=idempotency_key)
-        return self._send(call)
+        return post(
+            "/labs", checked(CreateLabRequest, lab_id=lab_id, name=name, limits=limits), LabResponse, idempotency_key
+        )
 
-    def change_lab(self, lab_id: str, *, name: str | None = None, limits: Limits | None = None) -> LabResponse:
+    @method
+    def change_lab(self, lab_id: str, *, name: str | None = None, limits: Limits | None = None) -> Call[LabResponse]:
         """Change a lab's name or its limits, which are replaced as a whole."""
-        return self._send(operator_calls.change_lab(lab_id, name=name, limits=limits))
+        request = checked(ChangeLabRequest, name=name, limits=limits)
+        body = request.model_dump_json(exclude_none=True).encode()
+        return Call("PATCH", f"/labs/{segment(lab_id)}", LabResponse, body=body)
 
-    def delete_lab_data(self, lab_id: str) -> DeletedData:
+    @method
+    def delete_lab_data(self, lab_id: str) -> Call[DeletedData]:
         """Delete what a lab has stored, for good."""
-        return self._send(operator_calls.delete_lab_data(lab_id))
+        return Call("DELETE", f"/labs/{segment(lab_id)}/data", DeletedData)
 
-    def keys(self) -> Page[KeySummary]:
+    @pages_of(KeySummary)
+    def keys(self) -> Call[KeyList]:
         """All API keys, the newest first, without their secrets."""
-        return Page[KeySummary].of(self._send, operator_calls.keys())
+        return Call("GET", "/keys", KeyList)
 
+    @method
     def create_key(
         self,
         lab_id: str,
@@ -72,26 +79,36 @@ class Operator:
         full_scores: bool | None = None,
         expires_days: int | None = None,
         concurrency: int | None = None,
-    ) -> NewKeyResponse:
+    ) -> Call[NewKeyResponse]:
         """Make a key; `key` is in this answer and nowhere else."""
-        return self._send(
-            operator_calls.create_key(
-                lab_id,
-                name=name,
-                scopes=scopes,
-                plan=plan,
-                rate_per_minute=rate_per_minute,
-                collections=collections,
-                full_scores=full_scores,
-                expires_days=expires_days,
-                concurrency=concurrency,
-            )
+        request = checked(
+            CreateKeyRequest,
+            lab_id=lab_id,
+            name=name,
+            scopes=None if scopes is None else list(scopes),
+            plan=plan,
+            rate_per_minute=rate_per_minute,
+            collections=None if collections is None else list(collections),
+            full_scores=full_scores,
+            expires_days=expires_days,
+            concurrency=concurrency,
         )
+        return post("/keys", request, NewKeyResponse, None)
 
-    def revoke_key(self, key_id: str) -> KeyResponse:
+    @method
+    def revoke_key(self, key_id: str) -> Call[KeyResponse]:
         """End a key."""
-        return self._send(operator_calls.revoke_key(key_id))
+        return Call("DELETE", f"/keys/{segment(key_id)}", KeyResponse)
 
-    def audit(self, *, limit: int | None = None, cursor: str | None = None) -> Page[AuditEvent]:
+    @pages_of(AuditEvent)
+    def audit(self, *, limit: int | None = None, cursor: str | None = None) -> Call[AuditList]:
         """What was done, by whom and from where, the newest first."""
-        return Page[AuditEvent].of(self._send, operator_calls.audit(limit=limit, cursor=cursor))
+        return Call("GET", "/audit", AuditList, query=query_of(limit=limit, cursor=cursor))
+
+
+class Operator(OperatorCalls, Group):
+    """`operator` of the synchronous client."""
+
+
+class AsyncOperator(OperatorCalls, AsyncGroup):
+    """`operator` of the asynchronous client."""

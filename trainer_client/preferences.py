@@ -1,4 +1,4 @@
-"""The calls about preferences as data, as `calls` has the others."""
+"""The calls about preferences."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from trainer_client.calls import Call, MessageLike, checked, conversation, post, query_of
+from trainer_client.methods import method, pages_of
 from trainer_client.wire import (
     AgreementResponse,
     ExportFormat,
@@ -15,84 +16,93 @@ from trainer_client.wire import (
     PreferenceRequest,
     PreferenceResponse,
     PreferenceSource,
+    PreferenceSummary,
     Role,
     Winner,
 )
 
 
-def prefer(
-    winner: Winner,
-    *,
-    comparison_id: str | None = None,
-    collection_slug: str | None = None,
-    scenario_slug: str | None = None,
-    messages_a: Sequence[MessageLike] | None = None,
-    messages_b: Sequence[MessageLike] | None = None,
-    agent_role: Role = "assistant",
-    margin: float | None = None,
-    labeller: str | None = None,
-    idempotency_key: str | None = None,
-) -> Call[PreferenceResponse]:
-    """POST /preferences."""
-    sides = [None if each is None else {"messages": conversation(each)} for each in (messages_a, messages_b)]
-    request = checked(
-        PreferenceRequest,
-        winner=winner,
-        comparison_id=comparison_id,
-        collection_slug=collection_slug,
-        scenario_slug=scenario_slug,
-        response_a=sides[0],
-        response_b=sides[1],
-        agent_role=agent_role,
-        margin=margin,
-        labeller=labeller,
-    )
-    return post("/preferences", request, PreferenceResponse, idempotency_key)
+class PreferenceCalls:
+    """Which of two conversations is better, as people and judges say."""
 
+    @method
+    def prefer(
+        self,
+        winner: Winner,
+        *,
+        comparison_id: str | None = None,
+        collection_slug: str | None = None,
+        scenario_slug: str | None = None,
+        messages_a: Sequence[MessageLike] | None = None,
+        messages_b: Sequence[MessageLike] | None = None,
+        agent_role: Role = "assistant",
+        margin: float | None = None,
+        labeller: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[PreferenceResponse]:
+        """Keep what a person says: of a stored comparison, or of two conversations that come along."""
+        sides = [None if each is None else {"messages": conversation(each)} for each in (messages_a, messages_b)]
+        request = checked(
+            PreferenceRequest,
+            winner=winner,
+            comparison_id=comparison_id,
+            collection_slug=collection_slug,
+            scenario_slug=scenario_slug,
+            response_a=sides[0],
+            response_b=sides[1],
+            agent_role=agent_role,
+            margin=margin,
+            labeller=labeller,
+        )
+        return post("/preferences", request, PreferenceResponse, idempotency_key)
 
-def preferences(
-    *,
-    limit: int | None = None,
-    cursor: str | None = None,
-    collection_slug: str | None = None,
-    source: PreferenceSource | None = None,
-) -> Call[PreferenceList]:
-    """GET /preferences."""
-    query = query_of(limit=limit, cursor=cursor, collection_slug=collection_slug, source=source)
-    return Call("GET", "/preferences", PreferenceList, query=query)
+    @pages_of(PreferenceSummary)
+    def preferences(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        collection_slug: str | None = None,
+        source: PreferenceSource | None = None,
+    ) -> Call[PreferenceList]:
+        """Stored comparisons and human labels, newest first."""
+        query = query_of(limit=limit, cursor=cursor, collection_slug=collection_slug, source=source)
+        return Call("GET", "/preferences", PreferenceList, query=query)
 
+    @method
+    def preference_agreement(self, *, collection_slug: str | None = None) -> Call[AgreementResponse]:
+        """How often rewards agree with the lab's human labels of the same comparisons."""
+        return Call("GET", "/preferences/agreement", AgreementResponse, query=query_of(collection_slug=collection_slug))
 
-def preference_agreement(*, collection_slug: str | None = None) -> Call[AgreementResponse]:
-    """GET /preferences/agreement."""
-    return Call("GET", "/preferences/agreement", AgreementResponse, query=query_of(collection_slug=collection_slug))
+    @method
+    def export_preferences(
+        self,
+        format: ExportFormat = "trl",
+        *,
+        min_margin: float | None = None,
+        collection_slug: str | None = None,
+        source: PreferenceSource | None = None,
+        until: datetime | str | None = None,
+        provenance: bool = True,
+    ) -> Call[PreferenceExport]:
+        """Preference pairs for training: `rows`, and `text` for a file."""
+        query = _wanted(format, min_margin, collection_slug, source, until, provenance=provenance)
+        return Call("GET", "/preferences/export", PreferenceExport, query=query, in_lines=True)
 
-
-def export_preferences(
-    format: ExportFormat = "trl",
-    *,
-    min_margin: float | None = None,
-    collection_slug: str | None = None,
-    source: PreferenceSource | None = None,
-    until: datetime | str | None = None,
-    provenance: bool = True,
-) -> Call[PreferenceExport]:
-    """GET /preferences/export."""
-    query = _wanted(format, min_margin, collection_slug, source, until, provenance=provenance)
-    return Call("GET", "/preferences/export", PreferenceExport, query=query, in_lines=True)
-
-
-def preference_manifest(
-    format: ExportFormat = "trl",
-    *,
-    min_margin: float | None = None,
-    collection_slug: str | None = None,
-    source: PreferenceSource | None = None,
-    until: datetime | str | None = None,
-    provenance: bool = True,
-) -> Call[ManifestResponse]:
-    """GET /preferences/manifest."""
-    query = _wanted(format, min_margin, collection_slug, source, until, provenance=provenance)
-    return Call("GET", "/preferences/manifest", ManifestResponse, query=query)
+    @method
+    def preference_manifest(
+        self,
+        format: ExportFormat = "trl",
+        *,
+        min_margin: float | None = None,
+        collection_slug: str | None = None,
+        source: PreferenceSource | None = None,
+        until: datetime | str | None = None,
+        provenance: bool = True,
+    ) -> Call[ManifestResponse]:
+        """What such an export holds: counts, what was left out, and its digest."""
+        query = _wanted(format, min_margin, collection_slug, source, until, provenance=provenance)
+        return Call("GET", "/preferences/manifest", ManifestResponse, query=query)
 
 
 def _wanted(

@@ -1,4 +1,4 @@
-"""The calls of training runs as data, like those in `calls`."""
+"""The calls about training runs, as `client.training_runs` has them."""
 
 from __future__ import annotations
 
@@ -6,59 +6,73 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer_client.calls import Call, checked, new_key, post, query_of, segment
+from trainer_client.methods import method, pages_of
 from trainer_client.wire import (
+    TrainingMetric,
     TrainingMetrics,
     TrainingRunList,
     TrainingRunRequest,
     TrainingRunResponse,
     TrainingRunStatus,
+    TrainingRunSummary,
 )
 
 
-def start(
-    config: Mapping[str, Any] | None = None,
-    *,
-    name: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    idempotency_key: str | None = None,
-) -> Call[TrainingRunResponse]:
-    """POST /training-runs."""
-    request = checked(
-        TrainingRunRequest,
-        config=None if config is None else dict(config),
-        name=name,
-        metadata=None if metadata is None else dict(metadata),
-    )
-    return post("/training-runs", request, TrainingRunResponse, idempotency_key)
+class TrainingRunCalls:
+    """Runs of the bundled learner on the server."""
 
+    @method
+    def start(
+        self,
+        config: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[TrainingRunResponse]:
+        """Start the learner; `config` is its TOML file as an object. Needs an operator's key."""
+        request = checked(
+            TrainingRunRequest,
+            config=None if config is None else dict(config),
+            name=name,
+            metadata=None if metadata is None else dict(metadata),
+        )
+        return post("/training-runs", request, TrainingRunResponse, idempotency_key)
 
-def runs(
-    *, limit: int | None = None, cursor: str | None = None, status: TrainingRunStatus | None = None
-) -> Call[TrainingRunList]:
-    """GET /training-runs."""
-    query = query_of(limit=limit, cursor=cursor, status=status)
-    return Call("GET", "/training-runs", TrainingRunList, query=query)
+    @pages_of(TrainingRunSummary)
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, status: TrainingRunStatus | None = None
+    ) -> Call[TrainingRunList]:
+        """The lab's runs, newest first."""
+        query = query_of(limit=limit, cursor=cursor, status=status)
+        return Call("GET", "/training-runs", TrainingRunList, query=query)
 
+    @method
+    def get(self, training_run_id: str) -> Call[TrainingRunResponse]:
+        """How a run stands."""
+        return Call("GET", f"/training-runs/{segment(training_run_id)}", TrainingRunResponse)
 
-def run(training_run_id: str) -> Call[TrainingRunResponse]:
-    """GET /training-runs/{id}."""
-    return Call("GET", f"/training-runs/{segment(training_run_id)}", TrainingRunResponse)
+    @pages_of(TrainingMetric)
+    def metrics(
+        self, training_run_id: str, *, after: int | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Call[TrainingMetrics]:
+        """What the learner measured after a step, oldest first."""
+        query = query_of(after=after, limit=limit, cursor=cursor)
+        return Call("GET", f"/training-runs/{segment(training_run_id)}/metrics", TrainingMetrics, query=query)
 
+    @method
+    def delete(self, training_run_id: str) -> Call[TrainingRunResponse]:
+        """Delete a run that has ended, with its checkpoints."""
+        return Call("DELETE", f"/training-runs/{segment(training_run_id)}", TrainingRunResponse)
 
-def metrics(
-    training_run_id: str, *, after: int | None = None, limit: int | None = None, cursor: str | None = None
-) -> Call[TrainingMetrics]:
-    """GET /training-runs/{id}/metrics."""
-    query = query_of(after=after, limit=limit, cursor=cursor)
-    return Call("GET", f"/training-runs/{segment(training_run_id)}/metrics", TrainingMetrics, query=query)
+    @method
+    def stop(self, training_run_id: str) -> Call[TrainingRunResponse]:
+        """Stop a run after the update it is at, with a checkpoint."""
+        path = f"/training-runs/{segment(training_run_id)}/stop"
+        return Call("POST", path, TrainingRunResponse, idempotency_key=new_key())
 
-
-def moved(training_run_id: str, action: str) -> Call[TrainingRunResponse]:
-    """POST /training-runs/{id}/stop or /resume."""
-    path = f"/training-runs/{segment(training_run_id)}/{action}"
-    return Call("POST", path, TrainingRunResponse, idempotency_key=new_key())
-
-
-def delete(training_run_id: str) -> Call[TrainingRunResponse]:
-    """DELETE /training-runs/{id}."""
-    return Call("DELETE", f"/training-runs/{segment(training_run_id)}", TrainingRunResponse)
+    @method
+    def resume(self, training_run_id: str) -> Call[TrainingRunResponse]:
+        """Continue a run that was stopped or that failed, from its newest checkpoint."""
+        path = f"/training-runs/{segment(training_run_id)}/resume"
+        return Call("POST", path, TrainingRunResponse, idempotency_key=new_key())

@@ -5,54 +5,22 @@ Made from `async_training_runs.py` by `unasync`: edit that one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from trainer_client import training_run_calls
-from trainer_client.jobs import Send
-from trainer_client.paging import Page
+from trainer_client.methods import Caller, Group
+from trainer_client.training_run_calls import TrainingRunCalls
 from trainer_client.transport import SyncSleep
-from trainer_client.wire import TrainingMetric, TrainingRunResponse, TrainingRunStatus, TrainingRunSummary
+from trainer_client.wire import TrainingRunResponse
 
 OPEN = ("queued", "running", "stopping")
 
 
-class TrainingRuns:
+class TrainingRuns(TrainingRunCalls, Group):
     """Runs of the bundled learner on the server: `client.training_runs`."""
 
-    def __init__(self, send: Send, sleep: SyncSleep) -> None:
-        self._send = send
+    def __init__(self, client: Caller, sleep: SyncSleep) -> None:
+        super().__init__(client)
         self._sleep = sleep
-
-    def start(
-        self,
-        config: Mapping[str, Any] | None = None,
-        *,
-        name: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
-    ) -> TrainingRunResponse:
-        """Start the learner; `config` is its TOML file as an object. Needs an operator's key."""
-        call = training_run_calls.start(config, name=name, metadata=metadata, idempotency_key=idempotency_key)
-        return self._send(call)
-
-    def list(
-        self, *, limit: int | None = None, cursor: str | None = None, status: TrainingRunStatus | None = None
-    ) -> Page[TrainingRunSummary]:
-        """The lab's runs, newest first."""
-        call = training_run_calls.runs(limit=limit, cursor=cursor, status=status)
-        return Page[TrainingRunSummary].of(self._send, call)
-
-    def get(self, training_run_id: str) -> TrainingRunResponse:
-        """How a run stands."""
-        return self._send(training_run_calls.run(training_run_id))
-
-    def metrics(
-        self, training_run_id: str, *, after: int | None = None, limit: int | None = None, cursor: str | None = None
-    ) -> Page[TrainingMetric]:
-        """What the learner measured after a step, oldest first."""
-        call = training_run_calls.metrics(training_run_id, after=after, limit=limit, cursor=cursor)
-        return Page[TrainingMetric].of(self._send, call)
 
     def wait(
         self,
@@ -69,15 +37,3 @@ class TrainingRuns:
             if run.status not in OPEN:
                 return run
             self._sleep(poll_s)
-
-    def stop(self, training_run_id: str) -> TrainingRunResponse:
-        """Stop a run after the update it is at, with a checkpoint."""
-        return self._send(training_run_calls.moved(training_run_id, "stop"))
-
-    def resume(self, training_run_id: str) -> TrainingRunResponse:
-        """Continue a run that was stopped or that failed, from its newest checkpoint."""
-        return self._send(training_run_calls.moved(training_run_id, "resume"))
-
-    def delete(self, training_run_id: str) -> TrainingRunResponse:
-        """Delete a run that has ended, with its checkpoints."""
-        return self._send(training_run_calls.delete(training_run_id))

@@ -8,24 +8,66 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import httpx2
 
-from trainer_client.errors import LabsError
+from trainer_client.errors import BadRequest, LabsError
 from trainer_client.exchange import Received, Sent, attempt_timed_out, limits, transport_failure
 
 BATCH_REQUESTS_AT_ONCE = 4
 
 T = TypeVar("T")
+HttpT = TypeVar("HttpT", bound=httpx2.Client | httpx2.AsyncClient)
 AsyncSleep = Callable[[float], Awaitable[None]]
 SyncSleep = Callable[[float], None]
 
 
-class AsyncWire:
+class _PoolPerProcess(Generic[HttpT]):
+    """A pool that a forked child makes anew: two processes on one connection would read each other's answers."""
+
+    def __init__(self, make: Callable[[], HttpT], http_client: HttpT | None, *, is_callers: bool) -> None:
+        self.is_callers = is_callers
+        self._make = make
+        self._http = http_client or make()
+        self._used_by: int | None = None
+
+    @property
+    def http(self) -> HttpT:
+        """The pool of this process."""
+        if self._belongs_to_another():
+            if self.is_callers:
+                raise BadRequest(
+                    "This client was made before a fork with an `http_client` or `transport` of your own, whose "
+                    "connections both processes would share: make client and `http_client` in the child.",
+                    code="made_before_fork",
+                )
+            leave_behind(self._http)
+            self._http, self._used_by = self._make(), os.getpid()
+        return self._http
+
+    def _in_use(self) -> HttpT:
+        http = self.http
+        self._used_by = os.getpid()
+        return http
+
+    def _belongs_to_another(self) -> bool:
+        return self._used_by not in (None, os.getpid())
+
+
+_left_behind: list[object] = []
+
+
+def leave_behind(connections: object) -> None:
+    """Keep what belongs to a parent process: its destructor could say goodbye on the parent's connections."""
+    _left_behind.append(connections)
+
+
+class AsyncWire(_PoolPerProcess[httpx2.AsyncClient]):
     """Over an `httpx2.AsyncClient`: one it makes, or the caller's."""
 
     def __init__(
@@ -40,22 +82,29 @@ class AsyncWire:
         if http_client is not None and transport is not None:
             raise ValueError("give `http_client` or `transport`, not both")
         self.max_connections = max_connections
-        self.is_callers = http_client is not None or transport is not None
         self.sleep = sleep or asyncio.sleep
-        self.http = http_client or httpx2.AsyncClient(
-            limits=limits(max_connections), trust_env=not loopback, transport=transport, verify=_tls(loopback=loopback)
-        )
+
+        def make() -> httpx2.AsyncClient:
+            return httpx2.AsyncClient(
+                limits=limits(max_connections),
+                trust_env=not loopback,
+                transport=transport,
+                verify=_tls(loopback=loopback),
+            )
+
+        super().__init__(make, http_client, is_callers=http_client is not None or transport is not None)
 
     async def close(self) -> None:
-        """Close the pool."""
-        await self.http.aclose()
+        """Close the pool, unless it is a parent process's."""
+        if not self._belongs_to_another():
+            await self._http.aclose()
 
     async def attempt(self, sent: Sent, timeout_s: float | None) -> Received:
         """Send a request once."""
         try:
             # One clock around the whole attempt; the library's own timeouts are per read.
             async with asyncio.timeout(timeout_s):
-                response = await self.http.request(
+                response = await self._in_use().request(
                     sent.method,
                     sent.url,
                     params=sent.query,
@@ -85,7 +134,7 @@ class AsyncWire:
         return [task.result() for task in tasks]
 
 
-class SyncWire:
+class SyncWire(_PoolPerProcess[httpx2.Client]):
     """Over an `httpx2.Client`: one it makes, or the caller's."""
 
     def __init__(
@@ -100,22 +149,29 @@ class SyncWire:
         if http_client is not None and transport is not None:
             raise ValueError("give `http_client` or `transport`, not both")
         self.max_connections = max_connections
-        self.is_callers = http_client is not None or transport is not None
         self.sleep = sleep or time.sleep
-        self.http = http_client or httpx2.Client(
-            limits=limits(max_connections), trust_env=not loopback, transport=transport, verify=_tls(loopback=loopback)
-        )
+
+        def make() -> httpx2.Client:
+            return httpx2.Client(
+                limits=limits(max_connections),
+                trust_env=not loopback,
+                transport=transport,
+                verify=_tls(loopback=loopback),
+            )
+
+        super().__init__(make, http_client, is_callers=http_client is not None or transport is not None)
 
     def close(self) -> None:
-        """Close the pool."""
-        self.http.close()
+        """Close the pool, unless it is a parent process's."""
+        if not self._belongs_to_another():
+            self._http.close()
 
     def attempt(self, sent: Sent, timeout_s: float | None) -> Received:
         """Send a request once."""
         ends_at = None if timeout_s is None else time.monotonic() + timeout_s
         body = bytearray()
         try:
-            with self.http.stream(
+            with self._in_use().stream(
                 sent.method, sent.url, params=sent.query, content=sent.body, headers=sent.headers, timeout=timeout_s
             ) as response:
                 # The library's timeout is per read: a server that drips bytes is stopped here.

@@ -1,6 +1,6 @@
 """Makes the synchronous client from the asynchronous one, which is the one to edit.
 
-    .venv/bin/python -m trainer_client.unasync
+    .venv/bin/python trainer_client/unasync.py
 
 Every `await` goes and every name gets its synchronous twin; what really differs between the two is in `transport` and
 `paging`. A test compares the files with what this makes.
@@ -15,11 +15,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 FILES = {
-    "async_agents.py": "agents.py",
     "async_client.py": "client.py",
     "async_jobs.py": "jobs.py",
-    "async_operators.py": "operators.py",
-    "async_raw.py": "raw.py",
     "async_training_runs.py": "training_runs.py",
 }
 
@@ -27,18 +24,18 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"The asynchronous client\. Belongs to one event loop;", "The synchronous client. Safe to share between threads;"),
     (r"an `async with` block", "a `with` block"),
     (r"of the asynchronous client", "of the synchronous client"),
+    (r"\bAwaitable\[T\]", "T"),
+    (r"\bAwaitable, ", ""),
     (r"\bawait ", ""),
     (r"\basync (def|with|for) ", r"\1 "),
-    (r"\bAwaitable\[((?:\w|\[\w+\])+)\]", r"\1"),
-    (r"import Awaitable, Callable", "import Callable"),
     (r"__aenter__", "__enter__"),
     (r"__aexit__", "__exit__"),
     (r"\bhttpx2\.AsyncClient\b", "httpx2.Client"),
     (r"\bhttpx2\.AsyncBaseTransport\b", "httpx2.BaseTransport"),
-    (r"\bAsyncPages\b", "Page"),
     (r"\bAsync(Wire|Sleep)\b", r"Sync\1"),
-    (r"\bAsync(Agents|LabsClient|RawCalls|Exchange|Jobs|Operator|Send|Iterator|TrainingRuns)\b", r"\1"),
-    (r"\basync_(agents|raw|jobs|operators|training_runs)\b", r"\1"),
+    (r"\bAsync(Agents|Caller|EpisodeSocket|Group|Iterator|Jobs|LabsClient|Operator|RawCalls|TrainingRuns)\b", r"\1"),
+    (r"\basync_(jobs|training_runs)\b", r"\1"),
+    (r"\basync_socket\b", "sync_socket"),
     # Last: it brings in the name of the source.
     (
         r"(?s)\n`\w+\.py`, (the|for the) synchronous .*?\n\"\"\"",

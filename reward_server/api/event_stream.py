@@ -10,14 +10,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from fastapi import Request
-from fastapi.responses import StreamingResponse
+from fastapi.sse import EventSourceResponse, format_sse_event
 from starlette.types import Receive, Scope, Send
 
 from reward_server.api.context import readmit, services_of
 from reward_server.auth.lab import Lab
 from reward_server.errors import ClientError
 
-MEDIA = "text/event-stream"
+MEDIA = EventSourceResponse.media_type
 LOOK_EVERY_S = 1.0
 SPEAK_EVERY_S = 15.0
 """A line that says nothing, so that nobody in between takes a quiet stream for a dead one."""
@@ -41,7 +41,7 @@ class Seen:
 Look = Callable[[Lab], Awaitable[Seen]]
 
 
-class EventStream(StreamingResponse):
+class EventStream(EventSourceResponse):
     """The events `progress`, whenever a look finds news, and `finished`, when it is over.
 
     Raises, when it is about to start:
@@ -49,7 +49,7 @@ class EventStream(StreamingResponse):
     """
 
     def __init__(self, request: Request, lab: Lab, look: Look) -> None:
-        super().__init__(_events(request, look), headers=LIVE, media_type=MEDIA)
+        super().__init__(_events(request, look), headers=LIVE)
         self._held = services_of(request).connections.streams.held(lab.lab_id)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,13 +67,14 @@ async def _events(request: Request, look: Look) -> AsyncIterator[bytes]:
             return  # without `finished`, as when the server stops: whoever follows asks again, and is told why
         if seen.state != told or seen.is_over:
             told, quiet_s = seen.state, 0.0
-            yield b"event: %s\ndata: %s\n\n" % (b"finished" if seen.is_over else b"progress", seen.data)
+            event = "finished" if seen.is_over else "progress"
+            yield format_sse_event(event=event, data_str=seen.data.decode())
         if seen.is_over:
             return
         if seen.has_more:
             continue
         if quiet_s >= SPEAK_EVERY_S:
             quiet_s = 0.0
-            yield b": still at it\n\n"
+            yield format_sse_event(comment="still at it")
         await asyncio.sleep(LOOK_EVERY_S)
         quiet_s += LOOK_EVERY_S

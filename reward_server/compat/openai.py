@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.sse import EventSourceResponse, format_sse_event
 from pydantic import ConfigDict, Field, JsonValue
 from pydantic_core import to_json
 
@@ -45,7 +45,7 @@ from trainer_client.wire.base import Messages
 
 router = Router(prefix="/v1", tags=["doors"])
 PERSONA, JUDGE = "persona", "judge"
-STREAM = "text/event-stream"
+STREAM = EventSourceResponse.media_type
 ModelName = Annotated[str, Path(description="`persona:collection/scenario` or `judge:collection/scenario`")]
 HOW = f"Must be `{PERSONA}:collection/scenario` or `{JUDGE}:collection/scenario`; GET /v1/models lists them."
 
@@ -193,7 +193,7 @@ async def openai_chat_completion(request: Request, lab: Caller) -> Response:
         body["labs"] = told
     if chat.stream:
         with_usage = chat.stream_options is not None and chat.stream_options.include_usage
-        return StreamingResponse(_events(body, text, with_usage=with_usage), media_type=STREAM)
+        return EventSourceResponse(_events(body, text, with_usage=with_usage))
     return answer(request, body)
 
 
@@ -285,7 +285,7 @@ def _events(body: Body, text: str, *, with_usage: bool) -> Iterator[bytes]:
             chunk["usage"] = None  # it comes in a chunk of its own
         if reason is not None and "labs" in body:
             chunk["labs"] = body["labs"]
-        yield b"data: " + to_json(chunk) + b"\n\n"
+        yield format_sse_event(data_str=to_json(chunk).decode())
     if with_usage:
-        yield b"data: " + to_json({**head, "choices": [], "usage": body["usage"]}) + b"\n\n"
-    yield b"data: [DONE]\n\n"
+        yield format_sse_event(data_str=to_json({**head, "choices": [], "usage": body["usage"]}).decode())
+    yield format_sse_event(data_str="[DONE]")

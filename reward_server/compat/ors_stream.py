@@ -12,15 +12,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import NamedTuple
 
 from fastapi import Response
-from fastapi.responses import StreamingResponse
+from fastapi.sse import EventSourceResponse, format_sse_event
 
+from reward_server.api.event_stream import LIVE, MEDIA
 from reward_server.auth.idempotency import Body
 from reward_server.errors import LabsError, TurnInProgress, Unavailable, in_a_line
 from reward_server.logs.logger import get_logger
 
-MEDIA = "text/event-stream"
-HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-"""No proxy shall hold events back."""
 SIGN_OF_LIFE_S = 10.0
 PATIENCE_S = 60.0
 """An error ends the rollout of a client, so what may work later is tried again for so long."""
@@ -38,7 +36,7 @@ class Event(NamedTuple):
 
     def encoded(self) -> bytes:
         """As it is sent; the data is one line."""
-        return f"event: {self.name}\ndata: {self.data}\n\n".encode()
+        return format_sse_event(event=self.name, data_str=self.data)
 
 
 async def ended(work: Callable[[], Awaitable[Body]], request_id: str) -> Event:
@@ -55,14 +53,14 @@ async def ended(work: Callable[[], Awaitable[Body]], request_id: str) -> Event:
 
 def followed(call_id: str, ending: asyncio.Task[Event]) -> Response:
     """The stream of a call. Whoever stops listening stops waiting; the turn is played to its end all the same."""
-    return StreamingResponse(_followed(call_id, ending), media_type=MEDIA, headers=HEADERS)
+    return EventSourceResponse(_followed(call_id, ending), headers=LIVE)
 
 
 async def _followed(call_id: str, ending: asyncio.Task[Event]) -> AsyncIterator[bytes]:
     try:
         yield Event("task_id", call_id).encoded()
         while not (await asyncio.wait({ending}, timeout=SIGN_OF_LIFE_S))[0]:
-            yield b": still at it\n\n"
+            yield format_sse_event(comment="still at it")
         last = ending.result()
         pieces = list(pieces_of(last.data))
         for piece in pieces[:-1]:
@@ -74,7 +72,7 @@ async def _followed(call_id: str, ending: asyncio.Task[Event]) -> AsyncIterator[
 
 def told(*events: Event) -> Response:
     """The stream of what is known already."""
-    return Response(b"".join(event.encoded() for event in events), media_type=MEDIA, headers=HEADERS)
+    return Response(b"".join(event.encoded() for event in events), media_type=MEDIA, headers=LIVE)
 
 
 def pieces_of(data: str) -> Iterator[str]:

@@ -62,6 +62,13 @@ class Ledger(Protocol):
         """
 
 
+class Priced(Protocol):
+    """What tokens cost."""
+
+    def of(self, usage: Usage) -> Spend:
+        """What this many tokens cost."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prices:
     """USD per million tokens."""
@@ -102,7 +109,7 @@ class Budget:
         ledger: Ledger,
         clock: Clock,
         ceiling: Ceiling,
-        prices: Prices,
+        prices: Priced,
         *,
         lasts_s: float = LASTS_S,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,

@@ -11,8 +11,9 @@ from pydantic import BaseModel
 from reward_server.clock import Clock, SystemClock
 from reward_server.errors import ConfigurationError
 from reward_server.llm.base import ChatProvider, Question
-from reward_server.llm.budget import NANO_USD_PER_USD, Budget, Ledger, Prices
+from reward_server.llm.budget import NANO_USD_PER_USD, Budget, Ledger, Priced, Prices
 from reward_server.llm.caller import Caller, Limits, Meter
+from reward_server.llm.prices import list_prices
 from reward_server.settings import Settings
 from reward_server.store.records import Ceiling
 
@@ -124,6 +125,13 @@ def ceiling_of(settings: Settings) -> Ceiling:
 
 
 def _budget(settings: Settings, ledger: Ledger, clock: Clock) -> Budget:
-    prices = Prices(settings.llm_usd_per_mtok_in or 0.0, settings.llm_usd_per_mtok_out or 0.0)
     lasts_s = settings.llm_deadline_s + SETTLING_S
-    return Budget(ledger, clock, ceiling_of(settings), prices, lasts_s=lasts_s)
+    return Budget(ledger, clock, ceiling_of(settings), _prices(settings), lasts_s=lasts_s)
+
+
+def _prices(settings: Settings) -> Priced:
+    """The operator's prices, else the provider's; a model without either costs nothing."""
+    given = settings.llm_usd_per_mtok_in, settings.llm_usd_per_mtok_out
+    if given != (None, None):
+        return Prices(given[0] or 0.0, given[1] or 0.0)
+    return list_prices(settings.llm_provider, settings.llm_model, settings.llm_base_url) or Prices()

@@ -1,7 +1,7 @@
-"""Standard Webhooks signatures: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`.
+"""Signs messages as Standard Webhooks 1.0 says, through its own library.
 
-The specification is standardwebhooks' "Standard Webhooks", version 1.0. The secret of a webhook is derived from the
-server's pepper and the webhook's id, so that no copy of the database holds it.
+The secret of a webhook is derived from the server's pepper and the webhook's id, so that no copy of the database holds
+it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from datetime import datetime
+from datetime import UTC, datetime
+
+from standardwebhooks import Webhook
 
 PREFIX = "whsec_"
 
@@ -21,13 +23,11 @@ def secret_of(pepper: bytes, webhook_id: str) -> str:
 
 def signed_headers(pepper: bytes, webhook_id: str, message_id: str, body: str, now: datetime) -> dict[str, str]:
     """The three headers of an attempt that is made now."""
-    timestamp = str(int(now.timestamp()))
-    content = f"{message_id}.{timestamp}.{body}".encode()
-    digest = hmac.digest(_key(pepper, webhook_id), content, hashlib.sha256)
+    signature = Webhook(_key(pepper, webhook_id)).sign(message_id, now.astimezone(UTC), body)
     return {
         "webhook-id": message_id,
-        "webhook-timestamp": timestamp,
-        "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": signature,
     }
 
 

@@ -176,6 +176,17 @@ def less_in_int8() -> Iterator[str]:
     yield f"a batch of fresh conversations {batch}"
 
 
+def socket_client() -> Iterator[str]:
+    http, socket = (row("socket_client", "a turn over a socket", f"{way}, 16 at a time") for way in ("HTTP", "socket"))
+    times = [number(http[name]) / number(socket[name]) for name in ("client CPU ms", "server CPU ms", "wall ms")]
+    yield f"{times[0]:.1f} ×, {times[1]:.1f} × and {times[2]:.1f} × less"
+
+
+def socket_costs() -> Iterator[str]:
+    http, socket = (row("socket_client", "a turn over a socket", f"{way}, 16 at a time") for way in ("HTTP", "socket"))
+    yield f"{socket['client CPU ms']} ms of CPU instead of {http['client CPU ms']} ms"
+
+
 def starts() -> Iterator[str]:
     warm = row("start", "from the start", "this commit", "warm")
     ready, cpu = number(warm["ready after s"]), number(warm["CPU s until ready"])
@@ -464,6 +475,8 @@ CLAIMS = {
     "fresh turns": ("docs/benchmarks.md", fresh_turns),
     "starts": ("docs/benchmarks.md", starts),
     "http costs": ("docs/benchmarks.md", http_costs),
+    "socket": ("docs/benchmarks.md", socket_client),
+    "socket of the client": ("docs/client.md", socket_costs),
     "mixed load": ("docs/benchmarks.md", mixed_load),
     "exact forward pass": ("docs/benchmarks.md", exact_forward),
     "less in int8": ("docs/reader.md", less_in_int8),

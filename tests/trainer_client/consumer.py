@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainer_client import AsyncLabsClient, ChatMessage, LabsClient, RawResponse, play, play_async
-from trainer_client.wire import EpisodeResponse, TurnResponse
+from trainer_client.wire import AgentSummary, EpisodeList, EpisodeResponse, JobResponse, StartedEpisode, TurnResponse
 
 
 def last_words(messages: list[ChatMessage]) -> str:
@@ -20,7 +20,13 @@ def synchronous(client: LabsClient) -> list[str]:
     answer: TurnResponse = client.with_options(timeout=5.0).turn("ep_1", "hello")
     raw: RawResponse[TurnResponse] = client.with_raw_response.turn("ep_1", "hello", terminate=True)
     found: list[EpisodeResponse] = list(client.list_episodes(limit=5))
-    return [answer.observation.content, raw.parse().observation.content, *(each.episode_id for each in found)]
+    started: list[StartedEpisode] = client.batch_episodes("c", "s", 2, seed=1)
+    of_lists: RawResponse[EpisodeList] = client.with_raw_response.list_episodes()
+    agent: AgentSummary = next(iter(client.agents.list()))
+    job: JobResponse = client.jobs.wait(client.agents.evaluate(agent.agent_id, "c").job_id)
+    found += of_lists.parse().data
+    said = [job.job_id, started[0].episode_id, answer.observation.content, raw.parse().observation.content]
+    return [*said, *(each.episode_id for each in found)]
 
 
 async def asynchronous(client: AsyncLabsClient) -> float:

@@ -12,7 +12,7 @@ from trainer_client import AsyncLabsClient, LabsClient, unasync
 @pytest.mark.parametrize("source", list(unasync.FILES))
 def test_the_made_file_is_up_to_date(source: str) -> None:
     found = (unasync.HERE / unasync.FILES[source]).read_text()
-    assert found == unasync.synchronous(source), "run .venv/bin/python -m trainer_client.unasync"
+    assert found == unasync.synchronous(source), "run .venv/bin/python trainer_client/unasync.py"
 
 
 def test_both_clients_have_the_same_calls_with_the_same_arguments() -> None:
