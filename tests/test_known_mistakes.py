@@ -26,9 +26,6 @@ REWARD_MODEL = {
         "reward_models/test_features.py::test_who_said_it_is_seen",
         "reward_models/test_features.py::test_the_scenario_is_seen",
     ),
-    "the second phase leaves the encoder frozen": (
-        "reward_models/test_finetune.py::test_phase_two_moves_the_encoder_and_lowers_the_loss",
-    ),
     "early stopping keeps the last weights": (
         "reward_models/test_training.py::test_the_best_epoch_is_kept_not_the_last",
     ),
@@ -47,7 +44,6 @@ REWARD_MODEL = {
     ),
     "without its encoder it silently becomes a bag of words": (
         "reward_models/test_serving.py::test_there_is_no_fall_back_encoder",
-        "reward_models/test_finetune.py::test_an_encoder_that_is_not_there_is_no_other_encoder",
         "encoders/test_encoder.py::test_other_weights_are_refused",
     ),
     "no preferences, no ties, no heads, no uncertainty, one figure": (

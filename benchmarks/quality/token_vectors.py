@@ -9,8 +9,8 @@ import torch
 
 from benchmarks.quality.figures import Floats
 from reward_server.encoders.sentence_transformer import best_device
+from reward_server.reward_models.base_encoder import load_base
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.finetune import load_base
 from reward_server.reward_models.style import reply_of, undressed
 from reward_server.reward_models.style_sets import request_of
 

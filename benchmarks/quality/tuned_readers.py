@@ -16,9 +16,9 @@ import torch.nn.functional as F  # noqa: N812 (the name the field uses)
 from torch import Tensor, nn
 
 from benchmarks.quality.figures import Floats
+from reward_server.reward_models.base_encoder import base_folder
 from reward_server.reward_models.conversation import Conversation
 from reward_server.reward_models.dataset import Preferred
-from reward_server.reward_models.finetune import base_folder
 from reward_server.reward_models.style import reply_of
 from reward_server.reward_models.style_sets import request_of
 

@@ -17,8 +17,8 @@ from reward_server.cli.tables import name_columns, show, wide_console
 from reward_server.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from reward_server.fitting.agreement.figures import Figures
     from reward_server.fitting.agreement.read import Entry
+    from reward_server.preferences.figures import Figures
     from reward_server.settings import Settings
 
 app = typer.Typer(help="List judges, measure how far they agree, and show what they cost.", no_args_is_help=True)

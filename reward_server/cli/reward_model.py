@@ -49,17 +49,13 @@ def train(
     held_out: training.HeldOut = 0.2,
     seed: training.Seed = 0,
     epochs: training.Epochs = 200,
-    uncertainty: training.Uncertainty = "bayesian",
     keep_uncertainty: training.KeepUncertainty = False,
-    members: training.Members = None,
     reads: training.ReadsOption = "answers",
     features: training.Features = "auto",
     counterparts: training.CounterpartsOption = "auto",
     relations: training.RelationsOption = True,
     style_data: training.StyleData = None,
     skip_bad: SkipBad = 0,
-    unfreeze: training.Unfreeze = False,
-    keep_by: training.KeepBy = None,
     encoder: Encoder = None,
     resume: training.Resume = False,
     data: Data = None,
@@ -72,10 +68,10 @@ def train(
     # fmt: off
     wanted = training.Wanted(
         source=source, out=out, from_store=from_store, lab=lab, all_labs=all_labs, version=version, scale=scale,
-        ties=ties, held_out=held_out, seed=seed, epochs=epochs, uncertainty=uncertainty,
-        keep_uncertainty=keep_uncertainty, members=members, reads=reads, features=features,
+        ties=ties, held_out=held_out, seed=seed, epochs=epochs,
+        keep_uncertainty=keep_uncertainty, reads=reads, features=features,
         counterparts=counterparts, relations=relations, style_data=style_data, skip_bad=skip_bad,
-        unfreeze=unfreeze, keep_by=keep_by, resume=resume,
+        resume=resume,
     )
     # fmt: on
     wanted.check()

@@ -49,20 +49,12 @@ Version = Annotated[
 HeldOut = Annotated[float, typer.Option(min=0.05, max=0.5, help="Share of the rows to measure on.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of the split and the order of rows.")]
 Epochs = Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of epochs.")]
-Uncertainty = Annotated[
-    Literal["bayesian", "ensemble"],
-    typer.Option(help="Source of the uncertainty: bayesian (last-layer posterior) or ensemble."),
-]
 KeepUncertainty = Annotated[
     bool,
     typer.Option(
         "--keep-uncertainty",
         help="Keep the uncertainty even if it is not shown to sort the errors of the held-out rows.",
     ),
-]
-Members = Annotated[
-    int | None,
-    typer.Option(min=2, max=32, help="Number of heads of an ensemble, on resampled dialogues. \\[default: 8]"),
 ]
 ReadsOption = Annotated[
     Literal["answers", "words"],
@@ -104,19 +96,6 @@ StyleData = Annotated[
         file_okay=False,
     ),
 ]
-Unfreeze = Annotated[
-    bool,
-    typer.Option(
-        "--unfreeze", help="Fine-tune the encoder, too; kept only if it wins beyond chance on held-out dialogues."
-    ),
-]
-KeepBy = Annotated[
-    Literal["r2", "spearman", "pairwise"] | None,
-    typer.Option(
-        help="The figure by which it has to win: r2, spearman or pairwise. \\[default: r2, or pairwise where there "
-        "are no labels]"
-    ),
-]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted training.")]
 
 
@@ -135,17 +114,13 @@ class Wanted:
     held_out: float
     seed: int
     epochs: int
-    uncertainty: Literal["bayesian", "ensemble"]
     keep_uncertainty: bool
-    members: int | None
     reads: Reads
     features: Literal["auto", "all", "content", "meaning"]
     counterparts: Literal["auto", "with", "without"]
     relations: bool
     style_data: Path | None
     skip_bad: int
-    unfreeze: bool
-    keep_by: Literal["r2", "spearman", "pairwise"] | None
     resume: bool
 
     def check(self) -> None:
@@ -166,8 +141,6 @@ class Wanted:
             (self.lab, "--lab", "--from-store", self.from_store),
             (self.all_labs or None, "--all-labs", "--from-store", self.from_store),
             (self.version, "--version", "--from-store", self.from_store),
-            (self.keep_by, "--keep-by", "--unfreeze", self.unfreeze),
-            (self.members, "--members", "--uncertainty ensemble", self.uncertainty == "ensemble"),
         ):
             if given is not None and not has:
                 raise InvalidRequest(f"{option} has no effect without {needs}: leave it out, or add {needs}")
@@ -200,8 +173,6 @@ class Wanted:
         from reward_server.clock import SystemClock
         from reward_server.fitting.reward_model.head_training import Recipe
         from reward_server.fitting.reward_model.train import Task
-        from reward_server.reward_models.bagging import MEMBERS
-        from reward_server.reward_models.finetune import Tuning
 
         return Task(
             out=self.out,
@@ -214,11 +185,7 @@ class Wanted:
             held_out=self.held_out,
             reads=self.reads,
             resume=self.resume,
-            uncertainty=self.uncertainty,
             keep_uncertainty=self.keep_uncertainty,
-            members=self.members or MEMBERS,
-            tuning=Tuning(seed=self.seed, reads=self.reads) if self.unfreeze else None,
-            keep_by=self.keep_by,
             features=self.features,
             counterparts=self.counterparts,
             relations=self.relations,
@@ -275,7 +242,6 @@ def announce(trained: Trained, settings: Settings, out: Path, lab: str | None) -
     from reward_server.fitting.reward_model.notes import cap_line
     from reward_server.fitting.reward_model.report import in_words
     from reward_server.fitting.reward_model.style_check import style_lines
-    from reward_server.fitting.reward_model.verdict import verdict_line
     from reward_server.reward_models import artefact
     from reward_server.reward_models.fitness import unfit
 
@@ -286,9 +252,6 @@ def announce(trained: Trained, settings: Settings, out: Path, lab: str | None) -
         console.print(note, highlight=False)
     if capped := cap_line(trained.card.recipe):
         console.print(capped, highlight=False)
-    tuning = trained.card.finetuning
-    if tuning["tried"]:
-        console.print(verdict_line(tuning), highlight=False)
     registry_of(settings, lab).add(artefact.read(out))
     console.print(f"{trained.card.id}: report in {out / artefact.REPORT}", highlight=False)
     whose = "" if lab is None else f" --lab {lab}"

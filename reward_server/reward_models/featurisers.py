@@ -73,7 +73,7 @@ class Featurisers:
         if weights is None:
             featuriser, version = self.reading(artefact.card.reads), self.encoder.version
         else:
-            from reward_server.reward_models.finetune import load_tuned
+            from reward_server.reward_models.base_encoder import load_tuned
 
             tuned = load_tuned(self._name, weights, self._precision)
             featuriser, version = ConversationFeaturiser(tuned, reads=artefact.card.reads), tuned.version

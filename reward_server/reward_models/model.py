@@ -1,9 +1,9 @@
 """A reward model ready to predict: the heads, and how sure the overall one is.
 
 The two parts of the uncertainty are apart: `epistemic` falls with more data and grows away from it, `noise` is that of
-the labels. They come from a posterior over the overall head in the space of standardised features (`uncertainty`), or
-from an ensemble of heads on resampled dialogues (`bagging`); where too few rows allowed one, or all labels are alike,
-both are unknown, which is not 0.
+the labels. They come from a posterior over the overall head in the space of standardised features (`uncertainty`);
+where too few rows allowed one, or all labels are alike, both are unknown, which is not 0. Older models may hold an
+ensemble of heads instead.
 
 Neither is stated larger than the spread of the labels that were trained on: whoever knows nothing of a conversation but
 where labels lie is no further off than that, and by the law of total variance no part of the spread exceeds the whole.
@@ -23,7 +23,6 @@ from safetensors.numpy import load, save
 
 from reward_server.errors import InvalidRequest, UnusableModel
 from reward_server.reward_models.artefact import Artefact
-from reward_server.reward_models.bagging import Bagging, label_ensemble, preference_ensemble
 from reward_server.reward_models.feature_rows import FeatureRows, blocks, picked
 from reward_server.reward_models.heads import Exact, Heads, Matrix
 from reward_server.reward_models.leave_out import noise_left_out
@@ -111,29 +110,23 @@ def with_uncertainty(
     train: Examples,
     validation: Examples,
     l2: float,
-    bagging: Bagging | None = None,
     *,
     groups: Sequence[str] | None = None,
 ) -> RewardModel:
-    """The heads with a last-layer Laplace posterior, or an ensemble, around them.
+    """The heads with a last-layer Laplace posterior around them.
 
     None where there are too few rows, or where all labels to learn from are alike.
 
     Daxberger et al., Laplace Redux, 2021: the curvature of the training loss at the trained weights. For regression
     that is Bayesian ridge regression (Bishop, eq. 3.50-3.51) whose noise is the validation part's, not the smaller one
-    of the rows that were fitted. With `bagging` there are heads on resampled dialogues instead, with the same penalty.
+    of the rows that were fitted.
     Where the validation part has too few rows for that, and `groups` names the dialogue of each labelled training row,
     the noise is that of dialogues left out of the fit (`leave_out`), and not less than those few rows show.
-
-    Raises:
-        InvalidRequest: too few dialogues for the ensemble that was asked for.
     """
     if heads.link == "identity":
-        return _of_labels(heads, train, validation, l2, bagging=bagging, groups=groups)
+        return _of_labels(heads, train, validation, l2, groups=groups)
     if len(train.chosen) < MIN_ROWS:
         return RewardModel(heads)
-    if bagging is not None:
-        return RewardModel(heads, _compact(preference_ensemble(heads, train, l2, bagging)))
     # The penalty of the mean loss, as the precision of a Gaussian prior beside the sum of the losses.
     prior = 2.0 * l2 * len(train.chosen) / heads.width
     sides = zip(blocks(train.chosen, ROWS_AT_ONCE), blocks(train.rejected, ROWS_AT_ONCE), strict=True)
@@ -142,7 +135,7 @@ def with_uncertainty(
         found = laplace_at(heads.weights[0], np.concatenate(list(differences)), prior)
     else:
         found = laplace_of_many(heads.weights[0], differences, prior, MAX_DIRECTIONS, heads.varies)
-    return RewardModel(heads, _compact(found))
+    return RewardModel(heads, _stored(found))
 
 
 def _of_labels(
@@ -151,7 +144,6 @@ def _of_labels(
     validation: Examples,
     l2: float,
     *,
-    bagging: Bagging | None,
     groups: Sequence[str] | None,
 ) -> RewardModel:
     """A regressor with what is known of its doubt."""
@@ -166,17 +158,15 @@ def _of_labels(
     spread = float(np.float32(labels[known].std())) or LARGEST_STD  # as it will be stored
     least = 0.0
     if len(held) < MIN_ROWS:
-        if groups is None or bagging is not None:
+        if groups is None:
             return RewardModel(heads)
         every = heads.standardised(train.features[known])
         least = noise_left_out(every, labels[known], [groups[int(row)] for row in known], strength) or 0.0
         if least <= 0.0:
             return RewardModel(heads)
-    if bagging is not None:
-        return RewardModel(heads, _compact(label_ensemble(heads, train, validation, strength, bagging)), spread)
     rows, others = picked(train.features, known), picked(validation.features, held)
     errors = heads.raw(others)[:, 0] - checked[held]
-    return RewardModel(heads, _compact(_around(heads, rows, others, errors, strength, least=least)), spread)
+    return RewardModel(heads, _stored(_around(heads, rows, others, errors, strength, least=least)), spread)
 
 
 def _around(
@@ -281,14 +271,8 @@ def _spread_in(arrays: Mapping[str, NDArray[Any]]) -> float:
     return spread
 
 
-def _compact(posterior: LinearPosterior | Ensemble) -> LinearPosterior | Ensemble:
-    """With the directions of least variance, rounded as they will be stored."""
-    if isinstance(posterior, Ensemble):
-        return Ensemble(tuple(_stored(member) for member in posterior.members))
-    return _stored(posterior)
-
-
 def _stored(posterior: LinearPosterior) -> LinearPosterior:
+    """With the directions of least variance, rounded as they will be stored."""
     kept = np.argsort(posterior.variances, kind="stable")[:MAX_DIRECTIONS]
     smaller = replace(posterior, directions=posterior.directions[kept], variances=posterior.variances[kept])
     rounded = {name: values.astype(np.float32) for name, values in to_arrays(smaller).items()}

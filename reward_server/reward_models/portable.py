@@ -15,8 +15,8 @@ from typing import Any
 
 from reward_server.reward_models import artefact as artefacts
 from reward_server.reward_models.artefact import Artefact, Card
+from reward_server.reward_models.base_encoder import base_folder, is_packaged, load_base, load_weights
 from reward_server.reward_models.featurisers import Featurisers
-from reward_server.reward_models.finetune import base_folder, is_packaged, load_base, load_weights
 from reward_server.reward_models.heads import Featuriser
 from reward_server.reward_models.known_rows import ROWS
 from reward_server.reward_models.model import UNCERTAINTY, RewardModel, model_of

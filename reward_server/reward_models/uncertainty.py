@@ -1,4 +1,4 @@
-"""Fits heads that know how sure they are: Bayesian ridge, Laplace preferences, bootstrap ensembles.
+"""Fits heads that know how sure they are: Bayesian ridge, Laplace preferences.
 
 Everything is closed form or a convex fit, in float64, deterministic; only the bootstrap draws, from a seed. What a
 fit returns and what its two uncertainties mean is in `posterior`. Knows neither texts nor files.
@@ -6,7 +6,7 @@ fit returns and what its two uncertainties mean is in `posterior`. Knows neither
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,7 +32,6 @@ __all__ = [
     "Posterior",
     "Precisions",
     "Prediction",
-    "fit_ensemble",
     "fit_preferences",
     "fit_ridge",
     "from_arrays",
@@ -255,59 +254,6 @@ def _laplace_evidence(along: Floats, wins: Floats, prior: float, weights: Floats
     width = len(weights)
     _, determinant = np.linalg.slogdet(_hessian(along, weights) + prior * np.eye(width))
     return -_loss(along, wins, prior, weights) + 0.5 * width * float(np.log(prior)) - 0.5 * float(determinant)
-
-
-def fit_ensemble(
-    features: ArrayLike,
-    targets: ArrayLike | None,
-    groups: Sequence[str],
-    *,
-    members: int = 8,
-    seed: int = 0,
-    precisions: Precisions | None = None,
-    emphasis: ArrayLike | None = None,
-) -> Ensemble:
-    """Heads on bootstrap samples of whole dialogues: ridge on targets (n,), preferences where targets are None.
-
-    `groups` (n) names the dialogue of each row: rows of one dialogue are not independent and are drawn together.
-    Precisions are those of all rows unless given: in a sample, repeated rows agree with each other and would pass for
-    rows without noise. `emphasis` is that of `fit_ridge`.
-
-    Raises:
-        InvalidRequest: fewer than two members, too few dialogues, or what the single fit raises.
-    """
-    rows = _training_rows(features)
-    labels = None if targets is None else _vector(targets, "labels")
-    if len(groups) != len(rows):
-        raise InvalidRequest("There must be one dialogue name per row.")
-    names, place = np.unique(np.asarray(groups, dtype=np.str_), return_inverse=True)
-    if members < 2 or len(names) < MIN_GROUPS:
-        raise InvalidRequest(f"An ensemble needs two members and {MIN_GROUPS} dialogues or more.")
-    own = [np.flatnonzero(place == index) for index in range(len(names))]
-    generator = np.random.default_rng(seed)
-    fit = (
-        _pair_member(rows, precisions, emphasis)
-        if labels is None
-        else _ridge_member(rows, labels, precisions, emphasis)
-    )
-    samples = [generator.integers(0, len(names), len(names)) for _ in range(members)]
-    return Ensemble(tuple(fit(np.concatenate([own[index] for index in sample])) for sample in samples))
-
-
-def _ridge_member(
-    rows: Floats, labels: Floats, given: Precisions | None, emphasis: ArrayLike | None
-) -> Callable[[Indices], LinearPosterior]:
-    if given is None:
-        whole = fit_ridge(rows, labels, emphasis)
-        given = Precisions(1.0 / whole.outside, 1.0 / (whole.noise_variance or 1.0))
-    return lambda drawn: fit_ridge(rows[drawn], labels[drawn], emphasis, precisions=given)
-
-
-def _pair_member(
-    rows: Floats, given: Precisions | None, emphasis: ArrayLike | None
-) -> Callable[[Indices], LinearPosterior]:
-    prior = 1.0 / fit_preferences(rows, emphasis=emphasis).outside if given is None else given.prior
-    return lambda drawn: fit_preferences(rows[drawn], prior_precision=prior, emphasis=emphasis)
 
 
 # --- arrays in ----------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ def test_what_little_data_cannot_give_is_said_and_not_exported(
     file = home / "few.jsonl"
     few = [{**row, "group": f"g{n % 10}"} for n, row in enumerate(rows(60))]
     file.write_text("".join(f"{json.dumps(row)}\n" for row in few))
-    options = ("--epochs", 12, "--uncertainty", "ensemble")
+    options = ("--epochs", 12)
     assert labs(monkeypatch, "train", file, "--out", home / "model", *options) == 0
     said = capsys.readouterr().out.replace("\n", " ")
     assert "no uncertainty: it needs 8 labelled rows to be checked on and has 6" in said
@@ -202,17 +202,6 @@ def test_what_little_data_cannot_give_is_said_and_not_exported(
     assert "baselines, but no intervals." in readme
     assert "It does not know how sure it is" in readme
     assert "- `encoder/`: the text encoder st/" in readme
-
-
-def test_an_ensemble_can_be_asked_for_and_is_loaded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from reward_server.reward_models.portable import load
-
-    arguments = ("train", data_file(home), "--out", home / "model", "--epochs", 12)
-    assert labs(monkeypatch, *arguments, "--uncertainty", "ensemble", "--members", 3, "--keep-uncertainty") == 0
-    assert artefact.read_card(home / "model").recipe["members"] == 3
-    found = load(home / "model").score(rows(1)[0]["messages"])
-    assert found["epistemic"] > 0
-    assert found["noise"] > 0
 
 
 def test_labels_that_are_all_the_same_measure_nothing(
@@ -391,12 +380,6 @@ def test_going_on_with_the_store_goes_on_with_the_rows_of_then(
     assert artefact.read_card(home / "model").id == artefact.read_card(home / "whole").id
 
 
-def test_a_tuned_encoder_can_be_asked_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = labs(monkeypatch, "train", data_file(home), "--out", home / "model", "--epochs", 12, "--unfreeze")
-    assert code == 0
-    assert artefact.read_card(home / "model").finetuning["kept"] in ("frozen", "tuned")
-
-
 def bad_rows(*changes: Json) -> str:
     good = rows(60)
     for change in changes:
@@ -448,8 +431,6 @@ def test_bad_data_is_one_line_and_nothing_is_written(
         (("train", "talks.jsonl", "--all-labs"), "--all-labs has no effect without --from-store"),
         (("train", "--from-store", "--lab", "acme", "--all-labs"), "give --lab or --all-labs, not both"),
         (("train", "talks.jsonl", "--version", "sv_1"), "--version has no effect without --from-store"),
-        (("train", "talks.jsonl", "--keep-by", "r2"), "--keep-by has no effect without --unfreeze"),
-        (("train", "talks.jsonl", "--members", "4"), "--members has no effect without --uncertainty ensemble"),
         (("train", "talks.jsonl", "--encoder", "no/such/model"), "is no model folder and no reachable model name"),
     ],
 )
@@ -473,7 +454,6 @@ def test_a_wrong_call_is_one_line(
     [
         ("--ties", "lose", "Invalid value for '--ties': 'lose' is not one of 'drop', 'half' (see "),
         ("--keep-by", "luck", "'luck' is not one of 'r2', 'spearman', 'pairwise' (see "),
-        ("--uncertainty", "none", "'none' is not one of 'bayesian', 'ensemble' (see "),
         ("--reads", "lips", "'lips' is not one of 'answers', 'words' (see "),
         ("--epochs", "0", "Invalid value for '--epochs'"),
     ],

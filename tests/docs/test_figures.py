@@ -406,33 +406,6 @@ def shift() -> Iterator[str]:
     yield "(AURC {} for {}, {} for {})".format(*areas)
 
 
-def doubt() -> Iterator[str]:
-    def share(method: str, column: str) -> list[str]:
-        found = [row("uncertainty_methods", "80 dialogues of four rows", seed, method)[column] for seed in ("0", "1")]
-        return [f"{number(each):.0%}".replace("%", " %") for each in found]
-
-    yield (
-        "95 % intervals of the posterior held {} and {} of the held-out labels, those of the ensemble {} and {}".format(
-            *share("bayesian", "in 95 %"), *share("ensemble", "in 95 %")
-        )
-    )
-
-
-def tuning() -> Iterator[str]:
-    def reached(judge: str) -> str:
-        return row("unfreezing", "Pairs of hh", judge)["in the right order"]
-
-    [caption] = tables("unfreezing")
-    held_out, pairs = re.findall(r"\d+", caption)
-    frozen, tuned = (point(reached(f"heads on the {name}")) for name in ("frozen", "tuned"))
-    yield f"the first {pairs} pairs of hh, the tuned encoder did not win"
-    yield f"did not win: {tuned} of {held_out} held-out pairs after {frozen}"
-    yield f"a difference of {bare(reached('tuned minus'))}"
-    times = re.search(r"took (\d+) times the CPU time", (RESULTS / "unfreezing.md").read_text())
-    assert times
-    yield f"for {times.group(1)} times the CPU time"
-
-
 def own_rewards() -> Iterator[str]:
     def order(caption: str, method: str) -> str:
         return bare(row("own_evaluations", caption, method)["order within a scenario"])
@@ -495,8 +468,6 @@ CLAIMS = {
     "readers": ("docs/decisions/0012-frozen-encoder.md", readers),
     "shift": ("docs/quality.md", shift),
     "memory": ("docs/reward-models.md", peaks),
-    "doubt": ("docs/reward-models.md", doubt),
-    "fine-tuning": ("docs/reward-models.md", tuning),
     "own rewards": ("docs/reward-models.md", own_rewards),
 }
 

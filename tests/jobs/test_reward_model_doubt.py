@@ -60,12 +60,10 @@ def test_doubt_that_sorts_errors_is_kept(tmp_path: Path) -> None:
     assert (epistemic > 0.0).all()
 
 
-@pytest.mark.parametrize("uncertainty", ["bayesian", "ensemble"])
-def test_doubt_that_does_not_is_dropped_and_card_and_report_say_why(tmp_path: Path, uncertainty: str) -> None:
-    made = trained(tmp_path, uneven_talks(noisy="short"), uncertainty=uncertainty)
+def test_doubt_that_does_not_is_dropped_and_card_and_report_say_why(tmp_path: Path) -> None:
+    made = trained(tmp_path, uneven_talks(noisy="short"))
     card = made.card
     assert (card.recipe["uncertainty"], card.uncertainty) == ("none", {})
-    assert "members" not in card.recipe
     assert "uncertainty.safetensors" not in card.files
     [note] = [each for each in card.data.notes if "uncertainty" in each]
     assert note.startswith("no uncertainty: it is not shown to sort the errors of the held-out rows (AURC 0.")

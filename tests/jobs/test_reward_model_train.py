@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reward_server.encoders.encoder import TextEncoder
 from reward_server.errors import InvalidRequest
 from reward_server.fitting.reward_model import metrics
 from reward_server.fitting.reward_model.evaluate import evaluate, overlap_line
@@ -24,15 +22,10 @@ from reward_server.reward_models import artefact
 from reward_server.reward_models.conversation import Conversation, Reads, Said
 from reward_server.reward_models.dataset import Dataset, split
 from reward_server.reward_models.feature_shelf import FeatureShelf
-from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.featurisers import Featurisers
-from reward_server.reward_models.finetune import Tuning
-from reward_server.reward_models.model import model_of
 from reward_server.reward_models.plain_features import PlainFeatures
-from reward_server.reward_models.posterior import Ensemble
 from tests.reward_models.letters import LetterEncoder
 from tests.reward_models.talks import WordCounts, labelled_talks, preferred_talks
-from tests.reward_models.tiny_encoder import make_tiny_encoder
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +34,7 @@ NO_SCENARIO = (
     "no row has a `scenario`: in a scenario, as the server always scores, this model knows nothing of the task and of "
     "the answers that agents earn by; give rows their `scenario`"
 )
+OK = Said("persona", "All right. Go on.")
 RECIPE = Recipe(epochs=30, learning_rate=2e-2, l2=(0.01, 0.3))
 
 
@@ -108,11 +102,10 @@ def test_figures_stand_beside_the_simple_baselines(tmp_path: Path) -> None:
 
 def test_what_little_data_cannot_give_is_said_and_claimed_nowhere(tmp_path: Path) -> None:
     """Two of ten dialogues are held out and six rows are left to check doubt on: neither intervals nor doubt."""
-    card = trained(tmp_path, labelled_talks(60, 10), uncertainty="ensemble").card
+    card = trained(tmp_path, labelled_talks(60, 10)).card
     assert (card.split["validation"], card.split["held_out"]) == (6, 12)
     assert "uncertainty.safetensors" not in card.files
     assert card.recipe["uncertainty"] == "none"
-    assert "members" not in card.recipe
     lacks = (
         "no uncertainty: it needs 8 labelled rows to be checked on and has 6; add rows",
         "no intervals for labels: they need 3 groups to be measured on and have 2; add groups, or use "
@@ -173,45 +166,6 @@ def test_preferences_alone_are_measured_by_their_order(tmp_path: Path) -> None:
     assert 0.0 <= card.metrics["pairs"]["ece"]["value"] < 0.3
     assert card.metrics.keys() == {"pairs"}
     assert (tmp_path / "model" / "reliability_pairs.png").exists()
-
-
-@pytest.mark.parametrize("dataset", [labelled_talks(), preferred_talks(count=240)], ids=["labels", "pairs"])
-def test_an_ensemble_can_be_asked_for_instead_of_a_posterior(tmp_path: Path, dataset: Dataset) -> None:
-    """Same heads and values; the doubt is that of heads on resampled dialogues, and is read back as it was measured."""
-    plain = trained(tmp_path / "plain", dataset, keep_uncertainty=True)
-    several = trained(tmp_path / "several", dataset, uncertainty="ensemble", members=4, keep_uncertainty=True)
-    assert several.card.files["heads.safetensors"] == plain.card.files["heads.safetensors"]
-    assert several.card.id != plain.card.id
-    assert (several.card.recipe["uncertainty"], several.card.recipe["members"]) == ("ensemble", 4)
-    assert plain.card.recipe["uncertainty"] == "bayesian"
-    stored = model_of(artefact.read(tmp_path / "several" / "model"))
-    assert isinstance(stored.posterior, Ensemble)
-    assert len(stored.posterior.members) == 4
-    rows = WordCounts().features(list(labelled_talks(20, seed=5).conversations()))
-    found, one = stored.predict(rows), plain.attempt.model.predict(rows)
-    np.testing.assert_array_equal(found.values, one.values)
-    np.testing.assert_array_equal(found.epistemic, several.attempt.model.predict(rows).epistemic)
-    assert found.epistemic is not None
-    assert one.epistemic is not None
-    assert (found.epistemic > 0).all()
-    assert not np.allclose(found.epistemic, one.epistemic)
-    if dataset.labelled:
-        far = stored.posterior.predict(stored.heads.standardised(rows * 40)).epistemic_std
-        assert (far > 3 * found.epistemic).all()
-        assert found.noise is not None
-        centre = stored.posterior.predict(stored.heads.standardised(rows)).mean
-        np.testing.assert_allclose(centre, stored.heads.raw(rows)[:, 0], atol=1e-4)
-
-
-def test_an_ensemble_is_measured_and_named_in_the_report(tmp_path: Path) -> None:
-    dataset = labelled_talks(count=400, groups=40)
-    card = trained(tmp_path, dataset, uncertainty="ensemble", keep_uncertainty=True).card
-    assert card.uncertainty["coverage"]["0.95"]["value"] >= 0.85
-    assert card.uncertainty["aurc"]["aurc"] > 0
-    report = (tmp_path / "model" / "report.md").read_text()
-    assert "Uncertainty by an ensemble of 8 heads on resampled dialogues" in report
-    assert "Share of labels inside the interval" in report
-    assert (tmp_path / "model" / "risk_coverage.png").exists()
 
 
 def test_features_are_computed_once(tmp_path: Path) -> None:
@@ -289,76 +243,6 @@ def test_a_model_is_served_what_it_was_trained_to_read(tmp_path: Path, tiny: str
     assert card.reads == reads
     assert np.array_equal(rows[0, ~read.costs], rows[1, ~read.costs]) == (reads == "answers")
     assert np.array_equal(rows[0, read.costs], rows[1, read.costs]) == (reads == "words")
-
-
-# --- fine-tuning ----------------------------------------------------------------------------------
-
-
-OK = Said("persona", "All right. Go on.")
-
-
-class Blind:
-    """Features of an encoder: the mean vector of the agent's words and nothing else."""
-
-    def __init__(self, encoder: TextEncoder) -> None:
-        self._encoder = encoder
-        self.width = encoder.width
-        self.emphasis = np.ones(self.width, dtype=np.float32)
-        self.kinds = np.zeros(self.width, dtype=np.intp)
-        self.costs = np.zeros(self.width, dtype=np.bool_)
-        self.readings = {"all": np.zeros(self.width, dtype=np.bool_)}
-        self.relations: dict[str, int] = {}
-        self.version = f"blind/{encoder.version}"
-
-    def forget(self) -> None:
-        """It remembers nothing."""
-
-    def features(self, conversations: Sequence[Any]) -> np.ndarray:
-        return self._encoder.encode([" ".join(s.text for s in c.turns if s.party == "agent") for c in conversations])
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(make_tiny_encoder(tmp_path_factory.mktemp("encoder") / "tiny"))
-
-
-def tuned(folder: Path, tiny: str, tuning: Tuning, dataset: Dataset | None = None) -> Trained:
-    featurisers = Featurisers(tiny)
-    encoder = featurisers.encoder
-    shelf = FeatureShelf(folder / "cache")
-    tools = Tools(ConversationFeaturiser(encoder), PlainFeatures(encoder), encoder.version, shelf)
-    task = Task(folder / "model", tiny, NOW, recipe=RECIPE, tuning=tuning, keep_by="r2")
-    return train(dataset or labelled_talks(count=80), task, tools, quiet)
-
-
-def test_a_tuned_encoder_is_kept_where_it_wins_and_served_with_the_model(tmp_path: Path, tiny: str) -> None:
-    featurisers = Featurisers(tiny)
-    encoder = featurisers.encoder
-    tools = Tools(
-        Blind(encoder), PlainFeatures(encoder), encoder.version, FeatureShelf(tmp_path / "cache"), featuriser_on=Blind
-    )
-    tuning = Tuning(head_epochs=1, epochs=5, batch=8, encoder_rate=3e-3)
-    task = Task(tmp_path / "model", tiny, NOW, recipe=RECIPE, tuning=tuning)
-    card = train(labelled_talks(count=160), task, tools, quiet).card
-    assert card.finetuning["tuned"] > card.finetuning["frozen"]
-    assert card.finetuning["kept"] == "tuned"
-    assert card.finetuning["difference"]["low"] > 0
-    found = artefact.read(task.out)
-    assert found.encoder_weights is not None
-    assert card.encoder_version.startswith("tuned/")
-    assert card.features_version == f"blind/{card.encoder_version}"
-
-
-def test_a_tuned_encoder_that_does_not_win_is_dropped_and_the_card_says_so(tmp_path: Path, tiny: str) -> None:
-    """A rate that ruins the encoder: what was learned before it stays."""
-    card = tuned(tmp_path, tiny, Tuning(head_epochs=1, epochs=1, batch=8, encoder_rate=30.0)).card
-    assert card.finetuning["tried"]
-    assert card.finetuning["kept"] == "frozen"
-    assert card.finetuning["metric"] == "r2"
-    assert card.finetuning["frozen"] >= card.finetuning["tuned"]
-    assert card.encoder_version.startswith("st/")
-    assert "encoder.safetensors" not in card.files
-    assert "kept: frozen" in (tmp_path / "model" / "report.md").read_text()
 
 
 # --- other data -----------------------------------------------------------------------------------

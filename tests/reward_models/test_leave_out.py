@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from reward_server.fitting.reward_model.head_training import Recipe, fit
-from reward_server.reward_models.bagging import Bagging
 from reward_server.reward_models.heads import Exact
 from reward_server.reward_models.leave_out import noise_left_out
 from reward_server.reward_models.matrices import Examples
@@ -120,15 +119,13 @@ def test_without_rows_to_check_on_there_is_doubt_all_the_same() -> None:
 
 @pytest.mark.parametrize("checked", [0, 4, 12])
 @pytest.mark.parametrize("label", [0.0, 0.7, 1.0])
-@pytest.mark.parametrize("bagged", [False, True])
-def test_labels_that_are_all_alike_tell_of_no_doubt(checked: int, label: float, bagged: bool) -> None:
+def test_labels_that_are_all_alike_tell_of_no_doubt(checked: int, label: float) -> None:
     """Not even where those it is checked on differ: the prior is on the scale of what was learned from."""
     train, middle = examples(24, 0), examples(checked, 1)
     train = replace(train, labels=np.full_like(train.labels, label))
     names = tuple(f"g{n}" for n in range(24))
     fitted = fit(("score",), train, middle, QUICK)
-    bagging = Bagging(names, (), 4) if bagged else None
-    model = with_uncertainty(fitted.heads, train, middle, fitted.l2, bagging, groups=names)
+    model = with_uncertainty(fitted.heads, train, middle, fitted.l2, groups=names)
     assert model.posterior is None
     assert np.isfinite(model.predict(middle.features).values).all()
 

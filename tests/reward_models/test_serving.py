@@ -16,9 +16,8 @@ from reward_server.judges.base import Case
 from reward_server.judges.estimate import ConversationJudge, Estimate
 from reward_server.reward_models import artefact
 from reward_server.reward_models.artefact import Artefact
-from reward_server.reward_models.bagging import Bagging
 from reward_server.reward_models.conversation import Conversation
-from reward_server.reward_models.dataset import Dataset, groups_of, split
+from reward_server.reward_models.dataset import Dataset, split
 from reward_server.reward_models.featurisers import Featurisers, check_fits
 from reward_server.reward_models.heads import Heads
 from reward_server.reward_models.model import SPREAD, UNCERTAINTY, RewardModel, model_of, pack, with_uncertainty
@@ -321,7 +320,7 @@ def test_both_the_base_and_a_tuned_encoder_have_the_precision_of_the_setting(
         raise UnusableModel
 
     monkeypatch.setattr("reward_server.reward_models.featurisers.load_fast_encoder", base)
-    monkeypatch.setattr("reward_server.reward_models.finetune.load_tuned", tuned)
+    monkeypatch.setattr("reward_server.reward_models.base_encoder.load_tuned", tuned)
     found = models.registry.open(models.ids[0])
     files = {**found.card.files, artefact.ENCODER: "0" * 64}
     for each in (found, replace(found, card=found.card.model_copy(update={"files": files}))):
@@ -331,16 +330,14 @@ def test_both_the_base_and_a_tuned_encoder_have_the_precision_of_the_setting(
 
 
 @pytest.mark.parametrize("dataset", [labelled_talks(), preferred_talks()], ids=["labels", "pairs"])
-@pytest.mark.parametrize("bagged", [False, True])
-def test_words_that_only_cost_leave_the_doubt_alone(dataset: Dataset, bagged: bool) -> None:
+def test_words_that_only_cost_leave_the_doubt_alone(dataset: Dataset) -> None:
     """Else they could pay where a lower bound is the reward."""
     costs = np.zeros(WordCounts.width, dtype=np.bool_)
     costs[len(KIND) :] = True
     parts = split(dataset, 0)
     first, middle = (examples(part, dataset.heads) for part in (parts.train, parts.validation))
     fitted, last = fitted_on(dataset, costs=costs)
-    labelled, pairs = (tuple(groups_of(rows)) for rows in (parts.train.labelled, parts.train.preferred))
-    model = with_uncertainty(fitted.heads, first, middle, fitted.l2, Bagging(labelled, pairs, 4) if bagged else None)
+    model = with_uncertainty(fitted.heads, first, middle, fitted.l2)
     talks = last.all_features
     more = talks.copy()
     more[:, costs] += 50.0

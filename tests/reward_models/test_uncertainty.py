@@ -16,7 +16,6 @@ from reward_server.reward_models.posterior import Floats, LinearPosterior
 from reward_server.reward_models.uncertainty import (
     Ensemble,
     Prediction,
-    fit_ensemble,
     fit_preferences,
     fit_ridge,
     from_arrays,
@@ -26,6 +25,13 @@ from reward_server.reward_models.uncertainty import (
 )
 
 NOISE = 0.3
+
+
+def ensemble(rows: Floats, labels: Floats, members: int, seed: int = 0) -> Ensemble:
+    """As older models hold one: heads on resampled rows."""
+    generator = np.random.default_rng(seed)
+    draws = (generator.integers(0, len(rows), len(rows)) for _ in range(members))
+    return Ensemble(tuple(fit_ridge(rows[drawn], labels[drawn]) for drawn in draws))
 
 
 def linear(n: int, d: int, seed: int = 0) -> tuple[Floats, Floats]:
@@ -93,7 +99,7 @@ def test_a_direction_that_never_varied_counts_as_unseen(kind: str) -> None:
     elif kind == "preferences":
         head = fit_preferences(rows, wins)
     else:
-        head = fit_ensemble(rows, labels, [str(n // 2) for n in range(100)], members=4)
+        head = ensemble(rows, labels, members=4)
     usual = rows[:1]
     strange = usual + np.array([[0, 0, 0, 0, 0, 4.0]])
     assert head.predict(strange).epistemic_std[0] > 2 * head.predict(usual).epistemic_std[0]
@@ -108,12 +114,10 @@ def test_labels_that_features_say_nothing_about_do_not_make_the_head_certain() -
 
 def heads() -> dict[str, LinearPosterior | Ensemble]:
     rows, labels = linear(120, 6)
-    names = [f"dialogue {n // 3}" for n in range(120)]
     return {
         "ridge": fit_ridge(rows, labels),
         "preferences": fit_preferences(*pairs(200, 6)),
-        "ensemble": fit_ensemble(rows, labels, names, members=5, seed=1),
-        "preference ensemble": fit_ensemble(pairs(200, 6)[0], None, [str(n) for n in range(200)], members=3),
+        "ensemble": ensemble(rows, labels, members=5, seed=1),
     }
 
 
@@ -211,34 +215,11 @@ def test_more_features_than_rows_are_fitted_too() -> None:
 
 def test_an_ensemble_keeps_what_its_members_doubt() -> None:
     rows, labels = linear(120, 6)
-    head = fit_ensemble(rows, labels, [str(n) for n in range(120)], members=6, seed=2)
+    head = ensemble(rows, labels, members=6, seed=2)
     found = head.predict(rows)
     within = np.mean([member.predict(rows).epistemic_std ** 2 for member in head.members], axis=0)
     assert (found.epistemic_std**2 > within).all()
     assert found.noise_std is not None
-
-
-def test_repeated_rows_of_a_bootstrap_sample_do_not_pass_for_labels_without_noise() -> None:
-    generator = np.random.default_rng(0)
-    rows, labels = generator.normal(size=(90, 200)), generator.random(90)
-    names = [str(n) for n in range(60)]
-    single = fit_ridge(rows[:60], labels[:60])
-    several = fit_ensemble(rows[:60], labels[:60], names, members=4)
-    for head in (single, several):
-        found = head.predict(rows[60:])
-        assert ((found.mean - labels[60:]) ** 2).mean() < 1.5 * labels.var()
-        assert found.total_std.mean() < 3 * labels.std()
-    [noise, other] = (head.predict(rows[:1]).noise_std for head in (single, several))
-    assert noise is not None
-    assert other == pytest.approx(noise)
-
-
-def test_another_seed_draws_other_dialogues() -> None:
-    rows, labels = linear(60, 4)
-    names = [str(n) for n in range(60)]
-    one, same, other = (fit_ensemble(rows, labels, names, members=3, seed=s).predict(rows).mean for s in (1, 1, 2))
-    assert (one == same).all()
-    assert (one != other).any()
 
 
 @pytest.mark.parametrize(
@@ -267,8 +248,6 @@ def test_pairs_that_cannot_be_learned_from_are_one_clear_line() -> None:
         laplace_at(np.ones(2), rows, 1.0)
     with pytest.raises(InvalidRequest, match="greater than 0"):
         laplace_at(np.ones(3), rows, 0.0)
-    with pytest.raises(InvalidRequest, match="dialogues"):
-        fit_ensemble(rows, outcomes, ["a"] * 20)
 
 
 @pytest.mark.parametrize("rows", [np.ones((2, 5)), np.full((2, 6), np.nan), np.ones(6)])

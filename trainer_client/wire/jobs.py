@@ -60,7 +60,7 @@ class TrainingOptions(RequestModel):
     """Share of the rows to measure on."""
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
     epochs: Annotated[int, Field(ge=1, le=1000)] = 200
-    uncertainty: Literal["bayesian", "ensemble"] = "bayesian"
+    uncertainty: Literal["bayesian"] = "bayesian"
     keep_uncertainty: bool = False
     """Keep an uncertainty that is not shown to sort the errors of the held-out rows, too."""
     reads: Literal["answers", "words"] = "answers"

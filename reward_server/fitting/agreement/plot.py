@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from reward_server.fitting.agreement.figures import Figures
+from reward_server.preferences.figures import Figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

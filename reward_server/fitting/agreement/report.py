@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reward_server.errors import InvalidRequest
-from reward_server.fitting.agreement.figures import Figures
 from reward_server.fitting.agreement.plot import drawn
+from reward_server.preferences.figures import Figures
 from reward_server.reward_models.artefact import refuse_taken
 from scenarios.spelling import counted
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from reward_server.errors import InvalidRequest
 from reward_server.fitting.agreement.attacks import ATTACKS
-from reward_server.fitting.agreement.figures import Figures, figures, injection, noise, require
+from reward_server.fitting.agreement.figures import figures, injection, noise, require
 from reward_server.fitting.agreement.pairs import Comparing, compared
 from reward_server.fitting.agreement.read import Entry, Side
 from reward_server.fitting.agreement.scores import Given, Judges, Scoring, attacked
+from reward_server.preferences.figures import Figures
 from reward_server.scoring.scorer import Scorer
 from scenarios.library import Vault
 

@@ -76,7 +76,6 @@ def _trained(order: dict[str, Any], out: Path, report: Callable[[str, int, int],
         held_out=options.held_out,
         reads=options.reads,
         resume=True,
-        uncertainty=options.uncertainty,
         keep_uncertainty=options.keep_uncertainty,
         features=options.features,
     )

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from reward_server.fitting.reward_model.style_check import style_lines
-from reward_server.fitting.reward_model.verdict import verdict_line
 from reward_server.reward_models.artefact import DataCard
 from scenarios.spelling import counted
 
@@ -41,10 +40,7 @@ def notes(about: Mapping[str, Any]) -> list[str]:
     if capped := cap_line(recipe):
         lines.append(capped)
     if recipe["uncertainty"] != "none":
-        lines.append(f"Uncertainty by {_method(recipe)}")
-    tuning = about["finetuning"]
-    if tuning["tried"]:
-        lines.append(verdict_line(tuning))
+        lines.append("Uncertainty by a last-layer posterior (Laplace; for labels, Bayesian ridge)")
     return [*lines, *style_lines(about["style"]), *data.notes]
 
 
@@ -58,9 +54,3 @@ def cap_line(recipe: Mapping[str, Any]) -> str:
         f"Training ended at its limit of {counted(recipe['epochs'], 'epoch')}, and {best}: a larger --epochs may give "
         "a better model"
     )
-
-
-def _method(recipe: Mapping[str, Any]) -> str:
-    if recipe["uncertainty"] == "ensemble":
-        return f"an ensemble of {recipe['members']} heads on resampled dialogues"
-    return "a last-layer posterior (Laplace; for labels, Bayesian ridge)"

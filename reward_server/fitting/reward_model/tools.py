@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from reward_server.fitting.reward_model.train import Tools
 from reward_server.reward_models.conversation import Reads
 from reward_server.reward_models.feature_shelf import FeatureShelf
-from reward_server.reward_models.features import ConversationFeaturiser
 from reward_server.reward_models.featurisers import Featurisers
 from reward_server.reward_models.plain_features import PlainFeatures
 
@@ -20,6 +17,4 @@ def tools_on(featurisers: Featurisers, reads: Reads, shelf: FeatureShelf) -> Too
         PlainFeatures(encoder),
         encoder.version,
         shelf,
-        featuriser_on=partial(ConversationFeaturiser, reads=reads),
-        precision=featurisers.precision,
     )

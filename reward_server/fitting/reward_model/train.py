@@ -13,10 +13,9 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from reward_server import __version__
-from reward_server.encoders.encoder import Precision, TextEncoder
 from reward_server.errors import InvalidRequest
 from reward_server.fitting.reward_model.doubt import sorts_errors
 from reward_server.fitting.reward_model.emphasis import METHOD
@@ -31,10 +30,9 @@ from reward_server.fitting.reward_model.selection import Beside, Kept, Selection
 from reward_server.fitting.reward_model.style_check import Reader, style_check
 from reward_server.fitting.reward_model.style_choice import AUTO, balanced_parts, notes_on_style
 from reward_server.fitting.reward_model.unseen import Asked, Found, asked_about, measured_without, named_systems
-from reward_server.fitting.reward_model.verdict import Metric, default_metric, verdict
 from reward_server.reward_models import artefact, word_baseline
 from reward_server.reward_models.artefact import Card, DataCard
-from reward_server.reward_models.bagging import MEMBERS, Bagging
+from reward_server.reward_models.base_encoder import resolved
 from reward_server.reward_models.baselines import Baselines
 from reward_server.reward_models.checkpoint import Checkpoint
 from reward_server.reward_models.conversation import Reads
@@ -47,16 +45,12 @@ from reward_server.reward_models.dataset import (
     split,
 )
 from reward_server.reward_models.feature_shelf import FeatureShelf, Shelved
-from reward_server.reward_models.features import ConversationFeaturiser
-from reward_server.reward_models.finetune import Tuning, fine_tune, resolved, tuned_encoder
 from reward_server.reward_models.heads import Featuriser, Matrix
 from reward_server.reward_models.known_rows import pack_rows
 from reward_server.reward_models.model import RewardModel, pack, with_uncertainty
 from reward_server.reward_models.plain_features import PlainFeatures
-from reward_server.reward_models.tuned_weights import TunedWeights
 from reward_server.scoring.version import engine_digest
 
-Uncertainty = Literal["bayesian", "ensemble"]
 Report = Callable[[str, int, int], None]
 """Hears of a stage, what of it is done, and all of it."""
 
@@ -77,14 +71,8 @@ class Task:
     reads: Reads = "answers"
     """What an agent earns by in a scenario: the answers it got, or its own words, too."""
     resume: bool = False
-    uncertainty: Uncertainty = "bayesian"
-    """Where the model's doubt comes from: a last-layer posterior, or heads on resampled dialogues."""
     keep_uncertainty: bool = False
     """Whether to keep a doubt, too, that is not shown to sort the errors of the held-out rows."""
-    members: int = MEMBERS
-    """Heads of an ensemble."""
-    tuning: Tuning | None = None
-    """How to fine-tune the encoder, too; None leaves it frozen."""
     features: str = AUTO
     """Which reading of the features heads are fitted on; `auto` tries all (`style_choice`)."""
     counterparts: Beside = "auto"
@@ -93,8 +81,6 @@ class Task:
     """Whether what joins a reply to its request is weighed beside the head (`reward_models.relations`)."""
     open_data: Dataset | None = field(default=None, repr=False)
     """Further rows to make style sets of; nothing is learned from them."""
-    keep_by: Metric | None = None
-    """The held-out figure by which a tuned encoder has to win; by default R², or the order of pairs without labels."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +91,6 @@ class Tools:
     plain: PlainFeatures
     encoder_version: str
     shelf: FeatureShelf
-    featuriser_on: Callable[[TextEncoder], Featuriser] = ConversationFeaturiser
-    """Makes the same kind of featuriser on another encoder."""
-    precision: Precision = "auto"
-    """Of a tuned encoder, as in service."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +110,6 @@ class Attempt:
     """How many systems rows name, and in how many parts they were left out in turn (`unseen`)."""
     dropped: dict[str, Any] | None = None
     """What an uncertainty that was not kept was worth on the held-out rows; None where none was dropped."""
-    encoder: bytes | None = field(default=None, repr=False)
-    """Tuned weights; None for the encoder of the setting."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +134,8 @@ def train(dataset: Dataset, task: Task, tools: Tools, report: Report) -> Trained
     baselines = Baselines.fitted(parts.train, plain, task.reads)
     lab = _Laboratory(parts, task, tools, plain=plain, baselines=baselines, report=report)
     beside = (ROWS, partial(packed, dataset, task.asked)) if task.asked else None
-    kept, finetuning = lab.best_attempt(Checkpoint(place, key, beside=beside), place, key)
-    about = _about(dataset, parts, task, attempt=kept, baselines=baselines) | {"finetuning": finetuning}
+    kept = lab.attempt(tools.featuriser, tools.encoder_version, Checkpoint(place, key, beside=beside))
+    about = _about(dataset, parts, task, attempt=kept, baselines=baselines)
     card = _written(task, parts, kept, about, baselines)
     Checkpoint(place, key).remove()
     return Trained(card, kept)
@@ -177,14 +157,13 @@ def _written(task: Task, parts: Split, kept: Attempt, about: dict[str, Any], bas
         kept.fitted.heads,
         about,
         task.created,
-        encoder=kept.encoder,
         extras={**pack(kept.model), **pack_rows((parts.train, parts.validation)), **words},
         beside={**images, artefact.REPORT: text},
     )
 
 
 class _Laboratory:
-    """Fits and measures heads on one split, with one encoder or another."""
+    """Fits and measures heads on one split."""
 
     def __init__(
         self,
@@ -203,31 +182,19 @@ class _Laboratory:
         self._baselines = baselines
         self._report = report
 
-    def best_attempt(self, checkpoint: Checkpoint, place: Path, key: str) -> tuple[Attempt, dict[str, Any]]:
-        """Heads on the encoder of the setting, unless a tuned one wins; and what the card says of fine-tuning."""
-        task, tools = self._task, self._tools
-        frozen = self.attempt(tools.featuriser, tools.encoder_version, checkpoint, "training")
-        if task.tuning is None:
-            return frozen, {"tried": False}
-        tuned, losses = self.tuned_attempt(task.tuning, place, key)
-        metric = task.keep_by or default_metric(frozen.measured)
-        wins, finetuning = verdict(frozen.measured, tuned.measured, self._parts.held_out, metric, task.recipe.seed)
-        return tuned if wins else frozen, finetuning | losses
-
-    def attempt(self, featuriser: Featuriser, version: str, checkpoint: Checkpoint, stage: str) -> Attempt:
+    def attempt(self, featuriser: Featuriser, version: str, checkpoint: Checkpoint) -> Attempt:
         """Heads on the features of one encoder, on the reading of them that does best."""
         parts, task, report = self._parts, self._task, self._report
         everything = [c for part in (parts.train, parts.validation, parts.held_out) for c in part.conversations()]
-        encoding = "encoding" if stage == "training" else "encoding anew"
-        features = self._tools.shelf.features(featuriser, everything, partial(report, encoding))
+        features = self._tools.shelf.features(featuriser, everything, partial(report, "encoding"))
         # What was encoded is on the shelf; fitting needs the memory.
         featuriser.forget()
         self._tools.plain.forget()
-        kept = self._selection.best(featuriser, features, checkpoint, stage)
+        kept = self._selection.best(featuriser, features, checkpoint, "training")
         fitted, first, middle = kept.fitted, kept.train, kept.validation
         report("measuring", 0, 1)
         groups = tuple(groups_of(parts.train.labelled))
-        model = with_uncertainty(fitted.heads, first, middle, fitted.l2, self._bagging(), groups=groups)
+        model = with_uncertainty(fitted.heads, first, middle, fitted.l2, groups=groups)
         rows = Rows(parts.held_out, features, self._plain)
         measured = measure(model, rows, self._baselines, task.recipe.seed)
         dropped = None
@@ -238,7 +205,7 @@ class _Laboratory:
         reader = Reader(Shelved(featuriser, shelf), Shelved(plain, shelf), plain.encoder, task.reads)
         checked = style_check(model, parts.held_out, reader, task.recipe.seed, self._open_data)
         report("measuring", 1, 1)
-        unseen = self._unseen(kept, featuriser, features, checkpoint, stage)
+        unseen = self._unseen(kept, featuriser, features, checkpoint)
         measured = replace(measured, metrics=measured.metrics | unseen.metrics)
         left_out = {"systems": unseen.systems, "system_parts": unseen.parts} if unseen.parts else {}
         return Attempt(fitted, model, measured, checked, kept.about, version, featuriser.version, left_out, dropped)
@@ -249,14 +216,13 @@ class _Laboratory:
         featuriser: Featuriser,
         features: Mapping[str, Matrix],
         checkpoint: Checkpoint,
-        stage: str,
     ) -> Found:
         """What heads fitted in the kept way say of systems that they did not learn from."""
 
         def asked(parts: Split, number: int) -> Asked:
             name = f"without systems, part {number + 1}"
             again = self._selecting(parts, kept.alone(self._wanted)).best(
-                featuriser, features, checkpoint.inside(name.replace(", ", "-")), f"{stage} {name}"
+                featuriser, features, checkpoint.inside(name.replace(", ", "-")), f"training {name}"
             )
             return asked_about(again.fitted.heads, parts.held_out, features)
 
@@ -282,44 +248,15 @@ class _Laboratory:
         parts = (self._parts.train, self._parts.validation)
         return self._task.open_data.without(frozenset(each.digest for part in parts for each in part.conversations()))
 
-    def _bagging(self) -> Bagging | None:
-        part, task = self._parts.train, self._task
-        if task.uncertainty == "bayesian":
-            return None
-        labelled, pairs = (tuple(groups_of(rows)) for rows in (part.labelled, part.preferred))
-        return Bagging(labelled, pairs, task.members, task.recipe.seed)
-
-    def tuned_attempt(self, tuning: Tuning, place: Path, key: str) -> tuple[Attempt, dict[str, float]]:
-        """Heads on a tuned encoder; what the two phases reached on the validation part."""
-        parts, kept = self._parts, TunedWeights(place / "tuned", key)
-        tuned = kept.restore()
-        if tuned is None:
-            tuned = fine_tune(
-                self._task.encoder,
-                parts.train,
-                parts.validation,
-                tuning,
-                lambda done, total: self._report("fine-tuning", done, total),
-            )
-            kept.keep(tuned)
-        encoder = tuned_encoder(self._task.encoder, tuned.weights, self._tools.precision)
-        featuriser = self._tools.featuriser_on(encoder)
-        checkpoint = Checkpoint(place / "tuned-heads", key)
-        attempt = self.attempt(featuriser, encoder.version, checkpoint, "training anew")
-        losses = {"frozen_loss": round(tuned.frozen_loss, 6), "tuned_loss": round(tuned.tuned_loss, 6)}
-        return replace(attempt, encoder=tuned.weights), {**losses, "epoch": tuned.epoch}
-
 
 def _key(dataset: Dataset, task: Task, tools: Tools) -> str:
     """Names the run that a checkpoint belongs to."""
-    tuning = None if task.tuning is None else asdict(task.tuning)
     parts = [
         dataset.digest,
         tools.featuriser.version,
         METHOD,
         task.held_out,
         asdict(task.recipe),
-        tuning,
         task.features,
         task.counterparts,
         task.relations,
@@ -356,9 +293,9 @@ def _about(
     )
     recipe = asdict(replace(task.recipe, l2=(fitted.l2,))) | {"epoch": fitted.epoch, "held_out": task.held_out}
     recipe |= {"epochs_run": max(point.number for point in fitted.history if point.l2 == fitted.l2)}
-    doubt = task.uncertainty if attempt.model.posterior is not None else "none"
+    doubt = "bayesian" if attempt.model.posterior is not None else "none"
     recipe |= attempt.features
-    recipe |= {"uncertainty": doubt} | ({"members": task.members} if doubt == "ensemble" else {})
+    recipe |= {"uncertainty": doubt}
     sizes = {name: len(list(part.rows())) for name, part in _named(parts).items()}
     return {
         "data": data,
