@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -121,7 +121,9 @@ def with_verifiers(url: str) -> tuple[list[float], float, list[int]]:
         max_turns=len(LINES),
     )
     [task] = LabsTaskset(config).load()
-    left, rewards, metrics = list(LINES), [], {}
+    left: list[str] = list(LINES)
+    rewards: list[float] = []
+    metrics: dict[str, float] = {}
 
     class Interaction:
         trace = SimpleNamespace(
@@ -168,7 +170,7 @@ def main() -> None:
     options = parser.parse_args()
     reward = expected(options.url)
     print(f"/evaluate: {reward:.6f}")
-    ways = {
+    ways: dict[str, Callable[[], tuple[list[float], float, list[int]]]] = {
         "verl": lambda: with_verl(options.url, _tokenizer(options.tokenizer)),
         "openrlhf": lambda: with_openrlhf(options.url, _tokenizer(options.tokenizer), options.tokenizer),
         "verifiers": lambda: with_verifiers(options.url),

@@ -20,10 +20,11 @@ import torch
 
 from benchmarks.processes import ROOT
 from learner import checkpoint, config, loop, offline
-from learner.conversations import RowError, pair_of
+from learner.conversations import pair_of
 from learner.metrics import read_metrics
 from learner.models import load
 from learner.presets import preset_file
+from learner.rows import RowError
 from learner.run import Run, open_run
 from trainer_client import AsyncLabsClient
 

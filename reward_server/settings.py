@@ -299,9 +299,9 @@ class Settings(BaseSettings):
         given = self.llm_usd_per_mtok_in, self.llm_usd_per_mtok_out
         if given != (None, None):
             return None not in given
-        from reward_server.llm.prices import list_prices
+        from reward_server.prices import is_listed
 
-        return list_prices(self.llm_provider, self.llm_model, self.llm_base_url) is not None
+        return is_listed(self.llm_provider, self.llm_model, self.llm_base_url)
 
     @property
     def database(self) -> str:

@@ -33,13 +33,14 @@ from reward_server.api.context import (
     within,
 )
 from reward_server.api.errors import json_response
+from reward_server.api.event_stream import MEDIA
 from reward_server.api.operation import Operation, operation
 from reward_server.api.router import Router
 from reward_server.auth.lab import Lab
 from reward_server.auth.scopes import ANY, Scope
 from reward_server.compat import examples, ors_wire
 from reward_server.compat.ors_paths import deployment_of
-from reward_server.compat.ors_stream import MEDIA, Event, ended, followed, told
+from reward_server.compat.ors_stream import Event, ended, followed, told
 from reward_server.compat.ors_tasks import ANY as ANY_ENVIRONMENT
 from reward_server.compat.ors_tasks import SPLITS, environment_of, names_for
 from reward_server.compat.ors_tools import TERMINAL, Unplayable, outcome_of, text_block, tools_of, turn_of
