@@ -48,6 +48,7 @@ from reward_server.assembly.scoring import Scoring, load, scoring_of
 from reward_server.assembly.services import services_of
 from reward_server.compat import nemo_gym, openai, openenv, openenv_socket, openrlhf, ors, slime, vllm
 from reward_server.compat.ors_paths import AtTheRoot
+from reward_server.console import mounting as console
 from reward_server.llm.budget import Prices
 from reward_server.settings import Settings
 from reward_server.telemetry.alerts.watch import alert_watch
@@ -106,6 +107,8 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
     errors.install(app)
     for module in (*ROUTES, *DOORS, docs):
         app.router.routes.extend(module.router.routes)
+    if settings.console == "on":
+        app.router.routes.extend(console.routes())
     app.add_middleware(AtTheRoot, prefix=ors.PATH)
     app.add_middleware(KnownHosts, names=settings.host_names)
     app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics, traces=traces)

@@ -23,6 +23,7 @@ from reward_server.store import postgres
 from reward_server.store.agents import Agents
 from reward_server.store.answers import Answers
 from reward_server.store.audit import Audit
+from reward_server.store.browsing import Browsing
 from reward_server.store.comparisons import Comparisons
 from reward_server.store.dialects import write_nothing
 from reward_server.store.disposal import Disposal
@@ -74,6 +75,7 @@ class UnitOfWork:
         self.disposal = Disposal(session)
         self.keys = Keys(session)
         self.episodes = Episodes(session)
+        self.browsing = Browsing(session)
         self.evaluations = Evaluations(session)
         self.comparisons = Comparisons(session)
         self.preferences = Preferences(session)

@@ -1,0 +1,19 @@
+"""All routes of the console, in the order in which they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from starlette.routing import BaseRoute
+
+from reward_server.console import assets
+from reward_server.console.pages import entrance, play
+
+MODULES = (play, entrance)
+
+
+def routes() -> Iterator[BaseRoute]:
+    """What the app serves at /console."""
+    yield from assets.router.routes
+    for module in MODULES:
+        yield from module.pages.routes
