@@ -46,6 +46,7 @@ from reward_server.jobs.durable.service import JobService
 from reward_server.preferences.service import PreferenceService
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.reward_models.service import RewardModelService
+from reward_server.scoring.insight import Insights
 from reward_server.settings import Settings
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
@@ -78,6 +79,7 @@ class Services:
     episodes: EpisodeBatches
     evaluations: EvaluationService
     rankings: RankingService
+    insights: Insights
     preferences: PreferenceService
     webhooks: WebhookService
     agents: AgentService

@@ -42,6 +42,7 @@ from reward_server.judges.pairwise import PairwiseJudge
 from reward_server.judges.ruler import Ruler
 from reward_server.preferences.service import PreferenceService
 from reward_server.reward_models.calibration import CalibrationShelf
+from reward_server.scoring.insight import Insights
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.store.store import Store
@@ -113,6 +114,7 @@ async def services_of(
         calibrations=shelf,
         drift=DriftService(store, catalog),
         rankings=_rankings(given, ground, scoring),
+        insights=Insights(scoring.scorer, scoring.library.vault),
         preferences=PreferenceService(store=store, catalog=catalog, idempotency=idempotency, clock=clock),
         webhooks=WebhookService(
             store=store,

@@ -6,7 +6,7 @@ Of episodes and of evaluations alike. What it holds went through `access.for_key
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reward_server.access import for_key
@@ -99,6 +99,20 @@ def of_messages(messages: Sequence[Json], agent_role: str) -> Conversation:
             said = text if last.persona is None else f"{last.persona}\n{text}"
             turns[-1] = Turn(last.number, last.agent, last.calls, said)
     return Conversation("\n".join(opening), turns)
+
+
+def scored_at_the_end(talk: Conversation, answer: Json) -> Conversation:
+    """A conversation that was scored as a whole: what it came to stands at its last turn."""
+    if not talk.turns:
+        return talk
+    last = replace(
+        talk.turns[-1],
+        reward=answer["reward"],
+        scores=answer.get("scores", {}),
+        breakdown=answer.get("score_breakdown", {}),
+        capped_by=answer.get("capped_by", ()),
+    )
+    return Conversation(talk.opening, [*talk.turns[:-1], last])
 
 
 def _turn(visit: Visit, row: TurnRow) -> Turn:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from starlette.routing import BaseRoute
 
 from reward_server.console import assets
-from reward_server.console.pages import entrance, play
+from reward_server.console.pages import charts, entrance, play, reading
 
-MODULES = (play, entrance)
+MODULES = (play, reading, charts, entrance)
 
 
 def routes() -> Iterator[BaseRoute]:

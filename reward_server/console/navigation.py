@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reward_server.api.operation import operation_of
-from reward_server.api.routes import episodes
+from reward_server.api.routes import episodes, evaluate
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 
@@ -19,6 +19,8 @@ class Entry:
     name: str
     path: str
     scopes: tuple[Scope, ...]
+    also: tuple[str, ...] = ()
+    """Other paths that belong to it."""
     is_here: bool = False
 
 
@@ -30,31 +32,33 @@ class Group:
     entries: tuple[Entry, ...]
 
 
-def _entry(name: str, path: str, like: Callable[..., Any]) -> Entry:
-    return Entry(name, path, operation_of(like).scopes)
+def _entry(name: str, path: str, like: Callable[..., Any], *also: str) -> Entry:
+    return Entry(name, path, operation_of(like).scopes, also)
 
 
 GROUPS = (
-    Group("Play", (_entry("Try it", "/console", episodes.create_episode),)),
-    Group("Read", (_entry("Episodes", "/console/episodes", episodes.list_episodes),)),
+    Group("Play", (_entry("Try it", "/console", episodes.create_episode, "/console/scenarios", "/console/play"),)),
+    Group(
+        "Read",
+        (
+            _entry("Episodes", "/console/episodes", episodes.list_episodes, "/console/compare"),
+            _entry("Evaluations", "/console/evaluations", evaluate.read_evaluation),
+            _entry("Charts", "/console/charts", episodes.list_episodes),
+        ),
+    ),
 )
 
 
 def menu(lab: Lab, path: str) -> list[Group]:
     """What this key may open; the entry that leads to where the visitor is is marked."""
-    allowed = [
-        Group(group.name, tuple(each for each in group.entries if not lab.scopes.isdisjoint(each.scopes)))
-        for group in GROUPS
-    ]
-    here = _nearest([entry.path for group in allowed for entry in group.entries], path)
     return [
-        Group(group.name, tuple(replace(each, is_here=each.path == here) for each in group.entries))
-        for group in allowed
-        if group.entries
+        Group(group.name, entries)
+        for group in GROUPS
+        if (entries := tuple(_marked(each, path) for each in group.entries if not lab.scopes.isdisjoint(each.scopes)))
     ]
 
 
-def _nearest(paths: list[str], path: str) -> str:
-    """The longest of the paths that this one is below; pages of play are below the first."""
-    below = [each for each in paths if path == each or path.startswith(f"{each}/")]
-    return max(below, key=len, default="")
+def _marked(entry: Entry, path: str) -> Entry:
+    below = [each for each in (entry.path, *entry.also) if each != "/console"]
+    is_here = path == entry.path or any(path == each or path.startswith(f"{each}/") for each in below)
+    return replace(entry, is_here=is_here)

@@ -27,13 +27,8 @@ async def login(visit: Visit) -> Response:
 async def enter(visit: Visit) -> Response:
     """Take a key, if it is one."""
     key, wanted = visit.form.line("key"), _ours(visit.form.line("next"))
-    try:
-        if len(key) > MAX_KEY_CHARACTERS:
-            raise Unauthenticated(TOO_LONG)
-        await visit.services.gatekeeper.identify(Credentials(key or None), address_of(visit.request))
-    except Unauthenticated as error:
-        visit.request.state.trace["code"] = error.code
-        problem = TOO_LONG if error.message == TOO_LONG else "This key is not valid. Is a part of it missing?"
+    problem = await _refusal(visit, key)
+    if problem:
         return view.plain(visit.request, "login.html", token=visit.token, next=wanted, problem=problem, status=401)
     response = view.sent(visit.request, wanted or ROOT)
     # A new session for the key: nobody may have chosen its mark before.
@@ -54,6 +49,18 @@ async def leave(visit: Visit) -> Response:
 async def nowhere(visit: Visit, rest: str) -> Response:
     """Whatever else is asked for below /console; the last route there is."""
     raise NotFound("There is no such page.")
+
+
+async def _refusal(visit: Visit, key: str) -> str:
+    """Why a key is not taken; nothing where it is."""
+    if len(key) > MAX_KEY_CHARACTERS:
+        return TOO_LONG
+    try:
+        await visit.services.gatekeeper.identify(Credentials(key or None), address_of(visit.request))
+    except Unauthenticated as error:
+        visit.request.state.trace["code"] = error.code
+        return "This key is not valid. Is a part of it missing?"
+    return ""
 
 
 def _ours(path: str) -> str:

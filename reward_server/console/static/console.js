@@ -120,7 +120,7 @@
     LabsPlots.all(document);
     for (const part of every("[data-scroll-end]", root)) part.scrollTop = part.scrollHeight;
     const said = every(".talk .said", root);
-    if (root !== document && said.length) {
+    if (root.id === "play" && said.length) {
       said[said.length - 1].scrollIntoView({ block: "nearest" });
       find("textarea[data-send-on-enter]", root)?.focus();
     }
