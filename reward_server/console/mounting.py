@@ -7,9 +7,21 @@ from collections.abc import Iterator
 from starlette.routing import BaseRoute
 
 from reward_server.console import assets
-from reward_server.console.pages import charts, entrance, play, reading
+from reward_server.console.pages import (
+    charts,
+    entrance,
+    jobs,
+    labelling,
+    models,
+    operating,
+    play,
+    ranking,
+    reading,
+    training,
+    webhooks,
+)
 
-MODULES = (play, reading, charts, entrance)
+MODULES = (play, reading, charts, labelling, ranking, jobs, training, models, webhooks, operating, entrance)
 
 
 def routes() -> Iterator[BaseRoute]:

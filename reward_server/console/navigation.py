@@ -7,7 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reward_server.api.operation import operation_of
-from reward_server.api.routes import episodes, evaluate
+from reward_server.api.routes import (
+    agents,
+    episodes,
+    evaluate,
+    jobs,
+    keys,
+    labs,
+    preferences,
+    reward_models,
+    training_runs,
+    webhooks,
+)
 from reward_server.coordination.lab import Lab
 from reward_server.coordination.scopes import Scope
 
@@ -44,6 +55,32 @@ GROUPS = (
             _entry("Episodes", "/console/episodes", episodes.list_episodes, "/console/compare"),
             _entry("Evaluations", "/console/evaluations", evaluate.read_evaluation),
             _entry("Charts", "/console/charts", episodes.list_episodes),
+        ),
+    ),
+    Group(
+        "Judge",
+        (
+            _entry("Leaderboard", "/console/leaderboard", agents.read_leaderboard),
+            _entry("Label pairs", "/console/label", preferences.add_preference, "/console/labels"),
+            _entry("Judges and people", "/console/agreement", preferences.preference_agreement),
+        ),
+    ),
+    Group(
+        "Run",
+        (
+            _entry("Jobs", "/console/jobs", jobs.list_jobs),
+            _entry("Training runs", "/console/training", training_runs.list_training_runs),
+            _entry("Reward models", "/console/models", reward_models.list_reward_models),
+            _entry("Webhooks", "/console/webhooks", webhooks.list_webhooks),
+        ),
+    ),
+    Group(
+        "Operate",
+        (
+            _entry("Health", "/console/health", labs.read_usage),
+            _entry("Usage", "/console/usage", labs.read_usage),
+            _entry("Keys", "/console/keys", keys.list_keys),
+            _entry("Audit log", "/console/audit", keys.read_audit),
         ),
     ),
 )

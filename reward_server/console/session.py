@@ -16,6 +16,7 @@ import os
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -28,6 +29,7 @@ MAX_KEY_CHARACTERS = 2400
 """A cookie may have 4096 bytes, and sealing makes a key a third longer."""
 _NONCE_BYTES = 12
 _BOUND_TO = b"labs console session 1"
+_VALUE = b"labs console value 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,21 @@ class Sessions:
         key, mark, begun_s = json.loads(text)
         age_s = now.timestamp() - begun_s
         return Session(key, mark, begun_s) if age_s < LIFETIME_S else None
+
+    def seal_value(self, value: object) -> str:
+        """A JSON value that a page carries and brings back, and that nobody can read in it."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return base64.urlsafe_b64encode(
+            nonce + self._cipher.encrypt(nonce, json.dumps(value).encode(), _VALUE)
+        ).decode()
+
+    def open_value(self, sealed: str) -> Any:
+        """The value; None for what this server did not seal."""
+        try:
+            whole = base64.urlsafe_b64decode(sealed)
+            return json.loads(self._cipher.decrypt(whole[:_NONCE_BYTES], whole[_NONCE_BYTES:], _VALUE))
+        except (binascii.Error, InvalidTag, ValueError):
+            return None
 
     def token(self, session: Session) -> str:
         """What a form of this session has to bring."""
