@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute
 
 from reward_server.console import assets
 from reward_server.console.pages import (
+    authoring,
     charts,
     entrance,
     jobs,
@@ -21,7 +22,7 @@ from reward_server.console.pages import (
     webhooks,
 )
 
-MODULES = (play, reading, charts, labelling, ranking, jobs, training, models, webhooks, operating, entrance)
+MODULES = (play, authoring, reading, charts, labelling, ranking, jobs, training, models, webhooks, operating, entrance)
 
 
 def routes() -> Iterator[BaseRoute]:

@@ -28,6 +28,10 @@ GOLD = "gold"
 GOLD_EVERY = 8
 
 
+Source = tuple[str, str, str]
+"""Where a pair comes from: `comparison` or `label` and its id, or `episodes` and theirs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two conversations of one scenario, in the order in which they are stored."""
@@ -38,7 +42,7 @@ class Pair:
     a: Sequence[Json] = field(repr=False)
     b: Sequence[Json] = field(repr=False)
     agent_role: str
-    comparison_id: str | None = None
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +112,38 @@ async def _all(visit: Visit) -> AsyncIterator[Pair]:
     # Not the newest first: people who begin together would all begin with the same.
     random.shuffle(found)
     for start in range(0, len(found), EPISODES_AT_ONCE):
-        part = found[start : start + EPISODES_AT_ONCE]
-        ids = [each.episode_id for couple in part for each in couple]
-        async with visit.services.store.reading() as unit:
-            episodes = await unit.episodes.named(lab.lab_id, ids)
-            turns = await unit.episodes.turns_of(lab.lab_id, ids)
-        for better, worse in part:
-            sides = [_spoken(episodes[each.episode_id], turns[each.episode_id]) for each in (better, worse)]
-            if digest(sides[0]) != digest(sides[1]):
-                yield Pair(key_of(*sides), better.collection, better.scenario, sides[0], sides[1], "assistant")
+        ids = [(better.episode_id, worse.episode_id) for better, worse in found[start : start + EPISODES_AT_ONCE]]
+        for pair in await _of_episodes(visit, ids):
+            yield pair
+
+
+async def found_again(visit: Visit, source: Source) -> Pair | None:
+    """The pair that came from there; None where it is there no more."""
+    kind, one, other = source
+    lab_id = visit.lab.lab_id
+    if kind == "episodes":
+        return next(iter(await _of_episodes(visit, [(one, other)])), None)
+    if kind == "label":
+        rows = (await labels_of(visit)).rows
+        return next((_of_row(row) for row in rows if row.preference_id == one), None)
+    async with visit.services.store.reading() as unit:
+        row = await unit.comparisons.get(lab_id, one)
+    return None if row is None else _of_row(row)
+
+
+async def _of_episodes(visit: Visit, couples_of: Sequence[tuple[str, str]]) -> list[Pair]:
+    ids = [each for couple in couples_of for each in couple]
+    async with visit.services.store.reading() as unit:
+        episodes = await unit.episodes.named(visit.lab.lab_id, ids)
+        turns = await unit.episodes.turns_of(visit.lab.lab_id, ids)
+    made = []
+    for one, other in couples_of:
+        # The lab may have deleted one meanwhile.
+        if one in episodes and other in episodes:
+            a, b = (_spoken(episodes[each], turns[each]) for each in (one, other))
+            where = episodes[one].collection, episodes[one].scenario
+            made.append(Pair(key_of(a, b), *where, a, b, "assistant", ("episodes", one, other)))
+    return [pair for pair in made if digest(pair.a) != digest(pair.b)]
 
 
 def _spoken(episode: EpisodeRow, turns: Sequence[TurnRow]) -> list[Json]:
@@ -130,6 +157,9 @@ def _spoken(episode: EpisodeRow, turns: Sequence[TurnRow]) -> list[Json]:
 
 
 def _of_row(row: ComparisonRow | PreferenceRow) -> Pair:
+    if isinstance(row, ComparisonRow) or row.comparison_id is not None:
+        source: Source = ("comparison", row.comparison_id or "", "")
+    else:
+        source = ("label", row.preference_id, "")
     key = key_of(row.messages_a, row.messages_b)
-    sides = row.messages_a, row.messages_b
-    return Pair(key, row.collection, row.scenario, *sides, row.agent_role, row.comparison_id)
+    return Pair(key, row.collection, row.scenario, row.messages_a, row.messages_b, row.agent_role, source)

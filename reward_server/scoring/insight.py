@@ -19,6 +19,7 @@ from personas.replay import Record, TurnRecord
 from reward_server.judges.base import Evidence, Verdict
 from reward_server.scoring.config import read_config
 from reward_server.scoring.metering import MeteredScorer
+from reward_server.scoring.private_half import PrivateHalf, half_of
 from reward_server.scoring.scored import Scored
 from reward_server.scoring.scorer import ScoreRequest
 from reward_server.scoring.transcript import Spoken
@@ -104,6 +105,10 @@ class Insights:
     def __init__(self, scorer: MeteredScorer, vault: Vault) -> None:
         self._scorer = scorer
         self._vault = vault
+
+    def private_half(self, collection: str, scenario: str) -> PrivateHalf:
+        """What its author wrote; for whoever has it on disk."""
+        return half_of(self._vault.open(collection, scenario))
 
     async def of(
         self,

@@ -14,9 +14,11 @@ import pytest
 from personas.matcher import Matcher
 from reward_server.console.session import LIFETIME_S
 from reward_server.coordination.scopes import EVERY, Scope
+from reward_server.ids import IdPrefix, new_id
+from reward_server.store.training_records import MetricRow, RunStatus, TrainingRunRow
 from scenarios.library import Library
 from tests.contract.conftest import data, empty_database, house, library, matcher
-from tests.contract.house import Client, House, agent, running_house
+from tests.contract.house import Client, House, Json, agent, running_house
 from tests.contract.test_secrecy import PROBES, leaks, whole
 
 __all__ = ["data", "empty_database", "house", "library", "matcher"]
@@ -209,6 +211,19 @@ async def _everything(browser: Browser, labs: Client) -> None:
         "/episodes?cap=scope",
         "/evaluations",
         "/charts",
+        "/scenarios/bike-shop/flat-tyre/private",
+        "/label",
+        "/label/export",
+        "/leaderboard",
+        "/agreement",
+        "/jobs",
+        "/training",
+        "/models",
+        "/webhooks",
+        "/usage",
+        "/keys",
+        "/audit",
+        "/health",
         "/nowhere",
     ):
         await browser.get(path)
@@ -225,13 +240,40 @@ async def test_no_canary_in_any_page(data: Path, matcher: Matcher, library: Libr
         async with house.client(key) as labs, visiting(house) as browser:
             await browser.enter(key)
             await _everything(browser, labs)
-            assert {200, 303, 404} <= {response.status_code for response in browser.seen}
+            assert {200, 303, 403, 404} <= {response.status_code for response in browser.seen}
             assert not [(str(r.request.url), found) for r in browser.seen if (found := leaks(whole(r)))]
             reasons = [r.text for r in browser.seen if r.url.path.endswith("/reasons")]
             assert all(("Who decided what" in text) is full_scores for text in reasons)
             capped = [r.text for r in browser.seen if r.url.path == "/console/charts"]
             assert all(("<h2>Caps</h2>" in text) is full_scores for text in capped)
         assert not leaks(house.logs.getvalue())
+
+
+async def test_training_curves_of_a_run(house: House) -> None:
+    rows: list[Json] = [{"kind": "train", "step": step, "reward/mean": step / 10, "update/entropy": 2.0} for step in (1, 2)]
+    run_id = new_id(IdPrefix.TRAINING_RUN)
+    run = TrainingRunRow(
+        training_run_id=run_id,
+        lab_id="development",
+        status=RunStatus.RUNNING,
+        name="<i>first</i>",
+        config={"run": {"updates": 9}},
+        client_metadata=None,
+        collections=None,
+        steps=9,
+        created_at=house.clock.now(),
+    )
+    async with house.store.transaction() as unit:
+        await unit.training_runs.add(run)
+        metrics = [MetricRow(step=each["step"], kind=each["kind"], record=each) for each in rows]
+        await unit.training_runs.add_metrics("development", run_id, metrics)
+    async with visiting(house) as browser:
+        assert "&lt;i&gt;first&lt;/i&gt;" in (await browser.get("/training")).text
+        page = await browser.get(f"/training/{run_id}")
+        assert "Entropy" in page.text
+        assert 'hx-trigger="every 4s"' in page.text
+        await browser.post(f"/training/{run_id}/stop")
+        assert "stopping" in (await browser.get(f"/training/{run_id}")).text
 
 
 async def test_whoever_runs_the_server_sees_the_names(house: House) -> None:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 HOSTILE = (
     "<script>document.title = 'owned'</script><img src=x onerror=\"document.title='owned'\">",
     "\x1b[31mred\x1b[0m and \u202eback to front\u202c",
-    "=HYPERLINK(\"http://evil\",\"x\") {{ 7*7 }} {% raw %}",
+    '=HYPERLINK("http://evil","x") {{ 7*7 }} {% raw %}',
     '" onmouseover="document.title=\'owned\'" x="</textarea></details>',
 )
 

@@ -52,14 +52,7 @@ async def label(visit: Visit) -> Response:
     _claims(visit).claim(_place(visit, pair.key), person, visit.services.clock.now())
     swapped = random.random() < 0.5  # noqa: S311 (which side is shown first)
     sides = [pair.b, pair.a] if swapped else [pair.a, pair.b]
-    carried = {
-        "key": pair.key,
-        "where": [pair.collection, pair.scenario],
-        "role": pair.agent_role,
-        "comparison": pair.comparison_id,
-        "swapped": swapped,
-        "sides": None if pair.comparison_id else sides,
-    }
+    carried = {"source": pair.source, "key": pair.key, "swapped": swapped}
     return view.page(
         visit,
         "label.html",
@@ -82,7 +75,10 @@ async def give(visit: Visit) -> Response:
     if choice == "skip":
         _claims(visit).skip(place, person)
         return view.sent(visit.request, again)
-    wanted = validate(PreferenceRequest, _request(carried, choice, person))
+    pair = await pairs.found_again(visit, tuple(carried["source"]))
+    if pair is None:
+        raise NotFound("This pair is not there any more.")
+    wanted = validate(PreferenceRequest, _request(pair, choice, person, swapped=carried["swapped"]))
     weight_of_all(side.messages for side in (wanted.response_a, wanted.response_b) if side)
     # Two clicks, or a page that is sent again, are one label.
     once = f"console/{carried['key']}/{person}"[:255] if person.isascii() and person.isprintable() else None
@@ -137,22 +133,25 @@ async def _next(visit: Visit, labels: Labels, person: str, *, overlap: bool) -> 
     return None
 
 
-def _request(carried: Json, choice: str, person: str) -> Json:
-    """The label as the API takes it. Of a stored comparison the sides have their places, so the choice is turned."""
+def _request(pair: Pair, choice: str, person: str, *, swapped: bool) -> Json:
+    """The label as the API takes it, with the sides as they were shown.
+
+    Of a stored comparison the sides have their places, so there the choice is turned instead.
+    """
     winner = CHOICES.get(choice)
     if winner is None:
         raise InvalidRequest("Choose A, B, a tie, or skip the pair.")
-    if carried["comparison"] is not None:
-        turned = {"a": "b", "b": "a"}.get(winner, winner) if carried["swapped"] else winner
-        return {"comparison_id": carried["comparison"], "winner": turned, "labeller": person}
-    collection, scenario = carried["where"]
-    a, b = carried["sides"]
+    kind, comparison_id, _ = pair.source
+    if kind == "comparison":
+        turned = {"a": "b", "b": "a"}.get(winner, winner) if swapped else winner
+        return {"comparison_id": comparison_id, "winner": turned, "labeller": person}
+    a, b = (pair.b, pair.a) if swapped else (pair.a, pair.b)
     return {
-        "collection_slug": collection,
-        "scenario_slug": scenario,
+        "collection_slug": pair.collection,
+        "scenario_slug": pair.scenario,
         "response_a": {"messages": a},
         "response_b": {"messages": b},
-        "agent_role": carried["role"],
+        "agent_role": pair.agent_role,
         "winner": winner,
         "labeller": person,
     }
