@@ -18,6 +18,7 @@ from reward_server.console import assets, navigation, wording
 from reward_server.console.session import COOKIE, LIFETIME_S
 from reward_server.console.visit import Visit
 from reward_server.errors import InvalidRequest, LabsError
+from reward_server.program import called
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -39,6 +40,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.globals["asset"] = assets.url
+    made.globals["command"] = called()
     made.filters |= wording.FILTERS
     made.filters["data"] = _data
     return made

@@ -7,7 +7,7 @@ take as long as a person waits. Every statement names the lab.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -20,8 +20,20 @@ from reward_server.store.records import EPISODE_LIFETIME, EpisodeStatus, JsonObj
 from reward_server.store.session import Session
 from reward_server.store.tables import AgentEpisode, Episode, Evaluation, Turn, table_of
 
-_EPISODE, _TURN, _PLAYED, _EVALUATION = map(table_of, (Episode, Turn, AgentEpisode, Evaluation))
+_EPISODE = table_of(Episode)
+_TURN = table_of(Turn)
+_PLAYED = table_of(AgentEpisode)
+_EVALUATION = table_of(Evaluation)
 _OTHER = _EPISODE.alias("other")
+_LISTED = ("episode_id", "collection", "scenario", "turn", "max_turns", "status", "terminal_reason")
+_SHOWN = (
+    *(_EPISODE.c[name] for name in (*_LISTED, "created_at", "active_at")),
+    _TURN.c.reward,
+    _TURN.c.scores,
+    _TURN.c.answer["capped_by"].label("capped_by"),
+    _TURN.c.answer["scoring_version"].as_string().label("scoring_version"),
+)
+"""Of an episode and its last turn: not the texts and states, which are most of both."""
 
 
 class Order(StrEnum):
@@ -83,8 +95,16 @@ class Browsing:
         self, lab_id: str, wanted: Wanted, limit: int, *, now: datetime, after: PageEnd | None = None, skip: int = 0
     ) -> list[Found]:
         """A page of the lab's episodes; `after` continues the newest first, `skip` any other order."""
+        found = await self.outcomes(lab_id, wanted, limit, now=now, after=after, skip=skip)
+        firsts = await self._first_words(lab_id, [each.id for each in found])
+        return [replace(each, first=firsts.get(each.id, "")) for each in found]
+
+    async def outcomes(
+        self, lab_id: str, wanted: Wanted, limit: int, *, now: datetime, after: PageEnd | None = None, skip: int = 0
+    ) -> list[Found]:
+        """The same without a word of what was said."""
         rows = (
-            select(_EPISODE, _TURN.c.reward, _TURN.c.scores, _TURN.c.answer)
+            select(*_SHOWN)
             .select_from(_EPISODE)
             .outerjoin(_TURN, and_(_TURN.c.episode_id == _EPISODE.c.episode_id, _TURN.c.turn == _EPISODE.c.turn))
             .where(_EPISODE.c.lab_id == lab_id, *_episode_conditions(lab_id, wanted, now))
@@ -101,8 +121,7 @@ class Browsing:
             skip,
             (_EPISODE.c.created_at, _EPISODE.c.episode_id),
         )
-        firsts = await self._first_words(lab_id, [row["episode_id"] for row in found])
-        return [_episode(row, now, firsts.get(row["episode_id"], "")) for row in found]
+        return [_episode(row, now) for row in found]
 
     async def evaluations(
         self, lab_id: str, wanted: Wanted, limit: int, *, after: PageEnd | None = None, skip: int = 0
@@ -244,8 +263,7 @@ def _has_status(status: EpisodeStatus, now: datetime) -> ColumnElement[bool]:
     return and_(_EPISODE.c.status == EpisodeStatus.ACTIVE.value, lively)
 
 
-def _episode(row: RowMapping, now: datetime, first: str) -> Found:
-    answer: JsonObject = row["answer"] or {}
+def _episode(row: RowMapping, now: datetime) -> Found:
     status = EpisodeStatus(row["status"])
     is_expired = status is EpisodeStatus.ACTIVE and now >= row["active_at"] + EPISODE_LIFETIME
     is_scored = row["scores"] is not None or bool(row["reward"])
@@ -255,14 +273,13 @@ def _episode(row: RowMapping, now: datetime, first: str) -> Found:
         scenario=row["scenario"],
         reward=row["reward"] if is_scored else None,
         scores=row["scores"] or {},
-        capped_by=answer.get("capped_by", ()),
-        scoring_version=answer.get("scoring_version"),
+        capped_by=row["capped_by"] or (),
+        scoring_version=row["scoring_version"],
         turns=row["turn"],
         max_turns=row["max_turns"],
         status=EpisodeStatus.EXPIRED if is_expired else status,
         terminal_reason=row["terminal_reason"],
         created_at=row["created_at"],
-        first=first,
     )
 
 

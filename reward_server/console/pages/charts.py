@@ -21,8 +21,8 @@ from reward_server.store.browsing import Found
 
 pages = Pages()
 Json = dict[str, Any]
-MOST_EPISODES = 2_000
-MOST_POINTS = 1_000
+MOST_EPISODES = 1_000
+MOST_POINTS = 500
 BINS = 20
 
 
@@ -32,7 +32,7 @@ async def charts(visit: Visit) -> Response:
     wanted = queries.read(visit, queries.Filter)
     lab_id = visit.lab.lab_id
     async with visit.services.store.reading() as unit:
-        found = await unit.browsing.episodes(
+        found = await unit.browsing.outcomes(
             lab_id, wanted.wanted(visit), MOST_EPISODES, now=visit.services.clock.now()
         )
         scored = [row for row in found if row.reward is not None]

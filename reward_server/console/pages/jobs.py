@@ -9,6 +9,7 @@ from fastapi import Response
 
 from reward_server.api.body import read_json, validate
 from reward_server.api.paging import PagedQuery, Pager
+from reward_server.api.query import QueryModel
 from reward_server.api.routes import jobs as api
 from reward_server.console import queries, view
 from reward_server.console.routing import ROOT, Pages
@@ -25,7 +26,7 @@ TYPES = ("evaluate", "compare", "rescore")
 STEPS = {"cancel": api.cancel_job, "resume": api.resume_job, "retry": api.retry_job}
 
 
-class ResultsQuery(queries.QueryModel):
+class ResultsQuery(QueryModel):
     """Where the table of results begins."""
 
     after: int = -1

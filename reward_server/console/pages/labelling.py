@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 
 from reward_server.access import scenario_for
 from reward_server.api.body import validate
+from reward_server.api.query import QueryModel
 from reward_server.api.routes import preferences as api
 from reward_server.console import conversation, pairs, queries, view
 from reward_server.console.claims import Claims
@@ -20,6 +21,7 @@ from reward_server.console.pairs import GOLD, Labels, Pair
 from reward_server.console.routing import ROOT, Pages
 from reward_server.console.visit import Visit
 from reward_server.errors import InvalidRequest, NotFound
+from reward_server.preferences.formats import Format
 from reward_server.scoring.weight import weight_of_all
 from trainer_client.wire import PreferenceRequest
 
@@ -31,7 +33,7 @@ _STATE = "console_claims"
 CHOICES = {"a": "a", "b": "b", "tie": "tie"}
 
 
-class LabelQuery(queries.QueryModel):
+class LabelQuery(QueryModel):
     """Whether pairs that others labelled are shown, too."""
 
     overlap: bool = False
@@ -44,11 +46,11 @@ async def label(visit: Visit) -> Response:
     person = _person(visit)
     labels = await pairs.labels_of(visit)
     if not person:
-        return view.page(visit, "labeller.html", people=labels.people(), formats=list(api.Format))
+        return view.page(visit, "labeller.html", people=labels.people(), formats=list(Format))
     pair = await _next(visit, labels, person, overlap=overlap)
     progress = {"person": person, "overlap": overlap, **_progress(labels, person)}
     if pair is None:
-        return view.page(visit, "label_done.html", formats=list(api.Format), **progress)
+        return view.page(visit, "label_done.html", formats=list(Format), **progress)
     _claims(visit).claim(_place(visit, pair.key), person, visit.services.clock.now())
     swapped = random.random() < 0.5  # noqa: S311 (which side is shown first)
     sides = [pair.b, pair.a] if swapped else [pair.a, pair.b]

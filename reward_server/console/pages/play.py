@@ -95,13 +95,6 @@ def place_of(visit: Visit, collection: str, scenario: str) -> snippets.Place:
     return snippets.Place(url, collection, scenario, needs_key=not visit.is_open)
 
 
-def snippets_of(visit: Visit, body: Json) -> list[snippets.Snippet]:
-    """How the conversation of an episode is scored by code."""
-    messages = snippets.as_assistant(body["messages"], _role(visit, body))
-    place = place_of(visit, body["collection_slug"], body["scenario_slug"])
-    return snippets.to_score(place, messages) if len(messages) > 1 else []
-
-
 async def _after(visit: Visit, episode_id: str) -> Response:
     """The conversation anew: the part of the page that changed, or all of it for a browser without scripts."""
     if not visit.is_partial:
@@ -118,7 +111,6 @@ async def _shown(visit: Visit, body: Json) -> Response:
         card=found.card,
         talk=await conversation.of_episode(visit, body),
         tools=[(tool, tool_forms.fields_of(tool)) for tool in found.card.tools],
-        snippets=snippets_of(visit, body),
         once=new_token(),
     )
 

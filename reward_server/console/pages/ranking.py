@@ -9,17 +9,19 @@ from pydantic import Field
 
 from reward_server.access import visible_collections
 from reward_server.api.operation import operation_of
+from reward_server.api.query import QueryModel
 from reward_server.api.routes import agents as api
 from reward_server.api.routes import drift as drift_api
 from reward_server.api.routes import preferences as preferences_api
 from reward_server.console import queries, view
 from reward_server.console.routing import Pages
 from reward_server.console.visit import Visit
+from reward_server.preferences.pairs import Source
 
 pages = Pages()
 
 
-class BoardQuery(queries.QueryModel):
+class BoardQuery(QueryModel):
     """Which table."""
 
     collection: queries.Text = ""
@@ -40,9 +42,7 @@ async def leaderboard(visit: Visit) -> Response:
 async def agreement(visit: Visit) -> Response:
     """How often rewards agree with people, and where they do not."""
     services, lab = visit.services, visit.lab
-    listed = await services.preferences.page(
-        lab, limit=100, after=None, collection=None, source=preferences_api.Source.LABEL
-    )
+    listed = await services.preferences.page(lab, limit=100, after=None, collection=None, source=Source.LABEL)
     apart = [each for each in listed.bodies if _disagrees(each)]
     drift = []
     if not lab.scopes.isdisjoint(operation_of(drift_api.read_drift).scopes):

@@ -15,7 +15,7 @@ from reward_server.api.routes import episodes as api
 from reward_server.api.routes import evaluate as evaluations_api
 from reward_server.console import conversation, queries, reasons, snippets, view
 from reward_server.console.conversation import Conversation
-from reward_server.console.pages.play import place_of, snippets_of
+from reward_server.console.pages.play import place_of
 from reward_server.console.reasons import NO_REASONS, Reasons
 from reward_server.console.routing import Pages
 from reward_server.console.visit import Visit
@@ -79,6 +79,18 @@ async def why_episode(visit: Visit, episode_id: str) -> Response:
     return await _reasons(visit, await _episode(visit, episode_id))
 
 
+@pages.read("/episodes/{episode_id}/code", like=api.read_episode)
+async def code_episode(visit: Visit, episode_id: str) -> Response:
+    """How an episode is scored from code, for a part of a page: it repeats the whole conversation."""
+    return _code(visit, await _episode(visit, episode_id))
+
+
+@pages.read("/evaluations/{evaluation_id}/code", like=evaluations_api.read_evaluation)
+async def code_evaluation(visit: Visit, evaluation_id: str) -> Response:
+    """The same of an evaluation."""
+    return _code(visit, await _evaluation(visit, evaluation_id))
+
+
 @pages.read("/compare", like=api.list_episodes)
 async def compare(visit: Visit) -> Response:
     """Two conversations side by side."""
@@ -99,7 +111,7 @@ async def _listed(visit: Visit, kind: str) -> Response:
     after = pager.after(wanted.cursor) if is_newest else None
     skip = 0 if is_newest else wanted.skip
     rows = await _rows(visit, kind, wanted.wanted(visit), after, skip)
-    more = {}
+    more: Json = {}
     shown = rows[:ROWS]
     if len(rows) > ROWS:
         last = PageEnd(shown[-1].created_at, shown[-1].id)
@@ -167,8 +179,6 @@ async def _read(visit: Visit, shown: Shown) -> Response:
     found = scenario_for(visit.lab, visit.services.catalog, shown.body["collection_slug"], shown.body["scenario_slug"])
     why = await _why(visit, shown) if visit.is_partial else NO_REASONS
     newer, older = await _neighbours(visit, shown)
-    messages = snippets.as_assistant(shown.messages, shown.agent_role)
-    place = place_of(visit, shown.body["collection_slug"], shown.body["scenario_slug"])
     return view.page(
         visit,
         "_transcript.html" if visit.is_partial else "transcript.html",
@@ -180,8 +190,13 @@ async def _read(visit: Visit, shown: Shown) -> Response:
         marked=lambda text, party, turn: reasons.marked(text, why.quotes.get((party, turn), ())),
         newer=newer,
         older=older,
-        snippets=snippets_of(visit, shown.body) if shown.is_episode else snippets.to_score(place, messages),
     )
+
+
+def _code(visit: Visit, shown: Shown) -> Response:
+    messages = snippets.as_assistant(shown.messages, shown.agent_role)
+    place = place_of(visit, shown.body["collection_slug"], shown.body["scenario_slug"])
+    return view.page(visit, "_snippets.html", snippets=snippets.to_score(place, messages))
 
 
 async def _reasons(visit: Visit, shown: Shown) -> Response:
