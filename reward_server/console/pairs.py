@@ -22,6 +22,7 @@ from reward_server.store.records import ComparisonRow, EpisodeRow, PreferenceRow
 Json = dict[str, Any]
 MOST_LABELS = 2_000
 MOST_COMPARISONS = 200
+MOST_EPISODES = 2_000
 EPISODES_AT_ONCE = 20
 GOLD = "gold"
 """Labels under this name say what is right: others are asked about them now and then."""
@@ -103,9 +104,7 @@ async def _all(visit: Visit) -> AsyncIterator[Pair]:
     lab = visit.lab
     async with visit.services.store.reading() as unit:
         compared = await unit.comparisons.page(lab.lab_id, MOST_COMPARISONS, collections=lab.collections)
-        finished = await unit.episodes.finished(
-            lab.lab_id, until=visit.services.clock.now(), collections=lab.collections
-        )
+        finished = await unit.browsing.newest_finished(lab.lab_id, MOST_EPISODES, collections=lab.collections)
     for row in compared:
         yield _of_row(row)
     found = list(couples(finished))

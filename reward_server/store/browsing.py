@@ -16,7 +16,7 @@ from sqlalchemy import Column, ColumnElement, RowMapping, Select, Text, and_, ca
 
 from reward_server.store.dialects import json_texts
 from reward_server.store.pages import is_after
-from reward_server.store.records import EPISODE_LIFETIME, EpisodeStatus, JsonObject, PageEnd
+from reward_server.store.records import EPISODE_LIFETIME, EpisodeStatus, FinishedEpisode, JsonObject, PageEnd
 from reward_server.store.session import Session
 from reward_server.store.tables import AgentEpisode, Episode, Evaluation, Turn, table_of
 
@@ -24,6 +24,7 @@ _EPISODE = table_of(Episode)
 _TURN = table_of(Turn)
 _PLAYED = table_of(AgentEpisode)
 _EVALUATION = table_of(Evaluation)
+_OF_A_GROUP = ("collection", "scenario", "seed", "persona_slug", "created_at", "episode_id")
 _OTHER = _EPISODE.alias("other")
 _LISTED = ("episode_id", "collection", "scenario", "turn", "max_turns", "status", "terminal_reason")
 _SHOWN = (
@@ -135,6 +136,29 @@ class Browsing:
             _evaluation(row)
             for row in await self._page(_sorted(rows, wanted.order, order, *key), limit, after, skip, key)
         ]
+
+    async def newest_finished(
+        self, lab_id: str, most: int, *, collections: Sequence[str] | None = None
+    ) -> list[FinishedEpisode]:
+        """The lab's newest complete episodes whose last turn was scored; what shares scenario, seed and persona stands
+        together."""
+        rows = (
+            select(*(_EPISODE.c[name] for name in _OF_A_GROUP), _EPISODE.c.reward_config, _TURN.c.reward)
+            .join(_TURN, and_(_TURN.c.episode_id == _EPISODE.c.episode_id, _TURN.c.turn == _EPISODE.c.turn))
+            .where(
+                _EPISODE.c.lab_id == lab_id,
+                _EPISODE.c.status == EpisodeStatus.COMPLETE.value,
+                _EPISODE.c.score_turns.is_(True),
+            )
+            .order_by(_EPISODE.c.created_at.desc(), _EPISODE.c.episode_id.desc())
+            .limit(most)
+        )
+        if collections is not None:
+            rows = rows.where(_EPISODE.c.collection.in_(collections))
+        found = await self._session.run(
+            lambda connection: [FinishedEpisode(**row) for row in connection.execute(rows).mappings()]
+        )
+        return sorted(found, key=lambda each: [str(getattr(each, name)) for name in _OF_A_GROUP])
 
     async def lengths(self, lab_id: str, episode_ids: Sequence[str]) -> dict[str, int]:
         """How many characters the agent wrote in each of these episodes of the lab."""

@@ -120,3 +120,20 @@ async def test_evaluations(store_on_both: Store) -> None:
         ):
             listed = await unit.browsing.evaluations("acme", wanted, 9)
             assert [each.id for each in listed] == [each.evaluation_id for each in expected], wanted
+
+
+async def test_the_newest_finished_stand_in_groups(store_on_both: Store) -> None:
+    ids: list[str] = []
+    for minutes, seed in enumerate((1, 2, 1, 2)):
+        episode = await keep(store_on_both, minutes, seed=seed, turns=())
+        ids.append(episode)
+        async with store_on_both.transaction() as unit:
+            row = await unit.episodes.get("acme", episode)
+            assert row is not None
+            after = after_a_turn(row, status=EpisodeStatus.COMPLETE, terminal_reason="completed")
+            await unit.episodes.append_turn(after, a_turn(after))
+    async with store_on_both.reading() as unit:
+        found = await unit.browsing.newest_finished("acme", 3)
+        assert await unit.browsing.newest_finished("acme", 3, collections=["tutoring"]) == []
+        assert await unit.browsing.newest_finished("rival", 3) == []
+    assert [each.episode_id for each in found] == [ids[2], ids[1], ids[3]]
