@@ -250,7 +250,9 @@ async def test_no_canary_in_any_page(data: Path, matcher: Matcher, library: Libr
 
 
 async def test_training_curves_of_a_run(house: House) -> None:
-    rows: list[Json] = [{"kind": "train", "step": step, "reward/mean": step / 10, "update/entropy": 2.0} for step in (1, 2)]
+    rows: list[Json] = [
+        {"kind": "train", "step": step, "reward/mean": step / 10, "update/entropy": 2.0} for step in (1, 2)
+    ]
     run_id = new_id(IdPrefix.TRAINING_RUN)
     run = TrainingRunRow(
         training_run_id=run_id,
