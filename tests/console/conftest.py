@@ -17,8 +17,9 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backg
 WAIT_MS = 30_000
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def browser() -> Iterator[Browser]:
+    """One for each test: while it runs, its event loop counts as running in this thread, and others could not."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
     with sync_playwright() as playwright:
