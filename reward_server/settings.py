@@ -43,6 +43,7 @@ class Settings(BaseSettings):
         description="Names that the server goes by, comma-separated, or *; default: localhost on loopback, else any.",
     )
     production: bool = Field(default=False, description="Refuse to start with weak settings.")
+    console: Literal["on", "off"] = Field(default="on", description="Whether the web console is served at /console.")
     data: Path = Field(default_factory=_default_data, description="Directory for everything the server keeps.")
     cache: Path | None = Field(
         default=None, description="Directory for what can be made again; default: inside `data`."

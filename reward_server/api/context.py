@@ -18,7 +18,7 @@ from reward_server.agents.leaderboard import Leaderboard
 from reward_server.agents.service import AgentService
 from reward_server.api.auth import Gatekeeper
 from reward_server.api.body import FORM, Limit, off_the_loop, parse, read_body
-from reward_server.api.credentials import credentials_of
+from reward_server.api.credentials import Credentials, credentials_of
 from reward_server.api.cursor import CursorCodec
 from reward_server.api.edge import require_json
 from reward_server.api.errors import json_response
@@ -46,6 +46,7 @@ from reward_server.limits.usage import UsageMeter
 from reward_server.preferences.service import PreferenceService
 from reward_server.reward_models.calibration import CalibrationShelf
 from reward_server.reward_models.service import RewardModelService
+from reward_server.scoring.insight import Insights
 from reward_server.settings import Settings
 from reward_server.store.store import Store
 from reward_server.telemetry.metrics import Metrics
@@ -78,6 +79,7 @@ class Services:
     episodes: EpisodeBatches
     evaluations: EvaluationService
     rankings: RankingService
+    insights: Insights
     preferences: PreferenceService
     webhooks: WebhookService
     agents: AgentService
@@ -117,9 +119,13 @@ async def admit(request: Request) -> Lab:
     All of it is one dependency: the framework takes longer to find out what each needs than each of them takes.
     """
     require_json(request)
+    return await admitted(request, credentials_of(request))
+
+
+async def admitted(request: Request, given: Credentials) -> Lab:
+    """The same for whoever brings these credentials, wherever they were found."""
     services = services_of(request)
-    address = address_of(request)
-    admission = await services.gatekeeper.admit(credentials_of(request), address)
+    admission = await services.gatekeeper.admit(given, address_of(request))
     request.state.trace |= {"lab": admission.lab.lab_id, "key": admission.lab.key_id}
     work_for(admission.lab.lab_id)
     request.scope["state"][ADMITTED] = True

@@ -164,7 +164,7 @@ def banner(settings: Settings, port: int, services: Services, *, is_first: bool 
     At the first start on a data folder, also why first turns take long; a standby has encoded everything before.
     """
     url = url_of(settings.host, port)
-    open_access = services.gatekeeper.open_access
+    open_access, console = services.gatekeeper.open_access, settings.console == "on"
     development = "Development mode: no API key exists, so calls need none."
     if settings.metrics_access == "operator":
         development += " This includes /metrics: LABS_METRICS_ACCESS=operator takes effect with the first key."
@@ -172,6 +172,7 @@ def banner(settings: Settings, port: int, services: Services, *, is_first: bool 
     collection, scenario = example(services.catalog)
     body = f'{{"collection_slug": "{collection}", "scenario_slug": "{scenario}"}}'
     lines = [
+        *([f"Open {url}/console in a browser: talk to a persona and see the reward move."] if console else []),
         f"Labs is ready at {url}   (API {url}/api/v1, docs {url}/docs, data {settings.data})",
         *_own_scenarios(settings, services.catalog),
         development if open_access else "Calls need an API key.",

@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from personas.replay.replayer import Record
 from reward_server.errors import JudgeFailed
 from reward_server.scoring.config import RewardConfig
-from reward_server.scoring.scored import Scored, Unscored
+from reward_server.scoring.scored import Scored, Unscored, or_raise
 from reward_server.scoring.scorer import Begun, Scorer, ScoreRequest
 from reward_server.telemetry.metrics import Metrics
 from reward_server.transcripts.transcript import Spoken, Transcript
@@ -76,6 +77,15 @@ class MeteredScorer:
             outcomes = await self._scorer.score(requests)
         self._count(requests, outcomes)
         return outcomes
+
+    async def explained(self, request: ScoreRequest) -> tuple[Scored, Record]:
+        """The outcome again, with what it rests on, for people to read; counted as no reward.
+
+        Raises:
+            LabsError: as scoring does.
+        """
+        [outcome] = await self._scorer.score([request])
+        return or_raise(outcome), await self._scorer.replayed(request)
 
     def begin(self) -> Callable[[ReadNow], MeteredBegun]:
         """What a job of a scoring thread calls to read a conversation and to begin scoring it; `finish` ends that."""

@@ -233,6 +233,13 @@ class Scorer:
             if fresh:
                 await self._prefetching.prefetched(fresh)
 
+    async def replayed(self, request: ScoreRequest) -> Record:
+        """What the persona understood of a transcript, and what the agent earned: the reasons, scored or not."""
+        await self.read_ahead([request])
+        work = asyncio.get_running_loop().run_in_executor
+        record, _ = await work(self._threads, self._replayed, self._sealed(request), request.transcript)
+        return record
+
     def _present(self) -> Panelists:
         """The conversation judges of this moment, and the version they make."""
         judges = self._snapshot()

@@ -42,6 +42,7 @@ from reward_server.api.routes import (
 )
 from reward_server.compat import nemo_gym, openai, openenv, openenv_socket, openrlhf, ors, slime, vllm
 from reward_server.compat.ors_paths import AtTheRoot
+from reward_server.console import mounting as console
 from reward_server.llm.budget import Prices
 from reward_server.logs.logger import configure_logging, get_logger
 from reward_server.server.chores import own, purge, settle_heap, warm
@@ -106,6 +107,8 @@ def create_app(settings: Settings, *, ports: Ports | None = None) -> FastAPI:
     errors.install(app)
     for module in (*ROUTES, *DOORS, docs):
         app.router.routes.extend(module.router.routes)
+    if settings.console == "on":
+        app.router.routes.extend(console.routes())
     app.add_middleware(AtTheRoot, prefix=ors.PATH)
     app.add_middleware(KnownHosts, names=settings.host_names)
     app.add_middleware(RequestBoundary, max_concurrency=settings.max_concurrency, metrics=metrics, traces=traces)

@@ -35,6 +35,7 @@ from reward_server.limits.fair_threads import lab_at_work
 from reward_server.limits.storage import StorageQuota
 from reward_server.preferences.service import PreferenceService
 from reward_server.reward_models.calibration import CalibrationShelf
+from reward_server.scoring.insight import Insights
 from reward_server.scoring.rank import Ranker
 from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.server.background import Workers, file_limits, job_kinds, workers_of
@@ -113,6 +114,7 @@ async def services_of(
         calibrations=shelf,
         drift=DriftService(store, catalog),
         rankings=_rankings(given, ground, scoring),
+        insights=Insights(scoring.scorer, scoring.library.vault),
         preferences=PreferenceService(store=store, catalog=catalog, idempotency=idempotency, clock=clock),
         webhooks=WebhookService(
             store=store,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from reward_server.store.agents import Agents
 from reward_server.store.answers import Answers
 from reward_server.store.audit import Audit
+from reward_server.store.browsing import Browsing
 from reward_server.store.comparisons import Comparisons
 from reward_server.store.disposal import Disposal
 from reward_server.store.episodes import Episodes
@@ -35,6 +36,7 @@ class UnitOfWork:
         self.keys = Keys(session)
         self.episodes = Episodes(session)
         self.evaluations = Evaluations(session)
+        self.browsing = Browsing(session)
         self.comparisons = Comparisons(session)
         self.preferences = Preferences(session)
         self.webhooks = Webhooks(session)

@@ -15,6 +15,7 @@ from reward_server.api.openapi import build
 from reward_server.api.operation import operation_of
 from reward_server.auth.lab import Plan
 from reward_server.auth.scopes import Scope
+from reward_server.console.mounting import routes as console_routes
 from reward_server.server.app import create_app
 from reward_server.settings import Settings
 from reward_server.training import process
@@ -25,7 +26,8 @@ from tests.contract.test_training_runs import resolved
 APP = create_app(Settings())
 DOCUMENT = build(APP)
 SOCKETS = {"/api/v1/episodes/ws", "/api/v1/compat/openenv/ws"}
-UNDOCUMENTED = {"/docs", "/docs/assets/{name}", "/openapi.json", "/metrics", *SOCKETS}
+CONSOLE = {route.path_format for route in console_routes()}  # type: ignore[attr-defined]
+UNDOCUMENTED = {"/docs", "/docs/assets/{name}", "/openapi.json", "/metrics", *SOCKETS, *CONSOLE}
 """Routes that OpenAPI does not describe: pages, what is for Prometheus, and sockets (`tests/cli`, `test_openenv`)."""
 NO_LAB_KNOWS = re.compile(r"^(request_id|total_time_ms|evaluation_time_ms)$")
 

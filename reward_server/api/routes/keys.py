@@ -8,10 +8,11 @@ from typing import Annotated
 from fastapi import Query, Request, Response
 
 from reward_server.api import examples
-from reward_server.api.context import API_PREFIX, Body, Caller, actor_of, answer, body_as, services_of
+from reward_server.api.context import API_PREFIX, Body, Caller, Services, actor_of, answer, body_as, services_of
 from reward_server.api.operation import Operation, operation
 from reward_server.api.paging import PagedQuery, PageLimit, Pager
 from reward_server.api.router import Router
+from reward_server.auth.actor import Actor
 from reward_server.auth.lab import Plan
 from reward_server.auth.scopes import USUAL, Scope
 from reward_server.clock import to_iso
@@ -47,22 +48,7 @@ async def create_key(request: Request, lab: Caller) -> Response:
     """Make a key; `key` is in this answer and nowhere else."""
     services = services_of(request)
     wanted = await body_as(CreateKeyRequest, request)
-    unknown = [slug for slug in wanted.collections or () if slug not in services.catalog.collections]
-    if unknown:
-        raise InvalidRequest(errors=[FieldProblem(("collections",), "Names a collection that is not served here.")])
-    made = await services.keys.create(
-        wanted.lab_id,
-        name=wanted.name,
-        plan=Plan(wanted.plan),
-        rate_per_minute=wanted.rate_per_minute,
-        collections=wanted.collections,
-        full_scores=wanted.full_scores,
-        scopes=USUAL if wanted.scopes is None else [Scope(scope) for scope in wanted.scopes],
-        expires_in=None if wanted.expires_days is None else timedelta(days=wanted.expires_days),
-        concurrency=wanted.concurrency,
-        by=actor_of(request, lab),
-    )
-    return answer(request, {**_summary(made.row), "key": made.text})
+    return answer(request, await made_key(services, wanted, actor_of(request, lab)))
 
 
 @router.delete("/keys/{key_id}")
@@ -100,6 +86,26 @@ async def read_audit(request: Request, lab: Caller, query: Annotated[AuditQuery,
         for row in shown
     ]
     return answer(request, {"data": data, **following})
+
+
+async def made_key(services: Services, wanted: CreateKeyRequest, by: Actor) -> Body:
+    """A new key with its text, which is in this body and nowhere else."""
+    unknown = [slug for slug in wanted.collections or () if slug not in services.catalog.collections]
+    if unknown:
+        raise InvalidRequest(errors=[FieldProblem(("collections",), "Names a collection that is not served here.")])
+    made = await services.keys.create(
+        wanted.lab_id,
+        name=wanted.name,
+        plan=Plan(wanted.plan),
+        rate_per_minute=wanted.rate_per_minute,
+        collections=wanted.collections,
+        full_scores=wanted.full_scores,
+        scopes=USUAL if wanted.scopes is None else [Scope(scope) for scope in wanted.scopes],
+        expires_in=None if wanted.expires_days is None else timedelta(days=wanted.expires_days),
+        concurrency=wanted.concurrency,
+        by=by,
+    )
+    return {**_summary(made.row), "key": made.text}
 
 
 def _summary(row: KeyRow) -> Body:

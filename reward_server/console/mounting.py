@@ -1,0 +1,32 @@
+"""All routes of the console, in the order in which they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from starlette.routing import BaseRoute
+
+from reward_server.console import assets
+from reward_server.console.pages import (
+    authoring,
+    charts,
+    entrance,
+    jobs,
+    labelling,
+    models,
+    operating,
+    play,
+    ranking,
+    reading,
+    training,
+    webhooks,
+)
+
+MODULES = (play, authoring, reading, charts, labelling, ranking, jobs, training, models, webhooks, operating, entrance)
+
+
+def routes() -> Iterator[BaseRoute]:
+    """What the app serves at /console."""
+    yield from assets.router.routes
+    for module in MODULES:
+        yield from module.pages.routes

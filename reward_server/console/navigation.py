@@ -1,0 +1,101 @@
+"""The menu: the parts of the console that a key may open, in the order of a first visit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reward_server.api.operation import operation_of
+from reward_server.api.routes import (
+    agents,
+    episodes,
+    evaluate,
+    jobs,
+    keys,
+    labs,
+    preferences,
+    reward_models,
+    training_runs,
+    webhooks,
+)
+from reward_server.auth.lab import Lab
+from reward_server.auth.scopes import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the menu, for keys with one of the scopes."""
+
+    name: str
+    path: str
+    scopes: tuple[Scope, ...]
+    also: tuple[str, ...] = ()
+    """Other paths that belong to it."""
+    is_here: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Lines that belong together."""
+
+    name: str
+    entries: tuple[Entry, ...]
+
+
+def _entry(name: str, path: str, like: Callable[..., Any], *also: str) -> Entry:
+    return Entry(name, path, operation_of(like).scopes, also)
+
+
+GROUPS = (
+    Group("Play", (_entry("Try it", "/console", episodes.create_episode, "/console/scenarios", "/console/play"),)),
+    Group(
+        "Read",
+        (
+            _entry("Episodes", "/console/episodes", episodes.list_episodes, "/console/compare"),
+            _entry("Evaluations", "/console/evaluations", evaluate.read_evaluation),
+            _entry("Charts", "/console/charts", episodes.list_episodes),
+        ),
+    ),
+    Group(
+        "Judge",
+        (
+            _entry("Leaderboard", "/console/leaderboard", agents.read_leaderboard),
+            _entry("Label pairs", "/console/label", preferences.add_preference, "/console/labels"),
+            _entry("Judges and people", "/console/agreement", preferences.preference_agreement),
+        ),
+    ),
+    Group(
+        "Run",
+        (
+            _entry("Jobs", "/console/jobs", jobs.list_jobs),
+            _entry("Training runs", "/console/training", training_runs.list_training_runs),
+            _entry("Reward models", "/console/models", reward_models.list_reward_models),
+            _entry("Webhooks", "/console/webhooks", webhooks.list_webhooks),
+        ),
+    ),
+    Group(
+        "Operate",
+        (
+            _entry("Health", "/console/health", labs.read_usage),
+            _entry("Usage", "/console/usage", labs.read_usage),
+            _entry("Keys", "/console/keys", keys.list_keys),
+            _entry("Audit log", "/console/audit", keys.read_audit),
+        ),
+    ),
+)
+
+
+def menu(lab: Lab, path: str) -> list[Group]:
+    """What this key may open; the entry that leads to where the visitor is is marked."""
+    return [
+        Group(group.name, entries)
+        for group in GROUPS
+        if (entries := tuple(_marked(each, path) for each in group.entries if not lab.scopes.isdisjoint(each.scopes)))
+    ]
+
+
+def _marked(entry: Entry, path: str) -> Entry:
+    below = [each for each in (entry.path, *entry.also) if each != "/console"]
+    is_here = path == entry.path or any(path == each or path.startswith(f"{each}/") for each in below)
+    return replace(entry, is_here=is_here)
