@@ -24,9 +24,8 @@ from reward_server.evaluations.windows import Standing, WindowReader
 from reward_server.ids import IdPrefix, is_id, new_comparison_id, new_evaluation_id
 from reward_server.scoring.compare import compare
 from reward_server.scoring.config import read_config, without_calibration
-from reward_server.scoring.metering import MeteredScorer
 from reward_server.scoring.scored import Scored, Unscored, or_raise
-from reward_server.scoring.scorer import ScoreRequest
+from reward_server.scoring.scorer import Scorer, ScoreRequest
 from reward_server.scoring.tie_breaker import TieBreaker
 from reward_server.store.records import ComparisonRow, EvaluationRow, EvaluationSource
 from reward_server.store.store import Store
@@ -70,7 +69,7 @@ class EvaluationService:
         *,
         store: Store,
         catalog: Catalog,
-        scorer: MeteredScorer,
+        scorer: Scorer,
         idempotency: Idempotency,
         clock: Clock,
         metrics: Metrics,
@@ -236,7 +235,7 @@ class EvaluationService:
         where = request.collection_slug, request.scenario_slug
         self._calibrator.check(*where, config, self._scorer.scoring_version)
         self._scorer.check(config)
-        transcript = await self._scorer.read(*where, messages, request.agent_role)
+        transcript = await self._scorer.read_off_the_loop(*where, messages, request.agent_role)
         return ScoreRequest(*where, transcript, config, lab.lab_id)
 
     def _evaluated(
