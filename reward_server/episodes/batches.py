@@ -49,13 +49,6 @@ def entries_of(items: Sequence[TurnEntry]) -> list[Step | InvalidTurn]:
     return entries
 
 
-def answer_of(step: Step) -> Body:
-    """The answer to a single turn; its failure is raised."""
-    if isinstance(step.outcome, dict):
-        return step.outcome
-    raise step.outcome or LabsError()
-
-
 def results_of(entries: Sequence[Step | InvalidTurn]) -> Body:
     """The answer to a batch: results in the order of the items."""
     return {"results": [_result(entry) for entry in entries]}

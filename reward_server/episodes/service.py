@@ -19,7 +19,6 @@ from reward_server.clock import Clock
 from reward_server.episodes import documents, machine
 from reward_server.episodes.batches import (
     TurnEntry,
-    answer_of,
     content_of,
     entries_of,
     episodes_of,
@@ -211,8 +210,8 @@ class EpisodeService:
         return for_key(lab, body)
 
     async def _turn(self, lab: Lab, step: Step, keep: Keep) -> Body:
-        await self._turns.play(lab, [step], keep, lambda: answer_of(step))
-        return answer_of(step)
+        await self._turns.play(lab, [step], keep, step.answer)
+        return step.answer()
 
     async def play_many(self, lab: Lab, items: Sequence[TurnEntry], key: str | None) -> Body:
         """Play one turn of each of several episodes; results in the order of the items."""

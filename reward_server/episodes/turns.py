@@ -102,6 +102,12 @@ class Step:
             self.loaded, self.message = kept, aligned.message
         return self.loaded is not None
 
+    def answer(self) -> Body:
+        """What came of it; a failure is raised."""
+        if isinstance(self.outcome, dict):
+            return self.outcome
+        raise self.outcome or LabsError()
+
     def settle(self) -> None:
         """Tell whoever waits for an equal request what came of it."""
         if self.entry is None or self.outcome is None:

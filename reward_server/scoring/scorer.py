@@ -329,7 +329,7 @@ class Scorer:
         """The same for several; what is wrong with one is met again when it is scored."""
         texts: dict[str, None] = {}
         for read in reads:
-            with suppress(LabsError):
+            with suppress(Exception):
                 texts |= dict.fromkeys(self._fresh_texts(read(), panelists))
         return list(texts)
 
